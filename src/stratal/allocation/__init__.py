@@ -1,0 +1,14 @@
+"""Sharing a budget of labels among strata: rules as pure functions, and `allocate` for a `Strata`."""
+
+from __future__ import annotations
+
+from stratal.allocation.allocation import METHODS, Allocation, allocate
+from stratal.allocation.cost import cost_optimal
+from stratal.allocation.real import real_optimum
+from stratal.allocation.rules import equal, neyman, power, proportional, residual
+from stratal.allocation.shrinkage import robust, robust_standard_deviations
+
+__all__ = [
+    "METHODS", "Allocation", "allocate", "cost_optimal", "equal", "neyman", "power", "proportional",
+    "real_optimum", "residual", "robust", "robust_standard_deviations",
+]  # fmt: skip
