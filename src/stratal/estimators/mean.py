@@ -1,0 +1,370 @@
+"""The population mean: one formula, θ̂ = Σ_h W_h [λ_h · mean_{U_h}(ẑ) + mean_{S_h}(z − λ_h ẑ)].
+
+An estimator turns outcome and proxies into one per-unit variable (z, or the residual z − λẑ) and a known
+total; the `Weighting` supplies weights and the variance of any variable. Which λ is taken gives the estimator
+its name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import FloatArray, IntArray
+from stratal.errors import InputError, near_names
+from stratal.estimators import tuning
+from stratal.weighting import StratifiedWeighting, Weighting
+
+ESTIMATORS = ("horvitz-thompson", "difference", "ppi++", "stratppi", "hajek", "post-stratified")
+_NEEDS_PROXY = ("difference", "ppi++", "stratppi")
+_MINIMUM_FOR_FITTING = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MeanEstimate:
+    """A mean with its variance, and the per-unit variable that both came from.
+
+    Parameters
+    ----------
+    value : float
+    variance : float
+        Of the target asked for.
+    design_variance : float
+        The part due to drawing n of the N units.
+    population_variance : float
+        The part due to drawing the N units themselves; 0 for the target `population`.
+    degrees_of_freedom : float
+        Of the design variance, less what fitting λ took.
+    lam : float (H, k)
+    fitted : bool
+        Whether λ was fitted on the labels.
+    residuals : float (n,)
+        z − λ_h (ẑ − mean_{U_h} ẑ) (stratified), z − λẑ (other designs), or Hájek's linearised variable.
+    known : float
+        What is added to the weighted mean of the residuals.
+    inflation : float (H,)
+        What each stratum's residual variance was multiplied by, for the labels that fitting λ used up.
+    notes : tuple of str
+
+    Examples
+    --------
+    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
+    >>> mean_estimate(np.array([0.0, 1.0]), weighting=weighting).value
+    0.5
+    """
+
+    value: float
+    variance: float
+    design_variance: float
+    population_variance: float
+    degrees_of_freedom: float
+    lam: FloatArray
+    fitted: bool
+    residuals: FloatArray
+    known: float
+    inflation: FloatArray
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ProxyMoments:
+    """The proxies of the labelled units, and what is known of them over the whole population.
+
+    Parameters
+    ----------
+    values : float (n, k)
+        Proxies of the labelled units.
+    stratum : int (n,)
+        Stratum of the labelled units, 0 … H − 1.
+    sizes : int (H,)
+        N_h.
+    means : float (H, k)
+        Over all N_h units.
+    covariances : float (H, k, k)
+        Over all N_h units, divisor N_h.
+
+    Examples
+    --------
+    >>> ProxyMoments(values=np.array([[0.5]]), stratum=np.array([0]), sizes=np.array([2]),
+    ...              means=np.array([[0.4]]), covariances=np.array([[[0.01]]])).unbiased_covariances.ravel()
+    array([0.02])
+    """
+
+    values: FloatArray
+    stratum: IntArray
+    sizes: IntArray
+    means: FloatArray
+    covariances: FloatArray
+
+    @property
+    def shares(self) -> FloatArray:
+        """W_h (H,)."""
+        return np.asarray(self.sizes / np.sum(self.sizes))
+
+    @property
+    def unbiased_covariances(self) -> FloatArray:
+        """S_h² of the proxies (H, k, k), divisor N_h − 1; rounding dust of a constant proxy becomes 0."""
+        factor = np.where(self.sizes > 1, self.sizes / np.maximum(self.sizes - 1, 1), 0.0)
+        spread = np.sqrt(np.abs(np.einsum("hii->hi", self.covariances)))
+        dust = spread <= 1e-12 * np.abs(self.means)
+        covariances = self.covariances * factor[:, None, None]
+        return np.asarray(np.where(dust[:, :, None] | dust[:, None, :], 0.0, covariances))
+
+
+def default_estimator(design: str, n: int, n_strata: int, k: int, *, scaled: bool) -> str:
+    """Return the estimator that `auto` stands for: fixed by the design and the sizes, never by comparing
+    results.
+
+    Parameters
+    ----------
+    design : str
+    n : int
+        Labels.
+    n_strata : int
+        H.
+    k : int
+        Number of proxies.
+    scaled : bool
+        Whether the proxy predicts the outcome on its own scale.
+
+    Examples
+    --------
+    >>> default_estimator("simple-random", 300, 1, 1, scaled=True)
+    'ppi++'
+    >>> default_estimator("stratified", 300, 10, 1, scaled=True)
+    'horvitz-thompson'
+    """
+    if design == "simple-random" and n_strata <= 1 and k > 0 and scaled and n >= _MINIMUM_FOR_FITTING * k:
+        return "ppi++"
+    return "horvitz-thompson"
+
+
+def mean_estimate(
+    z: FloatArray,
+    proxy: ProxyMoments | None = None,
+    *,
+    weighting: Weighting,
+    estimator: str = "horvitz-thompson",
+    lam: Any = None,
+    target: str = "population",
+    stratum_weights_known: bool = False,
+    clip: bool = False,
+    shrinkage: float = 20.0,
+) -> MeanEstimate:
+    """Estimate the population mean of z.
+
+    Parameters
+    ----------
+    z : float (n,)
+        Outcome of the labelled units.
+    proxy : ProxyMoments, optional
+        Needed by every estimator but `horvitz-thompson`, `hajek` and `post-stratified`.
+    weighting : Weighting
+        The design, realised.
+    estimator : str
+        `horvitz-thompson` (λ = 0), `difference` (λ = 1 for one proxy), `ppi++` (one fitted λ per proxy),
+        `stratppi` (one per stratum), `hajek`, `post-stratified` (the weighting is that of the strata known
+        afterwards).
+    lam : float, (k,) or (H, k), optional
+        A given λ instead of the estimator's own.
+    target : {"population", "superpopulation"}
+    stratum_weights_known : bool
+        For the superpopulation: whether the W_h are known rather than drawn with the N units.
+    clip : bool
+        Whether a fitted λ is kept within [0, 1]. Off by default: an interval from a clipped λ and a test from
+        a free one contradict each other.
+    shrinkage : float
+        See `stratal.estimators.tuning.stratum_lam`.
+
+    Raises
+    ------
+    InputError
+        For an unknown estimator or target, and where the estimator needs proxies or strata that are not
+        there.
+
+    Examples
+    --------
+    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
+    >>> proxy = ProxyMoments(values=np.array([[0.2], [0.6]]), stratum=np.array([0, 0]), sizes=np.array([10]),
+    ...                      means=np.array([[0.5]]), covariances=np.array([[[0.04]]]))
+    >>> z = np.array([0.0, 1.0])
+    >>> round(mean_estimate(z, proxy, weighting=weighting, estimator="difference").value, 3)
+    0.6
+    """
+    _check_names(estimator, target)
+    chosen, fitted, share, notes = _choose_lam(z, proxy, weighting, estimator, lam, clip, shrinkage)
+    residuals, known = _residuals(z, proxy, weighting, chosen)
+    if estimator == "hajek":
+        residuals, known = _hajek(residuals, weighting)
+    value = known + float(weighting.mean(residuals[:, None])[0])
+    inflation = _inflation(weighting, share)
+    design_variance, freedom = _design_variance(residuals, weighting, inflation, share)
+    population_variance = 0.0
+    if target == "superpopulation":
+        extra = weighting.population_covariance(z[:, None], stratum_weights_known=stratum_weights_known)
+        population_variance = float(extra[0, 0])
+    return MeanEstimate(
+        value=value,
+        variance=design_variance + population_variance,
+        design_variance=design_variance,
+        population_variance=population_variance,
+        degrees_of_freedom=freedom,
+        lam=chosen,
+        fitted=fitted,
+        residuals=residuals,
+        known=known,
+        inflation=inflation,
+        notes=notes,
+    )
+
+
+def _check_names(estimator: str, target: str) -> None:
+    if estimator not in ESTIMATORS:
+        raise InputError(
+            "no such estimator", given=repr(estimator), allowed=near_names(estimator, ESTIMATORS)
+        )
+    if target not in ("population", "superpopulation"):
+        raise InputError("no such target", given=repr(target), allowed="'population' or 'superpopulation'")
+
+
+def _choose_lam(
+    z: FloatArray,
+    proxy: ProxyMoments | None,
+    weighting: Weighting,
+    estimator: str,
+    given: Any,
+    clip: bool,
+    shrinkage: float,
+) -> tuple[FloatArray, bool, FloatArray, tuple[str, ...]]:
+    """Return λ (H, k), whether it was fitted, the parameters fitted per stratum (H,), and notes."""
+    if proxy is None:
+        if given is not None or estimator in _NEEDS_PROXY:
+            raise InputError(
+                f"estimator '{estimator}' needs a proxy" if given is None else "a given λ needs a proxy",
+                action="Use estimator='horvitz-thompson', or give the population a proxy.",
+            )
+        return np.zeros((1, 0)), False, np.zeros(1), ()
+    n_strata, k = proxy.means.shape
+    nothing = np.zeros(n_strata)
+    if given is not None:
+        return _given_lam(given, n_strata, k), False, nothing, ()
+    if estimator == "difference":
+        return np.full((n_strata, k), 1.0 / max(k, 1)), False, nothing, ()
+    if estimator not in ("ppi++", "stratppi"):
+        return np.zeros((n_strata, k)), False, nothing, ()
+    if k == 0:
+        raise InputError(f"estimator '{estimator}' needs a proxy", action="Use estimator='horvitz-thompson'.")
+    if isinstance(weighting, StratifiedWeighting) and len(weighting.sizes) == n_strata:
+        chosen, share = _fit_stratified(z, proxy, weighting, estimator == "stratppi", shrinkage)
+    elif estimator == "stratppi":
+        raise InputError("estimator 'stratppi' needs a stratified sample", action="Use estimator='ppi++'.")
+    else:
+        chosen, share = _fit_general(z, proxy, weighting)
+    if not np.any(share):
+        return chosen, True, share, ("λ is 0: too few labels, or a constant proxy, leave nothing to fit",)
+    if clip:
+        return np.clip(chosen, 0.0, 1.0), True, share, ("λ was clipped to [0, 1]",)
+    return chosen, True, share, ()
+
+
+def _given_lam(given: Any, n_strata: int, k: int) -> FloatArray:
+    lam = np.asarray(given, dtype=np.float64)
+    if not np.all(np.isfinite(lam)):
+        raise InputError("λ must be finite", given=given)
+    if lam.ndim == 1 and k == 1 and lam.shape[0] == n_strata and n_strata > 1:
+        lam = lam[:, None]
+    try:
+        return np.array(np.broadcast_to(lam, (n_strata, k)))
+    except ValueError:
+        raise InputError(
+            "λ has the wrong shape",
+            given=f"{lam.shape}",
+            allowed=f"one number, ({k},) or ({n_strata}, {k})",
+        ) from None
+
+
+def _fit_stratified(
+    z: FloatArray, proxy: ProxyMoments, weighting: StratifiedWeighting, per_stratum: bool, shrinkage: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return λ (H, k) and the number of fitted parameters that fall to each stratum (H,)."""
+    n_strata, k = proxy.means.shape
+    centred = proxy.values - proxy.means[proxy.stratum]
+    moments = tuning.stratum_moments(z, centred, proxy.stratum, n_strata)
+    population = proxy.unbiased_covariances
+    factors = weighting.variance_factors * (moments.counts > 1)
+    pooled = tuning.pooled_lam(moments.cross_covariances, population, factors)
+    weight = factors * np.einsum("hii->h", population)
+    total = float(weight.sum())
+    share = k * weight / total if total > 0 else np.zeros(n_strata)
+    if not per_stratum:
+        return np.array(np.broadcast_to(pooled, (n_strata, k))), share
+    own = tuning.stratum_lam(
+        moments.cross_covariances, population, pooled, moments.counts, shrinkage=shrinkage
+    )
+    gain = tuning.own_share(moments.counts, shrinkage)
+    return own, gain * k * (weight > 0) + (1.0 - gain) * share
+
+
+def _fit_general(z: FloatArray, proxy: ProxyMoments, weighting: Weighting) -> tuple[FloatArray, FloatArray]:
+    n_strata, k = proxy.means.shape
+    joint = weighting.covariance(np.column_stack([z, proxy.values]))
+    if not np.all(np.isfinite(joint)):
+        return np.zeros((n_strata, k)), np.zeros(n_strata)
+    lam = tuning.solve_semidefinite(joint[1:, 1:], joint[1:, 0])
+    fitted = np.full(n_strata, k / n_strata) if np.any(np.diag(joint)[1:] > 0) else np.zeros(n_strata)
+    return np.array(np.broadcast_to(lam, (n_strata, k))), fitted
+
+
+def _residuals(
+    z: FloatArray, proxy: ProxyMoments | None, weighting: Weighting, lam: FloatArray
+) -> tuple[FloatArray, float]:
+    """Return the per-unit residual (n,) and the known total that its weighted mean lacks."""
+    if proxy is None or not np.any(lam):
+        return z, 0.0
+    by_stratum = np.einsum("hk,hk->h", lam, proxy.means)
+    everywhere = float(proxy.shares @ by_stratum)
+    if not isinstance(weighting, StratifiedWeighting):
+        return z - np.einsum("nk,nk->n", lam[proxy.stratum], proxy.values), everywhere
+    centred = proxy.values - proxy.means[proxy.stratum]
+    residuals = z - np.einsum("nk,nk->n", lam[proxy.stratum], centred)
+    labelled = float(weighting.weights @ by_stratum[proxy.stratum])
+    known = everywhere - labelled if np.any(weighting.counts == 0) else 0.0
+    return residuals, known
+
+
+def _hajek(residuals: FloatArray, weighting: Weighting) -> tuple[FloatArray, float]:
+    """Return the linearised variable of the ratio Σ w y / Σ w (Hájek 1971; Särndal et al. 1992, eq.
+    5.7.4)."""
+    weights = weighting.weights
+    total = float(weights.sum())
+    mean = float(weights @ residuals) / total
+    return (residuals - mean) / total, mean
+
+
+def _inflation(weighting: Weighting, share: FloatArray) -> FloatArray:
+    """Return what each stratum's s² must be multiplied by, for the labels that fitting λ used up."""
+    if not np.any(share):
+        return np.ones(len(share))
+    counts = (
+        np.asarray(weighting.counts, dtype=np.float64)
+        if isinstance(weighting, StratifiedWeighting)
+        else np.array([len(weighting.weights) / len(share)] * len(share))
+    )
+    free = np.maximum(counts - 1.0, 0.0)
+    left = np.maximum(free - share, free / 3.0)
+    return np.asarray(np.where(left > 0, free / np.where(left > 0, left, 1.0), 1.0))
+
+
+def _design_variance(
+    residuals: FloatArray, weighting: Weighting, inflation: FloatArray, share: FloatArray
+) -> tuple[float, float]:
+    if isinstance(weighting, StratifiedWeighting):
+        parts = weighting.contributions(residuals) * inflation
+        freedom = weighting.degrees_of_freedom(residuals)
+        variance = float(parts.sum())
+    else:
+        variance = float(weighting.covariance(residuals[:, None])[0, 0]) * float(inflation.mean())
+        freedom = weighting.degrees_of_freedom(residuals)
+    return variance, max(freedom - float(share.sum()), 1.0)

@@ -1,0 +1,186 @@
+"""`Evidence`: the n-sized arrays that an interval is made from, and the kind of outcome that they measure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from stratal.arrays import FloatArray
+from stratal.errors import InputError, LabelError
+from stratal.intervals.guard import guarded_variance, smoothed_spread
+from stratal.weighting import StratifiedWeighting, Weighting
+
+if TYPE_CHECKING:
+    from stratal.estimators.mean import MeanEstimate
+
+OutcomeKind = Literal["binary", "bounded", "unbounded"]
+OUTCOMES = ("binary", "bounded", "unbounded")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evidence:
+    """What the interval methods see of an estimate.
+
+    Parameters
+    ----------
+    value : float
+        The estimate, within the bounds.
+    variance : float
+        Of the target; may be NaN (one label) or 0 (all residuals agree).
+    population_part : float
+        The part of the variance that is due to the population's own draw.
+    degrees_of_freedom : float
+    outcome : {"binary", "bounded", "unbounded"}
+    bounds : (float, float), optional
+    z, residuals : float (n,)
+        The outcome, and the variable whose weighted mean plus `known` is the estimate.
+    known : float
+    weighting : Weighting
+    tuned : bool
+        Whether the residuals differ from z: λ is not 0.
+    inflation : float (H,)
+        See `MeanEstimate`.
+
+    Examples
+    --------
+    >>> z = np.array([0.0, 1.0])
+    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
+    >>> Evidence(value=0.5, variance=0.2, population_part=0.0, degrees_of_freedom=1.0, outcome="binary",
+    ...          bounds=(0.0, 1.0), z=z, residuals=z, known=0.0, weighting=weighting, tuned=False,
+    ...          inflation=np.ones(1)).census
+    False
+    """
+
+    value: float
+    variance: float
+    population_part: float
+    degrees_of_freedom: float
+    outcome: OutcomeKind
+    bounds: tuple[float, float] | None
+    z: FloatArray
+    residuals: FloatArray
+    known: float
+    weighting: Weighting
+    tuned: bool
+    inflation: FloatArray
+
+    @classmethod
+    def of_mean(
+        cls,
+        z: FloatArray,
+        result: MeanEstimate,
+        weighting: Weighting,
+        outcome: OutcomeKind,
+        bounds: tuple[float, float] | None,
+    ) -> Evidence:
+        """Return the evidence of a mean."""
+        value = result.value if bounds is None else float(np.clip(result.value, *bounds))
+        return cls(
+            value=value,
+            variance=result.variance,
+            population_part=result.population_variance,
+            degrees_of_freedom=result.degrees_of_freedom,
+            outcome=outcome,
+            bounds=bounds,
+            z=z,
+            residuals=result.residuals,
+            known=result.known,
+            weighting=weighting,
+            tuned=bool(np.any(result.lam)),
+            inflation=result.inflation,
+        )
+
+    @property
+    def n(self) -> int:
+        """Labels."""
+        return len(self.z)
+
+    @property
+    def census(self) -> bool:
+        """Whether every unit is labelled, so that nothing is left to be estimated of the population
+        itself."""
+        weighting = self.weighting
+        if isinstance(weighting, StratifiedWeighting):
+            whole = not weighting.with_replacement and bool(np.all(weighting.counts >= weighting.sizes))
+        else:
+            whole = self.n >= weighting.population_size and bool(
+                np.all(weighting.weights * weighting.population_size <= 1)
+            )
+        return whole and self.population_part == 0
+
+    @property
+    def reported_variance(self) -> float:
+        """The variance, or the guarded one where the labels are too few to have any."""
+        if np.isfinite(self.variance):
+            return max(self.variance, 0.0)
+        if self.bounds is None:
+            raise InputError(
+                "the variance cannot be estimated from one label of an unbounded outcome",
+                given=f"{self.n} label",
+                action="Label at least 2 units, or give the outcome's bounds.",
+            )
+        return self.guarded_variance
+
+    @property
+    def guarded_variance(self) -> float:
+        """The variance, not less than what strata whose labels all agree may hide; bounded outcomes only."""
+        return guarded_variance(self)
+
+    @property
+    def population_spread(self) -> float:
+        """S², the estimated variance of z over the population; smoothed where all labels of a bounded outcome
+        agree."""
+        weighting = self.weighting
+        spread = float(weighting.population_covariance(self.z[:, None])[0, 0] * weighting.population_size)
+        if not (np.isfinite(spread) and spread > 0) and self.bounds is not None:
+            return smoothed_spread(self.z, weighting, self.bounds)
+        return spread
+
+
+def infer_outcome(
+    z: FloatArray, outcome: OutcomeKind | None, bounds: tuple[float, float] | None
+) -> tuple[OutcomeKind, tuple[float, float] | None]:
+    """Return the outcome's kind and bounds: as given, else binary if all labels are 0 or 1, else unbounded.
+
+    Raises
+    ------
+    LabelError
+        For a label outside the bounds.
+    InputError
+        For an unknown kind, bounds in the wrong order, or a bounded outcome without bounds.
+
+    Examples
+    --------
+    >>> infer_outcome(np.array([0.0, 1.0]), None, None)
+    ('binary', (0.0, 1.0))
+    >>> infer_outcome(np.array([3.0, 5.0]), None, (1, 5))
+    ('bounded', (1.0, 5.0))
+    """
+    if outcome is not None and outcome not in OUTCOMES:
+        raise InputError("no such kind of outcome", given=repr(outcome), allowed=", ".join(OUTCOMES))
+    if bounds is not None:
+        bounds = (float(bounds[0]), float(bounds[1]))
+        if not (np.all(np.isfinite(bounds)) and bounds[0] < bounds[1]):
+            raise InputError("bounds must be two finite numbers, the lower first", given=bounds)
+    binary_labels = bool(np.all((z == 0) | (z == 1)))
+    if outcome is None:
+        if bounds is None:
+            outcome = "binary" if binary_labels else "unbounded"
+        else:
+            outcome = "binary" if bounds == (0.0, 1.0) and binary_labels else "bounded"
+    if outcome == "unbounded":
+        return outcome, None
+    if outcome == "binary":
+        bounds = (0.0, 1.0)
+    if bounds is None:
+        raise InputError("a bounded outcome needs its bounds", action="Give bounds=(lowest, highest).")
+    allowed = binary_labels if outcome == "binary" else bool(np.all((z >= bounds[0]) & (z <= bounds[1])))
+    if not allowed:
+        bad = z[(z != 0) & (z != 1)] if outcome == "binary" else z[(z < bounds[0]) | (z > bounds[1])]
+        raise LabelError(
+            f"{len(bad)} labels lie outside the {outcome} outcome's values (first: {bad[0]:g})",
+            allowed="0 or 1" if outcome == "binary" else f"{bounds[0]:g} to {bounds[1]:g}",
+        )
+    return outcome, bounds

@@ -1,0 +1,117 @@
+"""`ConfidenceInterval`, the error shares of one- and two-sided intervals, and the p-value that agrees with an
+interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from stratal.errors import InputError
+
+ALTERNATIVES = ("two-sided", "less", "greater")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfidenceInterval:
+    """A confidence interval that can be unpacked: `low, high = interval`.
+
+    Parameters
+    ----------
+    low, high : float
+        In the outcome's units; infinite on the open side of a one-sided interval of an unbounded outcome.
+    confidence_level : float
+    method : str
+        How it was made, `auto` resolved.
+    alternative : {"two-sided", "less", "greater"}
+        `less` bounds the value from above, `greater` from below, as in SciPy.
+
+    Examples
+    --------
+    >>> low, high = ConfidenceInterval(low=0.7, high=0.9, confidence_level=0.95, method="clopper-pearson")
+    >>> high
+    0.9
+    """
+
+    low: float
+    high: float
+    confidence_level: float
+    method: str
+    alternative: str = "two-sided"
+
+    def __iter__(self) -> Iterator[float]:
+        yield self.low
+        yield self.high
+
+    @property
+    def width(self) -> float:
+        """`high − low`."""
+        return self.high - self.low
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+
+def tail_shares(confidence_level: float, alternative: str) -> tuple[float, float]:
+    """Return the error probabilities (below, above) of an interval: how much may lie under `low`, and over
+    `high`.
+
+    Raises
+    ------
+    InputError
+        For a level outside (0, 1) or an unknown alternative.
+
+    Examples
+    --------
+    >>> tail_shares(0.9, "greater")[1]
+    0.0
+    """
+    if not 0.0 < confidence_level < 1.0:
+        raise InputError(
+            "confidence_level is out of range", given=confidence_level, allowed="between 0 and 1"
+        )
+    if alternative not in ALTERNATIVES:
+        raise InputError("no such alternative", given=repr(alternative), allowed=", ".join(ALTERNATIVES))
+    error = 1.0 - confidence_level
+    if alternative == "two-sided":
+        return error / 2.0, error / 2.0
+    return (0.0, error) if alternative == "less" else (error, 0.0)
+
+
+def p_value(null: float, interval: Callable[[float], tuple[float, float]]) -> float:
+    """Return the p-value of `null`: one less the confidence level at which the interval first contains it.
+
+    Found by bisection on the level, so that a test and an interval can never contradict each other.
+
+    Parameters
+    ----------
+    null : float
+        The hypothetical value.
+    interval : callable
+        Confidence level to (low, high); the intervals must be nested.
+
+    Examples
+    --------
+    >>> round(p_value(0.8, lambda level: (-level, level)), 6)
+    0.2
+    """
+
+    def contains(level: float) -> bool:
+        low, high = interval(level)
+        return low <= null <= high
+
+    smallest, largest = 1e-12, 1.0 - 1e-12
+    if contains(smallest):
+        return 1.0
+    if not contains(largest):
+        return 0.0
+    # Bisect on log(1 − level): small p-values keep their relative precision.
+    outside, inside = np.log1p(-smallest), np.log1p(-largest)
+    for _ in range(60):
+        middle = (outside + inside) / 2.0
+        if contains(-np.expm1(middle)):
+            inside = middle
+        else:
+            outside = middle
+    return float(np.exp(inside))
