@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from stratal.allocation.allocation import METHODS, Allocation, allocate
+from stratal.allocation.allocation import Allocation
 from stratal.allocation.cost import cost_optimal
+from stratal.allocation.methods import METHODS, allocate
 from stratal.allocation.real import real_optimum
 from stratal.allocation.rules import equal, neyman, power, proportional, residual
 from stratal.allocation.shrinkage import robust, robust_standard_deviations
