@@ -25,8 +25,8 @@ SHRINKAGE = 0.07
 SLOPES = np.exp(np.linspace(np.log(0.25), np.log(2.0), 9))
 """Factors on the log-odds about the overall mean: models are more often too sure than too timid."""
 
-SPREAD_SHRINKAGE = 0.2 """How far the share of the largest possible variance is moved to the pooled share, for
-outcomes that are not binary."""
+SPREAD_SHRINKAGE = 0.2
+"""How far a variance's share of the largest possible one is moved to the pooled share (1 for binary outcomes)."""
 
 _EDGE = 1e-9
 
