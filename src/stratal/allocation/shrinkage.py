@@ -1,7 +1,7 @@
 """The robust allocation: Neyman's rule on deviations that a miscalibrated proxy cannot drive to zero.
 
-Neyman's rule believes the proxy. A model that is 99.9 % sure of every unit in a stratum where it is right 98
-% of the time has a true S_h 4.4 times its plug-in, and with √(m(1 − m)) of a judge's flat 0 and 1 whole
+Neyman's rule believes the proxy. A model that is 99.9 % sure of every unit in a stratum where it is right 98 %
+of the time has a true S_h 4.4 times its plug-in, and with √(m(1 − m)) of a judge's flat 0 and 1 whole
 strata are left with the minimum. So the proxy's means are taken as one of many possible: shrunk a little to
 the overall mean, then with log-odds flatter or steeper around it by a factor between 1/4 and 2. The rule
 minimises the variance *expected* over these, which is Neyman's with √(mean of S_h²) for S_h.
@@ -19,14 +19,14 @@ from stratal.allocation.rules import per_stratum
 from stratal.arrays import FloatArray, IntArray, finite_vector
 from stratal.errors import InputError
 
-SHRINKAGE = 0.07
+SHRINKAGE = 0.1
 """How far each stratum's mean proxy is moved to the overall mean."""
 
 SLOPES = np.exp(np.linspace(np.log(0.25), np.log(2.0), 9))
 """Factors on the log-odds about the overall mean: models are more often too sure than too timid."""
 
 SPREAD_SHRINKAGE = 0.2
-"""How far a variance's share of the largest possible one is moved to the pooled share (1 for binary outcomes)."""
+"""How far a variance's share of the largest possible one is moved to the pooled share."""
 
 _EDGE = 1e-9
 
@@ -77,7 +77,7 @@ def robust(
     Examples
     --------
     >>> robust([500, 500], [0.5, 0.999], [0.0, 0.0], [0.25, 0.001], 20)
-    array([14,  6])
+    array([13,  7])
     """
     limits = Bounds.read(sizes, minimum, maximum)
     deviations = robust_standard_deviations(
@@ -113,7 +113,7 @@ def robust_standard_deviations(
     Examples
     --------
     >>> robust_standard_deviations([500, 500], [0.5, 1.0], [0.0, 0.0], [0.25, 0.0]).round(3)
-    array([0.478, 0.22 ])
+    array([0.479, 0.236])
     """
     limits = Bounds.read(sizes)
     means = finite_vector("proxy_means", proxy_means)
@@ -148,7 +148,7 @@ def expected_binary_variances(weights: FloatArray, means: FloatArray) -> FloatAr
     Examples
     --------
     >>> expected_binary_variances(np.array([0.5, 0.5]), np.array([0.5, 0.999])).round(3)
-    array([0.229, 0.049])
+    array([0.229, 0.057])
     """
     overall = float(np.clip(weights @ means, _EDGE, 1.0 - _EDGE))
     shrunk = np.clip(_towards(overall, means, SHRINKAGE), _EDGE, 1.0 - _EDGE)
