@@ -1,0 +1,197 @@
+"""Strata from k-means on feature columns, over the whole population or within each category."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from stratal.arrays import AnyArray, IntArray
+from stratal.errors import InputError, near_names
+from stratal.strata.categories import pooled_groups
+from stratal.strata.crossed import Crossed
+from stratal.strata.draft import Draft, Wish
+from stratal.strata.features import Batches, NearestCentre, fit_centres
+from stratal.strata.moments import Moments, of_sizes
+from stratal.strata.number import choose_number
+from stratal.strata.rule import Everything, Rule
+
+if TYPE_CHECKING:
+    from stratal.population.base import Population
+
+NUMBERS_TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20)
+"""Numbers of clusters that are tried when the number is to be chosen."""
+
+
+def feature_columns(population: Population, features: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the feature columns to cluster on: those named, or all.
+
+    Raises
+    ------
+    InputError
+        If there are none, or a name is unknown.
+    """
+    if not population.feature_names:
+        raise InputError("this population has no feature columns", action="Name them in features=.")
+    names = tuple(population.feature_names if features is None else features)
+    unknown = [name for name in names if name not in population.feature_names]
+    if unknown or not names:
+        raise InputError(
+            f"no such feature column: {unknown[0]!r}" if unknown else "no feature column was named",
+            allowed=near_names(unknown[0] if unknown else "", population.feature_names),
+        )
+    return names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clustering:
+    """How k-means on features is fitted.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Feature columns.
+    seed : int
+    standardise : bool
+    """
+
+    names: tuple[str, ...]
+    seed: int
+    standardise: bool
+
+    def fit(self, batches: Batches, n_strata: int) -> NearestCentre:
+        """Return the fitted rule."""
+        return fit_centres(batches, self.names, n_strata, seed=self.seed, standardise=self.standardise)
+
+
+def cluster_draft(population: Population, how: Clustering, proxy: str | None, wish: Wish) -> Draft:
+    """Return the clusters of the whole population as strata, in the order of their mean proxies."""
+
+    def batches() -> Iterator[dict[str, AnyArray]]:
+        return population.batches(how.names)
+
+    drafts = []
+    numbers = [wish.n_strata] if wish.n_strata else [k for k in NUMBERS_TRIED if k <= wish.most()]
+    for number in numbers:
+        drafts.append(_settled(population, how.fit(batches, number), proxy, number, wish.min_size))
+    if wish.n_strata is not None or wish.budget is None:
+        return drafts[0]
+    scaled = bool(population.proxies) and population.proxy_info(proxy).scaled
+    moments = [draft.moments for draft in drafts]
+    best = choose_number(moments, wish.budget, minimum=wish.minimum, scaled=scaled)
+    note = f"{len(drafts[best].names)} strata were chosen for a budget of {wish.budget}."
+    return Draft(
+        rule=drafts[best].rule,
+        names=drafts[best].names,
+        moments=moments[best],
+        notes=(*drafts[best].notes, note),
+    )
+
+
+def crossed_cluster_draft(
+    population: Population, by: str, how: Clustering, proxy: str | None, wish: Wish
+) -> Draft:
+    """Return clusters within each level of a category; a pool of small categories is one stratum."""
+    groups = pooled_groups(population.levels(by), by, wish)
+    inner: list[Rule] = []
+    for members in groups.members():
+        share = groups.sizes[members].sum() / groups.sizes.sum()
+        number = min(wish.most(float(share)), int(groups.sizes[members].sum()))
+        if len(members) > 1 or number == 1:
+            inner.append(Everything())
+            continue
+        inner.append(how.fit(_within(population, by, groups.rule.levels[members[0]], how.names), number))
+    rule = Crossed(categories=groups.rule, inner=tuple(inner))
+    moments = moments_by_pass(population, rule, proxy)
+    if np.any(moments.sizes == 0):
+        rule = _without_empty(rule, moments.sizes)
+        moments = moments_by_pass(population, rule, proxy)
+    labels = [
+        f"{name}, cluster {number + 1}" if entry.n_strata > 1 else name
+        for name, entry in zip(groups.names(), rule.inner, strict=True)
+        for number in range(entry.n_strata)
+    ]
+    return Draft(rule=rule, names=tuple(labels), moments=moments, notes=groups.notes)
+
+
+def moments_by_pass(population: Population, rule: Rule, proxy: str | None) -> Moments:
+    """Return the moments of any rule's strata, by one pass over the population; sizes may be zero."""
+    n_strata = rule.n_strata
+    if not population.proxies:
+        sizes = np.zeros(n_strata, np.int64)
+        for batch in population.batches(rule.columns):
+            sizes += np.bincount(rule.assign(batch), minlength=n_strata)
+        return of_sizes(sizes)
+    name = population.proxy_info(proxy).name
+    picture = population.distribution(name)
+    centre, inside = picture.mean, picture.conditional_variances
+    sums = np.zeros((4, n_strata))
+    for batch in population.batches(tuple(dict.fromkeys((*rule.columns, name)))):
+        codes, values = rule.assign(batch), np.asarray(batch[name], np.float64)
+        shifted = values - centre
+        conditional = inside[np.searchsorted(picture.cuts, values, side="right")]
+        for row, terms in enumerate((None, shifted, shifted**2, conditional)):
+            sums[row] += np.bincount(codes, terms, minlength=n_strata)
+    counts = np.maximum(sums[0], 1.0)
+    means = sums[1] / counts
+    return Moments(
+        sizes=sums[0].astype(np.int64),
+        proxy_means=means + centre,
+        proxy_variances=np.maximum(sums[2] / counts - means**2, 0.0),
+        conditional_variances=sums[3] / counts,
+    )
+
+
+def _settled(
+    population: Population, rule: NearestCentre, proxy: str | None, asked: int, min_size: int
+) -> Draft:
+    """Return the draft of a clustering without its too small clusters, whose units join the next nearest."""
+    notes: tuple[str, ...] = ()
+    if rule.n_strata < asked:
+        notes = (f"{asked} strata were asked for and {rule.n_strata} made: too few units differ.",)
+    moments = moments_by_pass(population, rule, proxy)
+    while rule.n_strata > 1 and int(moments.sizes.min()) < max(min_size, 1):
+        gone = int(moments.sizes.argmin())
+        rule = NearestCentre(
+            names=rule.names, centres=np.delete(rule.centres, gone, axis=0), scale=rule.scale
+        )
+        notes += (f"A cluster of {moments.sizes[gone]} units was dissolved into its neighbours.",)
+        moments = moments_by_pass(population, rule, proxy)
+    order = np.argsort(moments.proxy_means, kind="stable")
+    return Draft(
+        rule=NearestCentre(names=rule.names, centres=rule.centres[order], scale=rule.scale),
+        names=tuple(f"cluster {number + 1}" for number in range(len(order))),
+        moments=Moments(**{name: getattr(moments, name)[order] for name in Moments.__slots__}),
+        notes=notes,
+    )
+
+
+def _within(population: Population, by: str, level: str, names: tuple[str, ...]) -> Batches:
+    """Return what starts a pass over the units of one level, in batches of full length."""
+    full = 262_144
+
+    def batches() -> Iterator[dict[str, AnyArray]]:
+        held: list[dict[str, AnyArray]] = []
+        for batch in population.batches((by, *names)):
+            rows = np.flatnonzero(np.asarray(batch[by]).astype(str) == level)
+            held.append({name: np.asarray(batch[name])[rows] for name in names})
+            if sum(len(part[names[0]]) for part in held) >= full:
+                yield {name: np.concatenate([part[name] for part in held]) for name in names}
+                held = []
+        if sum(len(part[names[0]]) for part in held):
+            yield {name: np.concatenate([part[name] for part in held]) for name in names}
+
+    return batches
+
+
+def _without_empty(rule: Crossed, sizes: IntArray) -> Crossed:
+    """Return the rule without the centres that no unit is nearest to."""
+    inner: list[Rule] = []
+    for entry, offset in zip(rule.inner, rule.offsets.tolist(), strict=True):
+        if isinstance(entry, NearestCentre):
+            used = sizes[offset : offset + entry.n_strata] > 0
+            entry = NearestCentre(names=entry.names, centres=entry.centres[used], scale=entry.scale)
+        inner.append(entry)
+    return Crossed(categories=rule.categories, inner=tuple(inner))

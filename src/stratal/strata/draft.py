@@ -1,0 +1,60 @@
+"""Strata in the making: what every way of stratifying hands to `stratify`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from stratal.strata.moments import Moments
+from stratal.strata.rule import Rule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A rule with the names and moments of its strata.
+
+    Parameters
+    ----------
+    rule : Rule
+    names : tuple of str (H,)
+    moments : Moments
+        Of the H strata.
+    notes : tuple of str
+        What the user should know.
+    """
+
+    rule: Rule
+    names: tuple[str, ...]
+    moments: Moments
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """How many strata are wanted, checked.
+
+    Parameters
+    ----------
+    method : str
+    n_strata : int, optional
+        `None` to choose from the budget.
+    budget : int, optional
+    minimum : int
+        Draws that each stratum keeps when the number is chosen.
+    min_size : int
+        Units that a stratum must have; 1 merges nothing.
+    """
+
+    method: str
+    n_strata: int | None
+    budget: int | None
+    minimum: int
+    min_size: int
+
+    def most(self, share: float = 1.0) -> int:
+        """Return the largest number of strata to try in a part of the population with this share of the
+        units.
+        """
+        if self.n_strata is not None:
+            return self.n_strata
+        assert self.budget is not None
+        return max(1, int(share * self.budget) // max(self.minimum, 1))

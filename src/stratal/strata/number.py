@@ -1,0 +1,123 @@
+"""How many strata: the number whose expected interval at the budget is shortest, within a hundredth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import stdtrit
+
+from stratal.arrays import FloatArray, IntArray
+from stratal.errors import BudgetError
+from stratal.strata.moments import Moments
+
+MOST_STRATA = 50
+"""More strata than this are never chosen, though they can be asked for."""
+
+WORTHWHILE = 0.01
+"""Strata are added as long as all together they shorten the squared interval by more than this share."""
+
+MARGIN_CORRELATION = 0.5
+"""Correlation with the outcome that is assumed of a proxy whose scale is unknown."""
+
+
+def expected_squared_half_width(
+    moments: Moments, budget: int, *, minimum: int = 2, scaled: bool = True
+) -> float:
+    """Return t² Σ W_h² (1/n_h − 1/N_h) S_h², with n_h proportional but at least `minimum`.
+
+    t is Student's quantile on n − H degrees of freedom: the price of more strata.
+
+    Parameters
+    ----------
+    moments : Moments
+        Of H strata.
+    budget : int
+        n, at least `minimum` for each stratum.
+    minimum : int
+        Draws that each stratum keeps (all of its units where it has fewer).
+    scaled : bool
+        Whether the proxy is on the outcome's scale; if not, a correlation of `MARGIN_CORRELATION` is assumed.
+
+    Returns
+    -------
+    float
+        Infinite where the budget does not suffice.
+
+    Examples
+    --------
+    >>> one = Moments(sizes=np.array([100]), proxy_means=np.array([0.5]),
+    ...               proxy_variances=np.array([0.0]), conditional_variances=np.array([0.25]))
+    >>> round(expected_squared_half_width(one, 50), 4)
+    0.0101
+    """
+    draws = _proportional(moments.sizes, budget, minimum)
+    if draws is None:
+        return float("inf")
+    weights = moments.sizes / moments.sizes.sum()
+    unit_variances = _unit_variances(moments, scaled)
+    variance = float(np.sum(weights**2 * (1.0 / draws - 1.0 / moments.sizes) * unit_variances))
+    quantile = float(stdtrit(max(budget - len(draws), 1), 0.975))
+    return max(quantile**2 * variance, 0.0)
+
+
+def _unit_variances(moments: Moments, scaled: bool) -> FloatArray:
+    if scaled:
+        return moments.conditional_variances + moments.proxy_variances
+    weights = moments.sizes / moments.sizes.sum()
+    between = (moments.proxy_means - weights @ moments.proxy_means) ** 2
+    total = float(weights @ (moments.proxy_variances + between))
+    explained = MARGIN_CORRELATION**2
+    share = moments.proxy_variances / total if total > 0 else np.zeros(len(weights))
+    return np.asarray(1.0 - explained + explained * share)
+
+
+def _proportional(sizes: IntArray, budget: int, minimum: int) -> FloatArray | None:
+    """Return real-valued proportional draws with a lower bound and a sum of `budget`, or `None` where
+    impossible.
+    """
+    lower = np.minimum(minimum, sizes).astype(np.float64)
+    if lower.sum() > budget or budget > sizes.sum():
+        return None
+    held = np.zeros(len(sizes), bool)
+    while True:
+        free = sizes[~held].sum()
+        rate = (budget - lower[held].sum()) / free if free else 0.0
+        short = ~held & (sizes * rate < lower)
+        if not short.any():
+            return np.asarray(np.where(held, lower, sizes * rate))
+        held |= short
+
+
+def choose_number(
+    candidates: Sequence[Moments], budget: int, *, minimum: int = 2, scaled: bool = True
+) -> int:
+    """Return the position of the candidate to take: the first within `WORTHWHILE` of the shortest expected
+    interval.
+
+    Raises
+    ------
+    BudgetError
+        If the budget gives no candidate its minimum.
+
+    Examples
+    --------
+    >>> def halves(variance):
+    ...     return Moments(sizes=np.array([50, 50]), proxy_means=np.array([0.2, 0.8]),
+    ...                    proxy_variances=np.zeros(2), conditional_variances=np.full(2, variance))
+    >>> choose_number([halves(0.25), halves(0.16), halves(0.1599)], 20)
+    1
+    """
+    scores = np.array(
+        [expected_squared_half_width(entry, budget, minimum=minimum, scaled=scaled) for entry in candidates]
+    )
+    if not np.isfinite(scores).any():
+        needed = min(int(np.minimum(minimum, entry.sizes).sum()) for entry in candidates)
+        size = int(candidates[0].sizes.sum())
+        raise BudgetError(
+            "the budget does not give every stratum its draws",
+            given=budget,
+            allowed=f"{needed} to {size}",
+            action="Raise the budget, or ask for fewer strata.",
+        )
+    return int(np.flatnonzero(scores <= scores.min() * (1.0 + WORTHWHILE))[0])
