@@ -1,0 +1,136 @@
+"""Checked, read-only arrays: the one place where untrusted numbers become NumPy arrays."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stratal.errors import InputError
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+AnyArray: TypeAlias = NDArray[Any]
+
+
+def frozen(values: Any, dtype: Any = None) -> AnyArray:
+    """Return `values` as an array that cannot be written to (a view where the dtype already fits).
+
+    Examples
+    --------
+    >>> frozen([1, 2]).flags.writeable
+    False
+    """
+    view: AnyArray = np.asarray(values, dtype=dtype).view()
+    view.flags.writeable = False
+    return view
+
+
+def finite_vector(name: str, values: Any) -> FloatArray:
+    """Return `values` as a read-only float64 vector, refusing anything else by name and position.
+
+    Parameters
+    ----------
+    name : str
+        What the values are called in an error.
+    values : array-like (n,)
+        Numbers. float32 is widened.
+
+    Raises
+    ------
+    InputError
+        If not one-dimensional, not numeric, or if a value is NaN or infinite.
+
+    Examples
+    --------
+    >>> finite_vector("proxy", [0.5, float("nan")])
+    Traceback (most recent call last):
+    stratal.errors.InputError: proxy holds 1 value that is NaN (first at position 1; allowed: finite
+    numbers)...
+    """
+    array = numeric_array(name, values)
+    if array.ndim != 1:
+        raise InputError(
+            f"{name} must be one-dimensional", given=f"shape {array.shape}", allowed="shape (n,)"
+        )
+    refuse_nonfinite(name, array)
+    return frozen(array)
+
+
+def numeric_array(name: str, values: Any) -> FloatArray:
+    """Return `values` as float64 of any shape, refusing text and objects.
+
+    Examples
+    --------
+    >>> numeric_array("z", [True, False])
+    array([1., 0.])
+    """
+    array = np.asarray(values)
+    if array.dtype.kind == "O" and any(entry is None for entry in array.ravel()):
+        position = next(i for i, entry in enumerate(array.ravel()) if entry is None)
+        raise InputError(
+            f"{name} holds a missing value (null) at position {position}",
+            allowed="finite numbers",
+            action="Drop or fill these units first; a unit without a proxy cannot be planned for.",
+        )
+    try:
+        return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is not numeric", given=f"dtype {array.dtype}", allowed="numbers") from None
+
+
+def refuse_nonfinite(name: str, array: FloatArray) -> None:
+    """Raise an `InputError` that tells NaN from infinity, counts them and names the first position.
+
+    Examples
+    --------
+    >>> refuse_nonfinite("proxy", np.array([0.1, 0.2]))
+    """
+    if array.size == 0 or np.isfinite(array.min() + array.max()):
+        return
+    for kind, bad in (("NaN", np.isnan(array)), ("infinite", np.isinf(array))):
+        count = int(bad.sum())
+        if count:
+            plural = "values that are" if count > 1 else "value that is"
+            first = int(np.flatnonzero(bad.ravel())[0])
+            raise InputError(
+                f"{name} holds {count} {plural} {kind} (first at position {first}; allowed: finite numbers)",
+                action="Drop or fill these units first; a unit without a number cannot be planned for.",
+            )
+
+
+def same_length(**arrays: AnyArray) -> int:
+    """Return the common length of the named arrays, or raise an `InputError` that names the two that differ.
+
+    Examples
+    --------
+    >>> same_length(proxy=np.zeros(3), z=np.ones(3))
+    3
+    """
+    (first_name, first), *others = arrays.items()
+    for name, array in others:
+        if len(array) != len(first):
+            raise InputError(
+                f"{name} and {first_name} must have one entry per unit",
+                given=f"{len(array)} and {len(first)}",
+            )
+    return len(first)
+
+
+def equal_values(left: Any, right: Any) -> bool:
+    """Return whether two field values are equal, arrays element by element, mappings key by key.
+
+    Examples
+    --------
+    >>> equal_values({"a": np.array([1, 2])}, {"a": np.array([1, 2])})
+    True
+    """
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+        if not (isinstance(left, np.ndarray) and isinstance(right, np.ndarray)) or left.shape != right.shape:
+            return False
+        return bool(np.array_equal(left, right))
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(equal_values(left[key], right[key]) for key in left)
+    return bool(left == right)

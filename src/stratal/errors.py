@@ -1,0 +1,123 @@
+"""The few exceptions of the project; each says what is wrong, what was given, what is allowed, what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class StratalError(Exception):
+    """Base of every error that stratal raises on purpose.
+
+    Parameters
+    ----------
+    what : str
+        What is wrong, naming the file, column, row or id.
+    given : object, optional
+        What was given.
+    allowed : str, optional
+        What would have been accepted.
+    action : str, optional
+        What to do next.
+
+    Examples
+    --------
+    >>> print(StratalError("budget is too small", given=3, allowed="at least 10", action="Give minimum=1."))
+    budget is too small (given: 3; allowed: at least 10). Give minimum=1.
+    """
+
+    def __init__(
+        self, what: str, *, given: object = None, allowed: str | None = None, action: str | None = None
+    ) -> None:
+        self.what = what
+        self.given = given
+        self.allowed = allowed
+        self.action = action
+        super().__init__(self._message())
+
+    def _message(self) -> str:
+        details = []
+        if self.given is not None:
+            details.append(f"given: {self.given}")
+        if self.allowed is not None:
+            details.append(f"allowed: {self.allowed}")
+        text = self.what + (f" ({'; '.join(details)})" if details else "")
+        if not text.endswith((".", "!", "?")):
+            text += "."
+        return f"{text} {self.action}" if self.action else text
+
+
+class InputError(StratalError, ValueError):
+    """An argument, a file, a column or a row that cannot be used.
+
+    Examples
+    --------
+    >>> raise InputError("confidence_level is out of range", given=95, allowed="between 0 and 1")
+    Traceback (most recent call last):
+    stratal.errors.InputError: confidence_level is out of range (given: 95; allowed: between 0 and 1).
+    """
+
+
+class BudgetError(InputError):
+    """A budget that the design cannot meet: below the lower bounds, or above the population.
+
+    Examples
+    --------
+    >>> print(BudgetError("the budget is below two units per stratum", given=7, allowed="10 to 500"))
+    the budget is below two units per stratum (given: 7; allowed: 10 to 500).
+    """
+
+
+class LabelError(InputError):
+    """Labels that do not belong to the sample or lie outside the outcome's bounds.
+
+    Examples
+    --------
+    >>> print(LabelError("3 ids are not in this sample (first: 'img_0412')"))
+    3 ids are not in this sample (first: 'img_0412').
+    """
+
+
+class MissingExtraError(StratalError, ImportError):
+    """An optional dependency that is not installed.
+
+    Examples
+    --------
+    >>> print(MissingExtraError("scikit-learn", extra="learn"))
+    scikit-learn is not installed. Run: pip install 'stratal[learn]'
+    """
+
+    def __init__(self, package: str, *, extra: str) -> None:
+        super().__init__(f"{package} is not installed", action=f"Run: pip install 'stratal[{extra}]'")
+
+
+class StratalWarning(UserWarning):
+    """Something the user should know, though the result is sound: nonresponse, merged strata, a weak proxy.
+
+    Examples
+    --------
+    >>> issubclass(StratalWarning, UserWarning)
+    True
+    """
+
+
+def near_names(name: str, names: Iterable[str]) -> str:
+    """Return the names most like `name`, or all of them, as a readable list.
+
+    Parameters
+    ----------
+    name : str
+        What was asked for.
+    names : iterable of str
+        What exists.
+
+    Examples
+    --------
+    >>> near_names("prxy", ["id", "proxy", "group"])
+    "'proxy'"
+    >>> near_names("zzz", ["id", "proxy"])
+    "'id', 'proxy'"
+    """
+    existing = list(names)
+    near = difflib.get_close_matches(name, existing, n=3) or existing[:20]
+    return ", ".join(repr(entry) for entry in near)

@@ -1,0 +1,407 @@
+"""A population held in memory as NumPy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import AnyArray, FloatArray, IntArray, finite_vector, frozen
+from stratal.binning import ArrayCounter, build_distribution
+from stratal.distribution import Distribution
+from stratal.errors import InputError, near_names
+from stratal.population.base import Drawn, Population, ProxyInfo, StratumSummary
+from stratal.randomness import (
+    KeyArray,
+    check_seed,
+    id_array,
+    id_texts,
+    keys_of_ids,
+    keys_of_rows,
+    shown_order,
+    thresholds,
+)
+from stratal.strata.rule import Everything, Rule
+
+
+class ArrayPopulation(Population):
+    """N units as arrays; made by `Population.from_arrays`.
+
+    Parameters
+    ----------
+    size : int
+        N.
+    proxies : tuple of (ProxyInfo, float (N,), float (N,) or None)
+        What is known of each proxy, its values, and its second moments if it has them.
+    ids : (N,), optional
+        int64 or text; row numbers if left out.
+    groups, features, shown : mapping of name to (N,) array
+
+    Examples
+    --------
+    >>> population = Population.from_arrays(proxy=[0.9, 0.2, 0.6], groups={"language": ["de", "en", "de"]})
+    >>> population.levels("language")
+    {'de': 2, 'en': 1}
+    """
+
+    def __init__(
+        self,
+        *,
+        size: int,
+        proxies: tuple[tuple[ProxyInfo, FloatArray, FloatArray | None], ...],
+        ids: AnyArray | None,
+        groups: Mapping[str, AnyArray],
+        features: Mapping[str, FloatArray],
+        shown: Mapping[str, AnyArray],
+        predicted: str | None,
+        id_name: str,
+    ) -> None:
+        self._size = size
+        self._info = tuple(info for info, _, _ in proxies)
+        self._values = {info.name: values for info, values, _ in proxies}
+        self._second = {info.name: moments for info, _, moments in proxies}
+        self._ids = ids
+        self._groups, self._features, self._shown = dict(groups), dict(features), dict(shown)
+        self._predicted = predicted
+        self._id_name = id_name
+        self._texts: list[str] | None = None
+        if ids is not None:
+            self._texts = id_texts(ids)
+            _refuse_duplicates(self._texts)
+
+    # ---- what it is
+
+    @property
+    def size(self) -> int:
+        """N."""
+        return self._size
+
+    @property
+    def proxies(self) -> tuple[ProxyInfo, ...]:
+        """What is known of each proxy."""
+        return self._info
+
+    @property
+    def group_names(self) -> tuple[str, ...]:
+        """Group columns."""
+        return tuple(self._groups)
+
+    @property
+    def shown_names(self) -> tuple[str, ...]:
+        """Payload columns."""
+        return tuple(self._shown)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """Feature columns."""
+        return tuple(self._features)
+
+    @property
+    def id_name(self) -> str:
+        """Name of the id column."""
+        return self._id_name
+
+    @property
+    def predicted(self) -> str | None:
+        """Group column that holds the model's answer."""
+        return self._predicted
+
+    # ---- what it answers
+
+    def distribution(self, proxy: str | None = None) -> Distribution:
+        """Return the distribution of one proxy."""
+        info = self.proxy_info(proxy)
+        counter = ArrayCounter(self._values[info.name], self._second[info.name])
+        return build_distribution(counter, scaled=info.scaled, bounds=info.bounds)
+
+    def distributions(self, by: str, proxy: str | None = None) -> dict[str, Distribution]:
+        """Return the distribution of one proxy within each level of a group column."""
+        info = self.proxy_info(proxy)
+        values, second = self._values[info.name], self._second[info.name]
+        levels, inverse = np.unique(self._groups[self.require_group(by)], return_inverse=True)
+        order = np.argsort(inverse, kind="stable")
+        starts = np.searchsorted(inverse[order], np.arange(len(levels) + 1))
+        result = {}
+        for number, level in enumerate(levels.tolist()):
+            rows = order[starts[number] : starts[number + 1]]
+            counter = ArrayCounter(values[rows], None if second is None else second[rows])
+            result[str(level)] = build_distribution(counter, scaled=info.scaled, bounds=info.bounds)
+        return result
+
+    def levels(self, group: str) -> dict[str, int]:
+        """Return the number of units in each level of a group column."""
+        levels, counts = np.unique(self._groups[self.require_group(group)], return_counts=True)
+        return {str(level): int(count) for level, count in zip(levels.tolist(), counts, strict=True)}
+
+    def codes(self, rule: Rule) -> IntArray:
+        """Return each unit's stratum (N,), in the smallest integer type that the rule chose."""
+        if isinstance(rule, Everything):
+            return np.broadcast_to(np.int64(0), (self._size,))
+        return rule.assign({name: self._column(name) for name in rule.columns})
+
+    def summarise(self, rule: Rule, codes: IntArray | None = None) -> StratumSummary:
+        """Return sizes and proxy moments per stratum; centred first, so that an offset costs no digits."""
+        codes = self.codes(rule) if codes is None else codes
+        n_strata, k = rule.n_strata, len(self._info)
+        if n_strata == 1:
+            return self._summarise_whole()
+        sizes = np.bincount(codes, minlength=n_strata)
+        columns = [self._values[info.name] for info in self._info]
+        centres = [float(column[0]) for column in columns]
+        shifted = np.empty((n_strata, k))
+        covariances = np.empty((n_strata, k, k))
+        for a in range(k):
+            left = columns[a] - centres[a]
+            shifted[:, a] = np.bincount(codes, left, minlength=n_strata) / np.maximum(sizes, 1)
+            for b in range(a + 1):
+                right = left if a == b else columns[b] - centres[b]
+                products = np.bincount(codes, left * right, minlength=n_strata) / np.maximum(sizes, 1)
+                covariances[:, a, b] = covariances[:, b, a] = products - shifted[:, a] * shifted[:, b]
+        diagonal = np.arange(k)
+        covariances[:, diagonal, diagonal] = np.maximum(covariances[:, diagonal, diagonal], 0.0)
+        return StratumSummary(sizes=sizes, proxy_means=shifted + centres, proxy_covariances=covariances)
+
+    def _summarise_whole(self) -> StratumSummary:
+        k = len(self._info)
+        columns = [self._values[info.name] for info in self._info]
+        means = np.array([column.mean() for column in columns])
+        covariances = np.zeros((k, k))
+        for a in range(k):
+            for b in range(a + 1):
+                deviations = (columns[a] - means[a]) @ (columns[b] - means[b])
+                covariances[a, b] = covariances[b, a] = deviations / self._size
+        return StratumSummary(
+            sizes=np.array([self._size]),
+            proxy_means=means.reshape(1, k),
+            proxy_covariances=covariances.reshape(1, k, k),
+        )
+
+    def smallest(self, rule: Rule, counts: IntArray, seed: int, codes: IntArray | None = None) -> Drawn:
+        """Return, of each stratum, the `counts` (H,) units with the smallest permanent random numbers."""
+        seed = check_seed(seed)
+        codes = self.codes(rule) if codes is None else codes
+        sizes = self._sizes(rule, codes)
+        for widening in range(64):
+            rows, keys = self._candidates(codes, thresholds(counts, sizes, widening), seed)
+            stratum = codes[rows].astype(np.int64)
+            if np.all(np.bincount(stratum, minlength=len(counts)) >= counts):
+                break
+        kept = rank_smallest(stratum, keys, rows, counts)
+        return self.take(rows[kept], stratum[kept], seed)
+
+    def take(self, rows: IntArray, stratum: IntArray, seed: int) -> Drawn:
+        """Return the units in these rows, in the order in which they are shown."""
+        ids = rows.astype(np.int64) if self._ids is None else self._ids[rows]
+        order = shown_order(ids, seed)
+        rows, ids, stratum = rows[order], ids[order], stratum[order]
+        proxies = [self._values[info.name][rows] for info in self._info]
+        return Drawn(
+            ids=ids,
+            stratum=stratum,
+            proxies=np.stack(proxies, axis=1) if proxies else np.empty((len(rows), 0)),
+            groups={name: column[rows] for name, column in self._groups.items()},
+            shown={name: column[rows] for name, column in self._shown.items()},
+        )
+
+    def batches(self, columns: tuple[str, ...], size: int = 262_144) -> Iterator[dict[str, AnyArray]]:
+        """Yield the named columns in row order."""
+        arrays = {name: self._column(name) for name in columns}
+        for start in range(0, self._size, size):
+            yield {name: array[start : start + size] for name, array in arrays.items()}
+
+    def keys(self, seed: int) -> Iterator[tuple[slice, KeyArray]]:
+        """Yield every unit's permanent random number in chunks of rows."""
+        if self._texts is None:
+            yield from keys_of_rows(self._size, seed)
+            return
+        chunk = 1 << 16
+        for start in range(0, self._size, chunk):
+            texts = self._texts[start : start + chunk]
+            yield slice(start, start + len(texts)), keys_of_ids(texts, seed)
+
+    def _sizes(self, rule: Rule, codes: IntArray) -> IntArray:
+        if rule.n_strata == 1:
+            return np.array([self._size])
+        return np.bincount(codes, minlength=rule.n_strata)
+
+    def _candidates(self, codes: IntArray, limits: KeyArray, seed: int) -> tuple[IntArray, KeyArray]:
+        """Return rows and keys of the units whose key is at most their stratum's limit."""
+        rows, kept = [], []
+        for part, keys in self.keys(seed):
+            limit = limits[0] if len(limits) == 1 else limits[codes[part]]
+            hits = np.flatnonzero(keys <= limit)
+            rows.append(hits + part.start)
+            kept.append(keys[hits])
+        return np.concatenate(rows), np.concatenate(kept)
+
+    def _column(self, name: str) -> AnyArray:
+        for store in (self._values, self._groups, self._features):
+            if name in store:
+                return np.asarray(store[name])
+        existing = [*self._values, *self._groups, *self._features]
+        raise InputError(f"no such column: {name!r}", allowed=near_names(name, existing))
+
+
+def rank_smallest(stratum: IntArray, keys: KeyArray, ties: AnyArray, counts: IntArray) -> IntArray:
+    """Return the positions of the `counts` (H,) smallest keys of each stratum among candidates (m,).
+
+    Examples
+    --------
+    >>> rank_smallest(np.array([0, 0, 1]), np.array([5, 3, 9], np.uint64), np.arange(3), np.array([1, 1]))
+    array([1, 2])
+    """
+    order = np.lexsort((ties, keys, stratum))
+    grouped = stratum[order]
+    starts = np.searchsorted(grouped, np.arange(len(counts)))
+    rank = np.arange(len(order)) - starts[grouped]
+    return np.asarray(order[rank < counts[grouped]])
+
+
+def _refuse_duplicates(texts: list[str]) -> None:
+    if len(set(texts)) == len(texts):
+        return
+    seen: set[str] = set()
+    repeated = [text for text in texts if text in seen or seen.add(text)]  # type: ignore[func-returns-value]
+    raise InputError(
+        f"{len(repeated)} ids are duplicated (first: {repeated[0]!r})",
+        allowed="one unit per id",
+        action="Remove the duplicates, or make an id that tells the units apart.",
+    )
+
+
+def from_arrays(
+    *,
+    proxy: Any = None,
+    ids: Any = None,
+    groups: Mapping[str, Any] | None = None,
+    features: Mapping[str, Any] | None = None,
+    show: Mapping[str, Any] | None = None,
+    predicted: str | None = None,
+    bounds: tuple[float, float] | None = None,
+    scaled: bool | None = None,
+    id_name: str = "id",
+) -> ArrayPopulation:
+    """Build a population from arrays; see `Population.from_arrays`."""
+    named = _named_proxies(proxy)
+    proxies = tuple(describe_proxy(name, entry, bounds, scaled) for name, entry in named.items())
+    id_values = None if ids is None else id_array(ids)
+    columns: dict[str, AnyArray] = {info.name: values for info, values, _ in proxies}
+    if id_values is not None:
+        columns = {"ids": id_values, **columns}
+    kinds: list[dict[str, AnyArray]] = []
+    converters: list[tuple[Mapping[str, Any] | None, Callable[[str, Any], AnyArray]]] = [
+        (groups, _group_column),
+        (features, finite_vector),
+        (show, lambda _, values: frozen(values, object)),
+    ]
+    for given, convert in converters:
+        kinds.append({name: convert(name, values) for name, values in (given or {}).items()})
+        columns.update({f"column '{name}'": values for name, values in kinds[-1].items()})
+    size = _common_size(columns)
+    if predicted is not None and predicted not in kinds[0]:
+        raise InputError(f"predicted names no group column: {predicted!r}", action="Give it in groups= too.")
+    return ArrayPopulation(
+        size=size,
+        proxies=proxies,
+        ids=id_values,
+        groups=kinds[0],
+        features=kinds[1],
+        shown=kinds[2],
+        predicted=predicted,
+        id_name=id_name,
+    )
+
+
+def describe_proxy(
+    name: str, entry: Any, bounds: tuple[float, float] | None, scaled: bool | None
+) -> tuple[ProxyInfo, FloatArray, FloatArray | None]:
+    """Return what is known of a proxy, its values and its second moments, from an array or a `Proxy`.
+
+    Values in [0, 1] are taken as probabilities. Values outside, without bounds, only order: their scale is
+    unknown.
+
+    Examples
+    --------
+    >>> describe_proxy("margin", [-3.0, 2.0], None, None)[0].scaled
+    False
+    """
+    if hasattr(entry, "second_moments"):
+        info = ProxyInfo(name=name, scaled=entry.scaled, bounds=entry.bounds)
+        return info, finite_vector(name, entry.values), entry.second_moments
+    values = finite_vector(name, entry)
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
+    return proxy_info_for(name, low, high, bounds, scaled), values, None
+
+
+def proxy_info_for(
+    name: str,
+    low: float,
+    high: float,
+    bounds: tuple[float, float] | None,
+    scaled: bool | None,
+    second_moment: str | None = None,
+) -> ProxyInfo:
+    """Return what a proxy's extent and the user's words say of it.
+
+    Raises
+    ------
+    InputError
+        If values lie outside the bounds that were given.
+
+    Examples
+    --------
+    >>> proxy_info_for("score", 1.0, 5.0, (1.0, 5.0), None).scaled
+    True
+    """
+    if scaled is False:
+        return ProxyInfo(name=name, scaled=False, bounds=bounds)
+    if bounds is None:
+        inside = low >= 0.0 and high <= 1.0
+        unit: tuple[float, float] | None = (0.0, 1.0) if inside else None
+        return ProxyInfo(name=name, scaled=bool(scaled) or inside, bounds=unit, second_moment=second_moment)
+    if not bounds[0] < bounds[1]:
+        raise InputError("bounds must be increasing", given=bounds)
+    if low < bounds[0] or high > bounds[1]:
+        raise InputError(
+            f"proxy '{name}' leaves the bounds",
+            given=f"{low:g} to {high:g}",
+            allowed=f"{bounds[0]:g} to {bounds[1]:g}",
+            action="Correct the bounds, or say that it only orders (scaled=False, --margin).",
+        )
+    return ProxyInfo(name=name, scaled=True, bounds=bounds, second_moment=second_moment)
+
+
+def _named_proxies(proxy: Any) -> dict[str, Any]:
+    if proxy is None:
+        return {}
+    if isinstance(proxy, Mapping):
+        return dict(proxy)
+    return {str(getattr(proxy, "name", None) or "proxy"): proxy}
+
+
+def _group_column(name: str, values: Any) -> AnyArray:
+    array = np.asarray(values)
+    missing = [i for i, entry in enumerate(array.tolist()) if entry is None or entry != entry]
+    if missing:
+        raise InputError(
+            f"group column '{name}' holds {len(missing)} missing values (first at position {missing[0]})",
+            action="Give them a category of their own.",
+        )
+    if array.dtype.kind == "f":
+        array = np.array([id_array([v]).tolist()[0] if v.is_integer() else v for v in array.tolist()])
+    return frozen(array.astype(np.str_))
+
+
+def _common_size(columns: Mapping[str, AnyArray]) -> int:
+    if not columns:
+        raise InputError("the population is empty", action="Give a proxy, ids or groups.")
+    (first, array), *others = columns.items()
+    for name, other in others:
+        if len(other) != len(array):
+            raise InputError(
+                f"{name} and {first} must have one entry per unit", given=f"{len(other)} and {len(array)}"
+            )
+    if len(array) == 0:
+        raise InputError("the population is empty", given="0 units", allowed="at least one")
+    return len(array)

@@ -1,0 +1,452 @@
+"""What a population answers, wherever its rows are: the protocol, and the small results that leave it.
+
+Population-sized work happens behind these methods. Everything that they return is small: bins, per-stratum
+summaries, or the units that were drawn.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import AnyArray, FloatArray, IntArray, equal_values, frozen
+from stratal.distribution import Distribution
+from stratal.errors import InputError, near_names
+from stratal.strata.rule import Rule
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxyInfo:
+    """What is known of one proxy besides its values.
+
+    Parameters
+    ----------
+    name : str
+        Column name.
+    scaled : bool
+        Whether it predicts the outcome on the outcome's own scale. A margin only orders: it may stratify,
+        and may enter an estimator only through a fitted λ.
+    bounds : (float, float), optional
+        Bounds of the outcome that it predicts; (0, 1) for a probability.
+    second_moment : str, optional
+        Column that holds E[z² | x]. Without it the outcome is taken to be as spread as its bounds allow:
+        binary on (0, 1).
+
+    Examples
+    --------
+    >>> ProxyInfo(name="confidence").bounds
+    (0.0, 1.0)
+    """
+
+    name: str
+    scaled: bool = True
+    bounds: tuple[float, float] | None = (0.0, 1.0)
+    second_moment: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StratumSummary:
+    """What estimators need of the population: sizes and proxy moments per stratum.
+
+    Parameters
+    ----------
+    sizes : int (H,)
+        N_h.
+    proxy_means : float (H, k)
+        Mean of each of the k proxies over the N_h units.
+    proxy_covariances : float (H, k, k)
+        Covariances of the proxies over the N_h units, divisor N_h.
+
+    Examples
+    --------
+    >>> StratumSummary(
+    ...     sizes=np.array([2]), proxy_means=np.array([[0.5]]), proxy_covariances=np.array([[[0.25]]])
+    ... ).size
+    2
+    """
+
+    sizes: IntArray
+    proxy_means: FloatArray
+    proxy_covariances: FloatArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", frozen(self.sizes, np.int64))
+        object.__setattr__(self, "proxy_means", frozen(self.proxy_means, np.float64))
+        object.__setattr__(self, "proxy_covariances", frozen(self.proxy_covariances, np.float64))
+        n_strata, k = self.proxy_means.shape
+        if self.sizes.shape != (n_strata,) or self.proxy_covariances.shape != (n_strata, k, k):
+            raise InputError("stratum sizes, proxy means and covariances do not fit together")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StratumSummary):
+            return NotImplemented
+        return all(equal_values(getattr(self, name), getattr(other, name)) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def size(self) -> int:
+        """N."""
+        return int(self.sizes.sum())
+
+    def merged(self, codes: IntArray) -> StratumSummary:
+        """Return the summary of coarser strata; `codes` (H,) gives each stratum's new one.
+
+        Examples
+        --------
+        >>> fine = StratumSummary(sizes=np.array([1, 1]), proxy_means=np.array([[0.0], [1.0]]),
+        ...                       proxy_covariances=np.zeros((2, 1, 1)))
+        >>> fine.merged(np.array([0, 0])).proxy_covariances.ravel()
+        array([0.25])
+        """
+        n_new, k = int(codes.max()) + 1, self.proxy_means.shape[1]
+        sizes = np.bincount(codes, self.sizes, minlength=n_new)
+        means = np.zeros((n_new, k))
+        np.add.at(means, codes, self.proxy_means * self.sizes[:, None])
+        means /= sizes[:, None]
+        centred = self.proxy_means - means[codes]
+        spread = self.proxy_covariances + centred[:, :, None] * centred[:, None, :]
+        covariances = np.zeros((n_new, k, k))
+        np.add.at(covariances, codes, spread * self.sizes[:, None, None])
+        return StratumSummary(
+            sizes=sizes.astype(np.int64),
+            proxy_means=means,
+            proxy_covariances=covariances / sizes[:, None, None],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Drawn:
+    """Units that a draw picked, in the draw's order (random across strata).
+
+    Parameters
+    ----------
+    ids : (n,)
+        int64 where the ids are integers (or row numbers), else text.
+    stratum : int (n,)
+    proxies : float (n, k)
+    groups, shown : mapping of column name to (n,) array
+        Group columns (text), and payload columns for the annotators.
+
+    Examples
+    --------
+    >>> Drawn(ids=np.array([4]), stratum=np.array([0]), proxies=np.array([[0.5]])).ids
+    array([4])
+    """
+
+    ids: AnyArray
+    stratum: IntArray
+    proxies: FloatArray
+    groups: Mapping[str, AnyArray] = field(default_factory=dict)
+    shown: Mapping[str, AnyArray] = field(default_factory=dict)
+
+
+class Population(ABC):
+    """N units with ids, one or more proxies, optional groups and features.
+
+    Build one with `Population.read` (a file), `Population.from_arrays` or `Population.from_table` (any
+    dataframe, or an Ibis table). It is either held in memory or stays a table; both answer the same
+    questions.
+
+    Examples
+    --------
+    >>> population = Population.from_arrays(proxy=[0.9, 0.2, 0.6])
+    >>> population.size, population.proxy_names
+    (3, ('proxy',))
+    """
+
+    # ---- what it is
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """N."""
+
+    @property
+    @abstractmethod
+    def proxies(self) -> tuple[ProxyInfo, ...]:
+        """The proxies; the first is the one that strata are cut on unless another is named."""
+
+    @property
+    @abstractmethod
+    def group_names(self) -> tuple[str, ...]:
+        """Group columns: categories to stratify by or to report on."""
+
+    @property
+    @abstractmethod
+    def shown_names(self) -> tuple[str, ...]:
+        """Payload columns that ride along to the annotators."""
+
+    @property
+    @abstractmethod
+    def feature_names(self) -> tuple[str, ...]:
+        """Numeric columns to cluster on or to regress on."""
+
+    @property
+    def id_name(self) -> str:
+        """Name of the id column."""
+        return "id"
+
+    @property
+    def predicted(self) -> str | None:
+        """Group column that holds the model's answer, kept in the sample and never shown."""
+        return None
+
+    @property
+    def proxy_names(self) -> tuple[str, ...]:
+        """Names of the proxies."""
+        return tuple(info.name for info in self.proxies)
+
+    def proxy_info(self, name: str | None = None) -> ProxyInfo:
+        """Return what is known of a proxy: the first, or the one named."""
+        if not self.proxies:
+            raise InputError(
+                "this population has no proxy", action="Name a proxy column, or draw a simple random sample."
+            )
+        if name is None:
+            return self.proxies[0]
+        for info in self.proxies:
+            if info.name == name:
+                return info
+        raise InputError(f"no such proxy: {name!r}", allowed=near_names(name, self.proxy_names))
+
+    def require_group(self, name: str) -> str:
+        """Return `name` if it is a group column, else raise an `InputError` that lists those that are."""
+        if name not in self.group_names:
+            allowed = near_names(name, self.group_names) if self.group_names else "none was named"
+            raise InputError(f"no such group column: {name!r}", allowed=allowed, action="Name it in groups=.")
+        return name
+
+    # ---- what it answers
+
+    @abstractmethod
+    def distribution(self, proxy: str | None = None) -> Distribution:
+        """Return the distribution of one proxy (the first unless named)."""
+
+    @abstractmethod
+    def distributions(self, by: str, proxy: str | None = None) -> dict[str, Distribution]:
+        """Return the distribution of one proxy within each level of a group column, levels sorted."""
+
+    @abstractmethod
+    def levels(self, group: str) -> dict[str, int]:
+        """Return the number of units in each level of a group column, levels sorted as text."""
+
+    @abstractmethod
+    def codes(self, rule: Rule) -> IntArray | None:
+        """Return each unit's stratum (N,), or `None` where the rows are not in memory."""
+
+    @abstractmethod
+    def summarise(self, rule: Rule, codes: IntArray | None = None) -> StratumSummary:
+        """Return sizes and proxy moments per stratum of `rule`."""
+
+    @abstractmethod
+    def smallest(self, rule: Rule, counts: IntArray, seed: int, codes: IntArray | None = None) -> Drawn:
+        """Return, of each stratum, the `counts` (H,) units with the smallest permanent random numbers."""
+
+    @abstractmethod
+    def batches(self, columns: tuple[str, ...], size: int = 262_144) -> Iterator[dict[str, AnyArray]]:
+        """Yield the named proxy, group or feature columns, `size` units at a time, in a fixed order."""
+
+    # ---- how it is made
+
+    @staticmethod
+    def from_arrays(
+        *,
+        proxy: Any = None,
+        ids: Any = None,
+        groups: Mapping[str, Any] | None = None,
+        features: Mapping[str, Any] | None = None,
+        show: Mapping[str, Any] | None = None,
+        predicted: str | None = None,
+        bounds: tuple[float, float] | None = None,
+        scaled: bool | None = None,
+        id_name: str = "id",
+    ) -> Population:
+        """Build a population from arrays.
+
+        Parameters
+        ----------
+        proxy : array-like (N,), `stratal.Proxy`, or mapping of name to either, optional
+            Predictions of the outcome, one per unit. Values in [0, 1] are taken as probabilities; other
+            values only order, unless `bounds` (or `scaled=True`) says that they are on the outcome's scale.
+        ids : array-like (N,), optional
+            Unique text or integers; row numbers if left out.
+        groups : mapping of name to array-like (N,), optional
+            Categories, compared as text.
+        features : mapping of name to array-like (N,), optional
+            Numbers to cluster on or to regress on.
+        show : mapping of name to array-like (N,), optional
+            Payload for the annotators.
+        predicted : str, optional
+            The group that holds the model's answer.
+        bounds : (float, float), optional
+            Bounds of the outcome that the proxies predict.
+        scaled : bool, optional
+            Whether the proxies are on the outcome's scale; found out from the values if left out.
+        id_name : str
+            What the id column is called in files.
+
+        Raises
+        ------
+        InputError
+            For a missing, duplicated or unusable id, a proxy that is missing, NaN or infinite, arrays of
+            different lengths, an empty population.
+
+        Examples
+        --------
+        >>> Population.from_arrays(proxy=[0.9, 0.2], ids=["a", "b"]).size
+        2
+        """
+        from stratal.population.arrays import from_arrays
+
+        return from_arrays(
+            proxy=proxy,
+            ids=ids,
+            groups=groups,
+            features=features,
+            show=show,
+            predicted=predicted,
+            bounds=bounds,
+            scaled=scaled,
+            id_name=id_name,
+        )
+
+    @staticmethod
+    def read(
+        path: str | os.PathLike[str],
+        *,
+        id: str | None = None,  # noqa: A002
+        proxy: str | Sequence[str] | None = None,
+        groups: str | Sequence[str] = (),
+        features: str | Sequence[str] = (),
+        show: str | Sequence[str] = (),
+        predicted: str | None = None,
+        second_moment: str | Mapping[str, str] | None = None,
+        bounds: tuple[float, float] | None = None,
+        scaled: bool | None = None,
+        delimiter: str | None = None,
+        format: str | None = None,  # noqa: A002
+        directory: bool = False,
+    ) -> Population:
+        """Build a population from a file, which DuckDB reads: it is never whole in Python's memory.
+
+        Parameters
+        ----------
+        path : str or path
+            Parquet (.parquet, .pq), CSV with a header (.csv, .tsv), JSON Lines (.jsonl, .ndjson); text may be
+            compressed (.gz). Every character stands for itself: no wildcards.
+        id : str, optional
+            Column of unique ids; `id` or `item_id` if left out. Read as text from text files.
+        proxy : str or sequence of str, optional
+            Columns of predictions of the outcome, one number per unit. Values in [0, 1] are taken as probabilities;
+            other values only order, unless `bounds` (or `scaled=True`) says that they are on the outcome's scale.
+        groups : str or sequence of str
+            Columns of categories, compared as text.
+        features : str or sequence of str
+            Columns of numbers to cluster on or to regress on.
+        show : str or sequence of str
+            Columns that ride along to the annotators.
+        predicted : str, optional
+            Column that holds the model's answer; kept as a group, never shown.
+        second_moment : str or mapping of proxy to column, optional
+            Columns that hold E[z² | x].
+        bounds : (float, float), optional
+            Bounds of the outcome that the proxies predict.
+        scaled : bool, optional
+            Whether the proxies are on the outcome's scale; found out from the values if left out.
+        delimiter : str, optional
+            One character between the fields of a CSV file; a comma if left out, a tab for .tsv.
+        format : {"parquet", "csv", "jsonl"}, optional
+            Where the name does not tell.
+        directory : bool
+            Read all Parquet parts of a directory.
+
+        Raises
+        ------
+        InputError
+            For a file that does not exist, is a directory, is truncated or unreadable; for a column that does not
+            exist; for a missing or duplicated id; for a number that is missing, NaN, infinite or not a number (named
+            by its id and line); for a file without rows.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> file = pathlib.Path(folder.name, "predictions.csv")
+        >>> _ = file.write_text("id,proxy,language\\n007,0.9,de\\n008,0.2,en\\n")
+        >>> Population.read(file, proxy="proxy", groups="language").levels("language")
+        {'de': 1, 'en': 1}
+        >>> folder.cleanup()
+        """
+        from stratal.population.declaration import Request  # noqa: PLC0415
+        from stratal.population.table import read  # noqa: PLC0415
+
+        request = Request(
+            id=id,
+            proxy=proxy,
+            groups=groups,
+            features=features,
+            show=show,
+            predicted=predicted,
+            second_moment=second_moment,
+            bounds=bounds,
+            scaled=scaled,
+        )
+        return read(path, request, delimiter=delimiter, format=format, directory=directory)
+
+    @staticmethod
+    def from_table(
+        table: Any,
+        *,
+        id: str | None = None,  # noqa: A002
+        proxy: str | Sequence[str] | None = None,
+        groups: str | Sequence[str] = (),
+        features: str | Sequence[str] = (),
+        show: str | Sequence[str] = (),
+        predicted: str | None = None,
+        second_moment: str | Mapping[str, str] | None = None,
+        bounds: tuple[float, float] | None = None,
+        scaled: bool | None = None,
+    ) -> Population:
+        """Build a population from a dataframe, or from an Ibis table where it is.
+
+        Parameters
+        ----------
+        table : dataframe or Ibis table
+            pandas, Polars, PyArrow, or whatever else has the Arrow interface; a stream is consumed. An Ibis table
+            stays on its own connection, which must know MD5 (DuckDB, Spark). A pandas index is not an id.
+        id, proxy, groups, features, show, predicted, second_moment, bounds, scaled
+            As in `Population.read`.
+
+        Raises
+        ------
+        InputError
+            As in `Population.read`. NaN and null are told apart, in pandas as well.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> table = pa.table({"item_id": [3, 4], "confidence": [0.9, 0.2]})
+        >>> Population.from_table(table, proxy="confidence").size
+        2
+        """
+        from stratal.population.declaration import Request  # noqa: PLC0415
+        from stratal.population.table import from_table  # noqa: PLC0415
+
+        request = Request(
+            id=id,
+            proxy=proxy,
+            groups=groups,
+            features=features,
+            show=show,
+            predicted=predicted,
+            second_moment=second_moment,
+            bounds=bounds,
+            scaled=scaled,
+        )
+        return from_table(table, request)

@@ -1,0 +1,200 @@
+"""Permanent random numbers: every unit's own, from (seed, id), whatever the row order, engine or budget.
+
+A unit with an id gets the first 64 bits of the MD5 digest of `'{seed}:{id}'` in UTF-8, which SQL engines
+compute identically. A unit without one gets the row's raw output of a seeded Philox generator. A stratum's
+sample is the n_h units with the smallest numbers: simple random sampling without replacement, nested in n_h
+(Ohlsson 1995).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import numbers
+from collections.abc import Iterable, Iterator
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from stratal.arrays import AnyArray, FloatArray, IntArray
+from stratal.errors import InputError
+
+KeyArray = NDArray[np.uint64]
+
+KEY_DIGITS = 16
+"""Hexadecimal digits of the digest that are kept: 64 bits."""
+
+_WHOLE_FLOAT_LIMIT = 2.0**53
+_CHUNK = 1 << 16
+
+
+def check_seed(seed: object) -> int:
+    """Return `seed` as an int, refusing anything but a whole number from 0 to 2⁶⁴ − 1.
+
+    Examples
+    --------
+    >>> check_seed(7)
+    7
+    """
+    if isinstance(seed, numbers.Integral) and not isinstance(seed, bool) and 0 <= int(seed) < 2**64:
+        return int(seed)
+    raise InputError("the seed must be a whole number", given=repr(seed), allowed="0 to 2**64 - 1")
+
+
+def id_text(value: object) -> str:
+    """Return the text of one id that is hashed and joined on.
+
+    Text as it is, integers in decimal, whole floats below 2⁵³ as integers (dataframes make them of
+    integers), UUIDs in lower case. So 7 in a CSV file, a Parquet BIGINT and a dataframe are one id.
+
+    Raises
+    ------
+    InputError
+        For a missing id, another float, bytes, or any other type.
+
+    Examples
+    --------
+    >>> id_text(7), id_text(7.0), id_text("7")
+    ('7', '7', '7')
+    """
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_)):
+        return str(int(value))
+    if isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)):
+        number = float(value)
+        if number.is_integer() and abs(number) < _WHOLE_FLOAT_LIMIT:
+            return str(int(number))
+        if np.isnan(number):
+            raise InputError("an id is missing (NaN)", action="Every unit needs an id.")
+    if isinstance(value, UUID):
+        return str(value)
+    if value is None:
+        raise InputError("an id is missing (null)", action="Every unit needs an id.")
+    raise InputError(
+        "an id is of a type that cannot be an id",
+        given=f"{value!r} ({type(value).__name__})",
+        allowed="text, integers, whole floats, UUIDs",
+    )
+
+
+def id_array(values: Any) -> AnyArray:
+    """Return ids as an int64 array where all are integers that fit, else as text.
+
+    Examples
+    --------
+    >>> id_array([3.0, 4.0])
+    array([3, 4])
+    >>> id_array(["a", "b"])
+    array(['a', 'b'], dtype='<U1')
+    """
+    array = np.asarray(values) if not hasattr(values, "to_numpy") else np.asarray(values.to_numpy())
+    if array.ndim != 1:
+        raise InputError("ids must be one-dimensional", given=f"shape {array.shape}")
+    if array.dtype.kind in "iu" and (array.size == 0 or array.max() < 2**63):
+        return array.astype(np.int64)
+    text = [id_text(value) for value in array.tolist()]
+    if array.dtype.kind in "fO" and all(not isinstance(value, str) for value in array.tolist()):
+        try:
+            return np.array([int(entry) for entry in text], dtype=np.int64)
+        except (ValueError, OverflowError):
+            pass
+    return np.array(text, dtype=np.str_)
+
+
+def id_texts(ids: AnyArray) -> list[str]:
+    """Return the text of each id (n,).
+
+    Examples
+    --------
+    >>> id_texts(np.array([1, 2]))
+    ['1', '2']
+    """
+    if ids.dtype.kind in "iuU":
+        return [str(value) for value in ids.tolist()]
+    return [id_text(value) for value in ids.tolist()]
+
+
+def keys_of_ids(texts: Iterable[str], seed: int, purpose: str = "") -> KeyArray:
+    """Return the permanent random number (n,) of each id, as an unsigned 64-bit integer.
+
+    Parameters
+    ----------
+    texts : iterable of str (n,)
+        Ids as text.
+    seed : int
+    purpose : str
+        Text between seed and id, for numbers that must be independent of the draw's own (such as the order
+        in which units are shown).
+
+    Examples
+    --------
+    >>> [format(key, "016x") for key in keys_of_ids(["a"], 7).tolist()] == [
+    ...     hashlib.md5(b"7:a").hexdigest()[:16]
+    ... ]
+    True
+    """
+    prefix = f"{seed}:{purpose}".encode()
+    base = hashlib.md5(prefix, usedforsecurity=False)
+    digests = bytearray()
+    for text in texts:
+        digest = base.copy()
+        digest.update(text.encode())
+        digests += digest.digest()[:8]
+    return np.frombuffer(bytes(digests), dtype=">u8").astype(np.uint64)
+
+
+def keys_of_rows(n: int, seed: int) -> Iterator[tuple[slice, KeyArray]]:
+    """Yield the permanent random numbers of rows 0 … n − 1 in chunks, for units without ids.
+
+    Examples
+    --------
+    >>> sum(len(keys) for _, keys in keys_of_rows(100_000, 7))
+    100000
+    """
+    generator = np.random.Philox(key=seed)
+    for start in range(0, n, _CHUNK):
+        stop = min(start + _CHUNK, n)
+        yield slice(start, stop), np.asarray(generator.random_raw(stop - start), dtype=np.uint64)
+
+
+def uniforms(keys: KeyArray) -> FloatArray:
+    """Return keys as numbers in [0, 1) with 53 bits.
+
+    Examples
+    --------
+    >>> uniforms(np.array([2**63], dtype=np.uint64))
+    array([0.5])
+    """
+    return np.asarray((keys >> np.uint64(11)).astype(np.float64) * 2.0**-53)
+
+
+def shown_order(ids: AnyArray, seed: int) -> IntArray:
+    """Return the positions (n,) in which drawn units are shown: at random across strata, the same everywhere.
+
+    Examples
+    --------
+    >>> sorted(shown_order(np.array(["a", "b", "c"]), 7).tolist())
+    [0, 1, 2]
+    """
+    texts = id_texts(ids)
+    keys = keys_of_ids(texts, seed, "order:")
+    return np.lexsort((np.array(texts), keys)).astype(np.int64)
+
+
+def thresholds(counts: IntArray, sizes: IntArray, widening: int = 0) -> KeyArray:
+    """Return, per stratum (H,), a key below which at least n_h units very probably lie.
+
+    n_h plus six standard deviations and a few; each `widening` doubles the margin. A unit is a candidate
+    when its key is at most the threshold; the rare short case is repeated wider.
+
+    Examples
+    --------
+    >>> thresholds(np.array([5]), np.array([5]))
+    array([18446744073709551615], dtype=uint64)
+    """
+    margin = (6.0 * np.sqrt(counts) + 10.0) * 2.0**widening
+    shares = np.where(counts == 0, 0.0, (counts + margin) / sizes)
+    bounded = np.minimum(shares, 1.0)
+    return np.array([min(int(share * 2.0**64), 2**64 - 1) for share in bounded], dtype=np.uint64)
