@@ -1,0 +1,228 @@
+"""Standard deviations per stratum from a few labels: the proxy recalibrated on them, then smoothed.
+
+A stratum whose five labels are all correct has not shown that S_h = 0. The stratum's rate is therefore taken
+from a posterior with three things unknown: an offset and a slope on the log-odds of the strata's mean proxies,
+which say how far the proxy is off, and a number of pseudo-labels, which says how closely strata keep to that
+line. All three live on a small grid, so that nothing is iterated and equal labels always give equal numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import betaln, expit, logit, ndtri
+
+from stratal.arrays import FloatArray, IntArray, finite_vector
+from stratal.errors import InputError
+
+OFFSETS = np.linspace(-3.0, 3.0, 13)
+"""Offsets on the log-odds; a standard normal prior."""
+
+SLOPES = np.array([0.0, 0.125, 0.25, 0.4, 0.6, 0.8, 1.0, 1.25, 1.6, 2.0, 2.5])
+"""Factors on the log-odds, equally likely before any label."""
+
+PSEUDO_LABELS = (16.0, 64.0, 256.0)
+"""Strengths of the prior of each stratum, equally likely."""
+
+UNKNOWN_PSEUDO_LABELS = (2.0, 4.0, 16.0, 64.0)
+"""The same where there is no proxy to say which stratum is better."""
+
+SHRINKAGE = 0.1
+"""How far each mean proxy is moved to the overall mean first, so that a flat 0 or 1 has finite log-odds."""
+
+_EDGE = 1e-9
+_SPREAD_WEIGHT = 2.0
+_VARIANCE_LABELS = 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pilot:
+    """Labels per stratum, the outcome rescaled to [0, 1]: counts, sums, sums of squares, each (H,)."""
+
+    weights: FloatArray
+    counts: FloatArray
+    sums: FloatArray
+    squares: FloatArray
+
+    @property
+    def squares_within(self) -> FloatArray:
+        """Σ (z − z̄_h)² (H,)."""
+        safe = np.maximum(self.counts, 1.0)
+        return np.maximum(self.squares - self.sums**2 / safe, 0.0)
+
+
+def smoothed_standard_deviations(
+    sizes: Any,
+    counts: Any,
+    sums: Any,
+    squares: Any = None,
+    *,
+    proxy_means: Any = None,
+    proxy_variances: Any = None,
+    conditional_variances: Any = None,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    scaled: bool = True,
+) -> FloatArray:
+    """Return S_h of each stratum from the labels so far and the proxy, never zero for want of labels.
+
+    Parameters
+    ----------
+    sizes : int (H,)
+        N_h.
+    counts : int (H,)
+        Labels in each stratum; zeros are allowed.
+    sums : float (H,)
+        Sum of the outcome over these labels.
+    squares : float (H,), optional
+        Sum of the squared outcome; left out for an outcome that only takes the values of its bounds.
+    proxy_means, proxy_variances, conditional_variances : float (H,), optional
+        Mean of E[z | x], its variance, and mean of Var(z | x) in each stratum.
+    bounds : (float, float)
+        The outcome's limits; infinite where it has none (then `squares` is needed).
+    scaled : bool
+        Whether the proxy is on the outcome's scale; if not, only the order of its means is used.
+
+    Returns
+    -------
+    float (H,)
+        In the outcome's units.
+
+    Raises
+    ------
+    InputError
+        If lengths differ, a count is negative, a sum is outside what counts and bounds allow, or `squares` is
+        missing for an outcome without bounds.
+
+    Notes
+    -----
+    Bounded outcomes: rates r_h ~ Beta(k μ_h, k (1 − μ_h)), logit μ_h = c + α + β (logit m_h − c), with c the
+    log-odds of the overall mean proxy; the posterior mean of r(1 − r) is the variance of a binary outcome, and
+    other outcomes have the share of it that their labels show, smoothed over strata. Unbounded: sample variances,
+    smoothed towards the plug-in ones rescaled to fit.
+
+    Examples
+    --------
+    >>> smoothed_standard_deviations([500, 500], [5, 5], [5, 3], proxy_means=[0.95, 0.6]).round(2)
+    array([0.23, 0.46])
+    """
+    pilot = _read(sizes, counts, sums, squares, bounds)
+    means = _optional("proxy_means", proxy_means, pilot)
+    plug_in = _optional("proxy_variances", proxy_variances, pilot)
+    within = _optional("conditional_variances", conditional_variances, pilot)
+    known = None if plug_in is None or within is None or not scaled else plug_in + within
+    low, high = bounds
+    if not np.isfinite(high - low):
+        return _unbounded(pilot, known)
+    width = high - low
+    share = None if means is None else (means - low) / width
+    binary = _binary_variances(pilot, share, scaled)
+    if squares is None:
+        return np.asarray(width * np.sqrt(binary))
+    prior = 1.0
+    if known is not None and share is not None:
+        largest = float(pilot.weights @ np.clip(share * (1 - share), 0.0, 0.25))
+        prior = float(np.clip(pilot.weights @ known / max(width**2 * largest, _EDGE), 0.05, 1.0))
+    return np.asarray(width * np.sqrt(binary * _spread(pilot, prior)))
+
+
+def _read(sizes: Any, counts: Any, sums: Any, squares: Any, bounds: tuple[float, float]) -> _Pilot:
+    n_units, n_labels, totals = (
+        finite_vector(name, values) for name, values in (("sizes", sizes), ("counts", counts), ("sums", sums))
+    )
+    if not len(n_units) == len(n_labels) == len(totals):
+        lengths = f"{len(n_units)}, {len(n_labels)} and {len(totals)}"
+        raise InputError("sizes, counts and sums must have one entry per stratum", given=lengths)
+    if np.any(n_labels < 0) or np.any(n_labels > n_units):
+        raise InputError("counts must lie between 0 and the sizes", given=n_labels.tolist())
+    low, high = bounds
+    if not np.isfinite(high - low):
+        if squares is None:
+            raise InputError("an outcome without bounds needs the sums of squares", action="Give squares.")
+        low, high = 0.0, 1.0
+    elif not high > low:
+        raise InputError("bounds must increase", given=bounds)
+    elif np.any(totals < low * n_labels - 1e-6) or np.any(totals > high * n_labels + 1e-6):
+        raise InputError("a sum is outside what counts and bounds allow", given=totals.tolist())
+    rescaled = (totals - low * n_labels) / (high - low)
+    second = rescaled
+    if squares is not None:
+        raw = finite_vector("squares", squares)
+        if len(raw) != len(totals):
+            raise InputError("squares must have one entry per stratum", given=f"{len(raw)} for {len(totals)}")
+        second = (raw - 2 * low * totals + low**2 * n_labels) / (high - low) ** 2
+    return _Pilot(weights=n_units / n_units.sum(), counts=n_labels, sums=rescaled, squares=second)
+
+
+def _optional(name: str, values: Any, pilot: _Pilot) -> FloatArray | None:
+    if values is None or np.all(np.isnan(np.asarray(values, dtype=np.float64))):
+        return None
+    array = finite_vector(name, values)
+    if len(array) != len(pilot.counts):
+        raise InputError(
+            f"{name} must have one entry per stratum", given=f"{len(array)} for {len(pilot.counts)}"
+        )
+    return array
+
+
+def _binary_variances(pilot: _Pilot, share: FloatArray | None, scaled: bool) -> FloatArray:
+    """Return the posterior mean of r(1 − r) (H,)."""
+    centre, distance = _log_odds(pilot, share, scaled)
+    successes, failures = pilot.sums, np.maximum(pilot.counts - pilot.sums, 0.0)
+    offset, slope = (grid.ravel() for grid in np.meshgrid(OFFSETS, SLOPES, indexing="ij"))
+    expected = np.clip(expit(centre + offset[:, None] + slope[:, None] * distance), _EDGE, 1.0 - _EDGE)
+    scores, variances = [], []
+    for strength in PSEUDO_LABELS if distance.any() else UNKNOWN_PSEUDO_LABELS:
+        a, b = strength * expected, strength * (1.0 - expected)
+        more_a, more_b = a + successes, b + failures
+        scores.append((betaln(more_a, more_b) - betaln(a, b)).sum(axis=1) - 0.5 * offset**2)
+        total = more_a + more_b
+        variances.append(more_a * more_b / (total * (total + 1.0)))
+    score = np.stack(scores)
+    posterior = np.exp(score - score.max())
+    return np.asarray(np.einsum("kg,kgh->h", posterior / posterior.sum(), np.stack(variances)))
+
+
+def _log_odds(pilot: _Pilot, share: FloatArray | None, scaled: bool) -> tuple[float, FloatArray]:
+    """Return the log-odds of the overall mean, and how far each stratum's are from it before any label."""
+    labelled = float(pilot.weights[pilot.counts > 0].sum())
+    rates = pilot.sums / np.maximum(pilot.counts, 1.0)
+    seen = float(pilot.weights @ rates) / labelled if labelled > 0 else 0.5
+    n = float(pilot.counts.sum())
+    if share is None or not scaled:
+        centre = float(logit((n * np.clip(seen, 0.0, 1.0) + 1.0) / (n + 2.0)))
+        return centre, np.zeros(len(rates)) if share is None else _normal_scores(pilot.weights, share)
+    overall = float(np.clip(pilot.weights @ share, _EDGE, 1.0 - _EDGE))
+    shrunk = np.clip(share + SHRINKAGE * (overall - share), _EDGE, 1.0 - _EDGE)
+    centre = float(logit(overall))
+    return centre, np.asarray(logit(shrunk) - centre)
+
+
+def _normal_scores(weights: FloatArray, values: FloatArray) -> FloatArray:
+    """Return the normal quantile of the middle rank of each stratum's units, for proxies that only order."""
+    order: IntArray = np.argsort(values, kind="stable")
+    below = np.empty(len(values))
+    below[order] = np.cumsum(weights[order]) - 0.5 * weights[order]
+    return np.asarray(ndtri(np.clip(below, _EDGE, 1.0 - _EDGE)))
+
+
+def _spread(pilot: _Pilot, prior: float) -> FloatArray:
+    """Return each variance's share of r(1 − r): 1 for binary outcomes, less for others."""
+    found = pilot.squares_within
+    largest = np.maximum(pilot.sums - pilot.sums**2 / np.maximum(pilot.counts, 1.0), 0.0)
+    pooled = (found.sum() + _SPREAD_WEIGHT * prior) / (largest.sum() + _SPREAD_WEIGHT)
+    return np.asarray(np.minimum((found + _SPREAD_WEIGHT * pooled) / (largest + _SPREAD_WEIGHT), 1.0))
+
+
+def _unbounded(pilot: _Pilot, plug_in: FloatArray | None) -> FloatArray:
+    """Return smoothed sample deviations; the prior has the plug-in's shape and the labels' level."""
+    shape = np.ones(len(pilot.counts)) if plug_in is None or not plug_in.any() else plug_in
+    shape = shape + SHRINKAGE * (float(pilot.weights @ shape) - shape)
+    freedom = np.maximum(pilot.counts - 1.0, 0.0)
+    expected = float(freedom @ shape)
+    level = float(pilot.squares_within.sum()) / expected if expected > 0 else 1.0
+    if level == 0.0:  # all labels equal within their strata: nothing but the plug-in to go by
+        level = 1.0
+    smoothed = (pilot.squares_within + _VARIANCE_LABELS * level * shape) / (freedom + _VARIANCE_LABELS)
+    return np.asarray(np.sqrt(smoothed))
