@@ -343,8 +343,9 @@ class Population(ABC):
         id : str, optional
             Column of unique ids; `id` or `item_id` if left out. Read as text from text files.
         proxy : str or sequence of str, optional
-            Columns of predictions of the outcome, one number per unit. Values in [0, 1] are taken as probabilities;
-            other values only order, unless `bounds` (or `scaled=True`) says that they are on the outcome's scale.
+            Columns of predictions of the outcome, one number per unit. Values in [0, 1] are taken as
+            probabilities; other values only order, unless `bounds` (or `scaled=True`) says that they are on
+            the outcome's scale.
         groups : str or sequence of str
             Columns of categories, compared as text.
         features : str or sequence of str
@@ -369,9 +370,9 @@ class Population(ABC):
         Raises
         ------
         InputError
-            For a file that does not exist, is a directory, is truncated or unreadable; for a column that does not
-            exist; for a missing or duplicated id; for a number that is missing, NaN, infinite or not a number (named
-            by its id and line); for a file without rows.
+            For a file that does not exist, is a directory, is truncated or unreadable; for a column that does
+            not exist; for a missing or duplicated id; for a number that is missing, NaN, infinite or not a
+            number (named by its id and line); for a file without rows.
 
         Examples
         --------
@@ -383,8 +384,8 @@ class Population(ABC):
         {'de': 1, 'en': 1}
         >>> folder.cleanup()
         """
-        from stratal.population.declaration import Request  # noqa: PLC0415
-        from stratal.population.table import read  # noqa: PLC0415
+        from stratal.population.declaration import Request
+        from stratal.population.table import read
 
         request = Request(
             id=id,
@@ -418,8 +419,8 @@ class Population(ABC):
         Parameters
         ----------
         table : dataframe or Ibis table
-            pandas, Polars, PyArrow, or whatever else has the Arrow interface; a stream is consumed. An Ibis table
-            stays on its own connection, which must know MD5 (DuckDB, Spark). A pandas index is not an id.
+            pandas, Polars, PyArrow, or whatever else has the Arrow interface; a stream is consumed. An Ibis
+            table stays on its own connection, which must know MD5 (DuckDB, Spark). A pandas index is no id.
         id, proxy, groups, features, show, predicted, second_moment, bounds, scaled
             As in `Population.read`.
 
@@ -435,8 +436,8 @@ class Population(ABC):
         >>> Population.from_table(table, proxy="confidence").size
         2
         """
-        from stratal.population.declaration import Request  # noqa: PLC0415
-        from stratal.population.table import from_table  # noqa: PLC0415
+        from stratal.population.declaration import Request
+        from stratal.population.table import from_table
 
         request = Request(
             id=id,

@@ -1,0 +1,103 @@
+"""What is particular to one engine: DuckDB's settings, hash and readers. All else is neutral Ibis."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+MEMORY_LIMIT = "700MB"
+"""What DuckDB may hold before it spills to disk. Some of its buffers, and Python, come on top."""
+
+
+def connect() -> Any:
+    """Return an Ibis connection to a DuckDB of our own, in memory, that spills into the temporary folder.
+
+    Examples
+    --------
+    >>> connect().name
+    'duckdb'
+    """
+    import ibis
+
+    spill = os.path.join(tempfile.gettempdir(), f"stratal-{uuid.uuid4().hex}")
+    return ibis.duckdb.connect(memory_limit=MEMORY_LIMIT, temp_directory=spill)
+
+
+def duplicate_key(backend: Any, column: Any) -> Any:
+    """Return something cheaper to group by than a text: equal where the ids are, seldom equal elsewhere.
+
+    Examples
+    --------
+    >>> import ibis
+    >>> duplicate_key(connect(), ibis.literal("a")).type().is_integer()
+    True
+    """
+    if backend.name == "duckdb" and column.type().is_string():
+        return column.hash()
+    return column
+
+
+def create_csv_view(backend: Any, path: str, names: Sequence[str], delimiter: str) -> Any:
+    """Return a CSV file with a header as an Ibis table of text columns `names`, read again by each query."""
+    return backend.read_csv(
+        literal_path(path),
+        columns=dict.fromkeys(names, "VARCHAR"),
+        header=True,
+        auto_detect=False,
+        delim=delimiter,
+        quote='"',
+        escape='"',
+        nullstr="",
+        strict_mode=True,
+        hive_partitioning=False,
+    )
+
+
+def create_json_view(backend: Any, path: str, keys: Sequence[str]) -> Any:
+    """Return a JSON Lines file as an Ibis table of text columns, one per key, named `c0`, `c1`, ….
+
+    Text is unquoted; other values keep their digits, but whole floating-point numbers below 2⁵³ become
+    integers and truth values are written as Python writes them, so that a category is the same from a dataframe.
+    """
+    raw = backend.read_json(
+        literal_path(path), columns=dict.fromkeys(keys, "JSON"), format="newline_delimited"
+    )
+    view = f"json_{uuid.uuid4().hex}"
+    texts = ", ".join(f"{_json_text(_quoted(key))} AS c{number}" for number, key in enumerate(keys))
+    backend.raw_sql(f"CREATE TEMP VIEW {view} AS SELECT {texts} FROM {_quoted(raw.get_name())}").fetchall()
+    return backend.table(view)
+
+
+def literal_path(path: str) -> str:
+    """Return a path in which no character is a wildcard to DuckDB.
+
+    Examples
+    --------
+    >>> literal_path("run[1]*.csv")
+    'run[[]1][*].csv'
+    """
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)
+
+
+def stored(backend: Any, table: Any) -> Any:
+    """Return the table copied into the connection's own storage, which spills to disk."""
+    return backend.create_table(f"stored_{uuid.uuid4().hex}", table, temp=True)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _json_text(column: str) -> str:
+    text = f"({column} ->> '$')"
+    number = f"TRY_CAST({text} AS DOUBLE)"
+    whole = f"({number} = floor({number}) AND abs({number}) < 9007199254740992)"
+    return (
+        f"CASE json_type({column}) WHEN 'BOOLEAN' THEN upper({text}[1]) || {text}[2:] "
+        f"WHEN 'DOUBLE' THEN CASE WHEN {whole} THEN CAST(CAST({number} AS BIGINT) AS VARCHAR) "
+        f"ELSE {text} END "
+        f"ELSE {text} END"
+    )
