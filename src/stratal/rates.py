@@ -1,9 +1,9 @@
 """Standard deviations per stratum from a few labels: the proxy recalibrated on them, then smoothed.
 
 A stratum whose five labels are all correct has not shown that S_h = 0. The stratum's rate is therefore taken
-from a posterior with three things unknown: an offset and a slope on the log-odds of the strata's mean proxies,
-which say how far the proxy is off, and a number of pseudo-labels, which says how closely strata keep to that
-line. All three live on a small grid, so that nothing is iterated and equal labels always give equal numbers.
+from a posterior with three things unknown: an offset and a slope on the log-odds of the mean proxies, which
+say how far the proxy is off, and a number of pseudo-labels, which says how closely strata keep to that line.
+All three live on a small grid, so that nothing is iterated and equal labels always give equal numbers.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ def smoothed_standard_deviations(
     Notes
     -----
     Bounded outcomes: rates r_h ~ Beta(k μ_h, k (1 − μ_h)), logit μ_h = c + α + β (logit m_h − c), with c the
-    log-odds of the overall mean proxy; the posterior mean of r(1 − r) is the variance of a binary outcome, and
-    other outcomes have the share of it that their labels show, smoothed over strata. Unbounded: sample variances,
+    log-odds of the overall mean proxy; the posterior mean of r(1 − r) is the variance of a binary outcome,
+    others have the share of it that their labels show, smoothed over strata. Unbounded: sample variances,
     smoothed towards the plug-in ones rescaled to fit.
 
     Examples
