@@ -60,7 +60,8 @@ def create_json_view(backend: Any, path: str, keys: Sequence[str]) -> Any:
     """Return a JSON Lines file as an Ibis table of text columns, one per key, named `c0`, `c1`, ….
 
     Text is unquoted; other values keep their digits, but whole floating-point numbers below 2⁵³ become
-    integers and truth values are written as Python writes them, so that a category is the same from a dataframe.
+    integers and truth values are written as Python writes them, so that a category is the same from a
+    dataframe.
     """
     raw = backend.read_json(
         literal_path(path), columns=dict.fromkeys(keys, "JSON"), format="newline_delimited"
