@@ -1,0 +1,86 @@
+"""The sandwich: A⁻¹ B A⁻¹, with B the covariance of the rectified gradient under the design.
+
+B has up to three parts: the labelled units' (from the `Weighting`, of the residual gradients ∇ℓ(x, y) −
+λ∇ℓ(x, f)), the population's own (target "superpopulation"), and that of a separate unlabelled sample (Fisch
+et al. 2024, Theorem 2).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from stratal.arrays import FloatArray, IntArray
+from stratal.regression.losses import Loss
+from stratal.regression.unlabelled import GradientMoments
+from stratal.weighting import StratifiedWeighting, Weighting
+
+_HIGHEST_LEVERAGE = 0.75
+
+
+def independent(weighting: Weighting) -> Weighting:
+    """Return the weighting with independent draws within strata: no finite population correction.
+
+    Examples
+    --------
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(2, int), sizes=np.array([2]))
+    >>> independent(weighting).with_replacement
+    True
+    """
+    if isinstance(weighting, StratifiedWeighting) and not weighting.with_replacement:
+        return dataclasses.replace(weighting, with_replacement=True)
+    return weighting
+
+
+def inflated_residuals(
+    residuals: FloatArray,
+    loss: Loss,
+    theta: FloatArray,
+    features: FloatArray,
+    bread: FloatArray,
+    labelled_share: FloatArray,
+) -> FloatArray:
+    """Return the residual gradients (n, d) as if each unit had been left out of the fit: divided by 1 −
+    leverage.
+
+    The leverage of a labelled unit is w (1 − λ) tr(A⁻¹∇²ℓ): what it adds to the rectified Hessian. At λ = 0
+    this is HC3 (MacKinnon & White 1985); as λ goes to 1 the Hessian comes from the population and nothing is
+    left to correct. A loss without leverages gets the factor n / (n − d) on the variance instead (HC1).
+
+    Parameters
+    ----------
+    residuals : float (n, d)
+    labelled_share : float (n,)
+        w (1 − λ).
+    """
+    leverages = loss.leverages(theta, features, bread)
+    if leverages is None:
+        return residuals * degrees_factor(len(residuals), residuals.shape[1])
+    kept = 1.0 - np.clip(labelled_share * leverages, 0.0, _HIGHEST_LEVERAGE)
+    return np.asarray(residuals / kept[:, None])
+
+
+def degrees_factor(n: int, used: float) -> float:
+    """Return √((n − 1)/(n − used)): residuals times this give HC1 with a design's divisor n − 1.
+
+    Examples
+    --------
+    >>> degrees_factor(10, 1)
+    1.0
+    """
+    return float(np.sqrt(max((n - 1) / max(n - used, 1.0), 1.0)))
+
+
+def unlabelled_meat(
+    moments: GradientMoments, shares: FloatArray, counts: IntArray, lam: FloatArray
+) -> FloatArray:
+    """Return Σ W_h² λ_h² Cov_h / N_h, the part of a separate unlabelled sample (eq. 10, 13).
+
+    Examples
+    --------
+    >>> moments = GradientMoments(means=np.zeros((1, 1)), covariances=np.full((1, 1, 1), 4.0))
+    >>> unlabelled_meat(moments, np.ones(1), np.array([4]), np.array([0.5]))
+    array([[0.25]])
+    """
+    return np.asarray(np.tensordot(shares**2 * lam**2 / counts, moments.covariances, axes=1))

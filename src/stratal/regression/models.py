@@ -1,0 +1,192 @@
+"""One function per model: arrays in, `MEstimate` out. All take the options of `m_estimate`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from stratal.errors import InputError
+from stratal.regression.estimate import MEstimate
+from stratal.regression.estimation import m_estimate
+from stratal.regression.losses import Linear, Logistic, Loss, Mean, Poisson
+from stratal.regression.unlabelled import ArrayUnlabelled, Unlabelled, feature_matrix
+from stratal.weighting import Weighting
+
+
+def mean_vector(
+    outcome: Any,
+    *,
+    weighting: Weighting,
+    proxy: Any = None,
+    unlabelled: Unlabelled | None = None,
+    population_proxy: Any = None,
+    population_stratum: Any = None,
+    names: Sequence[str] | None = None,
+    **options: Any,
+) -> MEstimate:
+    """Estimate the mean of one or several outcomes together.
+
+    Parameters
+    ----------
+    outcome : array-like (n,) or (n, q)
+        Labels.
+    weighting : Weighting
+    proxy : array-like like `outcome`, optional
+        Predictions for the labelled units.
+    unlabelled : Unlabelled, optional
+        The population side, or give its arrays:
+    population_proxy : array-like (N,) or (N, q), optional
+    population_stratum : int (N,), optional
+    names : sequence of str, optional
+    **options
+        See `m_estimate`.
+
+    Returns
+    -------
+    MEstimate
+
+    Examples
+    --------
+    >>> from stratal.weighting import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0, 1, 1]), sizes=np.array([10, 30]))
+    >>> mean_vector([1.0, 3.0, 5.0, 5.0], weighting=weighting).coefficients
+    array([4.25])
+    """
+    units = _population(unlabelled, None, population_proxy, population_stratum)
+    return m_estimate(
+        Mean(), outcome, weighting=weighting, proxy=proxy, unlabelled=units, names=names, **options
+    )
+
+
+def linear_regression(features: Any, outcome: Any, *, weighting: Weighting, **arguments: Any) -> MEstimate:
+    """Estimate the least-squares coefficients of the population.
+
+    Parameters
+    ----------
+    features : array-like (n, p)
+        Of the labelled units. No intercept is added unless `intercept=True`.
+    outcome : array-like (n,)
+    weighting : Weighting
+    proxy, unlabelled, population_features, population_proxy, population_stratum, names, intercept, **options
+        As in `mean_vector` and `m_estimate`; `population_features` is (N, p).
+
+    Returns
+    -------
+    MEstimate
+
+    Examples
+    --------
+    >>> from stratal.weighting import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([40]))
+    >>> x, y = [1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 5.0, 7.0]
+    >>> fit = linear_regression(x, y, weighting=weighting, intercept=True)
+    >>> fit.coefficients.round(6)
+    array([-1.,  2.])
+    """
+    return _regression(Linear(), features, outcome, weighting=weighting, **arguments)
+
+
+def logistic_regression(features: Any, outcome: Any, *, weighting: Weighting, **arguments: Any) -> MEstimate:
+    """Estimate the logistic coefficients of the population; outcome and proxy in [0, 1]. See
+    `linear_regression`.
+
+    Examples
+    --------
+    >>> from stratal.weighting import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([40]))
+    >>> fit = logistic_regression(np.ones(4), [0, 1, 1, 1], weighting=weighting, names=["intercept"])
+    >>> bool(abs(fit.coefficients[0] - np.log(3)) < 1e-9)
+    True
+    """
+    return _regression(Logistic(), features, outcome, weighting=weighting, **arguments)
+
+
+def poisson_regression(features: Any, outcome: Any, *, weighting: Weighting, **arguments: Any) -> MEstimate:
+    """Estimate the log-linear coefficients of the population; counts, not negative. See `linear_regression`.
+
+    Examples
+    --------
+    >>> from stratal.weighting import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([40]))
+    >>> fit = poisson_regression(np.ones(4), [0, 1, 4, 3], weighting=weighting, names=["intercept"])
+    >>> bool(abs(fit.coefficients[0] - np.log(2)) < 1e-9)
+    True
+    """
+    return _regression(Poisson(), features, outcome, weighting=weighting, **arguments)
+
+
+def _regression(
+    loss: Loss,
+    features: Any,
+    outcome: Any,
+    *,
+    weighting: Weighting,
+    proxy: Any = None,
+    unlabelled: Unlabelled | None = None,
+    population_features: Any = None,
+    population_proxy: Any = None,
+    population_stratum: Any = None,
+    names: Sequence[str] | None = None,
+    intercept: bool = False,
+    **options: Any,
+) -> MEstimate:
+    matrix = feature_matrix("features", features)
+    whole = (
+        None if population_features is None else feature_matrix("population_features", population_features)
+    )
+    if intercept:
+        if unlabelled is not None:
+            raise InputError(
+                "intercept=True cannot reach into unlabelled=", action="Add the column of ones there."
+            )
+        matrix = with_intercept(matrix)
+        whole = None if whole is None else with_intercept(whole)
+        if names is None:
+            names = ("intercept", *(f"x{j}" for j in range(matrix.shape[1] - 1)))
+        elif len(names) == matrix.shape[1] - 1:
+            names = ("intercept", *names)
+    if population_proxy is not None and whole is None:
+        raise InputError(
+            "population_proxy needs population_features", action="Give the features of all N units."
+        )
+    units = _population(unlabelled, whole, population_proxy, population_stratum)
+    if (
+        units is not None
+        and isinstance(units, ArrayUnlabelled)
+        and units.features.shape[1] != matrix.shape[1]
+    ):
+        raise InputError(
+            "labelled and unlabelled units have different numbers of features",
+            given=f"{matrix.shape[1]} and {units.features.shape[1]}",
+        )
+    return m_estimate(
+        loss,
+        outcome,
+        weighting=weighting,
+        features=matrix,
+        proxy=proxy,
+        unlabelled=units,
+        names=names,
+        **options,
+    )
+
+
+def with_intercept(features: Any) -> Any:
+    """Return the features with a column of ones before them.
+
+    Examples
+    --------
+    >>> with_intercept(np.array([[2.0]]))
+    array([[1., 2.]])
+    """
+    return np.concatenate([np.ones((len(features), 1)), features], axis=1)
+
+
+def _population(unlabelled: Unlabelled | None, features: Any, proxy: Any, stratum: Any) -> Unlabelled | None:
+    if unlabelled is not None and proxy is not None:
+        raise InputError("give unlabelled= or the population's arrays, not both")
+    if unlabelled is not None or proxy is None:
+        return unlabelled
+    return ArrayUnlabelled(features=features, proxy=proxy, stratum=stratum)

@@ -1,0 +1,195 @@
+"""Choosing λ for one estimation: given, or fitted from the gradients at a first estimate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stratal import variance
+from stratal.arrays import FloatArray
+from stratal.errors import InputError
+from stratal.regression import tuning
+from stratal.regression.losses import Loss
+from stratal.regression.problem import Options, Problem
+from stratal.regression.solver import Solution, newton, require_inverse
+from stratal.regression.unlabelled import finite_array
+from stratal.weighting import StratifiedWeighting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Power:
+    """λ and the solution that it gives.
+
+    Parameters
+    ----------
+    lam : float (H,)
+    kept : float (H,)
+        Share of its own value that each λ_h kept.
+    fitted : float
+        How many free λ were fitted, for the degrees of freedom.
+    solution : Solution
+    notes : tuple of str
+
+    Examples
+    --------
+    >>> solution = Solution(theta=np.zeros(1), hessian=np.eye(1), iterations=1, status="converged")
+    >>> Power(lam=np.zeros(1), kept=np.zeros(1), fitted=0.0, solution=solution).notes
+    ()
+    """
+
+    lam: FloatArray
+    kept: FloatArray
+    fitted: float
+    solution: Solution
+    notes: tuple[str, ...] = ()
+
+
+def choose_power(problem: Problem, options: Options) -> Power:
+    """Return λ, given or fitted, with the minimum of the rectified loss at it.
+
+    A fitted λ depends on θ and the other way round: two rounds are made from the classical estimate (or,
+    where the labels alone have none, from the fit to the proxies). One would do in the limit.
+    """
+    n_strata = len(problem.shares)
+    zero = np.zeros(n_strata)
+    start = np.zeros(problem.n_parameters) if options.start is None else np.asarray(options.start, float)
+    if options.lam is not None:
+        lam = _given_lam(options.lam, n_strata)
+        if np.any(lam):
+            problem.proxied()
+            start = _start(problem, options, start)
+        return Power(lam=lam, kept=zero, fitted=0.0, solution=problem.require_solution(lam, start, options))
+    if options.estimator == "classical" or problem.unlabelled is None:
+        return Power(lam=zero, kept=zero, fitted=0.0, solution=problem.require_solution(zero, start, options))
+    theta = _start(problem, options, start)
+    for _ in range(2):
+        raw, kept = _fitted_lam(problem, options, theta)
+        lam = np.clip(raw, *_clip_range(options.clip, problem.loss))
+        solution = problem.require_solution(lam, theta, options)
+        theta = solution.theta
+    own = float(np.mean(kept)) * (n_strata - 1) if options.estimator == "stratppi" else 0.0
+    clipped = bool(np.any(lam != raw))
+    notes = ("λ was clipped to the range in which the rectified loss is convex",) if clipped else ()
+    return Power(lam=lam, kept=kept, fitted=1.0 + own, solution=solution, notes=notes)
+
+
+def _start(problem: Problem, options: Options, start: FloatArray) -> FloatArray:
+    """Return the classical estimate, or the fit to the proxies where the labels alone have none."""
+    classical = problem.solve(np.zeros(len(problem.shares)), start, options)
+    if problem.failure(classical, np.zeros(1)) is None:
+        return classical.theta
+    _, units = problem.proxied()
+    found = newton(
+        lambda theta, curvature: units.summed(problem.loss, theta, problem.shares, curvature=curvature),
+        start,
+        max_iterations=options.max_iterations,
+    )
+    return found.theta if found.status == "converged" else start
+
+
+def _fitted_lam(problem: Problem, options: Options, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return λ before clipping (H,) and the shares kept (H,), from the gradients at θ."""
+    loss = problem.loss
+    proxy, _ = problem.proxied()
+    bread = require_inverse(loss.hessian(theta, problem.features, problem.outcome, problem.weights))
+    directions = bread @ _contrasts(options.minimise, problem)
+    u = loss.gradients(theta, problem.features, problem.outcome) @ directions
+    v = loss.gradients(theta, problem.features, proxy) @ directions
+    if isinstance(problem.weighting, StratifiedWeighting):
+        moments = _stratum_moments(problem, problem.weighting, options, theta, directions, u, v)
+        if options.estimator == "stratppi":
+            lam, kept = moments.shrunk() if options.shrink else (moments.own(), np.ones(len(problem.shares)))
+        else:
+            lam, kept = np.full(len(problem.shares), moments.pooled()), np.zeros(len(problem.shares))
+    else:
+        if options.estimator == "stratppi":
+            raise InputError(
+                "λ per stratum needs a stratified design", action="Use estimator='ppi++' (one λ)."
+            )
+        lam, kept = np.array([_design_lam(problem, theta, directions, u, v)]), np.zeros(1)
+    return lam, kept
+
+
+def _stratum_moments(
+    problem: Problem,
+    weighting: StratifiedWeighting,
+    options: Options,
+    theta: FloatArray,
+    directions: FloatArray,
+    u: FloatArray,
+    v: FloatArray,
+) -> tuning.StratumMoments:
+    _, units = problem.proxied()
+    whole = units.moments(problem.loss, theta).covariances
+    factors = variance.stratified_factors(
+        problem.counts, weighting.sizes, with_replacement=weighting.with_replacement or units.separate
+    )
+    return tuning.stratum_moments(
+        u,
+        v,
+        problem.stratum,
+        problem.counts,
+        np.einsum("aq,hab,bq->h", directions, whole, directions, optimize=True),
+        factors,
+        problem.shares**2 / units.counts if units.separate else np.zeros(len(factors)),
+        options.denominator,
+    )
+
+
+def _design_lam(
+    problem: Problem, theta: FloatArray, directions: FloatArray, u: FloatArray, v: FloatArray
+) -> float:
+    """Return the λ of a design without strata, from its own covariances of u and v."""
+    _, units = problem.proxied()
+    q = u.shape[1]
+    joint = problem.weighting.covariance(np.concatenate([u, v], axis=1))
+    spread = float(np.trace(joint[q:, q:]))
+    if units.separate:
+        whole = units.moments(problem.loss, theta).covariances[0] / units.counts[0]
+        spread += float(np.trace(directions.T @ whole @ directions))
+    return float(np.trace(joint[:q, q:])) / spread if spread > 0 else 0.0
+
+
+def _contrasts(minimise: Any, problem: Problem) -> FloatArray:
+    d = problem.n_parameters
+    if isinstance(minimise, str) and minimise == "trace":
+        return np.eye(d)
+    if isinstance(minimise, str):
+        if minimise not in problem.names:
+            raise InputError(
+                f"no such coefficient: {minimise!r}",
+                allowed="'trace', " + ", ".join(map(repr, problem.names)),
+            )
+        return np.eye(d)[:, [problem.names.index(minimise)]]
+    if isinstance(minimise, int | np.integer):
+        if not 0 <= minimise < d:
+            raise InputError("no such coefficient", given=minimise, allowed=f"0 to {d - 1}")
+        return np.eye(d)[:, [int(minimise)]]
+    vector = np.asarray(minimise, dtype=np.float64)
+    if vector.shape != (d,):
+        raise InputError(
+            "minimise must have one entry per coefficient", given=vector.shape, allowed=f"({d},)"
+        )
+    return vector[:, None]
+
+
+def _given_lam(lam: Any, n_strata: int) -> FloatArray:
+    values = finite_array("lam", np.atleast_1d(lam))
+    if values.shape not in ((1,), (n_strata,)):
+        raise InputError(
+            "lam must be one number or one per stratum", given=values.shape, allowed=f"({n_strata},)"
+        )
+    return np.array(np.broadcast_to(values, n_strata))
+
+
+def _clip_range(clip: Any, loss: Loss) -> tuple[float, float]:
+    if clip is None:
+        return -np.inf, np.inf
+    if isinstance(clip, str):
+        if clip != "convex":
+            raise InputError("unknown clip", given=repr(clip), allowed="'convex', None, (low, high)")
+        return loss.convex_range
+    low, high = clip
+    return float(low), float(high)

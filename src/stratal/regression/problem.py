@@ -1,0 +1,226 @@
+"""One estimation's data, checked once, and its rectified loss at any θ and λ.
+
+Σ_h W_h [ λ_h mean_{U_h} ℓ(x, f) + mean_{S_h} (ℓ(x, y) − λ_h ℓ(x, f)) ]   (Fisch et al. 2024, eq. 8–9)
+
+The design enters through a `Weighting` alone: its weights form the means over S, its covariance the variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import FloatArray, IntArray
+from stratal.errors import InputError
+from stratal.regression import checks
+from stratal.regression.losses import Loss, LossSums
+from stratal.regression.solver import Solution, newton, require_inverse
+from stratal.regression.unlabelled import Unlabelled, feature_matrix, finite_array
+from stratal.weighting import StratifiedWeighting, Weighting
+
+_ESTIMATORS = ("ppi++", "stratppi", "classical")
+_TARGETS = ("population", "superpopulation")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to estimate; see `m_estimate`.
+
+    Examples
+    --------
+    >>> Options().hessian
+    'rectified'
+    """
+
+    estimator: str = "ppi++"
+    lam: Any = None
+    target: str = "population"
+    stratum_weights_known: bool = False
+    minimise: Any = "trace"
+    clip: Any = "convex"
+    shrink: bool = True
+    denominator: str = "blended"
+    hessian: str = "rectified"
+    correction: str = "leverage"
+    form: str = "loss"
+    start: Any = None
+    tolerance: float = 1e-9
+    max_iterations: int = 100
+
+    def __post_init__(self) -> None:
+        allowed = {
+            "estimator": _ESTIMATORS,
+            "target": _TARGETS,
+            "hessian": ("rectified", "pooled", "labelled"),
+            "correction": ("leverage", "degrees", "none"),
+            "form": ("loss", "fits"),
+            "denominator": ("blended", "population", "labelled"),
+        }
+        for name, values in allowed.items():
+            if getattr(self, name) not in values:
+                raise InputError(
+                    f"unknown {name}", given=repr(getattr(self, name)), allowed=", ".join(map(repr, values))
+                )
+
+
+class Problem:
+    """Labelled units, weights and population side of one estimation, checked once."""
+
+    def __init__(
+        self,
+        loss: Loss,
+        outcome: Any,
+        weighting: Weighting,
+        features: Any,
+        proxy: Any,
+        unlabelled: Unlabelled | None,
+        names: Sequence[str] | None,
+    ) -> None:
+        self.loss = loss
+        self.outcome = finite_array("outcome", outcome)
+        n = len(self.outcome)
+        self.features = np.empty((n, 0)) if features is None else feature_matrix("features", features)
+        self.proxy = None if proxy is None else finite_array("proxy", proxy)
+        self.unlabelled = unlabelled
+        self.weighting = weighting
+        self.weights = np.asarray(weighting.weights)
+        self.n_parameters = loss.n_parameters(self.features, self.outcome)
+        self.names = _coefficient_names(names, self.n_parameters, self.features.shape[1])
+        self.stratum, self.shares, self.counts = _strata(weighting, n)
+        self._check(n)
+
+    def _check(self, n: int) -> None:
+        for name, array in (("features", self.features), ("proxy", self.proxy), ("weights", self.weights)):
+            if array is not None and len(array) != n:
+                raise InputError(
+                    f"{name} and outcome must have one entry per labelled unit",
+                    given=f"{len(array)} and {n}",
+                )
+        checks.refuse_few_labels(
+            self.weighting, n, self.n_parameters if self.features.shape[1] else min(self.n_parameters, 1)
+        )
+        if self.features.shape[1]:
+            checks.refuse_collinear(self.features, self.weights, self.names)
+        self.loss.check(self.outcome, "outcome")
+        if (self.proxy is None) != (self.unlabelled is None):
+            raise InputError(
+                "proxy= (labelled units) and unlabelled= (population) must be given together",
+                action="Give both, or neither for the classical estimate.",
+            )
+        if self.proxy is None or self.unlabelled is None:
+            return
+        self.loss.check(self.proxy, "proxy")
+        if self.proxy.shape[1:] != self.outcome.shape[1:]:
+            raise InputError(
+                "proxy and outcome must have the same shape",
+                given=f"{self.proxy.shape} and {self.outcome.shape}",
+            )
+        _check_population(self.unlabelled, self.weighting, len(self.shares))
+
+    def proxied(self) -> tuple[FloatArray, Unlabelled]:
+        """Return the labelled units' proxy and the population side, or raise where there is none."""
+        if self.proxy is None or self.unlabelled is None:
+            raise InputError(
+                "λ needs a proxy",
+                given="no proxy",
+                action="Give proxy= and unlabelled=, or estimator='classical'.",
+            )
+        return self.proxy, self.unlabelled
+
+    @property
+    def separate(self) -> bool:
+        """Whether the unlabelled units are a sample of their own."""
+        return self.unlabelled is not None and self.unlabelled.separate
+
+    def per_unit(self, lam: FloatArray) -> FloatArray:
+        """λ of each labelled unit (n,)."""
+        return np.asarray(lam[self.stratum])
+
+    def evaluate(self, theta: FloatArray, lam: FloatArray, *, curvature: bool = True) -> LossSums:
+        """Return the rectified loss at θ: value, gradient and Hessian."""
+        total = self.loss.summed(theta, self.features, self.outcome, self.weights, curvature=curvature)
+        if self.proxy is None or self.unlabelled is None or not np.any(lam):
+            return total
+        rectifier = self.loss.summed(
+            theta, self.features, self.proxy, self.weights * self.per_unit(lam), curvature=curvature
+        )
+        whole = self.unlabelled.summed(self.loss, theta, self.shares * lam, curvature=curvature)
+        return total.plus(rectifier, -1.0).plus(whole)
+
+    def solve(self, lam: FloatArray, start: FloatArray, options: Options) -> Solution:
+        """Minimise the rectified loss at a given λ."""
+        if options.form == "fits" and np.any(lam):
+            return self._two_fits(lam)
+        return newton(
+            lambda theta, curvature: self.evaluate(theta, lam, curvature=curvature),
+            start,
+            quadratic=self.loss.quadratic,
+            tolerance=options.tolerance,
+            max_iterations=options.max_iterations,
+        )
+
+    def _two_fits(self, lam: FloatArray) -> Solution:
+        """Return the fit of λf on the population plus the fit of y − λf on the labels (quadratic losses)."""
+        _, units = self.proxied()
+        zero = np.zeros(self.n_parameters)
+        population = units.summed(self.loss, zero, self.shares)
+        predicted = units.summed(self.loss, zero, self.shares * lam, curvature=False)
+        labels = self.evaluate(zero, np.zeros_like(lam))
+        rectifier = self.evaluate(zero, lam, curvature=False).gradient - predicted.gradient
+        theta = -require_inverse(population.hessian) @ predicted.gradient
+        theta = theta - require_inverse(labels.hessian) @ rectifier
+        return Solution(theta=theta, hessian=labels.hessian, iterations=1, status="converged")
+
+    def failure(self, solution: Solution, lam: FloatArray) -> InputError | None:
+        """Return what is wrong with a solution, or `None` if it is a proper minimum."""
+        gram = None
+        if self.features.shape[1]:
+            gram = self.features.T @ (self.features * self.weights[:, None])
+        return checks.minimum_failure(solution, self.loss, self.outcome, gram, rectified=bool(np.any(lam)))
+
+    def require_solution(self, lam: FloatArray, start: FloatArray, options: Options) -> Solution:
+        """Return the minimum of the rectified loss, or raise where there is none."""
+        solution = self.solve(lam, start, options)
+        failure = self.failure(solution, lam)
+        if failure is not None:
+            raise failure
+        return solution
+
+
+def _strata(weighting: Weighting, n: int) -> tuple[IntArray, FloatArray, IntArray]:
+    """Return stratum (n,), W_h (H,) and n_h (H,); a design without strata is one stratum."""
+    if not isinstance(weighting, StratifiedWeighting):
+        return np.zeros(n, dtype=np.int64), np.ones(1), np.array([n])
+    labelled = weighting.counts > 0
+    shares = np.where(labelled, weighting.sizes, 0) / np.sum(weighting.sizes[labelled])
+    return np.asarray(weighting.stratum), np.asarray(shares), weighting.counts
+
+
+def _check_population(units: Unlabelled, weighting: Weighting, n_strata: int) -> None:
+    if units.n_strata != n_strata:
+        raise InputError(
+            "labelled and unlabelled units have different strata",
+            given=f"{n_strata} and {units.n_strata}",
+            action="Give unlabelled units the design's stratum codes (none, for a design without strata).",
+        )
+    if units.separate or not isinstance(weighting, StratifiedWeighting):
+        return
+    if not np.array_equal(units.counts, weighting.sizes):
+        raise InputError(
+            "the unlabelled units are not the population of the design",
+            given=f"{units.counts.tolist()[:5]} units per stratum",
+            allowed=f"{np.asarray(weighting.sizes).tolist()[:5]}",
+            action="Give all N units, labelled ones included, or say separate=True.",
+        )
+
+
+def _coefficient_names(names: Sequence[str] | None, d: int, n_features: int) -> tuple[str, ...]:
+    if names is None:
+        prefix = "x" if n_features else "y"
+        return ("mean",) if d == 1 and not n_features else tuple(f"{prefix}{j}" for j in range(d))
+    if len(names) != d:
+        raise InputError("names must have one entry per coefficient", given=len(names), allowed=str(d))
+    return tuple(str(name) for name in names)
