@@ -1,1 +1,82 @@
-"""stratal: how good is this model, when a human can only label a few hundred of its outputs?"""
+"""stratal: how good is this model, when a human can only label a few hundred of its outputs?
+
+Public names are imported on first use, so that `import stratal` loads nothing else.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from stratal import allocation as allocation
+    from stratal.allocation import Allocation as Allocation
+    from stratal.allocation import allocate as allocate
+    from stratal.design import Design as Design
+    from stratal.design import SimpleRandom as SimpleRandom
+    from stratal.design import Stratified as Stratified
+    from stratal.distribution import Distribution as Distribution
+    from stratal.errors import BudgetError as BudgetError
+    from stratal.errors import InputError as InputError
+    from stratal.errors import LabelError as LabelError
+    from stratal.errors import MissingExtraError as MissingExtraError
+    from stratal.errors import StratalError as StratalError
+    from stratal.errors import StratalWarning as StratalWarning
+    from stratal.estimate import Estimate as Estimate
+    from stratal.evaluation import estimate as estimate
+    from stratal.label_file import read_labels as read_labels
+    from stratal.labels import Labels as Labels
+    from stratal.planning import Plan as Plan
+    from stratal.planning import plan as plan
+    from stratal.population import Population as Population
+    from stratal.sample import Sample as Sample
+    from stratal.strata import Strata as Strata
+    from stratal.strata import stratify as stratify
+
+_HOMES = {
+    "Allocation": "allocation",
+    "BudgetError": "errors",
+    "Design": "design",
+    "Distribution": "distribution",
+    "Estimate": "estimate",
+    "InputError": "errors",
+    "LabelError": "errors",
+    "Labels": "labels",
+    "MissingExtraError": "errors",
+    "Plan": "planning",
+    "Population": "population",
+    "Sample": "sample",
+    "SimpleRandom": "design",
+    "StratalError": "errors",
+    "StratalWarning": "errors",
+    "Strata": "strata",
+    "Stratified": "design",
+    "allocate": "allocation",
+    "estimate": "evaluation",
+    "plan": "planning",
+    "read_labels": "label_file",
+    "stratify": "strata",
+}
+"""Public name → the module that it lives in."""
+
+_MODULES = ("allocation",)
+"""Modules that are public under their own name."""
+
+__all__ = ["__version__", *sorted([*_HOMES, *_MODULES])]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(importlib.import_module(f"stratal.{_HOMES[name]}"), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"stratal.{name}")
+    else:
+        raise AttributeError(f"module 'stratal' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,242 @@
+"""`Labels`: what the annotators said, joined to the sample by id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import AnyArray, BoolArray, FloatArray, frozen
+from stratal.errors import LabelError
+from stratal.randomness import id_array, id_texts
+from stratal.sample import Sample
+
+SKIPPED = "skipped"
+SUBMITTED = "submitted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Labels:
+    """One row per answer: which unit, what was said, by whom.
+
+    Parameters
+    ----------
+    ids : tuple of str (m,)
+        Ids as text; several answers of one unit need different annotators.
+    values : tuple (m,)
+        Numbers or text; None where the unit was skipped or is not labelled yet.
+    annotators : tuple of str (m,), optional
+    places : tuple of str (m,), optional
+        Where each answer was read from, for error messages: `line 7`.
+    source : str
+        Where the labels came from, for error messages.
+
+    Examples
+    --------
+    >>> Labels(ids=("a", "b"), values=(1.0, None)).answered
+    1
+    """
+
+    ids: tuple[str, ...]
+    values: tuple[Any, ...]
+    annotators: tuple[str, ...] | None = None
+    places: tuple[str, ...] | None = None
+    source: str = "labels"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Labels):
+            return NotImplemented
+        return (self.ids, self.values, self.annotators) == (other.ids, other.values, other.annotators)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def answered(self) -> int:
+        """Rows with a value."""
+        return sum(value is not None for value in self.values)
+
+    def place(self, row: int) -> str:
+        """Return where an answer stands, for an error message."""
+        return f"{self.source}, {self.places[row]}" if self.places else self.source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Joined:
+    """Labels in the order of the sample.
+
+    Parameters
+    ----------
+    values : (n,)
+        Objects: the value of each unit, None where there is none. Several answers are a tuple.
+    labelled : bool (n,)
+    annotators : (n,)
+        Who answered, as tuples; empty where nobody is named.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
+    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> join(sample, {0: 1, 1: None}).labelled.sum()
+    1
+    """
+
+    values: AnyArray
+    labelled: BoolArray
+    annotators: AnyArray
+
+    def __post_init__(self) -> None:
+        for name in ("values", "labelled", "annotators"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
+
+
+def as_labels(labels: Any, sample: Sample) -> Labels:
+    """Return labels of any accepted kind as `Labels`.
+
+    Parameters
+    ----------
+    labels : Labels, mapping of id to value, pandas-like Series indexed by id, or array (n,)
+        An array is in the order of `sample.ids`. NaN and None mean that there is no label.
+    sample : Sample
+
+    Raises
+    ------
+    LabelError
+        If an array has not one entry per drawn unit.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
+    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> as_labels({1: 0.0, 0: 1.0}, sample).ids
+    ('1', '0')
+    """
+    if isinstance(labels, Labels):
+        return labels
+    if isinstance(labels, Mapping):
+        ids, values = list(labels.keys()), list(labels.values())
+        return Labels(ids=tuple(_texts(ids)), values=tuple(_value(v) for v in values))
+    if hasattr(labels, "index") and hasattr(labels, "to_numpy"):
+        texts = _texts(list(labels.index))
+        return Labels(ids=tuple(texts), values=tuple(_value(v) for v in labels.to_numpy().tolist()))
+    array = np.asarray(labels.to_numpy() if hasattr(labels, "to_numpy") else labels)
+    if array.shape != (sample.size,):
+        raise LabelError(
+            "an array of labels must have one entry per drawn unit, in the order of sample.ids",
+            given=f"shape {array.shape}",
+            allowed=f"({sample.size},)",
+            action="Give a mapping of id to label instead.",
+        )
+    return Labels(ids=tuple(id_texts(sample.ids)), values=tuple(_value(v) for v in array.tolist()))
+
+
+def join(sample: Sample, labels: Any) -> Joined:
+    """Join labels to a sample by id.
+
+    Parameters
+    ----------
+    sample : Sample
+    labels : see `as_labels`
+
+    Raises
+    ------
+    LabelError
+        For ids that are not in the sample, and for two answers of one unit by the same annotator (or by
+        nobody named).
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
+    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> join(sample, {5: 1.0})
+    Traceback (most recent call last):
+    stratal.errors.LabelError: labels: 1 id is not in this sample (first: '5')...
+    """
+    given = as_labels(labels, sample)
+    position = {text: row for row, text in enumerate(id_texts(sample.ids))}
+    _refuse_strangers(given, position, sample)
+    _refuse_duplicates(given)
+    values, annotators = np.full(sample.size, None, object), np.full(sample.size, None, object)
+    for row, (text, value) in enumerate(zip(given.ids, given.values, strict=True)):
+        if value is None:
+            continue
+        unit = position[text]
+        several = given.annotators is not None
+        values[unit] = (*(values[unit] or ()), value) if several else value
+        annotators[unit] = (*(annotators[unit] or ()), given.annotators[row]) if given.annotators else ()
+    labelled = np.array([value is not None for value in values], dtype=bool)
+    if given.annotators is not None and all(len(entry) == 1 for entry in values[labelled]):
+        values[labelled] = [entry[0] for entry in values[labelled]]
+    return Joined(values=values, labelled=labelled, annotators=annotators)
+
+
+def numeric_values(values: AnyArray, source: str = "labels") -> FloatArray:
+    """Return labels (n,) as numbers; `true` and `false` count as 1 and 0, any other text is refused.
+
+    Examples
+    --------
+    >>> numeric_values(np.array([True, "0", 0.5], dtype=object))
+    array([1. , 0. , 0.5])
+    """
+    return np.array([_number(value, source) for value in values.tolist()], dtype=np.float64)
+
+
+def _number(value: object, source: str) -> float:
+    text = str(value).strip().lower()
+    if text in ("true", "false"):
+        return float(text == "true")
+    try:
+        number = float(text)
+    except ValueError:
+        number = np.nan
+    if not np.isfinite(number):
+        raise LabelError(
+            f"{source}: label {value!r} is not a finite number",
+            allowed="numbers (or true/false)",
+            action="If labels are classes, say which column holds the model's answer (--predicted).",
+        )
+    return number
+
+
+def _refuse_strangers(labels: Labels, position: Mapping[str, int], sample: Sample) -> None:
+    strangers = [row for row, text in enumerate(labels.ids) if text not in position]
+    if not strangers:
+        return
+    count = f"{len(strangers)} ids are" if len(strangers) > 1 else "1 id is"
+    raise LabelError(
+        f"{labels.place(strangers[0]) if labels.places else labels.source}: {count} not in this sample "
+        f"(first: {labels.ids[strangers[0]]!r})",
+        allowed=f"the {sample.size} drawn ids",
+        action=f"Labels can only be joined to drawn units; check that they belong to this sample "
+        f"(seed {sample.seed}).",
+    )
+
+
+def _refuse_duplicates(labels: Labels) -> None:
+    seen: set[tuple[str, str]] = set()
+    for row, text in enumerate(labels.ids):
+        who = labels.annotators[row] if labels.annotators else ""
+        if (text, who) in seen:
+            by = f" by annotator {who!r}" if who else ""
+            raise LabelError(
+                f"{labels.place(row)}: id {text!r} has two labels{by}",
+                allowed="one label per unit and annotator",
+                action="Keep one of them, or name the annotators in a column `annotator`.",
+            )
+        seen.add((text, who))
+
+
+def _texts(ids: list[Any]) -> list[str]:
+    return id_texts(id_array(np.array(ids, dtype=object))) if ids else []
+
+
+def _value(value: Any) -> Any:
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return None
+    if isinstance(value, str) and not value.strip():
+        return None
+    return value
