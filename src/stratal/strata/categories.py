@@ -11,11 +11,11 @@ from stratal.arrays import IntArray
 from stratal.distribution import Distribution
 from stratal.strata.crossed import Crossed
 from stratal.strata.draft import Draft, Wish
-from stratal.strata.intervals import boundaries_of, boundaries_up_to, merged_boundaries
+from stratal.strata.intervals import boundaries_of, candidate_boundaries, merged_boundaries
 from stratal.strata.merging import levels_within_budget, pool_levels
 from stratal.strata.moments import Moments, joined, of_bins, of_sizes
 from stratal.strata.naming import interval_names, level_name
-from stratal.strata.number import MOST_STRATA, choose_number
+from stratal.strata.number import choose_number
 from stratal.strata.rule import Categories, CutPoints
 
 if TYPE_CHECKING:
@@ -149,9 +149,9 @@ def _chosen(groups: list[list[Distribution]], wish: Wish) -> tuple[list[IntArray
     total = sum(part.size for parts in groups for part in parts)
     tables = []
     for parts in groups:
-        most = min(wish.most(sum(part.size for part in parts) / total), MOST_STRATA)
+        most = wish.most(sum(part.size for part in parts) / total)
         single = len(parts) == 1 and most > 1
-        tables.append(boundaries_up_to(parts[0], wish.method, most) if single else [_NO_BOUNDARIES])
+        tables.append(candidate_boundaries(parts[0], wish.method, most) if single else [_NO_BOUNDARIES])
     numbers = range(max(len(table) for table in tables))
     picks = [[table[min(number, len(table) - 1)] for table in tables] for number in numbers]
     candidates = [

@@ -99,9 +99,8 @@ def kernel_density(distribution: Distribution, cells: int = DENSITY_CELLS) -> tu
     bandwidth = max(_silverman(distribution) / width, 0.5)
     reflected = np.concatenate([mass, mass[::-1]])
     frequency = 2.0 * np.pi * np.fft.rfftfreq(2 * cells)
-    smooth: FloatArray = np.fft.irfft(
-        np.fft.rfft(reflected) * np.exp(-0.5 * (bandwidth * frequency) ** 2), 2 * cells
-    )[:cells]
+    kernel = np.exp(-0.5 * (bandwidth * frequency) ** 2)
+    smooth: FloatArray = np.fft.irfft(np.fft.rfft(reflected) * kernel, 2 * cells)[:cells]
     smooth = np.maximum(smooth, 1e-12 / cells)
     return np.asarray(low + width * np.arange(cells + 1)), smooth / (smooth.sum() * width)
 

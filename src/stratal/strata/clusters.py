@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stratal.arrays import AnyArray, IntArray
 from stratal.errors import InputError, near_names
-from stratal.strata.categories import pooled_groups
+from stratal.strata.categories import Groups, pooled_groups
 from stratal.strata.crossed import Crossed
 from stratal.strata.draft import Draft, Wish
 from stratal.strata.features import Batches, NearestCentre, fit_centres
 from stratal.strata.moments import Moments, of_sizes
-from stratal.strata.number import choose_number
+from stratal.strata.number import NUMBERS_TRIED, choose_number
 from stratal.strata.rule import Everything, Rule
 
 if TYPE_CHECKING:
     from stratal.population.base import Population
-
-NUMBERS_TRIED = (1, 2, 3, 4, 5, 6, 8, 10, 15, 20)
-"""Numbers of clusters that are tried when the number is to be chosen."""
 
 
 def feature_columns(population: Population, features: Sequence[str] | None) -> tuple[str, ...]:
@@ -72,22 +69,11 @@ def cluster_draft(population: Population, how: Clustering, proxy: str | None, wi
     def batches() -> Iterator[dict[str, AnyArray]]:
         return population.batches(how.names)
 
-    drafts = []
-    numbers = [wish.n_strata] if wish.n_strata else [k for k in NUMBERS_TRIED if k <= wish.most()]
-    for number in numbers:
-        drafts.append(_settled(population, how.fit(batches, number), proxy, number, wish.min_size))
-    if wish.n_strata is not None or wish.budget is None:
-        return drafts[0]
-    scaled = bool(population.proxies) and population.proxy_info(proxy).scaled
-    moments = [draft.moments for draft in drafts]
-    best = choose_number(moments, wish.budget, minimum=wish.minimum, scaled=scaled)
-    note = f"{len(drafts[best].names)} strata were chosen for a budget of {wish.budget}."
-    return Draft(
-        rule=drafts[best].rule,
-        names=drafts[best].names,
-        moments=moments[best],
-        notes=(*drafts[best].notes, note),
-    )
+    numbers = _numbers(wish)
+    drafts = [
+        _settled(population, how.fit(batches, number), proxy, number, wish.min_size) for number in numbers
+    ]
+    return _chosen(population, proxy, drafts, wish)
 
 
 def crossed_cluster_draft(
@@ -95,25 +81,52 @@ def crossed_cluster_draft(
 ) -> Draft:
     """Return clusters within each level of a category; a pool of small categories is one stratum."""
     groups = pooled_groups(population.levels(by), by, wish)
-    inner: list[Rule] = []
-    for members in groups.members():
-        share = groups.sizes[members].sum() / groups.sizes.sum()
-        number = min(wish.most(float(share)), int(groups.sizes[members].sum()))
-        if len(members) > 1 or number == 1:
-            inner.append(Everything())
-            continue
-        inner.append(how.fit(_within(population, by, groups.rule.levels[members[0]], how.names), number))
-    rule = Crossed(categories=groups.rule, inner=tuple(inner))
+    shares = groups.sizes / groups.sizes.sum()
+    drafts = []
+    for number in _numbers(wish):
+        inner: list[Rule] = []
+        for members in groups.members():
+            here = min(number, wish.most(float(shares[members].sum())), int(groups.sizes[members].sum()))
+            within = _within(population, by, groups.rule.levels[members[0]], how.names)
+            inner.append(how.fit(within, here) if len(members) == 1 and here > 1 else Everything())
+        rule = Crossed(categories=groups.rule, inner=tuple(inner))
+        drafts.append(_settled_groups(population, rule, groups, proxy, wish.min_size))
+    return _chosen(population, proxy, drafts, wish)
+
+
+def _numbers(wish: Wish) -> list[int]:
+    if wish.n_strata is not None:
+        return [wish.n_strata]
+    return [number for number in NUMBERS_TRIED if number <= wish.most()]
+
+
+def _chosen(population: Population, proxy: str | None, drafts: list[Draft], wish: Wish) -> Draft:
+    """Return the draft to take, with a note where there was a choice."""
+    if wish.n_strata is not None or wish.budget is None:
+        return drafts[0]
+    scaled = bool(population.proxies) and population.proxy_info(proxy).scaled
+    moments = [draft.moments for draft in drafts]
+    best = drafts[choose_number(moments, wish.budget, minimum=wish.minimum, scaled=scaled)]
+    note = f"{len(best.names)} strata were chosen for a budget of {wish.budget}."
+    return replace(best, notes=(*best.notes, note))
+
+
+def _settled_groups(
+    population: Population, rule: Crossed, groups: Groups, proxy: str | None, min_size: int
+) -> Draft:
+    """Return the draft of clusters within groups, without those that are too small."""
     moments = moments_by_pass(population, rule, proxy)
-    if np.any(moments.sizes == 0):
-        rule = _without_empty(rule, moments.sizes)
-        moments = moments_by_pass(population, rule, proxy)
+    settled = _without_small(rule, moments.sizes, max(min_size, 1))
+    gone = rule.n_strata - settled.n_strata
+    if gone:
+        rule, moments = settled, moments_by_pass(population, settled, proxy)
+    notes = (f"{gone} small clusters were dissolved into their neighbours.",) if gone else ()
     labels = [
         f"{name}, cluster {number + 1}" if entry.n_strata > 1 else name
         for name, entry in zip(groups.names(), rule.inner, strict=True)
         for number in range(entry.n_strata)
     ]
-    return Draft(rule=rule, names=tuple(labels), moments=moments, notes=groups.notes)
+    return Draft(rule=rule, names=tuple(labels), moments=moments, notes=groups.notes + notes)
 
 
 def moments_by_pass(population: Population, rule: Rule, proxy: str | None) -> Moments:
@@ -186,12 +199,14 @@ def _within(population: Population, by: str, level: str, names: tuple[str, ...])
     return batches
 
 
-def _without_empty(rule: Crossed, sizes: IntArray) -> Crossed:
-    """Return the rule without the centres that no unit is nearest to."""
+def _without_small(rule: Crossed, sizes: IntArray, least: int) -> Crossed:
+    """Return the rule without centres of fewer than `least` units; each group keeps one."""
     inner: list[Rule] = []
     for entry, offset in zip(rule.inner, rule.offsets.tolist(), strict=True):
-        if isinstance(entry, NearestCentre):
-            used = sizes[offset : offset + entry.n_strata] > 0
-            entry = NearestCentre(names=entry.names, centres=entry.centres[used], scale=entry.scale)
-        inner.append(entry)
+        if not isinstance(entry, NearestCentre):
+            inner.append(entry)
+            continue
+        here = sizes[offset : offset + entry.n_strata]
+        centres = entry.centres[here >= min(least, int(here.max()))]
+        inner.append(NearestCentre(names=entry.names, centres=centres, scale=entry.scale))
     return Crossed(categories=rule.categories, inner=tuple(inner))

@@ -14,9 +14,9 @@ from stratal.strata.classical import cumulative_root, equal_size, equal_width, w
 from stratal.strata.draft import Draft, Wish
 from stratal.strata.merging import merge_intervals
 from stratal.strata.mixture import mixture_boundaries
-from stratal.strata.moments import Moments, of_bins
+from stratal.strata.moments import Moments, of_bins, refuse_widest
 from stratal.strata.naming import interval_names
-from stratal.strata.number import MOST_STRATA, choose_number
+from stratal.strata.number import MOST_STRATA, NUMBERS_TRIED, choose_number
 from stratal.strata.optimal import k_means_boundaries, neyman_boundaries
 from stratal.strata.rule import CutPoints
 
@@ -83,7 +83,7 @@ def boundaries_of(distribution: Distribution, method: str, n_strata: int) -> Int
     >>> boundaries_of(picture, "k-means", 2)
     array([2])
     """
-    _refuse_unknown_spread(distribution, method)
+    _refuse_unusable(distribution, method)
     if n_strata == 1:
         return np.empty(0, np.int64)
     if method in ALL_AT_ONCE:
@@ -93,20 +93,22 @@ def boundaries_of(distribution: Distribution, method: str, n_strata: int) -> Int
     return ONE_BY_ONE[method](distribution, n_strata)
 
 
-def boundaries_up_to(distribution: Distribution, method: str, most: int) -> list[IntArray]:
-    """Return the boundaries of 1, 2, … strata; the last entry has as many as there can be, at most `most`.
+def candidate_boundaries(distribution: Distribution, method: str, most: int) -> list[IntArray]:
+    """Return the boundaries to choose from when the number of strata is open, the fewest first.
+
+    Every number up to `most` for methods that find all at once, else those of `NUMBERS_TRIED`.
 
     Examples
     --------
     >>> values = np.array([0.1, 0.2, 0.9])
     >>> picture = Distribution(values=values, counts=np.array([5, 5, 1]), cuts=values[1:])
-    >>> [len(entry) + 1 for entry in boundaries_up_to(picture, "equal-width", 9)]
-    [1, 2, 2, 2, 2, 2, 2, 3, 3]
+    >>> [len(entry) + 1 for entry in candidate_boundaries(picture, "equal-width", 8)]
+    [1, 2, 2, 2, 2, 2, 2, 3]
     """
-    _refuse_unknown_spread(distribution, method)
+    _refuse_unusable(distribution, method)
     if method in ALL_AT_ONCE:
-        return ALL_AT_ONCE[method](distribution, most)
-    return [boundaries_of(distribution, method, number) for number in range(1, most + 1)]
+        return ALL_AT_ONCE[method](distribution, min(most, MOST_STRATA))
+    return [boundaries_of(distribution, method, number) for number in NUMBERS_TRIED if number <= most]
 
 
 def merged_boundaries(
@@ -129,7 +131,7 @@ def merged_boundaries(
 
 
 def _chosen(distribution: Distribution, wish: Wish) -> tuple[IntArray, tuple[str, ...]]:
-    candidates = boundaries_up_to(distribution, wish.method, min(wish.most(), MOST_STRATA))
+    candidates = candidate_boundaries(distribution, wish.method, wish.most())
     moments: list[Moments] = [of_bins(distribution, boundaries) for boundaries in candidates]
     assert wish.budget is not None
     best = choose_number(moments, wish.budget, minimum=wish.minimum, scaled=distribution.scaled)
@@ -148,7 +150,8 @@ def _fewer(distribution: Distribution, asked: int, made: int) -> tuple[str, ...]
     return (f"{asked} strata were asked for and {made} made: {reason}.",)
 
 
-def _refuse_unknown_spread(distribution: Distribution, method: str) -> None:
+def _refuse_unusable(distribution: Distribution, method: str) -> None:
+    refuse_widest(distribution)
     if method == "neyman" and (not distribution.scaled or distribution.second_moments is None):
         raise InputError(
             "Neyman cuts need to know how the outcome spreads around the proxy",

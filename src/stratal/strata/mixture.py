@@ -12,9 +12,9 @@ from stratal.strata.classical import equal_size
 from stratal.strata.moments import of_bins
 from stratal.strata.optimal import coarse_edges
 
-FIT_BINS = 2_048
+FIT_BINS = 1_024
 ITERATIONS = 300
-TOLERANCE = 1e-7
+TOLERANCE = 1e-6
 """EM stops when the mean log-likelihood rises by less."""
 
 SMALLEST_DEVIATION = 1e-3

@@ -9,6 +9,10 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, frozen
 from stratal.distribution import Distribution
+from stratal.errors import InputError
+
+WIDEST = 1e140
+"""Proxies further apart than this are refused: their squares would overflow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,6 +76,7 @@ def of_bins(distribution: Distribution, boundaries: IntArray) -> Moments:
     >>> of_bins(picture, np.array([1])).sizes
     array([1, 3])
     """
+    refuse_widest(distribution)
     starts = np.concatenate([[0], boundaries]).astype(np.int64)
     counts = distribution.counts
     sizes = np.add.reduceat(counts, starts)
@@ -86,6 +91,26 @@ def of_bins(distribution: Distribution, boundaries: IntArray) -> Moments:
         proxy_variances=np.add.reduceat(counts * deviations**2, starts) / sizes,
         conditional_variances=np.add.reduceat(counts * distribution.conditional_variances, starts) / sizes,
     )
+
+
+def refuse_widest(distribution: Distribution) -> None:
+    """Raise an `InputError` if the proxies lie too far apart for a variance in double precision.
+
+    Examples
+    --------
+    >>> values = np.array([0, 1e200])
+    >>> refuse_widest(Distribution(values=values, counts=np.array([1, 1]), cuts=values[1:]))
+    Traceback (most recent call last):
+    stratal.errors.InputError: the proxy ranges too widely (given: 0 to 1e+200; allowed: ...
+    """
+    low, high = float(distribution.values[0]), float(distribution.values[-1])
+    if 0.5 * high - 0.5 * low > 0.5 * WIDEST:
+        raise InputError(
+            "the proxy ranges too widely",
+            given=f"{low:g} to {high:g}",
+            allowed=f"up to {WIDEST:g} apart",
+            action="Look for a placeholder among its values, or rescale it.",
+        )
 
 
 def of_sizes(sizes: IntArray) -> Moments:

@@ -14,6 +14,9 @@ from stratal.strata.moments import Moments
 MOST_STRATA = 50
 """More strata than this are never chosen, though they can be asked for."""
 
+NUMBERS_TRIED = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, MOST_STRATA)
+"""Numbers that are tried where each needs a run of its own."""
+
 WORTHWHILE = 0.01
 """Strata are added as long as all together they shorten the squared interval by more than this share."""
 
@@ -115,9 +118,10 @@ def choose_number(
         needed = min(int(np.minimum(minimum, entry.sizes).sum()) for entry in candidates)
         size = int(candidates[0].sizes.sum())
         raise BudgetError(
-            "the budget does not give every stratum its draws",
+            "the budget exceeds the population"
+            if budget > size
+            else "the budget leaves a stratum short of draws",
             given=budget,
             allowed=f"{needed} to {size}",
-            action="Raise the budget, or ask for fewer strata.",
         )
     return int(np.flatnonzero(scores <= scores.min() * (1.0 + WORTHWHILE))[0])

@@ -45,9 +45,6 @@ class PrefixSums:
         counts = distribution.counts.astype(np.float64)
         anchor = int(np.searchsorted(np.cumsum(counts), 0.5 * counts.sum()))
         centred = distribution.values - distribution.values[anchor]
-        largest = max(abs(float(centred[0])), abs(float(centred[-1])))
-        if largest > 1e140:  # squares would overflow
-            centred = centred / largest
 
         def outward(terms: FloatArray) -> FloatArray:
             left = -np.cumsum(terms[:anchor][::-1])[::-1]

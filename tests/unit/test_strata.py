@@ -1,0 +1,345 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from stratal.errors import BudgetError, InputError
+from stratal.population import Population
+from stratal.strata import (
+    METHODS,
+    Categories,
+    Crossed,
+    CutPoints,
+    Everything,
+    NearestCentre,
+    Rule,
+    Strata,
+    stratify,
+)
+
+ONE_DIMENSIONAL = [name for name in METHODS if name not in ("category", "features", "none")]
+
+
+def population(n=600, seed=0, **more):
+    rng = np.random.default_rng(seed)
+    proxy = rng.beta(3, 1, n)
+    return Population.from_arrays(
+        proxy=proxy,
+        groups={"language": rng.choice(["de", "en", "fr"], n, p=[0.6, 0.35, 0.05])},
+        features={"length": proxy * 10 + rng.normal(size=n), "depth": rng.normal(1e6, 3, n)},
+        **more,
+    )
+
+
+def check_against_units(strata, units):
+    """Sizes and moments must be those of the units that the codes name."""
+    (batch,) = units.batches(units.proxy_names)
+    proxy = batch[units.proxy_names[0]]
+    assert np.bincount(strata.codes, minlength=strata.n_strata).tolist() == strata.sizes.tolist()
+    for h in range(strata.n_strata):
+        inside = proxy[strata.codes == h]
+        assert strata.proxy_means[h] == pytest.approx(inside.mean(), abs=1e-9)
+        assert strata.proxy_variances[h] == pytest.approx(inside.var(), abs=1e-9)
+        assert strata.conditional_variances[h] == pytest.approx(np.mean(inside * (1 - inside)), abs=1e-9)
+
+
+class TestEveryMethod:
+    @pytest.mark.parametrize("by", [None, "language"])
+    @pytest.mark.parametrize("method", METHODS)
+    def test_partitions_the_population_and_knows_its_moments(self, method, by):
+        if (method == "none" and by) or (method == "category" and by is None):
+            return
+        strata = stratify(population(), method, 4, by=by)
+
+        assert strata.size == 600
+        assert strata.method.startswith(method)
+        check_against_units(strata, population())
+
+    @pytest.mark.parametrize("by", [None, "language"])
+    @pytest.mark.parametrize("method", [*ONE_DIMENSIONAL, "features"])
+    def test_auto_leaves_every_stratum_its_draws(self, method, by):
+        strata = stratify(population(), method, "auto", by=by, budget=40)
+
+        assert np.minimum(2, strata.sizes).sum() <= 40
+        assert "chosen for a budget of 40" in strata.notes[-1]
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_survives_the_file(self, method):
+        strata = stratify(population(), method, 3, by="language" if method == "category" else None)
+
+        again = Strata.from_dict(json.loads(json.dumps(strata.to_dict())))
+
+        assert again == strata.without_codes()
+        assert population().codes(again.rule).tolist() == strata.codes.tolist()
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_a_constant_proxy_is_one_stratum(self, method):
+        units = Population.from_arrays(
+            proxy=np.full(20, 0.7), groups={"g": ["a"] * 20}, features={"x": np.zeros(20)}
+        )
+
+        strata = stratify(units, method, 10, by="g" if method == "category" else None)
+
+        assert strata.sizes.tolist() == [20]
+        if method in ONE_DIMENSIONAL:
+            assert strata.notes == (
+                "10 strata were asked for and 1 made: the proxy has only 1 distinct value.",
+            )
+
+    @pytest.mark.parametrize("method", [*ONE_DIMENSIONAL, "features"])
+    def test_one_unit(self, method):
+        strata = stratify(Population.from_arrays(proxy=[0.5], features={"x": [1.0]}), method)
+
+        assert strata.sizes.tolist() == [1]
+
+    @pytest.mark.parametrize("method", ONE_DIMENSIONAL)
+    def test_row_order_is_irrelevant(self, method):
+        proxy = np.random.default_rng(1).random(300)
+        order = np.random.default_rng(2).permutation(300)
+
+        straight = stratify(Population.from_arrays(proxy=proxy), method, 5)
+        shuffled = stratify(Population.from_arrays(proxy=proxy[order]), method, 5)
+
+        assert shuffled == straight
+        assert shuffled.codes.tolist() == straight.codes[order].tolist()
+
+    @pytest.mark.parametrize("method", [name for name in ONE_DIMENSIONAL if name != "neyman"])
+    def test_margins_order_without_a_scale(self, method):
+        margin = np.random.default_rng(1).normal(size=300) * 5
+
+        strata = stratify(Population.from_arrays(proxy=margin, scaled=False), method, 4)
+
+        assert strata.n_strata == 4
+        assert not strata.scaled
+        assert strata.standard_deviations.tolist() == [1.0] * 4
+
+    @pytest.mark.parametrize("method", ["k-means", "neyman", "equal-size", "cum-sqrt-f"])
+    def test_histograms_give_the_sizes_of_the_codes(self, method):
+        proxy = np.random.default_rng(3).beta(4, 1, 70_000)
+        units = Population.from_arrays(proxy=proxy)
+
+        strata = stratify(units, method, 10)
+
+        assert not units.distribution().exact
+        assert np.bincount(strata.codes, minlength=10).tolist() == strata.sizes.tolist()
+        means = np.bincount(strata.codes, proxy) / strata.sizes
+        assert strata.proxy_means == pytest.approx(means, abs=1e-8)
+
+
+class TestNeyman:
+    def test_beats_k_means_under_neyman_allocation_and_loses_under_proportional(self):
+        k_means, neyman = (stratify(population(), method, 5) for method in ("k-means", "neyman"))
+
+        def spread(s):
+            return s.weights @ s.standard_deviations
+
+        def variance(s):
+            return s.weights @ s.standard_deviations**2
+
+        assert spread(neyman) <= spread(k_means)
+        assert variance(k_means) <= variance(neyman)
+
+    def test_refuses_a_margin(self):
+        units = Population.from_arrays(proxy=[-3.0, 0.0, 8.0])
+
+        with pytest.raises(InputError, match="only orders"):
+            stratify(units, "neyman", 2)
+
+    def test_refuses_an_unbounded_proxy_without_second_moments(self):
+        units = Population.from_arrays(proxy=[-3.0, 0.0, 8.0], scaled=True)
+
+        with pytest.raises(InputError, match="without bounds or moments"):
+            stratify(units, "neyman", 2)
+
+
+class TestCategories:
+    def test_names_and_sizes(self):
+        units = Population.from_arrays(proxy=[0.1, 0.2, 0.9], groups={"g": ["b", "a", "b"]})
+
+        strata = stratify(units, "category", by="g")
+
+        assert strata.names == ("g = a", "g = b")
+        assert strata.sizes.tolist() == [1, 2]
+
+    def test_without_a_proxy_the_spread_is_unknown(self):
+        strata = stratify(Population.from_arrays(groups={"g": ["b", "a", "b"]}), "category", by="g")
+
+        assert np.isnan(strata.proxy_means).all()
+        assert strata.standard_deviations.tolist() == [1.0, 1.0]
+        assert json.loads(json.dumps(strata.to_dict()))["proxy_means"] == [None, None]
+
+    def test_ten_thousand_levels(self):
+        rng = np.random.default_rng(0)
+        levels = np.concatenate([np.arange(10_000), rng.integers(0, 10_000, 20_000)])
+        units = Population.from_arrays(proxy=rng.random(30_000), groups={"g": levels})
+
+        plain = stratify(units, "category", by="g")
+        pooled = stratify(units, "category", "auto", by="g", budget=1000)
+        crossed = stratify(units, "k-means", 2, by="g")
+
+        assert plain.n_strata == 10_000
+        assert 1 <= pooled.n_strata <= 500
+        assert "were pooled" in pooled.notes[0]
+        check = np.bincount(crossed.codes, minlength=crossed.n_strata)
+        assert check.tolist() == crossed.sizes.tolist()
+
+    def test_min_size_pools_small_levels_and_merges_small_intervals(self):
+        strata = stratify(population(), "equal-width", 8, by="language", min_size=40)
+
+        assert strata.sizes.min() >= 40
+        assert any("pooled" in note for note in strata.notes)
+        assert any("merged into a neighbour" in note for note in strata.notes)
+        check_against_units(strata, population())
+
+    def test_each_level_has_cuts_of_its_own(self):
+        units = Population.from_arrays(
+            proxy=[0.0, 0.1, 0.5, 0.5, 0.9, 1.0], groups={"g": ["a", "a", "a", "b", "b", "b"]}
+        )
+
+        strata = stratify(units, "k-means", 2, by="g")
+
+        assert strata.codes.tolist() == [0, 0, 1, 2, 3, 3]
+        assert strata.names[0] == "g = a, proxy < 0.5"
+
+
+class TestFeatures:
+    def test_finds_clear_groups_whatever_their_scale(self):
+        rng = np.random.default_rng(4)
+        group = rng.integers(0, 3, 300)
+        features = {"a": group + rng.normal(0, 0.01, 300), "b": 1e6 * group + rng.normal(0, 1e4, 300)}
+        units = Population.from_arrays(proxy=rng.random(300), features=features)
+
+        strata = stratify(units, "features", 3)
+
+        assert len(set(zip(group.tolist(), strata.codes.tolist(), strict=True))) == 3
+
+    def test_batches_find_what_one_piece_finds(self):
+        from stratal.strata.features import fit_centres
+
+        rng = np.random.default_rng(5)
+        x = np.repeat([0.0, 5.0, 20.0], 2000) + rng.normal(0, 0.1, 6000)
+        rng.shuffle(x)
+
+        whole = fit_centres(lambda: iter([{"x": x}]), ("x",), 3)
+        pieces = fit_centres(lambda: ({"x": part} for part in np.split(x, 10)), ("x",), 3)
+
+        assert np.sort(pieces.centres.ravel()) == pytest.approx(np.sort(whole.centres.ravel()), abs=0.1)
+
+    def test_fewer_distinct_units_than_clusters(self):
+        units = Population.from_arrays(proxy=[0.1, 0.2, 0.3, 0.4], features={"x": [1.0, 1.0, 2.0, 2.0]})
+
+        strata = stratify(units, "features", 10)
+
+        assert strata.sizes.tolist() == [2, 2]
+        assert "10 strata were asked for and 2 made" in strata.notes[0]
+
+    def test_small_clusters_are_dissolved(self):
+        x = np.concatenate([np.zeros(50), np.ones(50), [9.0]])
+        units = Population.from_arrays(proxy=np.linspace(0, 1, 101), features={"x": x})
+
+        strata = stratify(units, "features", 3, min_size=5)
+
+        assert strata.sizes.tolist() == [50, 51]
+        assert "dissolved" in strata.notes[0]
+
+    def test_a_feature_that_is_not_finite_is_named(self):
+        from stratal.strata.features import fit_centres
+
+        with pytest.raises(InputError, match="'x'"):
+            fit_centres(lambda: iter([{"x": np.array([1.0, np.nan])}]), ("x",), 2)
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            ({"method": "kmeans"}, "'k-means'"),
+            ({"n_strata": 0}, "n_strata"),
+            ({"n_strata": 2.5}, "n_strata"),
+            ({"n_strata": True}, "n_strata"),
+            ({"n_strata": "auto"}, "needs a budget"),
+            ({"n_strata": "auto", "budget": 0}, "budget"),
+            ({"minimum": 0}, "minimum"),
+            ({"min_size": 0}, "min_size"),
+            ({"method": "category"}, "by="),
+            ({"method": "none", "by": "language"}, "cannot be combined"),
+            ({"by": "languge"}, "'language'"),
+            ({"proxy": "score"}, "'proxy'"),
+            ({"method": "features", "features": ["lenght"]}, "'length'"),
+            ({"method": "features", "features": []}, "no feature column was named"),
+        ],
+    )
+    def test_says_what_is_wrong(self, arguments, message):
+        with pytest.raises(InputError, match=message):
+            stratify(population(), **arguments)
+
+    def test_no_proxy(self):
+        with pytest.raises(InputError, match="no proxy"):
+            stratify(Population.from_arrays(ids=["a", "b"]))
+
+    def test_no_features(self):
+        with pytest.raises(InputError, match="no feature columns"):
+            stratify(Population.from_arrays(proxy=[0.1, 0.2]), "features")
+
+    def test_budget_below_one_stratum(self):
+        with pytest.raises(BudgetError):
+            stratify(population(), n_strata="auto", budget=1)
+
+
+class TestRules:
+    RULES = (
+        Everything(),
+        CutPoints(column="p", cuts=np.array([0.5])),
+        Categories(column="g", levels=("a", "b"), codes=np.array([1, 0])),
+        NearestCentre(names=("p",), centres=np.array([[0.0], [1.0]]), scale=np.array([2.0])),
+    )
+    COLUMNS = {"p": np.array([0.2, 0.5, 0.9]), "g": np.array(["a", "b", "b"])}  # noqa: RUF012
+
+    @pytest.mark.parametrize("inner", RULES, ids=lambda rule: rule.kind)
+    def test_any_rule_can_be_crossed(self, inner):
+        outer = Categories(column="g", levels=("a", "b"), codes=np.array([0, 1]))
+        rule = Crossed(categories=outer, inner=(inner, inner))
+
+        codes = rule.assign(self.COLUMNS)
+
+        expected = np.array([0, 1, 1]) * inner.n_strata + inner.assign(self.COLUMNS)
+        assert codes.tolist() == expected.tolist()
+        assert Rule.from_dict(json.loads(json.dumps(rule.to_dict()))) == rule
+
+    def test_crossed_cuts_agree_with_each_group_by_itself(self):
+        rng = np.random.default_rng(6)
+        inner = tuple(CutPoints(column="p", cuts=np.sort(rng.random(k))) for k in (0, 1, 5, 30))
+        levels = ("a", "b", "c", "d")
+        rule = Crossed(categories=Categories(column="g", levels=levels, codes=np.arange(4)), inner=inner)
+        group, p = rng.integers(0, 4, 500), rng.random(500)
+
+        codes = rule.assign({"g": np.array(levels)[group], "p": p})
+
+        for number, part in enumerate(inner):
+            here = group == number
+            expected = rule.offsets[number] + part.assign({"p": p[here]})
+            assert codes[here].tolist() == expected.tolist()
+
+    def test_a_strange_level_is_named(self):
+        with pytest.raises(InputError, match="'c'"):
+            self.RULES[2].assign({"g": np.array(["c"])})
+
+    @pytest.mark.parametrize(
+        "build",
+        [
+            lambda: Crossed(
+                categories=Categories(column="g", levels=("a", "b"), codes=np.array([0, 1])),
+                inner=(Everything(),),
+            ),
+            lambda: NearestCentre(names=("p",), centres=np.zeros((2, 2)), scale=np.ones(1)),
+            lambda: NearestCentre(names=("p",), centres=np.zeros((2, 1)), scale=np.zeros(1)),
+            lambda: CutPoints(column="p", cuts=np.array([1.0, 1.0])),
+            lambda: Rule.from_dict({"kind": "astrology"}),
+            lambda: Crossed.parse({"categories": {"kind": "everything"}, "inner": []}),
+        ],
+    )
+    def test_refuses_what_does_not_fit(self, build):
+        with pytest.raises(InputError):
+            build()

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from stratal.distribution import Distribution
+from stratal.strata import optimal
+from stratal.strata.optimal import PrefixSums, coarse_edges, k_means_boundaries, neyman_boundaries
+
+
+def picture(values, counts=None, second_moments=None):
+    values = np.asarray(values, float)
+    counts = np.ones(len(values), int) if counts is None else np.asarray(counts)
+    return Distribution(values=values, counts=counts, cuts=values[1:], second_moments=second_moments)
+
+
+def edges_of(boundaries, n_bins):
+    return np.array([0, *boundaries, n_bins])
+
+
+def squares(distribution, boundaries):
+    """Within-strata sum of squares, straight from the definition."""
+    total = 0.0
+    for start, end in itertools.pairwise(edges_of(boundaries, len(distribution.values))):
+        values = np.repeat(distribution.values[start:end], distribution.counts[start:end])
+        total += float(np.sum((values - values.mean()) ** 2))
+    return total
+
+
+def spread(distribution, boundaries):
+    """Σ N_h S_h, straight from the definition."""
+    total = 0.0
+    for start, end in itertools.pairwise(edges_of(boundaries, len(distribution.values))):
+        weights = distribution.counts[start:end] / distribution.counts[start:end].sum()
+        mean = weights @ distribution.values[start:end]
+        variance = weights @ distribution.second_moments[start:end] - mean**2
+        total += distribution.counts[start:end].sum() * np.sqrt(max(variance, 0.0))
+    return total
+
+
+def best_of_all(distribution, n_strata, cost):
+    inner = range(1, len(distribution.values))
+    return min(cost(distribution, cut) for cut in itertools.combinations(inner, n_strata - 1))
+
+
+class TestKMeans:
+    def test_two_clear_groups(self):
+        found = k_means_boundaries(picture([0.0, 0.1, 0.9, 1.0]), 2)
+
+        assert [entry.tolist() for entry in found] == [[], [2]]
+
+    def test_weights_move_the_cut(self):
+        assert k_means_boundaries(picture([0.0, 0.4, 1.0], [1, 1, 100]), 2)[1].tolist() == [2]
+        assert k_means_boundaries(picture([0.0, 0.6, 1.0], [100, 1, 1]), 2)[1].tolist() == [1]
+
+    def test_one_bin_has_one_stratum(self):
+        assert [entry.tolist() for entry in k_means_boundaries(picture([0.3], [7]), 10)] == [[]]
+
+    def test_as_many_strata_as_bins_leave_no_spread(self):
+        values = np.array([1.0, 2.0, 4.0, 8.0])
+
+        assert k_means_boundaries(picture(values), 9)[-1].tolist() == [1, 2, 3]
+
+    @pytest.mark.parametrize("shift", [0.0, 1e8, -1e8])
+    def test_an_offset_changes_nothing(self, shift):
+        values = np.arange(200) / 128.0
+        counts = np.random.default_rng(5).integers(1, 50, 200)
+
+        shifted = k_means_boundaries(picture(values + shift, counts), 8)
+
+        expected = k_means_boundaries(picture(values, counts), 8)
+        assert [entry.tolist() for entry in shifted] == [entry.tolist() for entry in expected]
+
+    @pytest.mark.parametrize("far", [-1e12, 1e12, 1e100, -1e139])
+    def test_one_unit_far_away_is_cut_off(self, far):
+        bulk = np.arange(1, 65) / 64.0
+        values = np.sort(np.append(bulk, far))
+
+        found = k_means_boundaries(picture(values), 3)
+
+        assert found[1].tolist() == ([1] if far < 0 else [64])
+        inner = k_means_boundaries(picture(bulk), 2)[1] + (far < 0)
+        assert set(inner.tolist()) < set(found[2].tolist())
+
+    def test_every_layer_is_best_of_all_cuts(self):
+        rng = np.random.default_rng(11)
+        for _ in range(40):
+            distribution = picture(np.unique(rng.normal(size=10)), None)
+            distribution = picture(distribution.values, rng.integers(1, 30, len(distribution.values)))
+            for boundaries in k_means_boundaries(distribution, 6):
+                best = best_of_all(distribution, len(boundaries) + 1, squares)
+                assert squares(distribution, boundaries) <= best * (1 + 1e-12) + 1e-12
+
+    def test_halving_agrees_with_the_full_recursion(self):
+        rng = np.random.default_rng(2)
+        values = np.unique(np.concatenate([rng.beta(9, 1, 400), rng.normal(size=100)]))
+        distribution = picture(values, rng.integers(1, 1000, len(values)))
+        sums, n_bins = PrefixSums.of(distribution), len(values)
+        best = np.full(n_bins + 1, np.inf)
+        best[0] = 0.0
+        for boundaries in k_means_boundaries(distribution, 7):
+            full = np.full(n_bins + 1, np.inf)
+            for end in range(1, n_bins + 1):
+                starts = np.arange(end)
+                full[end] = np.min(best[:end] + sums.squares_within(starts, np.full(end, end)))
+            best = full
+            assert squares(distribution, boundaries) == pytest.approx(best[n_bins], rel=1e-9)
+
+
+class TestNeyman:
+    def test_every_layer_is_best_of_all_cuts(self):
+        rng = np.random.default_rng(12)
+        for _ in range(40):
+            values = np.unique(rng.random(9))
+            distribution = picture(values, rng.integers(1, 40, len(values)), values)
+            for boundaries in neyman_boundaries(distribution, 6):
+                best = best_of_all(distribution, len(boundaries) + 1, spread)
+                assert spread(distribution, boundaries) <= best + 1e-7
+
+    def test_continuous_outcomes_too(self):
+        rng = np.random.default_rng(13)
+        values = np.unique(rng.normal(size=9))
+        distribution = picture(values, rng.integers(1, 40, 9), values**2 + rng.random(9))
+
+        for boundaries in neyman_boundaries(distribution, 5):
+            best = best_of_all(distribution, len(boundaries) + 1, spread)
+            assert spread(distribution, boundaries) == pytest.approx(best, abs=1e-7)
+
+    def test_never_above_k_means_in_its_own_cost(self):
+        rng = np.random.default_rng(3)
+        values = np.unique(rng.beta(4, 1, 3000))
+        distribution = picture(values, rng.integers(1, 9, len(values)), values)
+
+        pairs = zip(neyman_boundaries(distribution, 10), k_means_boundaries(distribution, 10), strict=True)
+
+        assert all(spread(distribution, n) <= spread(distribution, k) + 1e-9 for n, k in pairs)
+
+    def test_merged_bins_lose_next_to_nothing(self, monkeypatch):
+        rng = np.random.default_rng(4)
+        values = np.unique(rng.beta(5, 1, 1400))
+        distribution = picture(values, rng.integers(1, 9, len(values)), values)
+        exact = neyman_boundaries(distribution, 8)
+
+        monkeypatch.setattr(optimal, "NEYMAN_BINS", 200)
+
+        for full, merged in zip(exact, neyman_boundaries(distribution, 8), strict=True):
+            assert spread(distribution, merged) <= spread(distribution, full) * (1 + 1e-6)
+
+    def test_a_certain_proxy_costs_nothing(self):
+        distribution = picture([0.0, 1.0], [10, 10], np.array([0.0, 1.0]))
+
+        assert neyman_boundaries(distribution, 2)[1].tolist() == [1]
+
+
+class TestCoarseEdges:
+    def test_few_bins_stay(self):
+        assert coarse_edges(picture([0.0, 1.0, 2.0]), 5).tolist() == [0, 1, 2, 3]
+
+    @pytest.mark.parametrize("most", [10, 333])
+    def test_many_bins_are_merged_to_at_most_so_many(self, most):
+        values = np.unique(np.random.default_rng(0).exponential(size=5000))
+
+        edges = coarse_edges(picture(values), most)
+
+        assert len(edges) - 1 <= most
+        assert edges[0] == 0
+        assert edges[-1] == len(values)
+        assert np.all(np.diff(edges) > 0)
