@@ -6,10 +6,10 @@ from stratal.allocation.allocation import Allocation
 from stratal.allocation.cost import cost_optimal
 from stratal.allocation.methods import METHODS, allocate
 from stratal.allocation.real import real_optimum
-from stratal.allocation.rules import equal, neyman, power, proportional, residual
+from stratal.allocation.rules import equal, neyman, power, proportional, residual, residual_deviations
 from stratal.allocation.shrinkage import robust, robust_standard_deviations
 
 __all__ = [
     "METHODS", "Allocation", "allocate", "cost_optimal", "equal", "neyman", "power", "proportional",
-    "real_optimum", "residual", "robust", "robust_standard_deviations",
+    "real_optimum", "residual", "residual_deviations", "robust", "robust_standard_deviations",
 ]  # fmt: skip
