@@ -1,7 +1,8 @@
-"""The robust allocation on real predictions: variance beside proportional's and oracle Neyman's, one round and two.
+"""The robust allocation on real predictions: its variance beside proportional's and oracle Neyman's.
 
-Closed form for one round: Σ W_h² (1 − f_h) S_h² / n_h with the true S_h and whole numbers n_h ≥ 2. Two rounds: half
-the budget in a proportional pilot, drawn many times; the rest by Neyman on `smoothed_standard_deviations`.
+One round, in closed form: Σ W_h² (1 − f_h) S_h² / n_h with the true S_h and whole numbers n_h ≥ 2. Two rounds:
+half the budget in a proportional pilot, drawn many times, and the rest by Neyman on
+`smoothed_standard_deviations`.
 
     python benchmarks/robust_allocation.py [--data DIR] [--strata k-means|neyman] [--replicates 200]
 """
@@ -65,7 +66,7 @@ def cases(directory: Path, method: str) -> Iterator[Case]:
 
 
 def one_round(case: Case, budget: int) -> tuple[float, float, float, float]:
-    """Return Var / Var(proportional) of plug-in Neyman and robust, and efficiency of proportional and robust."""
+    """Return Var / Var(proportional) of plug-in Neyman and robust; efficiencies of proportional and robust."""
     sizes = case.strata.sizes
     even = case.variance(proportional(sizes, budget))
     plug_in = case.variance(neyman(sizes, case.strata.standard_deviations, budget))
@@ -104,11 +105,10 @@ def main() -> None:
     options = parser.parse_args()
     every = list(cases(options.data, options.strata))
     print(
-        f"One round, {options.strata} strata. Variance relative to proportional; efficiency beside oracle Neyman.\n"
+        f"One round, {options.strata} strata: variance over proportional's, efficiency beside oracle Neyman."
     )
-    print(
-        "| data | n | plug-in Neyman / prop. | robust / prop. | eff. prop. | eff. robust |\n|---|---|---|---|---|---|"
-    )
+    print("\n| data | n | plug-in Neyman / prop. | robust / prop. | eff. prop. | eff. robust |")
+    print("|---|---|---|---|---|---|")
     rows = []
     for case in every:
         for n in BUDGETS:
@@ -118,9 +118,7 @@ def main() -> None:
     print(f"\nworst ratio to proportional: plug-in {worst[0]:.2f}, robust {worst[1]:.3f} (required: 1.031)")
     print(f"mean efficiency: proportional {means[2]:.3f}, robust {means[3]:.3f} (required: 0.92)")
     dense = np.array([one_round(case, n) for case in every for n in EVERY_BUDGET])
-    print(
-        f"every n from 50 to 400: worst ratio {dense[:, 1].max():.3f}, mean efficiency {dense[:, 3].mean():.3f}"
-    )
+    print(f"every n, 50 to 400: worst ratio {dense[:, 1].max():.3f}, efficiency {dense[:, 3].mean():.3f}")
     print(f"\nTwo rounds, {options.replicates} pilots each.\n")
     print("| data | n | efficiency | variance / prop. | bias in standard errors |\n|---|---|---|---|---|")
     rounds = []

@@ -44,7 +44,7 @@ class TestPeersDefects:
     def test_leftovers_go_where_they_help_most_and_not_to_random_strata(self):
         results = {tuple(allocation.neyman([50, 50, 50], [0.5, 0.4, 0.1], 31)) for _ in range(5)}
 
-        assert results == {(15, 13, 3)}
+        assert results == {(16, 12, 3)}
 
     def test_a_tight_stratum_is_capped_instead_of_raising(self):
         assert allocation.neyman([3, 100], [1.0, 0.01], 20).tolist() == [3, 17]
