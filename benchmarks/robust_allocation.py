@@ -1,7 +1,7 @@
 """The robust allocation on real predictions: its variance beside proportional's and oracle Neyman's.
 
-One round, in closed form: Σ W_h² (1 − f_h) S_h² / n_h with the true S_h and whole numbers n_h ≥ 2. Two rounds:
-half the budget in a proportional pilot, drawn many times, and the rest by Neyman on
+One round, in closed form: Σ W_h² (1 − f_h) S_h² / n_h with the true S_h and whole numbers n_h ≥ 2.
+Two rounds: half the budget in a proportional pilot, drawn many times, and the rest by Neyman on
 `smoothed_standard_deviations`.
 
     python benchmarks/robust_allocation.py [--data DIR] [--strata k-means|neyman] [--replicates 200]
@@ -66,7 +66,7 @@ def cases(directory: Path, method: str) -> Iterator[Case]:
 
 
 def one_round(case: Case, budget: int) -> tuple[float, float, float, float]:
-    """Return Var / Var(proportional) of plug-in Neyman and robust; efficiencies of proportional and robust."""
+    """Return variances over proportional's (plug-in Neyman, robust), efficiencies (proportional, robust)."""
     sizes = case.strata.sizes
     even = case.variance(proportional(sizes, budget))
     plug_in = case.variance(neyman(sizes, case.strata.standard_deviations, budget))

@@ -1,7 +1,7 @@
 """The robust allocation: Neyman's rule on deviations that a miscalibrated proxy cannot drive to zero.
 
 Neyman's rule believes the proxy. A model that is 99.9 % sure of every unit in a stratum where it is right
-98 % of the time has a true S_h 4.4 times its plug-in, and with √(m(1 − m)) of a judge's flat 0 and 1 whole
+98 % of the time has a true S_h four times its plug-in, and with √(m(1 − m)) of a judge's flat 0 and 1 whole
 strata are left with the minimum. So the proxy's means are taken as one of many possible: shrunk a little to
 the overall mean, then with log-odds flatter or steeper around it by a factor between 1/4 and 2. The rule
 minimises the variance *expected* over these, which is Neyman's with √(mean of S_h²) for S_h.

@@ -1,0 +1,58 @@
+"""Half the budget as a pilot, the rest by Neyman on smoothed deviations: efficiency on real predictions."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stratal.allocation import neyman, proportional
+from stratal.rates import smoothed_standard_deviations
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+BINARY_SETS = [
+    "cifar10_vgg",
+    "birds_resnet50",
+    "galaxies",
+    "forest",
+    "nq301_llmjudge",
+    "gsm8k_models",
+    "imagenet_golden_crowd",
+]
+REPLICATES = 40
+
+
+def efficiencies(name, budget):
+    """Return Var(oracle Neyman) / Var(two rounds) for each pilot drawn."""
+    pq = pytest.importorskip("pyarrow.parquet")
+    path = DATA / f"{name}.parquet"
+    if not path.exists():
+        pytest.skip("real predictions are not here")
+    from stratal.population import Population
+    from stratal.strata import stratify
+
+    table = pq.read_table(path, columns=["z", "proxy"])
+    strata = stratify(Population.from_arrays(proxy=table["proxy"].to_numpy()), "k-means", 10)
+    sizes = strata.sizes
+    good = np.bincount(strata.codes, table["z"].to_numpy().astype(float), minlength=len(sizes)).astype(int)
+    rates = good / sizes
+    variances = rates * (1 - rates) * sizes / np.maximum(sizes - 1, 1)
+
+    def variance(n_h):
+        return float((strata.weights**2 * (1 - n_h / sizes) * variances / n_h).sum())
+
+    rng = np.random.default_rng(7)
+    pilot, oracle = proportional(sizes, budget // 2), variance(neyman(sizes, np.sqrt(variances), budget))
+    found = []
+    for _ in range(REPLICATES):
+        right = rng.hypergeometric(good, sizes - good, pilot)
+        deviations = smoothed_standard_deviations(sizes, pilot, right, proxy_means=strata.proxy_means)
+        found.append(oracle / variance(neyman(sizes, deviations, budget, minimum=pilot)))
+    return np.array(found)
+
+
+def test_two_rounds_are_near_oracle_neyman():
+    cells = [efficiencies(name, budget) for name in BINARY_SETS for budget in (50, 100, 200, 400)]
+    mean = np.mean([cell.mean() for cell in cells])
+    standard_error = np.sqrt(np.mean([cell.var(ddof=1) for cell in cells]) / REPLICATES / len(cells))
+
+    assert mean >= 0.95 + 2 * standard_error
