@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from stratal.errors import MissingExtraError as MissingExtraError
     from stratal.errors import StratalError as StratalError
     from stratal.errors import StratalWarning as StratalWarning
-    from stratal.estimate import Estimate as Estimate
+    from stratal.estimators.estimate import Estimate as Estimate
     from stratal.evaluation import estimate as estimate
     from stratal.label_file import read_labels as read_labels
     from stratal.labels import Labels as Labels
@@ -40,7 +40,7 @@ _HOMES = {
     "BudgetError": "errors",
     "Design": "design",
     "Distribution": "distribution",
-    "Estimate": "estimate",
+    "Estimate": "estimators.estimate",
     "InputError": "errors",
     "LabelError": "errors",
     "Labels": "labels",

@@ -9,7 +9,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.errors import InputError, LabelError, StratalWarning
-from stratal.estimate import Estimate, estimate_mean
+from stratal.estimators.estimate import Estimate, estimate_mean
 from stratal.labels import Joined, join, numeric_values
 from stratal.population.base import StratumSummary
 from stratal.sample import Sample
@@ -119,7 +119,7 @@ def outcomes(sample: Sample, joined: Joined, predicted: bool | str = False) -> F
     >>> population = stratal.Population.from_arrays(
     ...     proxy=[0.1, 0.5], groups={"answer": ["cat", "dog"]}, predicted="answer")
     >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> outcomes(sample, join(sample, {0: "cat", 1: "cat"}), predicted=True).sum()
+    >>> float(outcomes(sample, join(sample, {0: "cat", 1: "cat"}), predicted=True).sum())
     1.0
     """
     values = joined.values[joined.labelled]

@@ -79,7 +79,7 @@ class Joined:
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
     >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> join(sample, {0: 1, 1: None}).labelled.sum()
+    >>> int(join(sample, {0: 1, 1: None}).labelled.sum())
     1
     """
 

@@ -160,7 +160,8 @@ def expected_binary_variances(weights: FloatArray, means: FloatArray) -> FloatAr
 
 def _shares(weights: FloatArray, largest: FloatArray, variances: FloatArray) -> FloatArray:
     """Return each variance's share of the largest possible one, shrunk to the pooled share."""
-    pooled = min(1.0, float(weights @ variances) / max(float(weights @ largest), _EDGE))
+    possible = float(weights @ largest)
+    pooled = min(1.0, float(weights @ variances) / possible) if possible > _EDGE else 1.0
     shares = np.full(len(largest), pooled)
     np.divide(variances, largest, out=shares, where=largest > _EDGE)
     return _towards(pooled, np.minimum(shares, 1.0), SPREAD_SHRINKAGE)

@@ -19,7 +19,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, finite_vector, numeric_array, refuse_nonfinite, same_length
 from stratal.errors import InputError
-from stratal.estimate_text import estimate_html, estimate_text
+from stratal.estimators.estimate_text import estimate_html, estimate_text
 from stratal.estimators.mean import MeanEstimate, ProxyMoments, default_estimator, mean_estimate
 from stratal.intervals.evidence import Evidence, OutcomeKind, infer_outcome
 from stratal.intervals.interval import ConfidenceInterval, p_value

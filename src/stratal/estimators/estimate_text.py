@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from stratal.estimate import Estimate
+    from stratal.estimators.estimate import Estimate
 
 _ROWS_SHOWN = 12
 

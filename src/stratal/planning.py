@@ -1,0 +1,511 @@
+"""`plan`: what a budget will buy, before any label is bought; or the budget that a precision needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stratal.allocation import Allocation, allocate, robust_standard_deviations
+from stratal.arrays import FloatArray
+from stratal.design import SimpleRandom, Stratified
+from stratal.design.stratified import check_budget
+from stratal.errors import BudgetError, InputError
+from stratal.estimators.mean import default_estimator
+from stratal.strata import Strata, stratify
+
+if TYPE_CHECKING:
+    from stratal.design.base import Design
+    from stratal.population.base import Population
+    from stratal.sample import Sample
+
+ESTIMATORS = ("horvitz-thompson", "difference", "ppi++")
+"""The estimators that a plan compares under each design."""
+
+WORTHWHILE = 1.02
+"""Stratified sampling is recommended when its expected relative efficiency exceeds this."""
+
+DRAWS_PER_STRATUM = 5
+MOST_STRATA = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedDesign:
+    """What one design and estimator are expected to give at the budget.
+
+    Parameters
+    ----------
+    design, estimator : str
+    expected_standard_error : float
+        None where the proxy is on no scale, so that nothing can be expected.
+    relative_efficiency : float
+        Expected variance of a simple random sample's mean over this variance; above 1 is better.
+
+    Examples
+    --------
+    >>> row = PlannedDesign(design="stratified", estimator="difference", expected_standard_error=0.02,
+    ...                     relative_efficiency=1.5)
+    >>> row.to_dict()["design"]
+    'stratified'
+    """
+
+    design: str
+    estimator: str
+    expected_standard_error: float | None
+    relative_efficiency: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a plain dict."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A budget shared among strata, and what it is expected to buy.
+
+    Parameters
+    ----------
+    budget : int
+    population_size : int
+    strata : Strata
+        One stratum where simple random sampling is recommended.
+    allocation : Allocation
+    designs : tuple of PlannedDesign
+    recommended : PlannedDesign
+    assumptions : tuple of str
+        What the expectations rest on.
+    notes : tuple of str
+        What the user should know, such as that the proxy will not help.
+    half_width : float, optional
+        The half-width that the budget was found for.
+    confidence_level : float
+        Of that half-width.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1] * 50 + [0.9] * 50)
+    >>> plan = stratal.plan(population, budget=20)
+    >>> plan.recommended.design, plan.allocation.n_h
+    ('stratified', array([10, 10]))
+    >>> plan.draw(seed=7).size
+    20
+    """
+
+    budget: int
+    population_size: int
+    strata: Strata
+    allocation: Allocation
+    designs: tuple[PlannedDesign, ...]
+    recommended: PlannedDesign
+    assumptions: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    half_width: float | None = None
+    confidence_level: float = 0.95
+    population: Population | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def design(self) -> Design:
+        """The recommended design, ready to draw."""
+        if self.recommended.design == SimpleRandom.kind:
+            return SimpleRandom(budget=self.budget)
+        return Stratified(strata=self.strata, allocation=self.allocation)
+
+    def draw(self, seed: int, population: Population | None = None) -> Sample:
+        """Draw the recommended design.
+
+        Parameters
+        ----------
+        seed : int
+            The same seed and ids give the same units on every engine.
+        population : Population, optional
+            The one that was planned for, unless given.
+        """
+        where = population or self.population
+        if where is None:
+            raise InputError("this plan does not hold its population", action="Give population=.")
+        return self.design.draw(where, seed)
+
+    @property
+    def expected_half_width(self) -> float | None:
+        """Half the expected width of a normal interval at `confidence_level`, or None where unknown."""
+        error = self.recommended.expected_standard_error
+        return None if error is None else normal_quantile(self.confidence_level) * error
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON twin."""
+        strata, n_h = self.strata, self.allocation.n_h
+        deviations = hedged_standard_deviations(strata) if strata.scaled else [None] * strata.n_strata
+        return {
+            "population_size": self.population_size,
+            "budget": self.budget,
+            "half_width": self.half_width,
+            "expected_half_width": self.expected_half_width,
+            "confidence_level": self.confidence_level,
+            "recommended": self.recommended.to_dict(),
+            "allocation": self.allocation.method,
+            "stratification": strata.method,
+            "designs": [row.to_dict() for row in self.designs],
+            "strata": [
+                {
+                    "name": strata.names[h],
+                    "size": int(strata.sizes[h]),
+                    "n": int(n_h[h]),
+                    "proxy_mean": _number(strata.proxy_means[h]),
+                    "expected_standard_deviation": _number(deviations[h]),
+                }
+                for h in range(strata.n_strata)
+            ],
+            "assumptions": list(self.assumptions),
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        from stratal.report.text import plan_text
+
+        return plan_text(self)
+
+
+def plan(
+    population: Population,
+    budget: int | None = None,
+    *,
+    half_width: float | None = None,
+    method: str = "k-means",
+    n_strata: int | None = None,
+    by: str | None = None,
+    proxy: str | None = None,
+    allocation: str = "robust",
+    minimum: int = 2,
+    confidence_level: float = 0.95,
+) -> Plan:
+    """Plan which units to label and say what to expect, before any label is bought.
+
+    Give either `budget` or `half_width`.
+
+    Parameters
+    ----------
+    population : Population
+    budget : int, optional
+        Labels that can be bought.
+    half_width : float, optional
+        Half the width of the interval that is wanted; the smallest budget expected to reach it is found.
+    method, n_strata, by, proxy
+        See `stratal.stratify`. Ten strata by default, fewer for budgets under 50: at least five draws each.
+    allocation : str
+        See `stratal.allocate`.
+    minimum : int
+        Draws that every stratum gets at least; 2, so that its variance can be estimated.
+    confidence_level : float
+        Of `half_width`.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    InputError
+        If not exactly one of `budget` and `half_width` is given, and for unknown methods or columns.
+    BudgetError
+        If the budget is below what the design needs or above N, or no budget reaches the half-width.
+
+    Notes
+    -----
+    Expected variances are [F] eq. 3-5 and 8 with the S_h of a proxy that may be off: the plug-in S_h averaged
+    over miscalibrations, as the robust allocation has it. A judge's flat 0 and 1 promise no certainty.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1] * 500 + [0.9] * 500)
+    >>> stratal.plan(population, half_width=0.05).budget
+    189
+    """
+    if (budget is None) == (half_width is None):
+        raise InputError("give either a budget or a half-width", given=f"{budget=}, {half_width=}")
+    if not 0 < confidence_level < 1:
+        raise InputError(
+            "confidence_level is out of range", given=confidence_level, allowed="between 0 and 1"
+        )
+    planner = _Planner(population, method, n_strata, by, proxy, allocation, minimum, confidence_level)
+    if budget is not None:
+        return planner.at(budget)
+    assert half_width is not None
+    return planner.reaching(half_width)
+
+
+class _Planner:
+    """Makes plans of one kind for any budget; strata are kept while their number stays the same."""
+
+    def __init__(
+        self,
+        population: Population,
+        method: str,
+        n_strata: int | None,
+        by: str | None,
+        proxy: str | None,
+        allocation: str,
+        minimum: int,
+        confidence_level: float,
+    ) -> None:
+        self.population, self.method, self.n_strata, self.by = population, method, n_strata, by
+        self.proxy, self.rule, self.minimum = proxy, allocation, minimum
+        self.confidence_level = confidence_level
+        self._strata: dict[int, Strata] = {}
+        self._whole: Strata | None = None
+
+    def at(self, budget: int, half_width: float | None = None) -> Plan:
+        check_budget(budget, self.population.size)
+        whole = self.whole()
+        strata, notes = self._divided(budget)
+        shared = None if strata is None else allocate(strata, budget, self.rule, minimum=self.minimum)
+        random = allocate(whole, budget, "proportional", minimum=1)
+        designs = _expectations(SimpleRandom.kind, whole, random, whole, strata)
+        if strata is not None and shared is not None:
+            designs += _expectations(Stratified.kind, strata, shared, whole, strata)
+        chosen, why = self._recommend(designs, budget, whole, strata)
+        notes += why
+        stratified = chosen.design == Stratified.kind and strata is not None and shared is not None
+        used, used_allocation = (strata, shared) if stratified else (whole, random)
+        assert used is not None
+        assert used_allocation is not None
+        return Plan(
+            budget=budget,
+            population_size=self.population.size,
+            strata=used,
+            allocation=used_allocation,
+            designs=tuple(designs),
+            recommended=chosen,
+            assumptions=_assumptions(whole),
+            notes=(*notes, *used.notes, *used_allocation.notes),
+            half_width=half_width,
+            confidence_level=self.confidence_level,
+            population=self.population,
+        )
+
+    def reaching(self, half_width: float) -> Plan:
+        if not (math.isfinite(half_width) and half_width > 0):
+            raise InputError("half_width must be a positive number", given=half_width)
+        if not self.whole().scaled:
+            raise InputError(
+                "a half-width can be planned for only with a proxy on the outcome's scale",
+                action="Give a budget, or a proxy in known bounds.",
+            )
+
+        def reached(budget: int) -> bool:
+            width = self.at(budget).expected_half_width
+            return width is not None and width <= half_width
+
+        low, high = self._least_budget(), self.population.size
+        return self.at(smallest_true(reached, low, high), half_width)
+
+    def whole(self) -> Strata:
+        if self._whole is None:
+            self._whole = stratify(self.population, "none", proxy=self.proxy)
+        return self._whole
+
+    def _least_budget(self) -> int:
+        return min(self.population.size, max(2, self.minimum))
+
+    def _divided(self, budget: int) -> tuple[Strata | None, tuple[str, ...]]:
+        """Return the strata for a budget, or None where there is nothing to stratify by."""
+        if not self.population.proxies and self.by is None and self.method != "features":
+            return None, ("There is no proxy: nothing tells which units are uncertain.",)
+        wanted = self.n_strata
+        if wanted is None:
+            wanted = max(1, min(MOST_STRATA, budget // max(DRAWS_PER_STRATUM, self.minimum)))
+        if wanted not in self._strata:
+            method = "category" if self.by is not None and not self.population.proxies else self.method
+            self._strata[wanted] = stratify(
+                self.population, method, wanted, by=self.by, proxy=self.proxy, minimum=self.minimum
+            )
+        strata = self._strata[wanted]
+        self._check_minimum(strata, budget)
+        return (strata, ()) if strata.n_strata > 1 else (None, strata.notes)
+
+    def _check_minimum(self, strata: Strata, budget: int) -> None:
+        needed = int(np.minimum(self.minimum, strata.sizes).sum())
+        if strata.n_strata > 1 and budget < needed:
+            raise BudgetError(
+                f"the budget is below {self.minimum} units for each of {strata.n_strata} strata",
+                given=budget,
+                allowed=f"{needed} to {strata.size}",
+                action="Use fewer strata, a larger budget, or minimum=1.",
+            )
+
+    def _recommend(
+        self, designs: list[PlannedDesign], budget: int, whole: Strata, strata: Strata | None
+    ) -> tuple[PlannedDesign, tuple[str, ...]]:
+        k = len(self.population.proxies)
+
+        def usual(design: str, n_strata: int) -> PlannedDesign:
+            name = default_estimator(design, budget, n_strata, k, scaled=whole.scaled)
+            return next(row for row in designs if row.design == design and row.estimator == name)
+
+        random = usual(SimpleRandom.kind, 1)
+        if strata is None:
+            return random, ()
+        stratified = usual(Stratified.kind, strata.n_strata)
+        gain = stratified.relative_efficiency
+        asked = self.by is not None or self.n_strata is not None
+        if gain is None or asked or gain >= max(WORTHWHILE, random.relative_efficiency or 0.0):
+            return stratified, ()
+        if (random.relative_efficiency or 0.0) >= WORTHWHILE:
+            return random, ()
+        return random, (
+            f"This proxy will hardly help: stratified sampling is expected to be worth {gain:.2f}×.",
+        )
+
+
+def _expectations(
+    design: str, strata: Strata, allocation: Allocation, whole: Strata, finest: Strata | None
+) -> list[PlannedDesign]:
+    """Return what each estimator is expected to give under one design."""
+    rows = []
+    has_proxy = math.isfinite(whole.proxy_means[0])
+    for estimator in ESTIMATORS:
+        if estimator != ESTIMATORS[0] and not has_proxy:
+            continue
+        if estimator == "difference" and not whole.scaled:
+            continue
+        error = gain = None
+        if whole.scaled and has_proxy:
+            variances = expected_variances(strata, estimator, finest)
+            error = math.sqrt(expected_variance(strata, allocation, variances))
+            simple = expected_variances(whole, ESTIMATORS[0])
+            random = expected_variance(whole, allocate(whole, allocation.budget, minimum=1), simple)
+            gain = random / error**2 if error > 0 else (1.0 if random == 0 else None)
+        rows.append(
+            PlannedDesign(
+                design=design, estimator=estimator, expected_standard_error=error, relative_efficiency=gain
+            )
+        )
+    return rows
+
+
+def hedged_standard_deviations(strata: Strata) -> FloatArray:
+    """Return the S_h (H,) to expect of a proxy that may be miscalibrated.
+
+    One stratum keeps its plug-in S: it depends on the overall mean alone.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> judge = stratal.Population.from_arrays(proxy=[0.0] * 50 + [1.0] * 50)
+    >>> strata = stratal.stratify(judge, n_strata=2)
+    >>> strata.standard_deviations, hedged_standard_deviations(strata).round(2)
+    (array([0., 0.]), array([0.25, 0.25]))
+    """
+    if strata.n_strata == 1 or not strata.scaled:
+        return strata.standard_deviations
+    return robust_standard_deviations(
+        strata.sizes, strata.proxy_means, strata.proxy_variances, strata.conditional_variances, strata.bounds
+    )
+
+
+def expected_variances(strata: Strata, estimator: str, finest: Strata | None = None) -> FloatArray:
+    """Return the expected within-stratum variance (H,) of what an estimator averages.
+
+    For Horvitz-Thompson that is z itself. For the difference and the fitted λ it is the residual, whose
+    variance is what remains of z's once the proxy's own is taken out. For one stratum it is the mean over
+    `finest`, the strata that show how the proxy may be off.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 100)
+    >>> expected_variances(stratal.stratify(population, "none"), "horvitz-thompson")
+    array([0.25])
+    """
+    variances = hedged_standard_deviations(strata) ** 2
+    if estimator == "horvitz-thompson":
+        return np.asarray(variances)
+    if strata.n_strata == 1 and finest is not None and finest.n_strata > 1:
+        return np.minimum(variances, finest.weights @ expected_variances(finest, estimator))
+    return np.asarray(np.maximum(variances - strata.proxy_variances, strata.conditional_variances))
+
+
+def expected_variance(strata: Strata, allocation: Allocation, variances: FloatArray) -> float:
+    """Return the variance of a stratified mean, Σ W_h² (1 − f_h) S_h² / n_h ([F] eq. 5 and 8; Cochran, eq.
+    5.6).
+
+    Parameters
+    ----------
+    strata : Strata
+    allocation : Allocation
+    variances : float (H,)
+        Within-stratum variances with divisor N_h.
+
+    Returns
+    -------
+    float
+        Infinite where a stratum that varies gets no draw.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 100)
+    >>> strata = stratal.stratify(population, "none")
+    >>> round(expected_variance(strata, stratal.allocate(strata, 10), np.array([0.25])), 6)
+    0.022727
+    """
+    sizes, n_h = strata.sizes.astype(np.float64), allocation.n_h
+    spread = variances * sizes / np.maximum(sizes - 1, 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = strata.weights**2 * (1 - n_h / sizes) * spread / n_h
+    return float(np.sum(np.where(spread > 0, parts, 0.0)))
+
+
+def smallest_true(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """Return the smallest whole number from `low` to `high` for which `holds` is true, by bisection.
+
+    Raises
+    ------
+    BudgetError
+        If it does not hold even at `high`.
+
+    Examples
+    --------
+    >>> smallest_true(lambda n: n >= 37, 1, 1000)
+    37
+    """
+    if not holds(high):
+        raise BudgetError("no budget reaches this half-width", allowed=f"up to {high} units")
+    while low < high:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def normal_quantile(confidence_level: float) -> float:
+    """Return the normal quantile of a two-sided interval.
+
+    Examples
+    --------
+    >>> round(normal_quantile(0.95), 3)
+    1.96
+    """
+    return NormalDist().inv_cdf(0.5 + confidence_level / 2)
+
+
+def _assumptions(whole: Strata) -> tuple[str, ...]:
+    if not math.isfinite(whole.proxy_means[0]):
+        return ("Nothing is known of the outcome before the first label.",)
+    if not whole.scaled:
+        return ("The proxy only orders units: no standard error can be expected from it alone.",)
+    return (
+        "The proxy is on the outcome's scale but may be off: its log-odds up to 4 times too extreme.",
+        "All labels that are asked for come back.",
+    )
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)

@@ -1,0 +1,1 @@
+"""Reports: results become plain dicts, and dicts become text, tables and figures."""
