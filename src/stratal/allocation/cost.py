@@ -9,13 +9,13 @@ import numpy as np
 
 from stratal.allocation.bounds import Bounds
 from stratal.allocation.integers import _just_below, priority
+from stratal.allocation.knapsack import improved
 from stratal.allocation.rules import importance_of, per_stratum
 from stratal.arrays import FloatArray, IntArray
 from stratal.errors import BudgetError, InputError
 
 _SLACK = 1e-12
-_MOST_EXCHANGED = 400
-_ROUNDS = 1000
+_MOST_STRATA = 1000
 
 
 def cost_optimal(
@@ -28,9 +28,10 @@ def cost_optimal(
 ) -> IntArray:
     """Return n_h ∝ N_h S_h / √c_h: the best whole numbers found with Σ c_h n_h ≤ budget.
 
-    The exact problem is a knapsack. Units are taken by variance removed per cost while they fit, then units
-    are exchanged between two strata as long as that lowers the variance. With equal costs the result is
-    `neyman`'s. It is not nested: what was left over at a small budget may be spent better at a larger one.
+    The exact problem is a knapsack. Units are taken by variance removed per cost while they fit, then a
+    search looks for better, and finds the optimum unless strata are many. With equal costs the result is
+    `neyman`'s. It is not nested: what was left over at a small budget may be spent better at a larger
+    one.
 
     Parameters
     ----------
@@ -70,9 +71,9 @@ def cost_optimal(
     if not importance.any():
         importance = bounds.sizes.astype(np.float64)
     n_h = _fill(importance, prices, money, bounds, _start(importance, prices, money, bounds))
-    if len(n_h) <= _MOST_EXCHANGED:
-        n_h = _exchange(importance, prices, money, bounds, n_h)
-    return n_h
+    if len(n_h) > _MOST_STRATA:
+        return n_h
+    return _fill(importance, prices, money, bounds, improved(importance, prices, money, bounds, n_h))
 
 
 def _check_money(bounds: Bounds, prices: FloatArray, cost_budget: float) -> float:
@@ -132,51 +133,3 @@ def _fill(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds, start
         else:
             heapq.heappop(heap)
     return n_h
-
-
-def _exchange(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds, n_h: IntArray) -> IntArray:
-    """Return n_h after giving up units of one stratum for units of another while that lowers Σ a²/n."""
-    for _ in range(_ROUNDS):
-        left = money - float(prices @ n_h)
-        best, move = 0.0, None
-        for given, taken in _moves(prices, left, bounds, n_h):
-            change = _gain(a, n_h, taken) - _loss(a, n_h, given)
-            at = int(np.argmax(change))
-            if change.flat[at] > max(best, 1e-12 * float(a @ a)):
-                i, j = divmod(at, len(a))
-                best, move = float(change.flat[at]), (i, j, int(given.flat[at]), int(taken.flat[at]))
-        if move is None:
-            return n_h
-        i, j, given_up, added = move
-        n_h = n_h.copy()
-        n_h[i] -= given_up
-        n_h[j] += added
-        n_h = _fill(a, prices, money, bounds, n_h)
-    return n_h
-
-
-def _moves(
-    prices: FloatArray, left: float, bounds: Bounds, n_h: IntArray
-) -> list[tuple[FloatArray, FloatArray]]:
-    """Return units given up by i and taken by j (H, H): one for as many as fit, as many as needed for one."""
-    one = np.ones((len(n_h), len(n_h)))
-    off_diagonal = ~np.eye(len(n_h), dtype=bool)
-    fits = np.floor((left + prices[:, None]) / prices[None, :])
-    fits = np.minimum(fits, (bounds.upper - n_h)[None, :]) * off_diagonal
-    can_give = (n_h - bounds.lower)[:, None] * one
-    needed = np.maximum(np.ceil((prices[None, :] - left) / prices[:, None]), 1.0)
-    room = (bounds.upper > n_h)[None, :] & off_diagonal & (needed <= can_give)
-    return [(one, np.where(can_give >= 1, fits, 0.0)), (np.where(room, needed, 1.0), room.astype(np.float64))]
-
-
-def _gain(a: FloatArray, n_h: IntArray, taken: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        change = (a**2)[None, :] * (1.0 / n_h[None, :] - 1.0 / (n_h[None, :] + taken))
-    return np.where(taken > 0, change, -np.inf)
-
-
-def _loss(a: FloatArray, n_h: IntArray, given: FloatArray) -> FloatArray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rest = n_h[:, None] - given
-        change = (a**2)[:, None] * (1.0 / rest - 1.0 / n_h[:, None])
-    return np.where(rest > 0, change, np.where((a == 0)[:, None] & (rest == 0), 0.0, np.inf))
