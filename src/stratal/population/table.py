@@ -172,6 +172,7 @@ class TablePopulation(Population):
         """
         seed, counts = check_seed(seed), np.asarray(counts, np.int64)
         sizes = self.summarise(rule).sizes
+        _refuse_more_than_there_are(counts, sizes)
         for widening in range(_ATTEMPTS):
             limits = thresholds(counts, np.maximum(sizes, 1), widening)
             found = self._source.run(self._candidates(rule, limits, counts, seed))
@@ -266,6 +267,15 @@ def _summary(found: dict[str, Any], rule: Rule, k: int) -> StratumSummary:
         proxy_means=np.stack(means, axis=1) if means else np.empty((rule.n_strata, 0)),
         proxy_covariances=covariances,
     )
+
+
+def _refuse_more_than_there_are(counts: IntArray, sizes: IntArray) -> None:
+    for stratum in np.flatnonzero(counts > sizes)[:1].tolist():
+        raise InputError(
+            f"stratum {stratum} has fewer units than are to be drawn",
+            given=int(counts[stratum]),
+            allowed=f"up to {sizes[stratum]}",
+        )
 
 
 def _digest_limit(key: int) -> str:

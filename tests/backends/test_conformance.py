@@ -1,0 +1,203 @@
+"""Every source answers as arrays do: the same bins to the last bit, the same units for the same seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from stratal.population import Drawn, Population
+from stratal.randomness import id_texts
+from stratal.strata import Categories, Crossed, CutPoints, Everything, NearestCentre, Rule, stratify
+
+from .sources import READERS, Rows, from_arrays
+
+Reader = Callable[[Rows, Path], Population]
+
+LEVELS = ("de", 'ein, "Wort"', "en", "日本")
+RULES: dict[str, Rule] = {
+    "everything": Everything(),
+    "cuts": CutPoints(column="proxy", cuts=np.array([0.3, 0.5, 0.8])),
+    "categories": Categories(column="language", levels=LEVELS, codes=np.array([0, 1, 2, 1])),
+    "numbers": Categories(
+        column="year", levels=tuple(str(year) for year in range(2000, 2020)), codes=np.arange(20) % 3
+    ),
+    "crossed": Crossed(
+        categories=Categories(column="language", levels=LEVELS, codes=np.array([0, 1, 1, 2])),
+        inner=tuple(CutPoints(column="proxy", cuts=np.array(cuts)) for cuts in ([], [0.5], [0.2, 0.9])),
+    ),
+    "crossed, otherwise": Crossed(
+        categories=Categories(column="language", levels=LEVELS, codes=np.array([0, 1, 1, 0])),
+        inner=(
+            CutPoints(column="proxy", cuts=np.array([0.5])),
+            CutPoints(column="judge", cuts=np.array([3.0])),
+        ),
+    ),
+    "centres": NearestCentre(
+        names=("proxy", "judge"),
+        centres=np.array([[0.2, 1.5], [0.5, 3.1], [0.9, 4.7]]),
+        scale=np.array([0.5, 2.0]),
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(params=READERS)
+def reader(request: pytest.FixtureRequest) -> Reader:
+    return READERS[request.param]
+
+
+def mixed_rows(n: int = 3000, ids: np.ndarray | None = None) -> Rows:
+    rng = np.random.default_rng(11)
+    return Rows(
+        ids=rng.permutation(10 * n)[:n] - n if ids is None else ids,
+        proxies={"proxy": np.round(rng.beta(4, 1, n), 3), "judge": 1 + 4 * rng.random(n)},
+        groups={"language": rng.choice(LEVELS, n), "year": rng.integers(2000, 2020, n)},
+    )
+
+
+def same_draw(left: Drawn, right: Drawn) -> None:
+    assert id_texts(left.ids) == id_texts(right.ids)
+    np.testing.assert_array_equal(left.stratum, right.stratum)
+    np.testing.assert_array_equal(left.proxies, right.proxies)
+    assert left.groups.keys() == right.groups.keys()
+    for name, values in left.groups.items():
+        np.testing.assert_array_equal(values, right.groups[name])
+
+
+def test_every_question_is_answered_as_from_arrays(reader: Reader, tmp_path: Path) -> None:
+    rows = mixed_rows()
+    expected, population = from_arrays(rows, tmp_path), reader(rows, tmp_path)
+
+    assert (population.size, population.proxy_names) == (expected.size, expected.proxy_names)
+    assert population.proxies == expected.proxies
+    assert population.id_name == "item_id"
+    for proxy in ("proxy", "judge"):
+        assert population.distribution(proxy) == expected.distribution(proxy)
+        assert population.distributions("language", proxy) == expected.distributions("language", proxy)
+    for group in ("language", "year"):
+        assert population.levels(group) == expected.levels(group)
+        assert list(population.levels(group)) == list(expected.levels(group))
+    for rule in RULES.values():
+        found, wanted = population.summarise(rule), expected.summarise(rule)
+        np.testing.assert_array_equal(found.sizes, wanted.sizes)
+        np.testing.assert_allclose(found.proxy_means, wanted.proxy_means, rtol=1e-12)
+        np.testing.assert_allclose(found.proxy_covariances, wanted.proxy_covariances, rtol=1e-12, atol=1e-13)
+        counts = np.minimum(wanted.sizes, np.array([40, 1, 0, 25, 3, 8])[: rule.n_strata])
+        same_draw(population.smallest(rule, counts, 7), expected.smallest(rule, counts, 7))
+
+
+@pytest.mark.parametrize("kind", ["text", "long digits", "odd text"])
+def test_text_ids_are_kept_as_they_are(reader: Reader, tmp_path: Path, kind: str) -> None:
+    n = 400
+    make = {
+        "text": lambda i: f"img_{i:04d}",
+        "long digits": lambda i: f"{10**23 + i}",
+        "odd text": lambda i: f' ünit {i}, "{i % 7}"',
+    }[kind]
+    rows = mixed_rows(n, np.array([make(i) for i in range(n)]))
+    expected, population = from_arrays(rows, tmp_path), reader(rows, tmp_path)
+
+    counts = np.minimum(9, expected.summarise(RULES["cuts"]).sizes)
+
+    same_draw(population.smallest(RULES["cuts"], counts, 3), expected.smallest(RULES["cuts"], counts, 3))
+
+
+def test_a_larger_draw_contains_the_smaller(reader: Reader, tmp_path: Path) -> None:
+    population = reader(mixed_rows(), tmp_path)
+    small = population.smallest(RULES["cuts"], np.full(4, 20), 5)
+    large = population.smallest(RULES["cuts"], np.array([20, 40, 60, 33]), 5)
+
+    assert set(small.ids.tolist()) < set(large.ids.tolist())
+
+
+def test_a_census_is_everybody(reader: Reader, tmp_path: Path) -> None:
+    rows = mixed_rows(300)
+    population = reader(rows, tmp_path)
+    sizes = population.summarise(RULES["cuts"]).sizes
+
+    assert set(id_texts(population.smallest(RULES["cuts"], sizes, 5).ids)) == set(id_texts(rows.ids))
+
+
+def test_batches_cover_all_units_in_the_order_of_the_ids(reader: Reader, tmp_path: Path) -> None:
+    rows = mixed_rows(2500)
+    order = np.argsort(np.array(id_texts(rows.ids)))
+    batches = list(reader(rows, tmp_path).batches(("proxy", "language"), size=1000))
+
+    assert [len(batch["proxy"]) for batch in batches] == [1000, 1000, 500]
+    np.testing.assert_array_equal(
+        np.concatenate([batch["proxy"] for batch in batches]), rows.proxies["proxy"][order]
+    )
+    found = np.concatenate([batch["language"] for batch in batches])
+    np.testing.assert_array_equal(found, rows.groups["language"][order])
+
+
+def test_strata_are_the_same_from_every_source(reader: Reader, tmp_path: Path) -> None:
+    rows = mixed_rows()
+    expected, population = from_arrays(rows, tmp_path), reader(rows, tmp_path)
+    for options in ({"n_strata": 5}, {"n_strata": 3, "by": "language"}, {"method": "category", "by": "year"}):
+        assert stratify(population, **options) == stratify(expected, **options).without_codes()
+
+
+LARGE = 200_000
+
+
+def _large(shape: str) -> Rows:
+    rng = np.random.default_rng(23)
+    beta = rng.beta(4, 1, LARGE)
+    values = {
+        "smooth": beta,
+        "float32": beta.astype(np.float32),
+        "few values": np.round(beta, 2),
+        "one far value": np.append(beta[:-1], 1e9),
+        "one bin": np.concatenate([5e8 + beta[:-2], [0.0, 1e9]]),
+        "offset": 1e8 + beta,
+        "signed zeros": np.where(beta < 0.7, np.where(beta < 0.5, 0.0, -0.0), beta),
+        "tiny": beta * 1e-300,
+        "constant": np.full(LARGE, 0.25),
+    }[shape]
+    return Rows(
+        ids=np.arange(LARGE),
+        proxies={"proxy": values},
+        second_moment=np.where(beta > 0.2, beta**2 + 0.01, 3.0),
+        groups={"g": np.where(rng.random(LARGE) < 0.6, "much", rng.choice(["a", "b"], LARGE))},
+        bounds=(-1.0, 2e9) if values.max() > 1 else None,
+    )
+
+
+SHAPES = (
+    "smooth",
+    "float32",
+    "few values",
+    "one far value",
+    "one bin",
+    "offset",
+    "signed zeros",
+    "tiny",
+    "constant",
+)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_histograms_are_the_same_to_the_last_bit(shape: str, tmp_path: Path) -> None:
+    rows = _large(shape)
+    expected, population = from_arrays(rows, tmp_path), READERS["parquet"](rows, tmp_path)
+
+    assert population.distribution() == expected.distribution()
+    assert population.distributions("g") == expected.distributions("g")
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_large_sources_agree_with_arrays(name: str, tmp_path: Path) -> None:
+    if name in ("semicolons", "tsv.gz", "parquet parts", "capsule"):
+        pytest.skip("differs from another source in nothing that size matters to")
+    rows = _large("smooth")
+    expected, population = from_arrays(rows, tmp_path), READERS[name](rows, tmp_path)
+    rule = CutPoints(column="proxy", cuts=np.array([0.5, 0.9]))
+
+    assert population.distribution() == expected.distribution()
+    same_draw(
+        population.smallest(rule, np.array([100, 3, 250]), 1),
+        expected.smallest(rule, np.array([100, 3, 250]), 1),
+    )
