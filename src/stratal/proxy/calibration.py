@@ -1,0 +1,259 @@
+"""Calibration: from a score to E[z | score], fitted on labels.
+
+Fit on labels that the estimate does not use, or cross-fit (`stratal.proxy.cross_fit`): a calibration that
+has seen the labels of the units to which it is applied makes intervals too short.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, logit
+
+from stratal.arrays import FloatArray, equal_values, finite_vector, frozen, same_length
+from stratal.errors import InputError
+from stratal.proxy.proxy import Proxy
+
+METHODS = ("isotonic", "logistic")
+
+SMOOTHING = 1.0
+"""Labels' worth of the overall mean that is mixed into every level of an isotonic fit."""
+
+PENALTY = 1.0
+"""Precision of the normal prior on the logistic coefficients, around "the score is right"."""
+
+_EDGE = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Calibration:
+    """A fitted increasing curve from scores to mean outcomes.
+
+    Parameters
+    ----------
+    method : {"isotonic", "logistic"}
+    bounds : (float, float)
+        Bounds of the outcome.
+    scores, levels : float (m,)
+        Isotonic: mean outcome at increasing scores, linear in between and flat beyond.
+    intercept, slope : float
+        Logistic: the outcome's share of its bounds is expit(intercept + slope · t), t the logit of the
+        score, or the standardised score.
+    centre, scale : float
+        By which scores are standardised; scale 0 stands for the logit.
+    residual_variance : float, optional
+        Mean squared residual on the labels; `None` where outcomes were all at the bounds, so that the mean
+        says all.
+
+    Examples
+    --------
+    >>> curve = calibrate([0.1, 0.2, 0.6, 0.9], [0, 0, 1, 1], method="isotonic")
+    >>> curve.apply([0.0, 0.95]).round(3)
+    array([0.167, 0.833])
+    """
+
+    method: str
+    bounds: tuple[float, float] = (0.0, 1.0)
+    scores: FloatArray = field(default_factory=lambda: np.empty(0))
+    levels: FloatArray = field(default_factory=lambda: np.empty(0))
+    intercept: float = 0.0
+    slope: float = 1.0
+    centre: float = 0.0
+    scale: float = 0.0
+    residual_variance: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scores", frozen(self.scores, np.float64))
+        object.__setattr__(self, "levels", frozen(self.levels, np.float64))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Calibration):
+            return NotImplemented
+        return all(equal_values(getattr(self, name), getattr(other, name)) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def apply(self, scores: Any) -> FloatArray:
+        """Return the calibrated mean outcome of each score (N,)."""
+        values = _score_values(scores)
+        if self.method == "isotonic":
+            return np.asarray(np.interp(values, self.scores, self.levels))
+        low, high = self.bounds
+        curve = expit(self.intercept + self.slope * _standardised(values, self.centre, self.scale))
+        return np.asarray(low + (high - low) * curve)
+
+    def proxy(self, scores: Any, *, name: str = "calibrated") -> Proxy:
+        """Return the calibrated proxy of N scores (or of a `Proxy`), now on the outcome's scale."""
+        values = self.apply(scores)
+        second = second_moments(values, self.residual_variance, self.bounds)
+        return Proxy(values=values, second_moments=second, bounds=self.bounds, name=name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready description."""
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        arrays = {name: fields[name].tolist() for name in ("scores", "levels")}
+        return fields | {"bounds": list(self.bounds)} | arrays
+
+    @staticmethod
+    def from_dict(fields: dict[str, Any]) -> Calibration:
+        """Return the calibration that `to_dict` described."""
+        low, high = fields["bounds"]
+        return Calibration(**(fields | {"bounds": (low, high)}))
+
+
+def calibrate(
+    scores: Any,
+    outcomes: Any,
+    *,
+    method: str = "isotonic",
+    weights: Any = None,
+    bounds: tuple[float, float] = (0.0, 1.0),
+) -> Calibration:
+    """Fit the mean outcome as an increasing function of a score.
+
+    Parameters
+    ----------
+    scores : array-like (n,) or Proxy
+        Scores of labelled units, on any scale.
+    outcomes : array-like (n,)
+        Their outcomes, within `bounds`.
+    method : {"isotonic", "logistic"}
+        Isotonic: pool adjacent violators, each level mixed with `SMOOTHING` labels of the overall mean, so
+        that none is certain. Logistic (Platt): two coefficients with a normal prior, on the logit of scores
+        within (0, 1), else on the standardised score; right for few labels.
+    weights : array-like (n,), optional
+        Design weights, if the labelled units were not drawn with equal probabilities.
+    bounds : (float, float)
+        Bounds of the outcome.
+
+    Raises
+    ------
+    InputError
+        For fewer than two labels, an outcome outside the bounds, or weights that are not positive.
+
+    Examples
+    --------
+    >>> overconfident = np.array([0.5, 0.9, 0.99, 0.999] * 50)
+    >>> outcomes = np.arange(200) % 10 < 7  # right 70 % of the time
+    >>> calibrate(overconfident, outcomes, method="logistic").apply([0.999]).round(1)
+    array([0.6])
+    """
+    if method not in METHODS:
+        raise InputError("no such calibration", given=repr(method), allowed=", ".join(METHODS))
+    x, y, w = checked_labels(_score_values(scores), outcomes, weights, bounds)
+    low, high = bounds
+    if method == "isotonic":
+        scores, levels = _isotonic(x, y, w)
+        curve = Calibration(method=method, bounds=bounds, scores=scores, levels=levels)
+    else:
+        as_logit = bool(x.min() >= 0.0 and x.max() <= 1.0)
+        centre, scale = (0.0, 0.0) if as_logit else (float(x.mean()), float(x.std()) or 1.0)
+        t = _standardised(x, centre, scale)
+        intercept, slope = _logistic(t, (y - low) / (high - low), w, 1.0 if as_logit else 0.0)
+        curve = Calibration(
+            method=method, bounds=bounds, intercept=intercept, slope=slope, centre=centre, scale=scale
+        )
+    return _with_residuals(curve, x, y, w)
+
+
+def second_moments(
+    values: FloatArray, residual_variance: float | None, bounds: tuple[float, float]
+) -> FloatArray | None:
+    """Return E[z² | score] (N,) for a common residual variance, at most what the bounds allow.
+
+    Examples
+    --------
+    >>> second_moments(np.array([0.5, 0.9]), 0.1, (0.0, 1.0))
+    array([0.35, 0.9 ])
+    """
+    if residual_variance is None:
+        return None
+    low, high = bounds
+    widest = np.maximum((values - low) * (high - values), 0.0)
+    return np.asarray(values**2 + np.minimum(residual_variance, widest))
+
+
+def checked_labels(
+    x: FloatArray, outcomes: Any, weights: Any, bounds: tuple[float, float]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return scores (n, …), outcomes (n,) and weights (n,) with mean one, or say what is wrong with them.
+
+    Examples
+    --------
+    >>> checked_labels(np.array([0.1, 0.2]), [0, 1], None, (0.0, 1.0))[2]
+    array([1., 1.])
+    """
+    y = finite_vector("outcomes", outcomes)
+    same_length(scores=x, outcomes=y)
+    if len(y) < 2:
+        raise InputError("too few labels to fit on", given=len(y), allowed="2 or more")
+    low, high = bounds
+    if not low < high or y.min() < low or y.max() > high:
+        raise InputError(
+            "outcomes leave their bounds", given=f"{y.min():g} to {y.max():g}", allowed=f"{low:g} to {high:g}"
+        )
+    if weights is None:
+        return x, y, np.ones(len(y))
+    w = finite_vector("weights", weights)
+    same_length(weights=w, outcomes=y)
+    if w.min() <= 0:
+        raise InputError("weights must be positive", given=f"{w.min():g}")
+    return x, y, w / w.mean()
+
+
+def _score_values(scores: Any) -> FloatArray:
+    return finite_vector("scores", scores.values if isinstance(scores, Proxy) else scores)
+
+
+def _standardised(values: FloatArray, centre: float, scale: float) -> FloatArray:
+    if scale == 0.0:
+        return np.asarray(logit(np.clip(values, _EDGE, 1.0 - _EDGE)))
+    return (values - centre) / scale
+
+
+def _isotonic(x: FloatArray, y: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return increasing scores and levels of a smoothed isotonic fit, equal scores taken together."""
+    from scipy.optimize import isotonic_regression
+
+    scores, inverse = np.unique(x, return_inverse=True)
+    weight = np.bincount(inverse, w)
+    fit = isotonic_regression(np.bincount(inverse, w * y) / weight, weights=weight)
+    held = np.repeat(np.add.reduceat(weight, fit.blocks[:-1]), np.diff(fit.blocks))
+    mixed = (fit.x * held + SMOOTHING * np.average(y, weights=w)) / (held + SMOOTHING)
+    levels = isotonic_regression(mixed, weights=weight).x  # smoothing may have upset the order
+    inner = np.zeros(len(scores), bool)
+    inner[1:-1] = (levels[1:-1] == levels[:-2]) & (levels[1:-1] == levels[2:])
+    return scores[~inner], levels[~inner]
+
+
+def _logistic(t: FloatArray, share: FloatArray, w: FloatArray, prior_slope: float) -> tuple[float, float]:
+    """Return intercept and slope of a penalised logistic regression, by Newton's method with halving."""
+    design = np.stack([np.ones(len(t)), t], axis=1)
+    prior = np.array([0.0, prior_slope])
+
+    def objective(beta: FloatArray) -> float:
+        eta = design @ beta
+        likelihood = w @ (share * eta - np.logaddexp(0.0, eta))
+        return float(likelihood - 0.5 * PENALTY * np.sum((beta - prior) ** 2))
+
+    beta, value = prior, objective(prior)
+    for _ in range(100):
+        mean = expit(design @ beta)
+        gradient = design.T @ (w * (share - mean)) - PENALTY * (beta - prior)
+        curvature = design.T @ (design * (w * mean * (1.0 - mean))[:, None]) + PENALTY * np.eye(2)
+        step = np.linalg.solve(curvature, gradient)
+        while objective(beta + step) < value and np.abs(step).max() > 1e-14:
+            step = 0.5 * step
+        beta, previous, value = beta + step, value, objective(beta + step)
+        if value - previous <= 1e-13 * (1.0 + abs(value)):
+            break
+    return float(beta[0]), float(beta[1])
+
+
+def _with_residuals(curve: Calibration, x: FloatArray, y: FloatArray, w: FloatArray) -> Calibration:
+    """Return the curve with its mean squared residual, unless every outcome is at a bound."""
+    if np.all((y == curve.bounds[0]) | (y == curve.bounds[1])):
+        return curve
+    return replace(curve, residual_variance=float(np.average((y - curve.apply(x)) ** 2, weights=w)))
