@@ -114,12 +114,7 @@ def m_estimate(
     chosen = Options(**options)
     if chosen.form == "fits" and not loss.quadratic:
         raise InputError("form='fits' is for linear regression", given=loss.name, allowed="form='loss'")
-    if problem.separate and chosen.target == "population":
-        raise InputError(
-            "a separate unlabelled sample says nothing of one finite population",
-            given="target='population'",
-            allowed="target='superpopulation'",
-        )
+    problem.require_target(chosen)
     power = choose_power(problem, chosen)
     hessian = _bread_hessian(problem, chosen, power)
     residual = _residual_gradients(problem, power)

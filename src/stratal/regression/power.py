@@ -56,7 +56,7 @@ def choose_power(problem: Problem, options: Options) -> Power:
     zero = np.zeros(n_strata)
     start = np.zeros(problem.n_parameters) if options.start is None else np.asarray(options.start, float)
     if options.lam is not None:
-        lam = _given_lam(options.lam, n_strata)
+        lam = given_lam(options.lam, n_strata)
         if np.any(lam):
             problem.proxied()
             start = _start(problem, options, start)
@@ -65,14 +65,25 @@ def choose_power(problem: Problem, options: Options) -> Power:
         return Power(lam=zero, kept=zero, fitted=0.0, solution=problem.require_solution(zero, start, options))
     theta = _start(problem, options, start)
     for _ in range(2):
-        raw, kept = _fitted_lam(problem, options, theta)
+        raw, kept = fitted_lam(problem, options, theta)
         lam = np.clip(raw, *_clip_range(options.clip, problem.loss))
         solution = problem.require_solution(lam, theta, options)
         theta = solution.theta
-    own = float(np.mean(kept)) * (n_strata - 1) if options.estimator == "stratppi" else 0.0
     clipped = bool(np.any(lam != raw))
     notes = ("λ was clipped to the range in which the rectified loss is convex",) if clipped else ()
-    return Power(lam=lam, kept=kept, fitted=1.0 + own, solution=solution, notes=notes)
+    return Power(lam=lam, kept=kept, fitted=fitted_count(kept, options), solution=solution, notes=notes)
+
+
+def fitted_count(kept: FloatArray, options: Options) -> float:
+    """Return how many λ were fitted: one, and of each stratum's own the share that was kept.
+
+    Examples
+    --------
+    >>> fitted_count(np.array([0.5, 0.5]), Options(estimator="stratppi"))
+    1.5
+    """
+    own = float(np.mean(kept)) * (len(kept) - 1) if options.estimator == "stratppi" else 0.0
+    return 1.0 + own
 
 
 def _start(problem: Problem, options: Options, start: FloatArray) -> FloatArray:
@@ -89,7 +100,7 @@ def _start(problem: Problem, options: Options, start: FloatArray) -> FloatArray:
     return found.theta if found.status == "converged" else start
 
 
-def _fitted_lam(problem: Problem, options: Options, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+def fitted_lam(problem: Problem, options: Options, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return λ before clipping (H,) and the shares kept (H,), from the gradients at θ."""
     loss = problem.loss
     proxy, _ = problem.proxied()
@@ -175,7 +186,14 @@ def _contrasts(minimise: Any, problem: Problem) -> FloatArray:
     return vector[:, None]
 
 
-def _given_lam(lam: Any, n_strata: int) -> FloatArray:
+def given_lam(lam: Any, n_strata: int) -> FloatArray:
+    """Return a given λ as one per stratum (H,).
+
+    Examples
+    --------
+    >>> given_lam(0.5, 2)
+    array([0.5, 0.5])
+    """
     values = finite_array("lam", np.atleast_1d(lam))
     if values.shape not in ((1,), (n_strata,)):
         raise InputError(

@@ -135,6 +135,15 @@ class Problem:
         """Whether the unlabelled units are a sample of their own."""
         return self.unlabelled is not None and self.unlabelled.separate
 
+    def require_target(self, options: Options) -> None:
+        """Raise an `InputError` where the population side cannot answer for the target."""
+        if self.separate and options.target == "population":
+            raise InputError(
+                "a separate unlabelled sample says nothing of one finite population",
+                given="target='population'",
+                allowed="target='superpopulation'",
+            )
+
     def per_unit(self, lam: FloatArray) -> FloatArray:
         """λ of each labelled unit (n,)."""
         return np.asarray(lam[self.stratum])
