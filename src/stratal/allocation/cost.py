@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stratal.allocation.bounds import Bounds
-from stratal.allocation.integers import _just_below, priority
+from stratal.allocation.integers import just_below, priority
 from stratal.allocation.knapsack import improved
 from stratal.allocation.rules import importance_of, per_stratum
 from stratal.arrays import FloatArray, IntArray
@@ -100,7 +100,7 @@ def _start(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds) -> I
         value = a[useful] / np.sqrt(prices[useful])
         free = bounds.lower == 0
         reserve = float(prices[free] @ np.minimum(1, bounds.upper[free]))
-        n_h[useful] = _just_below(
+        n_h[useful] = just_below(
             value / value.max(),
             bounds.lower[useful],
             bounds.upper[useful],

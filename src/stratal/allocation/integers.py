@@ -66,11 +66,11 @@ def _highest_priorities(importance: FloatArray, bounds: Bounds, members: BoolArr
     lower[empty[np.argsort(-a[empty], kind="stable")][:left]] = 1
     if left <= len(empty):
         return lower
-    start = _just_below(a, lower, upper, np.ones(len(a)), float(budget))
+    start = just_below(a, lower, upper, np.ones(len(a)), float(budget))
     return _by_heap(a, start, upper, budget - int(start.sum()))
 
 
-def _just_below(
+def just_below(
     a: FloatArray, lower: IntArray, upper: IntArray, costs: FloatArray, budget: float
 ) -> IntArray:
     """Return a point that greedy passes through on its way, a unit or so per stratum short of the budget.
