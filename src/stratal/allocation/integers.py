@@ -70,9 +70,7 @@ def _highest_priorities(importance: FloatArray, bounds: Bounds, members: BoolArr
     return _by_heap(a, start, upper, budget - int(start.sum()))
 
 
-def just_below(
-    a: FloatArray, lower: IntArray, upper: IntArray, costs: FloatArray, budget: float
-) -> IntArray:
+def just_below(a: FloatArray, lower: IntArray, upper: IntArray, costs: FloatArray, budget: float) -> IntArray:
     """Return a point that greedy passes through on its way, a unit or so per stratum short of the budget.
 
     The number of units whose value is at least t has a closed form: the t that just fits is found by
