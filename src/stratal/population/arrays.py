@@ -389,7 +389,7 @@ def _group_column(name: str, values: Any) -> AnyArray:
             action="Give them a category of their own.",
         )
     if array.dtype.kind == "f":
-        array = np.array([id_array([v]).tolist()[0] if v.is_integer() else v for v in array.tolist()])
+        array = np.array([str(int(v) if v.is_integer() else v) for v in array.tolist()])
     return frozen(array.astype(np.str_))
 
 

@@ -100,7 +100,7 @@ def id_text_of(column: Any, name: str) -> Any:
     if kind.is_string():
         return column
     if kind.is_floating():
-        return _whole(column).cast("string")
+        return whole_number(column).cast("string")
     if kind.is_uuid():
         return column.cast("string").lower()
     if kind.is_integer() or _is_whole_decimal(kind) or kind.is_null():
@@ -115,15 +115,24 @@ def id_text_of(column: Any, name: str) -> Any:
 
 def is_whole(column: Any) -> Any:
     """Return whether each floating-point value is a whole number below 2⁵³, as an Ibis expression."""
-    return (column.abs() < WHOLE_LIMIT) & (column == column.floor().cast("float64"))
+    return whole_number(column).notnull()
 
 
-def _whole(column: Any) -> Any:
+def whole_number(column: Any) -> Any:
+    """Return floating-point values as integers, null where they are not whole or not below 2⁵³.
+
+    Examples
+    --------
+    >>> import ibis
+    >>> whole_number(ibis.literal(7.0)).type().is_integer()
+    True
+    """
     import ibis
 
     double = column.cast("float64")
     bounded = ibis.ifelse(double.abs() < WHOLE_LIMIT, double, ibis.null("float64"))
-    return bounded.cast("int64")
+    integer = bounded.cast("int64")
+    return ibis.ifelse(integer.cast("float64") == double, integer, ibis.null("int64"))
 
 
 def _number(source: Source, name: str, words: str) -> Any:
@@ -146,7 +155,7 @@ def _category(column: Any, words: str) -> Any:
         return ibis.ifelse(column, "True", "False")
     if kind.is_floating():
         double = ibis.ifelse(column.isnan(), ibis.null("float64"), column.cast("float64"))
-        return ibis.ifelse(is_whole(double), _whole(double).cast("string"), double.cast("string"))
+        return whole_number(double).cast("string").coalesce(double.cast("string"))
     if kind.is_binary() or kind.is_nested():
         raise InputError(f"{words} cannot be a group", given=str(kind), allowed="text, numbers, dates")
     return column.cast("string")

@@ -1,0 +1,304 @@
+"""Files: what is read, and what is refused by one error that names the place."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from stratal.errors import InputError
+from stratal.population import Population
+from stratal.strata import Everything
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text, newline="")
+    return path
+
+
+def parquet(folder: Path, name: str = "rows.parquet", **columns: Any) -> Path:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = folder / name
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def refusal(*arguments: Any, **keywords: Any) -> str:
+    with pytest.raises(InputError) as caught:
+        Population.read(*arguments, **keywords)
+    return str(caught.value)
+
+
+def drawn(population: Population) -> Any:
+    return population.smallest(Everything(), np.array([population.size]), 1)
+
+
+# ---- what is read
+
+
+def test_ids_of_text_files_are_text(tmp_path: Path) -> None:
+    path = write(tmp_path, "rows.csv", "id,proxy\n007,0.5\n1e3,0.25\n123456789012345678901234,1\n")
+    assert set(drawn(Population.read(path, proxy="proxy")).ids) == {"007", "1e3", "123456789012345678901234"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id,proxy,note\r\na,0.5,x\r\nb,0.25,y\r\n",
+        "\ufeffid,proxy,note\na,0.5,x\nb,0.25,y\n",
+        'id,proxy,note\na,0.5,x\n"b",0.25,"y"',
+        "id,proxy,note\n\na,0.5,x\n\nb, 0.25 ,y\n\n",
+        "id,proxy,note\ra,0.5,x\rb,0.25,y\r",
+    ],
+)
+def test_ways_to_write_csv(tmp_path: Path, text: str) -> None:
+    population = Population.read(write(tmp_path, "rows.csv", text), proxy="proxy", show="note")
+    units = drawn(population)
+
+    assert dict(zip(units.ids, units.proxies[:, 0], strict=True)) == {"a": 0.5, "b": 0.25}
+    assert dict(zip(units.ids, units.shown["note"], strict=True)) == {"a": "x", "b": "y"}
+
+
+def test_quoted_fields_hold_delimiters_quotes_and_line_breaks(tmp_path: Path) -> None:
+    path = write(tmp_path, "rows.csv", 'id,proxy,note\n"a,1",0.5,"say ""so""\nand so"\n')
+    units = drawn(Population.read(path, proxy="proxy", show="note"))
+
+    assert units.ids.tolist() == ["a,1"]
+    assert units.shown["note"].tolist() == ['say "so"\nand so']
+
+
+def test_columns_that_differ_in_case_are_told_apart(tmp_path: Path) -> None:
+    text = write(tmp_path, "rows.csv", "ID,id,proxy,Proxy\nx,a,0.5,7\ny,b,0.25,8\n")
+    stored = parquet(tmp_path, ID=["x", "y"], id=["a", "b"], proxy=[0.5, 0.25], Proxy=[7.0, 8.0])
+    for path in (text, stored):
+        assert set(drawn(Population.read(path, proxy="proxy")).ids) == {"a", "b"}
+        capital = drawn(Population.read(path, id="ID", proxy="Proxy", scaled=False))
+        assert dict(zip(capital.ids, capital.proxies[:, 0], strict=True)) == {"x": 7.0, "y": 8.0}
+
+
+def test_wildcards_in_a_name_are_letters(tmp_path: Path) -> None:
+    for name in ("ab.csv", "a*.csv", "a?.csv", "[ab].csv"):
+        write(tmp_path, name, f"id,proxy\n{name},0.5\n")
+    for name in ("a*.csv", "a?.csv", "[ab].csv"):
+        assert drawn(Population.read(tmp_path / name, proxy="proxy")).ids.tolist() == [name]
+
+
+def test_json_values_are_read_as_text_and_numbers(tmp_path: Path) -> None:
+    records = [{"id": 7, "proxy": 0.5, "g": True}, {"id": "b", "proxy": 1, "g": 2.0}]
+    path = write(tmp_path, "rows.ndjson", "\n\n".join(map(json.dumps, records)))
+    population = Population.read(path, proxy="proxy", groups="g")
+
+    assert set(drawn(population).ids) == {"7", "b"}
+    assert population.levels("g") == {"2": 1, "True": 1}
+
+
+def test_a_format_can_be_said(tmp_path: Path) -> None:
+    path = write(tmp_path, "rows.data", '{"id": 1, "proxy": 0.5}\n')
+    assert Population.read(path, proxy="proxy", format="jsonl").size == 1
+
+
+def test_parts_with_keys_in_their_folders(tmp_path: Path) -> None:
+    for language in ("de", "en"):
+        (tmp_path / f"language={language}").mkdir()
+        parquet(tmp_path / f"language={language}", "part-0.parquet", id=[f"{language}1"], proxy=[0.5])
+    population = Population.read(tmp_path, proxy="proxy", groups="language", directory=True)
+
+    assert population.levels("language") == {"de": 1, "en": 1}
+
+
+def test_the_id_defaults_to_a_usual_name(tmp_path: Path) -> None:
+    path = parquet(tmp_path, proxy=[0.5], item_id=["a"])
+    assert Population.read(path, proxy="proxy").id_name == "item_id"
+
+
+def test_files_too_large_to_keep_are_parsed_by_each_query(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("stratal.population.readers.STORE_LIMIT", 10)
+    path = write(tmp_path, "rows.csv", "id,proxy\na,0.5\nb,0.25\n")
+    population = Population.read(path, proxy="proxy")
+    assert population.distribution().values.tolist() == [0.25, 0.5]
+
+    write(tmp_path, "rows.csv", 'id,proxy\na,"0.5\nb,0.25\n')
+    with pytest.raises(InputError, match="cannot be read"):
+        drawn(population)
+
+
+# ---- what is refused
+
+
+def test_no_such_file(tmp_path: Path) -> None:
+    write(tmp_path, "predictions.csv", "id\n")
+    message = refusal(tmp_path / "prediction.csv", proxy="proxy")
+    assert "no such file" in message
+    assert "predictions.csv" in message
+
+
+def test_a_directory_is_asked_for(tmp_path: Path) -> None:
+    assert "directory=True" in refusal(tmp_path, proxy="proxy")
+    assert "holds no Parquet file" in refusal(tmp_path, proxy="proxy", directory=True)
+    assert "is not a directory" in refusal(write(tmp_path, "a.csv", ""), proxy="proxy", directory=True)
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl", "rows.csv.gz"])
+def test_an_empty_file(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"" if not name.endswith(".gz") else gzip.compress(b""))
+    assert "is empty" in refusal(tmp_path / name, proxy="proxy")
+
+
+def test_no_rows(tmp_path: Path) -> None:
+    assert "has no rows" in refusal(write(tmp_path, "rows.csv", "id,proxy\n"), proxy="proxy")
+    assert "has no rows" in refusal(
+        parquet(tmp_path, id=np.array([], str), proxy=np.array([])), proxy="proxy"
+    )
+
+
+@pytest.mark.parametrize("data", [b"", b"PAR1 and then nothing", b"id,proxy\n1,0.5\n"])
+def test_no_parquet(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "rows.parquet").write_bytes(data)
+    assert "rows.parquet cannot be read" in refusal(tmp_path / "rows.parquet", proxy="proxy")
+
+
+def test_truncated_files(tmp_path: Path) -> None:
+    whole = parquet(tmp_path, id=np.arange(5000), proxy=np.random.default_rng(0).random(5000)).read_bytes()
+    for keep in (len(whole) // 2, len(whole) - 5):
+        (tmp_path / "rows.parquet").write_bytes(whole[:keep])
+        assert "rows.parquet cannot be read" in refusal(tmp_path / "rows.parquet", proxy="proxy")
+    text = "".join(f"{i},0.5\n" for i in range(20_000))
+    packed = gzip.compress(f"id,proxy\n{text}".encode())
+    (tmp_path / "rows.csv.gz").write_bytes(packed[: len(packed) // 2])
+    assert "rows.csv.gz cannot be read" in refusal(tmp_path / "rows.csv.gz", proxy="proxy")
+    (tmp_path / "rows.csv.gz").write_bytes(text.encode())
+    assert "rows.csv.gz cannot be read" in refusal(tmp_path / "rows.csv.gz", proxy="proxy")
+
+
+def test_damaged_parquet_pages(tmp_path: Path) -> None:
+    path = parquet(tmp_path, id=np.arange(50_000), proxy=np.random.default_rng(0).random(50_000))
+    data = bytearray(path.read_bytes())
+    data[2000:4000] = bytes(2000)
+    path.write_bytes(data)
+    assert "rows.parquet" in refusal(path, proxy="proxy")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('id,proxy\n1,"0.5\n2,0.5\n', "unterminated quote"),
+        ("id,proxy\n1,0.5\n2", "Line: 3"),
+        ("id,proxy\n1,0.5,9\n", "Line: 2"),
+    ],
+)
+def test_broken_csv(tmp_path: Path, text: str, words: str) -> None:
+    message = refusal(write(tmp_path, "rows.csv", text), proxy="proxy")
+    assert "rows.csv cannot be read" in message
+    assert words in message
+    assert "strict_mode" not in message
+
+
+def test_text_that_is_not_utf_8(tmp_path: Path) -> None:
+    for header in ("id,proxy,näme", "id,proxy,name"):
+        (tmp_path / "rows.csv").write_bytes(f"{header}\n1,0.5,é\n".encode("latin-1"))
+        assert "rows.csv cannot be read" in refusal(tmp_path / "rows.csv", proxy="proxy", id="id")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"id": 1, "proxy": 0.5}\n{"id": 2, "pro', "line 2"),
+        ("id,proxy\n1,0.5\n", "line 1 is not JSON"),
+        ("[1, 2]\n", "line 1 is not a JSON object"),
+    ],
+)
+def test_broken_json_lines(tmp_path: Path, text: str, words: str) -> None:
+    assert words in refusal(write(tmp_path, "rows.jsonl", text), proxy="proxy")
+
+
+def test_json_broken_far_down(tmp_path: Path) -> None:
+    lines = [json.dumps({"id": number, "proxy": 0.5}) for number in range(1500)]
+    text = "\n".join([*lines, '{"id": 1500, "pro'])
+    assert "rows.jsonl cannot be read" in refusal(write(tmp_path, "rows.jsonl", text), proxy="proxy")
+
+
+def test_unknown_formats_and_delimiters(tmp_path: Path) -> None:
+    path = write(tmp_path, "rows.xlsx", "id,proxy\n1,0.5\n")
+    assert "does not tell the format" in refusal(path, proxy="proxy")
+    assert "unknown file format" in refusal(path, proxy="proxy", format="excel")
+    assert "delimiter" in refusal(path, proxy="proxy", format="csv", delimiter="||")
+
+
+# ---- where it went wrong
+
+
+def test_the_line_of_a_bad_value_is_named(tmp_path: Path) -> None:
+    text = 'id,proxy,note\n\na,0.5,"two\nlines"\nb,much,\nc,"",\nd,nan,\ne,-inf,\n'
+    path = write(tmp_path, "rows.csv", text)
+    assert "1 missing value (first: id 'c', line 6" in refusal(path, proxy="proxy")
+
+    path = write(tmp_path, "rows.csv", text.replace('c,"",\n', ""))
+    message = refusal(path, proxy="proxy")
+    assert "column 'proxy' holds 1 value that is not a number (first: 'much', id 'b', line 5" in message
+
+    path = write(
+        tmp_path, "rows.csv", text.replace('c,"",\n', "").replace("much", "1").replace(",-inf", ",NaN")
+    )
+    assert "2 values that are NaN (first: 'nan', id 'd', line 6" in refusal(path, proxy="proxy")
+
+    path = write(tmp_path, "rows.csv", "id,proxy\na,0.5\nb,-inf\nc,1e999\n")
+    assert "2 values that are infinite (first: '-inf', id 'b', line 3" in refusal(path, proxy="proxy")
+
+
+def test_the_line_of_a_bad_json_value_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path, "rows.jsonl", '{"id": 1, "proxy": 0.5}\n\n{"id": 2, "proxy": NaN}\n{"id": 3}\n')
+    assert "1 missing value (first: id '3', line 4" in refusal(path, proxy="proxy")
+
+
+def test_missing_ids(tmp_path: Path) -> None:
+    path = write(tmp_path, "rows.csv", 'id,proxy\na,0.5\n  ,0.5\n"",0.5\n,0.5\n')
+    assert "column 'id' holds 3 missing ids (first: '  ', line 3" in refusal(path, proxy="proxy")
+
+
+def test_duplicated_ids(tmp_path: Path) -> None:
+    path = write(tmp_path, "rows.csv", "id,proxy\nb,0.5\na,0.5\nb,0.1\nb,0.2\n")
+    assert "2 ids duplicated (first: 'b')" in refusal(path, proxy="proxy")
+    path = parquet(tmp_path, id=[4, 5, 5], proxy=[0.1, 0.2, 0.3])
+    assert "1 id duplicated (first: '5')" in refusal(path, proxy="proxy")
+
+
+def test_missing_categories(tmp_path: Path) -> None:
+    path = write(tmp_path, "rows.csv", "id,proxy,g\na,0.5,x\nb,0.5,\n")
+    message = refusal(path, proxy="proxy", groups="g")
+    assert "group column 'g' holds 1 missing value (first: id 'b', line 3" in message
+
+
+def test_columns_that_are_not_there(tmp_path: Path) -> None:
+    path = write(tmp_path, "rows.csv", "key,proxy,proxy\na,0.5,0.5\n")
+    assert "no column is called 'id'" in refusal(path, proxy="proxy")
+    assert "2 columns are called 'proxy'" in refusal(path, id="key", proxy="proxy")
+    message = refusal(path, id="kei", proxy="proxy")
+    assert "no such column: 'kei'" in message
+    assert "'key'" in message
+
+
+def test_rows_of_parquet_are_numbered(tmp_path: Path) -> None:
+    path = parquet(tmp_path, id=["a", "b", "c"], proxy=[0.5, None, 0.5])
+    assert "1 missing value (first: id 'b', row 2" in refusal(path, proxy="proxy")
+
+
+def test_types_that_cannot_be(tmp_path: Path) -> None:
+    import datetime
+
+    day = datetime.date(2024, 1, 1)
+    path = parquet(tmp_path, id=["a"], data=[b"x"], day=[day], text=["0.5"], half=[1.5], parts=[[1]])
+    assert "cannot be an id" in refusal(path, id="data")
+    assert "cannot be an id" in refusal(path, id="day")
+    assert "1 id that cannot be an id (first: 1.5" in refusal(path, id="half")
+    assert "column 'text' is not numeric" in refusal(path, proxy="text")
+    assert "column 'parts' cannot be a group" in refusal(path, groups="parts")
+    assert Population.read(path, groups="day").levels("day") == {"2024-01-01": 1}
