@@ -1,0 +1,46 @@
+"""What the user says of columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from stratal.errors import InputError
+from stratal.population.declaration import Request
+
+NAMES = ["id", "proxy", "judge", "second", "language"]
+
+
+def test_all_kinds_of_columns() -> None:
+    declared = Request(
+        proxy=["proxy", "judge", "proxy"],
+        groups="language",
+        second_moment={"judge": "second"},
+        show=("id",),
+        predicted="language",
+    ).among(NAMES, "rows.csv")
+
+    assert declared.id == "id"
+    assert declared.proxies == ("proxy", "judge")
+    assert declared.groups == ("language",)
+    assert declared.numbers == ("proxy", "judge", "second")
+    assert declared.used == ("id", "proxy", "judge", "second", "language")
+
+
+@pytest.mark.parametrize(
+    ("keywords", "words"),
+    [
+        ({"proxy": "prox"}, "rows.csv: no such column: 'prox' (allowed: 'proxy')"),
+        ({"id": "key"}, "no such column: 'key'"),
+        ({"groups": ["languages"]}, "'language'"),
+        ({"show": [3]}, "show must name columns"),
+        ({"second_moment": "second"}, "0 proxies"),
+        ({"second_moment": {"judge": "second"}}, "names no proxy: 'judge'"),
+        ({"proxy": "proxy", "second_moment": "third"}, "no such column: 'third'"),
+    ],
+)
+def test_what_is_refused(keywords: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        Request(**keywords).among(NAMES, "rows.csv")
+    assert words in str(caught.value)
