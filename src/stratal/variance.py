@@ -175,6 +175,44 @@ def stratified_factors(counts: IntArray, sizes: IntArray, *, with_replacement: b
     return np.asarray(np.where(labelled, weights**2 * correction / np.maximum(counts, 1), 0.0))
 
 
+def population_spread(
+    means: FloatArray, within: FloatArray, counts: IntArray, sizes: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the within- and between-strata parts of S², the population's covariance with divisor N − 1.
+
+    Their sum is exactly unbiased: (N − 1) S² = Σ (N_h − 1) S_h² + Σ N_h (Ȳ_h − Ȳ)², from whose plug-in the
+    part that only the sampling of the means adds, Σ N_h (1 − W_h) (1 − f_h) s_h² / n_h, is taken off
+    (Cochran, 5A.11).
+
+    Parameters
+    ----------
+    means : float (H, q)
+    within : float (H, q, q)
+        s_h².
+    counts, sizes : int (H,)
+        n_h and N_h; strata without labels are left out.
+
+    Examples
+    --------
+    >>> own, between = population_spread(
+    ...     np.array([[0.0], [1.0]]), np.zeros((2, 1, 1)), np.array([2, 2]), np.array([2, 2]))
+    >>> own + between
+    array([[0.33333333]])
+    """
+    labelled = counts > 0
+    size = np.where(labelled, sizes, 0).astype(np.float64)
+    total = float(size.sum())
+    share = size / total
+    divisor = max(total - 1.0, 1.0)
+    own = np.tensordot(np.maximum(size - 1.0, 0.0), within, axes=1) / divisor
+    filled = np.where(labelled[:, None], means, 0.0)
+    centred = filled - share @ filled
+    fractions = np.where(labelled, np.minimum(counts / sizes, 1.0), 1.0)
+    noise = size * (1.0 - share) * (1.0 - fractions) / np.maximum(counts, 1)
+    between = ((centred * size[:, None]).T @ centred - np.tensordot(noise, within, axes=1)) / divisor
+    return np.asarray(own), np.asarray(between)
+
+
 def satterthwaite(contributions: FloatArray, degrees_of_freedom: FloatArray) -> float:
     """Return Satterthwaite's degrees of freedom of a sum of independent variance estimates.
 

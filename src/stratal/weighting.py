@@ -141,14 +141,14 @@ class StratifiedWeighting(Weighting):
         counts = self.counts
         total = float(np.sum(self.sizes[counts > 0]))
         within = variance.pooled_stratum_covariances(variables, self.stratum, counts, self.sizes)
-        share = np.where(counts > 0, self.sizes, 0) / total
-        result = np.tensordot(share, within, axes=1) / total
-        if not stratum_weights_known:
-            means = variance.stratum_means(variables, self.stratum, len(self.sizes))
-            means = np.where(counts[:, None] > 0, means, 0.0)
-            centred = means - share @ means
-            result = result + (centred * share[:, None]).T @ centred / total
-        return np.asarray(result)
+        if stratum_weights_known:
+            share = np.where(counts > 0, self.sizes, 0) / total
+            return np.asarray(np.tensordot(share, within, axes=1) / total)
+        means = variance.stratum_means(variables, self.stratum, len(self.sizes))
+        own, between = variance.population_spread(means, within, counts, self.sizes)
+        values, vectors = np.linalg.eigh(between)
+        # Unbiased, the between part can come out negative: never let it take from the within part.
+        return np.asarray((own + (vectors * np.maximum(values, 0.0)) @ vectors.T) / total)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

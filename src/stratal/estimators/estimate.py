@@ -328,7 +328,9 @@ def estimate_mean(
         clip=clip,
         shrinkage=shrinkage,
     )
-    evidence = Evidence.of_mean(z, result, weighting, kind, limits)
+    evidence = Evidence.of_mean(
+        z, result, weighting, kind, limits, superpopulation=target == "superpopulation"
+    )
     return _assemble(
         z, proxy, weighting, stratum, result, evidence,
         target=target, design=design, estimator="difference (given λ)" if lam is not None else estimator,

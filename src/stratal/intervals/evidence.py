@@ -9,7 +9,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.errors import InputError, LabelError
-from stratal.intervals.guard import guarded_variance, smoothed_spread
+from stratal.intervals.guard import effective_trials, smoothed_moments
 from stratal.weighting import StratifiedWeighting, Weighting
 
 if TYPE_CHECKING:
@@ -40,16 +40,17 @@ class Evidence:
     weighting : Weighting
     tuned : bool
         Whether the residuals differ from z: λ is not 0.
-    inflation : float (H,)
-        See `MeanEstimate`.
+    superpopulation : bool
+        Whether the population's own draw counts.
+    given_trials : float, optional
+        Effective trials, where whoever made the estimate knows better than `effective_trials` (a ratio, say).
 
     Examples
     --------
     >>> z = np.array([0.0, 1.0])
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
     >>> Evidence(value=0.5, variance=0.2, population_part=0.0, degrees_of_freedom=1.0, outcome="binary",
-    ...          bounds=(0.0, 1.0), z=z, residuals=z, known=0.0, weighting=weighting, tuned=False,
-    ...          inflation=np.ones(1)).census
+    ...          bounds=(0.0, 1.0), z=z, residuals=z, known=0.0, weighting=weighting, tuned=False).census
     False
     """
 
@@ -64,7 +65,8 @@ class Evidence:
     known: float
     weighting: Weighting
     tuned: bool
-    inflation: FloatArray
+    superpopulation: bool = False
+    given_trials: float | None = None
 
     @classmethod
     def of_mean(
@@ -74,6 +76,8 @@ class Evidence:
         weighting: Weighting,
         outcome: OutcomeKind,
         bounds: tuple[float, float] | None,
+        *,
+        superpopulation: bool = False,
     ) -> Evidence:
         """Return the evidence of a mean."""
         value = result.value if bounds is None else float(np.clip(result.value, *bounds))
@@ -89,7 +93,7 @@ class Evidence:
             known=result.known,
             weighting=weighting,
             tuned=bool(np.any(result.lam)),
-            inflation=result.inflation,
+            superpopulation=superpopulation,
         )
 
     @property
@@ -108,7 +112,7 @@ class Evidence:
             whole = self.n >= weighting.population_size and bool(
                 np.all(weighting.weights * weighting.population_size <= 1)
             )
-        return whole and self.population_part == 0
+        return whole and not self.superpopulation
 
     @property
     def reported_variance(self) -> float:
@@ -125,17 +129,51 @@ class Evidence:
 
     @property
     def guarded_variance(self) -> float:
-        """The variance, not less than what strata whose labels all agree may hide; bounded outcomes only."""
-        return guarded_variance(self)
+        """The variance, not less than what the effective trials allow; bounded outcomes only."""
+        low, high = self.limits
+        smooth = smoothed_moments(self.unit, self.weighting).mean
+        floor = smooth * (1.0 - smooth) / self.trials * (high - low) ** 2
+        return max(self.variance, floor) if np.isfinite(self.variance) else floor
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The bounds of an outcome that has them."""
+        if self.bounds is None:
+            raise InputError("this needs an outcome with bounds", action="Give bounds=(lowest, highest).")
+        return self.bounds
+
+    @property
+    def unit(self) -> FloatArray:
+        """The outcome on the 0–1 scale (n,)."""
+        low, high = self.limits
+        return np.asarray((self.z - low) / (high - low))
+
+    @property
+    def trials(self) -> float:
+        """Independent binary trials that the labels are worth; infinite for a census."""
+        if self.census:
+            return float("inf")
+        if self.given_trials is not None:
+            return self.given_trials
+        low, high = self.limits
+        scale = (high - low) ** 2
+        return effective_trials(
+            self.unit,
+            self.weighting,
+            residual_variance=(self.variance - self.population_part) / scale,
+            tuned=self.tuned,
+            superpopulation=self.superpopulation,
+            population_part=self.population_part / scale,
+        )
 
     @property
     def population_spread(self) -> float:
-        """S², the estimated variance of z over the population; smoothed where all labels of a bounded outcome
-        agree."""
+        """S², the estimated variance of z over the population; smoothed where all labels agree."""
         weighting = self.weighting
-        spread = float(weighting.population_covariance(self.z[:, None])[0, 0] * weighting.population_size)
+        spread = float(weighting.population_covariance(self.z[:, None])[0, 0]) * weighting.population_size
         if not (np.isfinite(spread) and spread > 0) and self.bounds is not None:
-            return smoothed_spread(self.z, weighting, self.bounds)
+            low, high = self.bounds
+            return smoothed_moments(self.unit, weighting).spread * (high - low) ** 2
         return spread
 
 

@@ -1,57 +1,153 @@
-"""Variances that few labels cannot make too small: strata whose labels all agree have a variance
-nevertheless."""
+"""Effective trials: how many independent labels a weighted mean of a bounded outcome is worth, honestly.
+
+Few labels make their own variance too small: a stratum whose labels all agree seems to have none, and a λ
+fitted on ten labels explains them too well. Three guards, each measured (docs/methods/intervals.md):
+
+1. stratum moments are shrunk to the overall ones with the weight of √(n_h / 2) labels, and the overall ones
+start from
+   one label at either bound; the variance is the larger of this one and the plain one, each set against its
+   own S²;
+2. the share of the variance that a fitted or given λ leaves is shrunk to 1 with the weight of five
+informative labels; 3. an outcome inside its bounds is worth more trials than a binary one: θ(1 − θ) / S² as
+many.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
 
-from stratal import variance as formulas
+from stratal import variance
 from stratal.arrays import FloatArray
 from stratal.weighting import StratifiedWeighting, Weighting
 
-if TYPE_CHECKING:
-    from stratal.intervals.evidence import Evidence
-
-_PSEUDO_LABELS = 1.0
+_LABELS_AT_THE_BOUNDS = 2.0
+_LABELS_AGAINST_LAM = 5.0
 
 
-def guarded_variance(evidence: Evidence) -> float:
-    """Return the larger of the variance estimate and one from smoothed stratum means, in the outcome's
-    units."""
-    assert evidence.bounds is not None
-    scale = evidence.bounds[1] - evidence.bounds[0]
-    floor = smoothed_variance(evidence.z, evidence.weighting, evidence.bounds) * scale**2
-    own = evidence.variance if np.isfinite(evidence.variance) else 0.0
-    if evidence.tuned and own > 0:
-        return own
-    return max(own, floor + evidence.population_part)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmoothedMoments:
+    """Smoothed mean, spread and design variance of an outcome on the 0–1 scale.
+
+    Parameters
+    ----------
+    mean : float
+        θ̃.
+    spread : float
+        S̃², over the population.
+    variance : float
+        Of the weighted mean.
+    information : float
+        4 Σ n_h p_h (1 − p_h): labels, counted less where they (nearly) all agree.
+
+    Examples
+    --------
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(8, dtype=int), sizes=np.array([10**6]))
+    >>> moments = smoothed_moments(np.ones(8), weighting)
+    >>> moments.mean, round(moments.spread / moments.variance, 3)
+    (0.98, 8.0)
+    """
+
+    mean: float
+    spread: float
+    variance: float
+    information: float
 
 
-def smoothed_variance(z: FloatArray, weighting: Weighting, bounds: tuple[float, float]) -> float:
-    """Return Σ a_h p̃_h (1 − p̃_h) on the 0–1 scale, stratum means p̃_h shrunk to the overall one."""
-    unit = (z - bounds[0]) / (bounds[1] - bounds[0])
-    overall = smoothed_mean(unit, weighting)
-    if not isinstance(weighting, StratifiedWeighting):
-        weights = weighting.weights
-        return overall * (1 - overall) * float(np.sum(weights**2))
-    counts = weighting.counts
-    means = formulas.stratum_means(unit[:, None], weighting.stratum, len(counts))[:, 0]
-    means = np.where(counts > 0, means, overall)
-    smooth = (counts * means + _PSEUDO_LABELS * overall) / (counts + _PSEUDO_LABELS)
-    return float(weighting.variance_factors @ (smooth * (1 - smooth)))
-
-
-def smoothed_mean(unit: FloatArray, weighting: Weighting) -> float:
-    """Return the weighted mean of outcomes on the 0–1 scale with half a label added at either end."""
+def smoothed_moments(unit: FloatArray, weighting: Weighting) -> SmoothedMoments:
+    """Return the smoothed moments of outcomes on the 0–1 scale (n,); see guard 1 above."""
     weights = weighting.weights / weighting.weights.sum()
-    n = 1.0 / float(np.sum(weights**2))
-    return float((n * (weights @ unit) + 0.5) / (n + 1.0))
+    kish = 1.0 / float(np.sum(weights**2))
+    share = kish / (kish + _LABELS_AT_THE_BOUNDS)
+    powers = np.column_stack([unit, unit**2])
+    overall = share * (weights @ powers) + (1.0 - share) * 0.5
+    if not isinstance(weighting, StratifiedWeighting):
+        spread = float(overall[1] - overall[0] ** 2)
+        information = 4.0 * kish * float(weights @ unit) * (1.0 - float(weights @ unit))
+        return SmoothedMoments(
+            mean=float(overall[0]), spread=spread, variance=spread / kish, information=information
+        )
+    counts = weighting.counts
+    labelled = counts > 0
+    raw = np.where(labelled[:, None], variance.stratum_means(powers, weighting.stratum, len(counts)), overall)
+    own = (counts / (counts + np.sqrt(counts / 2.0) + ~labelled))[:, None]
+    smooth = own * raw + (1.0 - own) * overall
+    within = np.maximum(smooth[:, 1] - smooth[:, 0] ** 2, 0.0)
+    shares = np.where(labelled, weighting.sizes, 0) / np.sum(weighting.sizes[labelled])
+    mean, square = shares @ smooth
+    return SmoothedMoments(
+        mean=float(mean),
+        spread=float(square - mean**2),
+        variance=float(weighting.variance_factors @ within),
+        information=float(4.0 * counts @ (raw[:, 0] * (1.0 - raw[:, 0]))),
+    )
 
 
-def smoothed_spread(z: FloatArray, weighting: Weighting, bounds: tuple[float, float]) -> float:
-    """Return p̃ (1 − p̃) of the smoothed mean, in the outcome's units squared."""
-    scale = bounds[1] - bounds[0]
-    overall = smoothed_mean((z - bounds[0]) / scale, weighting)
-    return overall * (1 - overall) * scale**2
+def remaining_share(plain: float, residual: float, information: float) -> float:
+    """Return the share of the variance that λ leaves, shrunk to 1: guard 2. A share above 1 is taken as it
+    is.
+
+    Examples
+    --------
+    >>> remaining_share(0.02, 0.01, 15.0)
+    0.625
+    """
+    if not (plain > 0 and np.isfinite(residual)):
+        return 1.0
+    share = residual / plain
+    if share >= 1.0:
+        return share
+    return (information * share + _LABELS_AGAINST_LAM) / (information + _LABELS_AGAINST_LAM)
+
+
+def effective_trials(
+    unit: FloatArray,
+    weighting: Weighting,
+    *,
+    residual_variance: float,
+    tuned: bool,
+    superpopulation: bool,
+    population_part: float,
+) -> float:
+    """Return the number of independent binary trials that the labels are worth, all three guards applied.
+
+    Parameters
+    ----------
+    unit : float (n,)
+        The outcome on the 0–1 scale.
+    weighting : Weighting
+    residual_variance : float
+        The design variance of the estimate on that scale, inflated for λ; may be NaN or 0.
+    tuned : bool
+        Whether λ is not 0.
+    superpopulation : bool
+        Whether the population's own draw counts.
+    population_part : float
+        Its part of the variance.
+
+    Returns
+    -------
+    float
+        Infinite where nothing is left to chance.
+
+    Examples
+    --------
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(8, dtype=int), sizes=np.array([16]))
+    >>> unit = np.array([1.0, 1, 1, 1, 1, 1, 0, 0])
+    >>> variance = float(weighting.covariance(unit[:, None])[0, 0])
+    >>> round(effective_trials(unit, weighting, residual_variance=variance, tuned=False,
+    ...                        superpopulation=False, population_part=0.0), 6)
+    16.0
+    """
+    smooth = smoothed_moments(unit, weighting)
+    plain = float(weighting.covariance(unit[:, None])[0, 0])
+    share = remaining_share(plain, residual_variance, smooth.information) if tuned else 1.0
+    size = weighting.population_size
+    spread = float(weighting.population_covariance(unit[:, None])[0, 0]) * size
+    floor = share * smooth.variance + (smooth.spread / size if superpopulation else 0.0)
+    own = share * plain + population_part
+    worth = [smooth.spread / floor if floor > 0 else np.inf]
+    if np.isfinite(own) and own > 0 and spread > 0:
+        worth.append(spread / own)
+    return min(worth) * smooth.mean * (1.0 - smooth.mean) / smooth.spread
