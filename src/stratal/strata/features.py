@@ -20,6 +20,7 @@ PASSES = 3
 """Passes of mini-batch k-means over a population that does not fit into one batch."""
 
 _CHUNK = 1 << 14
+_SORT_KEYS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -108,6 +109,8 @@ def fit_centres(
 ) -> NearestCentre:
     """Fit k-means to feature columns, in one piece where the population is one batch, else by mini-batches.
 
+    In one piece the order of the rows is irrelevant; mini-batches depend on it.
+
     Parameters
     ----------
     batches : callable
@@ -132,21 +135,30 @@ def fit_centres(
     >>> fit_centres(lambda: iter([columns]), ("a",), 2).n_strata
     2
     """
-    scale = _column_scales(batches, names) if standardise else np.ones(len(names))
     pieces = batches()
-    first = _matrix(next(pieces), names) / scale
-    centres = _in_one_piece(first, n_strata, seed) if next(pieces, None) is None else None
-    if centres is None:
+    first = next(pieces)
+    if next(pieces, None) is None:
+        first = _in_one_order(first, names)
+        scale = _column_scales(lambda: iter([first]), names, standardise)
+        centres = _in_one_piece(_matrix(first, names) / scale, n_strata, seed)
+    else:
+        scale = _column_scales(batches, names, standardise)
         centres = _by_batches(batches, names, scale, n_strata, seed)
     return NearestCentre(names=names, centres=np.unique(centres, axis=0) * scale, scale=scale)
+
+
+def _in_one_order(columns: Mapping[str, AnyArray], names: tuple[str, ...]) -> dict[str, AnyArray]:
+    """Return the columns with their rows sorted, so that the order of the population's rows is irrelevant."""
+    order = np.lexsort([np.asarray(columns[name]) for name in reversed(names[:_SORT_KEYS])])
+    return {name: np.asarray(columns[name])[order] for name in names}
 
 
 def _matrix(columns: Mapping[str, AnyArray], names: tuple[str, ...], part: slice = slice(None)) -> FloatArray:
     return np.stack([np.asarray(columns[name][part], np.float64) for name in names], axis=1)
 
 
-def _column_scales(batches: Batches, names: tuple[str, ...]) -> FloatArray:
-    """Return the standard deviation of each column (d,), or one where it is zero; one pass, centred."""
+def _column_scales(batches: Batches, names: tuple[str, ...], standardise: bool) -> FloatArray:
+    """Return the standard deviation of each column (d,), ones where zero or not wanted; one pass, centred."""
     count, shift = 0, None
     firsts = squares = np.zeros(len(names))
     for batch in batches():
@@ -159,6 +171,8 @@ def _column_scales(batches: Batches, names: tuple[str, ...]) -> FloatArray:
         count += len(matrix)
         firsts = firsts + matrix.sum(axis=0)
         squares = squares + np.einsum("nd,nd->d", matrix, matrix)
+    if not standardise:
+        return np.ones(len(names))
     variances = np.maximum(squares / count - (firsts / count) ** 2, 0.0)
     tiny = variances <= 1e-24 * np.maximum(squares / count, 1e-300)
     return np.asarray(np.where(tiny, 1.0, np.sqrt(variances)))
