@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stratal.allocation import Allocation, allocate, robust_standard_deviations
+from stratal.allocation import Allocation, allocate
 from stratal.arrays import FloatArray
 from stratal.design import SimpleRandom, Stratified
 from stratal.design.stratified import check_budget
@@ -28,6 +28,9 @@ ESTIMATORS = ("horvitz-thompson", "difference", "ppi++")
 
 WORTHWHILE = 1.02
 """Stratified sampling is recommended when its expected relative efficiency exceeds this."""
+
+CALIBRATION_SLOPE = 0.8
+"""Slope of the outcome on the proxy that expectations assume; a calibrated proxy has 1."""
 
 DRAWS_PER_STRATUM = 5
 MOST_STRATA = 10
@@ -130,6 +133,25 @@ class Plan:
             raise InputError("this plan does not hold its population", action="Give population=.")
         return self.design.draw(where, seed)
 
+    def using(self, design: str | None) -> Plan:
+        """Return the plan with another of its designs: `simple-random` or `stratified`; None keeps it.
+
+        Raises
+        ------
+        InputError
+            If the plan has only one stratum, so that nothing can be stratified.
+        """
+        if design is None or design == self.recommended.design:
+            return self
+        rows = [row for row in self.designs if row.design == design]
+        if design == Stratified.kind or not rows:
+            raise InputError(
+                f"this plan has no {design} design",
+                allowed=self.recommended.design,
+                action="Say how to stratify: n_strata=, by= (--strata, --by).",
+            )
+        return replace(self, recommended=rows[0])
+
     @property
     def expected_half_width(self) -> float | None:
         """Half the expected width of a normal interval at `confidence_level`, or None where unknown."""
@@ -216,8 +238,8 @@ def plan(
 
     Notes
     -----
-    Expected variances are [F] eq. 3-5 and 8 with the S_h of a proxy that may be off: the plug-in S_h averaged
-    over miscalibrations, as the robust allocation has it. A judge's flat 0 and 1 promise no certainty.
+    Expected variances are [F] eq. 3-5 and 8 with the S_h of a proxy that says too much: outcomes are taken to
+    follow it with a slope of 0.8 (`CALIBRATION_SLOPE`). A judge's flat 0 and 1 promise no certainty.
 
     Examples
     --------
@@ -265,9 +287,9 @@ class _Planner:
         strata, notes = self._divided(budget)
         shared = None if strata is None else allocate(strata, budget, self.rule, minimum=self.minimum)
         random = allocate(whole, budget, "proportional", minimum=1)
-        designs = _expectations(SimpleRandom.kind, whole, random, whole, strata)
+        designs = _expectations(SimpleRandom.kind, whole, random, whole)
         if strata is not None and shared is not None:
-            designs += _expectations(Stratified.kind, strata, shared, whole, strata)
+            designs += _expectations(Stratified.kind, strata, shared, whole)
         chosen, why = self._recommend(designs, budget, whole, strata)
         notes += why
         stratified = chosen.design == Stratified.kind and strata is not None and shared is not None
@@ -362,9 +384,7 @@ class _Planner:
         )
 
 
-def _expectations(
-    design: str, strata: Strata, allocation: Allocation, whole: Strata, finest: Strata | None
-) -> list[PlannedDesign]:
+def _expectations(design: str, strata: Strata, allocation: Allocation, whole: Strata) -> list[PlannedDesign]:
     """Return what each estimator is expected to give under one design."""
     rows = []
     has_proxy = math.isfinite(whole.proxy_means[0])
@@ -375,7 +395,7 @@ def _expectations(
             continue
         error = gain = None
         if whole.scaled and has_proxy:
-            variances = expected_variances(strata, estimator, finest)
+            variances = expected_variances(strata, estimator)
             error = math.sqrt(expected_variance(strata, allocation, variances))
             simple = expected_variances(whole, ESTIMATORS[0])
             random = expected_variance(whole, allocate(whole, allocation.budget, minimum=1), simple)
@@ -389,31 +409,43 @@ def _expectations(
 
 
 def hedged_standard_deviations(strata: Strata) -> FloatArray:
-    """Return the S_h (H,) to expect of a proxy that may be miscalibrated.
+    """Return the S_h (H,) to expect of a proxy that says too much: outcomes follow it with a slope of 0.8.
 
-    One stratum keeps its plug-in S: it depends on the overall mean alone.
+    Each stratum's mean outcome lies `CALIBRATION_SLOPE` as far from the overall mean as its mean proxy, and
+    the plug-in variance changes as u(1 - u) does, which for a binary outcome is exact. One stratum keeps
+    its plug-in S, which depends on the overall mean alone.
 
     Examples
     --------
     >>> import stratal
     >>> judge = stratal.Population.from_arrays(proxy=[0.0] * 50 + [1.0] * 50)
     >>> strata = stratal.stratify(judge, n_strata=2)
-    >>> strata.standard_deviations, hedged_standard_deviations(strata).round(2)
-    (array([0., 0.]), array([0.25, 0.25]))
+    >>> strata.standard_deviations, hedged_standard_deviations(strata).round(3)
+    (array([0., 0.]), array([0.3, 0.3]))
     """
-    if strata.n_strata == 1 or not strata.scaled:
+    low, high = strata.bounds
+    if strata.n_strata == 1 or not strata.scaled or not math.isfinite(high - low):
         return strata.standard_deviations
-    return robust_standard_deviations(
-        strata.sizes, strata.proxy_means, strata.proxy_variances, strata.conditional_variances, strata.bounds
-    )
+    told = np.clip((strata.proxy_means - low) / (high - low), 0.0, 1.0)
+    mean = float(strata.weights @ told)
+    expected = mean + CALIBRATION_SLOPE * (told - mean)
+    possible = expected * (1 - expected) * (high - low) ** 2
+    plug_in = strata.standard_deviations**2
+    widest = told * (1 - told) * (high - low) ** 2
+    share = np.divide(plug_in, widest, out=np.ones_like(widest), where=widest > 0)
+    return np.asarray(np.sqrt(np.minimum(share, 1.0) * possible))
 
 
-def expected_variances(strata: Strata, estimator: str, finest: Strata | None = None) -> FloatArray:
+def expected_variances(strata: Strata, estimator: str) -> FloatArray:
     """Return the expected within-stratum variance (H,) of what an estimator averages.
 
-    For Horvitz-Thompson that is z itself. For the difference and the fitted λ it is the residual, whose
-    variance is what remains of z's once the proxy's own is taken out. For one stratum it is the mean over
-    `finest`, the strata that show how the proxy may be off.
+    For Horvitz-Thompson that of z. For λ = 1 that of z - ẑ, S_h² - (2b - 1) Var_h(ẑ), and for the fitted λ
+    = b that of z - b ẑ, S_h² - b² Var_h(ẑ), with b the `CALIBRATION_SLOPE`.
+
+    Parameters
+    ----------
+    strata : Strata
+    estimator : {"horvitz-thompson", "difference", "ppi++"}
 
     Examples
     --------
@@ -422,12 +454,9 @@ def expected_variances(strata: Strata, estimator: str, finest: Strata | None = N
     >>> expected_variances(stratal.stratify(population, "none"), "horvitz-thompson")
     array([0.25])
     """
+    taken = {"horvitz-thompson": 0.0, "difference": 2 * CALIBRATION_SLOPE - 1, "ppi++": CALIBRATION_SLOPE**2}
     variances = hedged_standard_deviations(strata) ** 2
-    if estimator == "horvitz-thompson":
-        return np.asarray(variances)
-    if strata.n_strata == 1 and finest is not None and finest.n_strata > 1:
-        return np.minimum(variances, finest.weights @ expected_variances(finest, estimator))
-    return np.asarray(np.maximum(variances - strata.proxy_variances, strata.conditional_variances))
+    return np.asarray(np.maximum(variances - taken[estimator] * strata.proxy_variances, 0.0))
 
 
 def expected_variance(strata: Strata, allocation: Allocation, variances: FloatArray) -> float:
@@ -502,7 +531,7 @@ def _assumptions(whole: Strata) -> tuple[str, ...]:
     if not whole.scaled:
         return ("The proxy only orders units: no standard error can be expected from it alone.",)
     return (
-        "The proxy is on the outcome's scale but may be off: its log-odds up to 4 times too extreme.",
+        f"Outcomes follow the proxy with a slope of {CALIBRATION_SLOPE}: most proxies are too sure of themselves.",
         "All labels that are asked for come back.",
     )
 

@@ -38,6 +38,25 @@ def plan_text(plan: Plan) -> str:
     >>> plan_text(stratal.plan(population, budget=20)).splitlines()[0]
     'Plan: label 20 of 100 units by a stratified sample, estimate by horvitz-thompson'
     """
+    lines = plan_headline(plan)
+    described = plan.to_dict()
+    lines += ["", text_table(DESIGN_HEADER, design_rows(described))]
+    lines += ["", text_table(STRATUM_HEADER, stratum_rows(described))]
+    lines += [""] + [f"Assumed: {line}" for line in plan.assumptions]
+    lines += [f"Note: {line}" for line in plan.notes]
+    return "\n".join(lines)
+
+
+def plan_headline(plan: Plan) -> list[str]:
+    """Return the first lines of a plan: what is recommended, and what it is expected to give.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 100)
+    >>> plan_headline(stratal.plan(population, budget=20))[0]
+    'Plan: label 20 of 100 units by a simple-random sample, estimate by horvitz-thompson'
+    """
     chosen = plan.recommended
     lines = [
         f"Plan: label {plan.budget:,} of {plan.population_size:,} units by a {chosen.design} sample, "
@@ -51,12 +70,7 @@ def plan_text(plan: Plan) -> str:
     if chosen.relative_efficiency is not None and chosen.relative_efficiency > 1:
         worth = round(chosen.relative_efficiency * plan.budget)
         lines.append(f"About as precise as {worth:,} labels of a simple random sample.")
-    described = plan.to_dict()
-    lines += ["", text_table(DESIGN_HEADER, design_rows(described))]
-    lines += ["", text_table(STRATUM_HEADER, stratum_rows(described))]
-    lines += [""] + [f"Assumed: {line}" for line in plan.assumptions]
-    lines += [f"Note: {line}" for line in plan.notes]
-    return "\n".join(lines)
+    return lines
 
 
 DESIGN_HEADER = ("design", "estimator", "expected standard error", "relative efficiency")
@@ -91,6 +105,92 @@ def stratum_rows(plan: dict[str, Any]) -> list[list[Any]]:
          _fixed(row["expected_standard_deviation"], 4)]
         for row in plan["strata"]
     ]  # fmt: skip
+
+
+COLUMN_HEADER = ("column", "kind", "missing", "distinct", "least", "mean", "most")
+PROXY_HEADER = ("proxy", "scale", "mean", "10 %", "50 %", "90 %")
+
+
+def column_rows(found: dict[str, Any]) -> list[list[Any]]:
+    """Return the rows of a table of columns, from `describe_columns`.
+
+    Examples
+    --------
+    >>> column_rows({"columns": []})
+    []
+    """
+    return [
+        [row["name"], row["kind"], row["missing"], row["distinct"],
+         *(_short(row[key]) for key in ("minimum", "mean", "maximum"))]
+        for row in found["columns"]
+    ]  # fmt: skip
+
+
+def proxy_rows(found: dict[str, Any]) -> list[list[Any]]:
+    """Return the rows of a table of proxies, from `describe_proxies`.
+
+    Examples
+    --------
+    >>> proxy_rows({"proxies": []})
+    []
+    """
+    return [
+        [row["name"], "the outcome's" if row["scaled"] else "only orders", _short(row["mean"]),
+         *(_short(row["quantiles"][decile]) for decile in (1, 5, 9))]
+        for row in found["proxies"]
+    ]  # fmt: skip
+
+
+ESTIMATE_HEADER = ("stratum", "units", "labels", "mean", "sd")
+
+
+def estimate_headline(estimate: dict[str, Any]) -> list[str]:
+    """Return the first lines of an estimate, from `Estimate.to_dict`.
+
+    Examples
+    --------
+    >>> estimate_headline.__name__
+    'estimate_headline'
+    """
+    low, high = estimate["confidence_interval"]
+    lines = [
+        f"Estimate {_short(estimate['estimate'])}, "
+        f"{estimate['confidence_level']:.4g} interval {_short(low)} to {_short(high)}",
+        f"Standard error {_short(estimate['standard_error'])}; {estimate['n']:,} labels of "
+        f"{estimate['population_size']:,} units; {estimate['design']} sample, {estimate['estimator']} "
+        f"estimator, {estimate['interval_method']} interval, {estimate['outcome']} outcome, target: "
+        f"{estimate['target']}",
+    ]
+    if estimate["effective_sample_size"] is not None:
+        worth = f"{estimate['effective_sample_size']:,.0f}"
+        lines.append(f"Your {estimate['n']:,} labels are worth {worth} random ones.")
+    missing = estimate["nonresponse"]
+    if missing["drawn"] > missing["labelled"]:
+        lines.append(
+            f"{missing['drawn'] - missing['labelled']:,} of {missing['drawn']:,} drawn units have no label "
+            f"({missing['rate']:.1%}); the labels of their stratum stand for them."
+        )
+    if estimate["lam"]:
+        lines.append("λ = " + ", ".join(_short(value) for value in estimate["lam"]))
+    return lines
+
+
+def estimate_rows(estimate: dict[str, Any]) -> list[list[Any]]:
+    """Return the rows of an estimate's table of strata, from `Estimate.to_dict`.
+
+    Examples
+    --------
+    >>> estimate_rows({"strata": []})
+    []
+    """
+    return [
+        [row["name"], row["size"], row["n"], _short(row["mean"]), _short(row["standard_deviation"])]
+        for row in estimate["strata"]
+    ]
+
+
+def _short(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}"
 
 
 def _fixed(value: float | None, digits: int) -> str:

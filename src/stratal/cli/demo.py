@@ -1,0 +1,43 @@
+"""`stratal demo`: the whole trip on real data, with the truth beside the estimate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from stratal.cli import options as o
+from stratal.cli.estimate import print_estimate
+from stratal.cli.output import print_json, print_text, progress
+from stratal.cli.plan import print_plan
+
+
+def demo(
+    budget: Annotated[int, typer.Option(help="Labels that can be bought.")] = 100,
+    seed: o.Seed = 7,
+    output: Annotated[
+        Path | None, typer.Option(help="Leave predictions.parquet and labels.csv in this directory.")
+    ] = None,
+    json: o.Json = False,
+) -> None:
+    """Train a classifier on handwritten digits, then find out how good it is from a few labels."""
+    from stratal.demonstration import run, write_data
+
+    with progress("training, planning, drawing, labelling"):
+        shown = run(budget=budget, seed=seed)
+    written = write_data(shown.data, output) if output is not None else None
+    if json:
+        print_json(shown.to_dict() | ({"output": str(output)} if written else {}))
+        return
+    print_text(*shown.opening(), "")
+    print_plan(shown.plan)
+    print_text("")
+    print_estimate(shown.estimate.to_dict())
+    print_text("", *shown.closing())
+    if written is not None:
+        print_text(
+            "",
+            f"Wrote {written.predictions} and {written.labels} (the truth, apart).",
+            f"Next: stratal plan {written.predictions} --proxy confidence --budget {budget}",
+        )

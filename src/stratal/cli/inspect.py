@@ -1,0 +1,42 @@
+"""`stratal inspect`: what is in a file, and which columns could serve as id and proxy."""
+
+from __future__ import annotations
+
+import shlex
+
+from stratal.cli import options as o
+from stratal.cli.output import print_json, print_table, print_text, progress
+
+
+def inspect(
+    file: o.File,
+    id: o.Id = None,  # noqa: A002
+    proxy: o.Proxy = None,
+    groups: o.Groups = None,
+    proxy_bounds: o.ProxyBounds = None,
+    margin: o.Margin = False,
+    delimiter: o.Delimiter = None,
+    directory: o.Directory = False,
+    json: o.Json = False,
+) -> None:
+    """Show the columns of a file; with --proxy, check it as a population and show the proxy's quantiles."""
+    from stratal.inspection import describe_columns, describe_proxies, suggestion
+    from stratal.report.text import COLUMN_HEADER, PROXY_HEADER, column_rows, proxy_rows
+
+    reading = o.Reading(
+        file=file, id=id, proxy=proxy, groups=groups, proxy_bounds=proxy_bounds, margin=margin,
+        delimiter=delimiter, directory=directory,
+    )  # fmt: skip
+    with progress("reading"):
+        columns = describe_columns(file, delimiter=delimiter, directory=directory)
+        proxies = describe_proxies(reading.population()) if proxy is not None or groups is not None else None
+    found = {"file": str(file), **columns, **(proxies or {})}
+    if json:
+        print_json(found)
+        return
+    print_text(f"{file}: {columns['rows']:,} rows")
+    print_table("Columns", COLUMN_HEADER, column_rows(columns))
+    if proxies is not None:
+        print_table("Proxies", PROXY_HEADER, proxy_rows(proxies))
+    words = suggestion(columns, id, proxy)
+    print_text("", "Next: " + shlex.join(["stratal", "plan", str(file), *words, "--budget", "300"]))

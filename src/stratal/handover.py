@@ -1,0 +1,110 @@
+"""The folder that goes to the annotators: the sample file, and the table that they fill in."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from stratal.errors import InputError
+from stratal.randomness import id_texts
+from stratal.sample import Sample
+
+SAMPLE_NAME = "sample.parquet"
+TO_LABEL_NAME = "to_label.csv"
+LABEL = "label"
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """Where the two files are.
+
+    Examples
+    --------
+    >>> Handover(Path("a/sample.parquet"), Path("a/to_label.csv")).sample.name
+    'sample.parquet'
+    """
+
+    sample: Path
+    to_label: Path
+
+
+def empty_folder(folder: Path) -> None:
+    """Refuse a folder that holds anything, so that no labels are ever overwritten.
+
+    Examples
+    --------
+    >>> empty_folder(Path("/nowhere/new"))
+    """
+    if folder.is_file():
+        raise InputError(f"{folder}: is a file", allowed="a new or an empty directory")
+    if folder.is_dir() and any(folder.iterdir()):
+        raise InputError(
+            f"{folder}: is not empty",
+            allowed="a new or an empty directory",
+            action="Choose another --output; labels already there are not overwritten.",
+        )
+
+
+def write_handover(sample: Sample, folder: Path) -> Handover:
+    """Write the sample and the table to label into a new folder, both or neither.
+
+    Parameters
+    ----------
+    sample : Sample
+    folder : Path
+        New or empty.
+
+    Returns
+    -------
+    Handover
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5], ids=["a", "b"])
+    >>> sample = stratal.SimpleRandom(budget=1).draw(population, seed=7)
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     written = write_handover(sample, Path(place) / "audit")
+    ...     written.to_label.read_text().splitlines()[0]
+    'id,label'
+    """
+    empty_folder(folder)
+    if LABEL in sample.shown or sample.id_name == LABEL:
+        raise InputError(
+            f"a column cannot be called '{LABEL}'", action="That is where the labels go; rename the column."
+        )
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        partial = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+    except OSError as error:
+        raise InputError(f"{folder}: cannot write here ({error.strerror})") from None
+    try:
+        sample.write(partial / SAMPLE_NAME)
+        write_to_label(sample, partial / TO_LABEL_NAME)
+        partial.chmod(0o755)
+        partial.replace(folder)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    return Handover(folder / SAMPLE_NAME, folder / TO_LABEL_NAME)
+
+
+def write_to_label(sample: Sample, path: Path) -> None:
+    """Write the table that the annotators fill in: id, shown columns, an empty column `label`; units in the
+    sample's order, which is random across strata.
+
+    Examples
+    --------
+    >>> write_to_label.__name__
+    'write_to_label'
+    """
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow([sample.id_name, *sample.shown, LABEL])
+        columns = [values.tolist() for values in sample.shown.values()]
+        for row, text in enumerate(id_texts(sample.ids)):
+            shown = ["" if column[row] is None else column[row] for column in columns]
+            writer.writerow([text, *shown, ""])
