@@ -3,8 +3,8 @@
     python benchmarks/tables.py --units 1e8 --directory /tmp/tables
     python benchmarks/tables.py --units 1e9 --directory /tmp/tables     # 14 GB of disk, and patience
 
-Each side runs in a process of its own, so that its peak memory is its own. The bare queries are the least that anybody
-would ask: the proxy's extent, one binned group-by, duplicate ids, and one scan that computes the MD5 keys.
+Each side runs in a process of its own, so that its peak memory is its own. The bare queries are the least that
+anybody would ask: the proxy's extent, one binned group-by, duplicate ids, one scan that computes the MD5 keys.
 """
 
 from __future__ import annotations
@@ -32,19 +32,20 @@ ID_STEP = 2_654_435_761
 """A prime: multiples of it modulo N visit every id once, far from in order."""
 
 
-def generate(path: Path, units: int) -> None:
+def generate(path: Path, units: int, text_ids: bool) -> None:
     """Write ids in a scattered order and skewed proxies, in chunks."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     rng = np.random.default_rng(SEED)
-    schema = pa.schema([("id", pa.int64()), ("proxy", pa.float64())])
+    schema = pa.schema([("id", pa.string() if text_ids else pa.int64()), ("proxy", pa.float64())])
     part = path.with_suffix(".part")
     with pq.ParquetWriter(part, schema, use_dictionary=False) as writer:
         for start in range(0, units, CHUNK):
             rows = np.arange(start, min(units, start + CHUNK), dtype=np.int64)
             ids = rows * ID_STEP % units if units % ID_STEP else rows
-            columns = {"id": ids, "proxy": rng.beta(4, 1, len(rows))}
+            texts = np.char.add("item-", ids.astype(np.str_)) if text_ids else ids
+            columns = {"id": texts, "proxy": rng.beta(4, 1, len(rows))}
             writer.write_table(pa.table(columns, schema=schema), row_group_size=1 << 20)
     part.rename(path)
 
@@ -80,7 +81,8 @@ def run_bare(path: Path, directory: Path) -> dict[str, float]:
         {
             "minimum, maximum": ask(f"SELECT count(*), min(proxy), max(proxy) FROM {rows}"),
             "binned group-by": ask(
-                f"SELECT CAST(floor((proxy - {low}) * {scale}) AS BIGINT) >> 16 AS bin, count(*) FROM {rows} GROUP BY 1"
+                f"SELECT CAST(floor((proxy - {low}) * {scale}) AS BIGINT) >> 16 AS bin, count(*) "
+                f"FROM {rows} GROUP BY 1"
             ),
             "duplicate ids": ask(
                 f"SELECT count(*) FROM (SELECT id FROM {rows} GROUP BY id HAVING count(*) > 1)"
@@ -136,23 +138,25 @@ def in_process(side: str, path: Path, directory: Path) -> dict[str, float]:
     return figures
 
 
-def report(units: int, rounds: list[tuple[dict[str, float], dict[str, float]]]) -> str:
+def report(units: int, rounds: list[tuple[dict[str, float], dict[str, float]]], text_ids: bool) -> str:
     """Return a section of the results page: the median round by ratio."""
     rounds = sorted(rounds, key=lambda pair: _total(pair[1]) / _total(pair[0]))
     bare, ours = rounds[len(rounds) // 2]
+    amount = f"{units:.0e}".replace("e+0", "e")
+    options = f"--units {amount} --rounds {len(rounds)}{' --text-ids' if text_ids else ''}"
+    command = f"python benchmarks/tables.py {options} --directory DIR"
     lines = [
-        f"## N = {units:.0e}".replace("e+0", "e"),
+        f"## N = {amount}, ids are {'text' if text_ids else 'integers'}",
         "",
-        f"`python benchmarks/tables.py --units {units:.0e} --rounds {len(rounds)}`, {time.strftime('%Y-%m-%d')}, "
-        f"{platform.machine()}, DuckDB with {THREADS} threads; the median of {len(rounds)} rounds by ratio.",
+        f"`{command}`, {time.strftime('%Y-%m-%d')}, {platform.machine()}, DuckDB with {THREADS} threads; "
+        f"the median of {len(rounds)} rounds by ratio.",
         "",
         "| side | step | seconds |",
         "|---|---|---|",
     ]
     for side, figures in (("bare", bare), ("stratal", ours)):
-        lines += [
-            f"| {side} | {name} | {value:.1f} |" for name, value in figures.items() if name != "peak memory"
-        ]
+        steps = {name: value for name, value in figures.items() if name != "peak memory"}
+        lines += [f"| {side} | {name} | {value:.1f} |" for name, value in steps.items()]
         lines.append(f"| {side} | **all** | **{_total(figures):.1f}** |")
     lines += [
         "",
@@ -173,10 +177,9 @@ def main() -> None:
     )
     parser.add_argument("--units", type=lambda text: int(float(text)), default=10**8)
     parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--text-ids", action="store_true")
     parser.add_argument("--directory", type=Path, required=True, help="where the table is written and kept")
-    parser.add_argument(
-        "--append", action="store_true", help="add to the results page instead of starting it anew"
-    )
+    parser.add_argument("--append", action="store_true", help="add to the results page, do not start anew")
     parser.add_argument("--side", choices=("bare", "stratal"), help=argparse.SUPPRESS)
     parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -185,16 +188,17 @@ def main() -> None:
         print(json.dumps(run(options.file, options.directory)))
         return
     options.directory.mkdir(parents=True, exist_ok=True)
-    path = options.directory / f"units-{options.units}.parquet"
+    kind = "-text" if options.text_ids else ""
+    path = options.directory / f"units-{options.units}{kind}.parquet"
     if not path.exists():
-        generate(path, options.units)
+        generate(path, options.units, options.text_ids)
     rounds = []
     for number in range(options.rounds):
         sides = ("bare", "stratal") if number % 2 == 0 else ("stratal", "bare")
         figures = {side: in_process(side, path, options.directory) for side in sides}
         rounds.append((figures["bare"], figures["stratal"]))
         print(json.dumps(figures), flush=True)
-    section = report(options.units, rounds)
+    section = report(options.units, rounds, options.text_ids)
     before = RESULTS.read_text() if options.append and RESULTS.exists() else "# Tables: plan and draw\n\n"
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(before + section)
