@@ -3,8 +3,8 @@
     python benchmarks/tables.py --units 1e8 --directory /tmp/tables
     python benchmarks/tables.py --units 1e9 --directory /tmp/tables     # 14 GB of disk, and patience
 
-Each side runs in a process of its own, so that its peak memory is its own. The bare queries are the least that
-anybody would ask: the proxy's extent, one binned group-by, duplicate ids, one scan that computes the MD5 keys.
+Each side runs in a process of its own, so that its peak memory is its own. The bare queries are the least
+that anybody would ask: the proxy's extent, one binned group-by, duplicate ids, one scan for the MD5 keys.
 """
 
 from __future__ import annotations

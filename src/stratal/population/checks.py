@@ -121,8 +121,7 @@ def _refuse_number(source: Source, declared: Declaration, name: str) -> None:
         count, first = _offenders(source, declared, name, predicate)
         if count:
             raise InputError(
-                f"{words} holds {_counted(count, kind)} (first: {first})",
-                allowed="finite numbers",
+                f"{words} holds {_counted(count, kind)} (first: {first}; allowed: finite numbers)",
                 action=_FILL,
             )
     raise InputError(f"{words} holds a value that cannot be used", allowed="finite numbers", action=_FILL)
