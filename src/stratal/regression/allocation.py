@@ -137,7 +137,7 @@ def allocate_labels(
 
 def _spreads(covariances: FloatArray, directions: FloatArray) -> FloatArray:
     traces = np.einsum("aq,hab,bq->h", directions, covariances, directions, optimize=True)
-    return np.sqrt(np.maximum(traces, 0.0))
+    return np.asarray(np.sqrt(np.maximum(traces, 0.0)))
 
 
 def _contrasts(pilot: MEstimate, minimise: Any) -> FloatArray:

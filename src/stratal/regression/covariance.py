@@ -11,8 +11,8 @@ import dataclasses
 
 import numpy as np
 
+from stratal import variance
 from stratal.arrays import FloatArray, IntArray
-from stratal.regression.losses import Loss
 from stratal.regression.unlabelled import GradientMoments
 from stratal.weighting import StratifiedWeighting, Weighting
 
@@ -33,32 +33,32 @@ def independent(weighting: Weighting) -> Weighting:
     return weighting
 
 
-def inflated_residuals(
-    residuals: FloatArray,
-    loss: Loss,
-    theta: FloatArray,
-    features: FloatArray,
-    bread: FloatArray,
-    labelled_share: FloatArray,
+def left_out_residuals(
+    residuals: FloatArray, leverages: FloatArray, stratum: IntArray, n_strata: int
 ) -> FloatArray:
-    """Return the residual gradients (n, d) as if each unit had been left out of the fit: divided by 1 −
-    leverage.
+    """Return the residual gradients as if each unit had been left out of the fits: over 1 − leverage.
 
-    The leverage of a labelled unit is w (1 − λ) tr(A⁻¹∇²ℓ): what it adds to the rectified Hessian. At λ = 0
-    this is HC3 (MacKinnon & White 1985); as λ goes to 1 the Hessian comes from the population and nothing is
-    left to correct. A loss without leverages gets the factor n / (n − d) on the variance instead (HC1).
+    The leverage of a labelled unit is what it adds to the rectified Hessian, w (1 − λ) tr(A⁻¹∇²ℓ), plus its
+    pull on the fitted λ. At λ = 0 this is HC3 (MacKinnon & White 1985); as λ goes to 1 the Hessian comes
+    from the population and nothing of the first part is left. Deviations from the stratum's mean are
+    stretched, since those alone vary.
 
     Parameters
     ----------
     residuals : float (n, d)
-    labelled_share : float (n,)
-        w (1 − λ).
+    leverages : float (n,)
+        Cut at 0.75.
+    stratum : int (n,)
+    n_strata : int
+
+    Examples
+    --------
+    >>> left_out_residuals(np.array([[1.0], [3.0]]), np.array([0.5, 0.5]), np.zeros(2, int), 1).ravel()
+    array([0., 4.])
     """
-    leverages = loss.leverages(theta, features, bread)
-    if leverages is None:
-        return residuals * degrees_factor(len(residuals), residuals.shape[1])
-    kept = 1.0 - np.clip(labelled_share * leverages, 0.0, _HIGHEST_LEVERAGE)
-    return np.asarray(residuals / kept[:, None])
+    centre = variance.stratum_means(residuals, stratum, n_strata)[stratum]
+    kept = 1.0 - np.clip(leverages, 0.0, _HIGHEST_LEVERAGE)
+    return np.asarray(centre + (residuals - centre) / kept[:, None])
 
 
 def degrees_factor(n: int, used: float) -> float:

@@ -164,8 +164,10 @@ def _sandwich(
             loss.gradients(theta, problem.features, problem.outcome),
             stratum_weights_known=options.stratum_weights_known,
         )
-    lost = power.fitted + max(problem.features.shape[1] - 1, 0)
-    freedom = [max(design.degrees_of_freedom(column) - lost, 1.0) for column in (corrected @ bread).T]
+    used = power.fitted + max(problem.features.shape[1] - 1, 0)
+    free = max(len(residual) - len(problem.shares), 1)
+    kept = max(1.0 - used / free, 0.0)
+    freedom = [max(kept * design.degrees_of_freedom(column), 1.0) for column in (corrected @ bread).T]
     return bread @ meat @ bread, np.array(freedom)
 
 
@@ -175,14 +177,17 @@ def _corrected(
     """Return residual gradients corrected for what was fitted on the same labels: coefficients and λ."""
     if options.correction == "none":
         return residual
-    n, n_strata = len(residual), len(problem.shares)
-    tuned = covariance.degrees_factor(n - n_strata + 1, power.fitted + 1.0)
     if options.correction == "degrees":
+        n, n_strata = len(residual), len(problem.shares)
+        tuned = covariance.degrees_factor(n - n_strata + 1, power.fitted + 1.0)
         return residual * tuned * covariance.degrees_factor(n, max(problem.features.shape[1], 1))
-    share = problem.weights * (1.0 - problem.per_unit(power.lam))
-    return tuned * covariance.inflated_residuals(
-        residual, problem.loss, power.solution.theta, problem.features, bread, share
-    )
+    own = problem.loss.leverages(power.solution.theta, problem.features, bread)
+    leverages = np.zeros(len(residual)) if power.leverages is None else power.leverages
+    if own is None:
+        residual = residual * covariance.degrees_factor(len(residual), residual.shape[1])
+    else:
+        leverages = leverages + problem.weights * (1.0 - problem.per_unit(power.lam)) * own
+    return covariance.left_out_residuals(residual, leverages, problem.stratum, len(problem.shares))
 
 
 def _result(
@@ -224,8 +229,13 @@ def _result(
 
 def _within(problem: Problem, gradients: FloatArray) -> FloatArray:
     """Covariances within strata (H, d, d); zeros where a stratum has one label."""
-    within = variance.stratum_covariances(gradients, problem.stratum, len(problem.counts))
-    return np.nan_to_num(within, nan=0.0)
+    n_strata, d = len(problem.counts), gradients.shape[1]
+    centred = gradients - variance.stratum_means(gradients, problem.stratum, n_strata)[problem.stratum]
+    within = np.zeros((n_strata, d, d))
+    for h in np.flatnonzero(problem.counts > 1):
+        part = centred[problem.stratum == h]
+        within[h] = part.T @ part / (len(part) - 1)
+    return within
 
 
 def _estimator_name(options: Options, has_proxy: bool) -> str:

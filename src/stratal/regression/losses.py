@@ -184,8 +184,8 @@ class GeneralisedLinear(Loss):
         """b'(η), the conditional mean."""
 
     @abstractmethod
-    def variance(self, eta: FloatArray) -> FloatArray:
-        """b''(η), the conditional variance up to a dispersion."""
+    def variance(self, mean: FloatArray) -> FloatArray:
+        """b''(η) as a function of the mean: the conditional variance up to a dispersion."""
 
     def gradients(self, theta: FloatArray, features: FloatArray, outcome: FloatArray) -> FloatArray:
         """(b'(η) − y) x."""
@@ -195,7 +195,9 @@ class GeneralisedLinear(Loss):
         self, theta: FloatArray, features: FloatArray, outcome: FloatArray, weights: FloatArray
     ) -> FloatArray:
         """Σ w b''(η) x xᵀ."""
-        return np.asarray(features.T @ (features * (weights * self.variance(features @ theta))[:, None]))
+        return np.asarray(
+            features.T @ (features * (weights * self.variance(self.mean(features @ theta)))[:, None])
+        )
 
     def values(self, theta: FloatArray, features: FloatArray, outcome: FloatArray) -> FloatArray | None:
         """b(η) − y η."""
@@ -204,7 +206,9 @@ class GeneralisedLinear(Loss):
 
     def leverages(self, theta: FloatArray, features: FloatArray, bread: FloatArray) -> FloatArray | None:
         """b''(η) x A⁻¹ xᵀ."""
-        return np.asarray(self.variance(features @ theta) * np.sum((features @ bread) * features, axis=1))
+        return np.asarray(
+            self.variance(self.mean(features @ theta)) * np.sum((features @ bread) * features, axis=1)
+        )
 
     def summed(
         self,
@@ -217,13 +221,14 @@ class GeneralisedLinear(Loss):
     ) -> LossSums:
         """Return the sums with one pass over η and none over an (n, d) array of gradients."""
         eta = features @ theta
+        mean = self.mean(eta)
         d = len(theta)
         hessian = np.zeros((d, d))
         if curvature:
-            hessian = features.T @ (features * (weights * self.variance(eta))[:, None])
+            hessian = features.T @ (features * (weights * self.variance(mean))[:, None])
         return LossSums(
             value=float(weights @ (self.cumulant(eta) - outcome * eta)),
-            gradient=(weights * (self.mean(eta) - outcome)) @ features,
+            gradient=(weights * (mean - outcome)) @ features,
             hessian=hessian,
         )
 
@@ -248,9 +253,9 @@ class Linear(GeneralisedLinear):
         """Η itself."""
         return eta
 
-    def variance(self, eta: FloatArray) -> FloatArray:
+    def variance(self, mean: FloatArray) -> FloatArray:
         """One."""
-        return np.ones_like(eta)
+        return np.ones_like(mean)
 
 
 class Logistic(GeneralisedLinear):
@@ -266,15 +271,14 @@ class Logistic(GeneralisedLinear):
 
     def cumulant(self, eta: FloatArray) -> FloatArray:
         """log(1 + exp η)."""
-        return np.asarray(np.logaddexp(0.0, eta))
+        return np.asarray(np.maximum(eta, 0.0) + np.log1p(np.exp(-np.abs(eta))))
 
     def mean(self, eta: FloatArray) -> FloatArray:
         """1 / (1 + exp(−η))."""
         return np.asarray(expit(eta))
 
-    def variance(self, eta: FloatArray) -> FloatArray:
+    def variance(self, mean: FloatArray) -> FloatArray:
         """μ (1 − μ)."""
-        mean = expit(eta)
         return np.asarray(mean * (1.0 - mean))
 
     def check(self, outcome: FloatArray, role: str) -> None:
@@ -296,8 +300,8 @@ class Poisson(GeneralisedLinear):
 
     Examples
     --------
-    >>> Poisson().variance(np.array([0.0]))
-    array([1.])
+    >>> Poisson().variance(np.array([2.0]))
+    array([2.])
     """
 
     name: ClassVar[str] = "poisson"
@@ -310,9 +314,9 @@ class Poisson(GeneralisedLinear):
         """Exp η."""
         return self.cumulant(eta)
 
-    def variance(self, eta: FloatArray) -> FloatArray:
-        """Exp η."""
-        return self.cumulant(eta)
+    def variance(self, mean: FloatArray) -> FloatArray:
+        """μ."""
+        return mean
 
     def check(self, outcome: FloatArray, role: str) -> None:
         """Refuse negative numbers."""

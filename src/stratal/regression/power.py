@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,9 @@ from stratal.regression.solver import Solution, newton, require_inverse
 from stratal.regression.unlabelled import finite_array
 from stratal.weighting import StratifiedWeighting
 
+_FIRST_TOLERANCE = 0.05
+"""Of the first round: λ needs no exact θ."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
@@ -30,6 +34,8 @@ class Power:
     fitted : float
         How many free λ were fitted, for the degrees of freedom.
     solution : Solution
+    leverages : float (n,), optional
+        Each labelled unit's pull on the fitted λ.
     notes : tuple of str
 
     Examples
@@ -43,6 +49,7 @@ class Power:
     kept: FloatArray
     fitted: float
     solution: Solution
+    leverages: FloatArray | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -64,14 +71,22 @@ def choose_power(problem: Problem, options: Options) -> Power:
     if options.estimator == "classical" or problem.unlabelled is None:
         return Power(lam=zero, kept=zero, fitted=0.0, solution=problem.require_solution(zero, start, options))
     theta = _start(problem, options, start)
-    for _ in range(2):
-        raw, kept = fitted_lam(problem, options, theta)
-        lam = np.clip(raw, *_clip_range(options.clip, problem.loss))
-        solution = problem.require_solution(lam, theta, options)
+    first = dataclasses.replace(options, tolerance=_FIRST_TOLERANCE)
+    for chosen in (first, options):
+        fit = fitted_lam(problem, options, theta)
+        lam = np.clip(fit.lam, *_clip_range(options.clip, problem.loss))
+        solution = problem.require_solution(lam, theta, chosen)
         theta = solution.theta
-    clipped = bool(np.any(lam != raw))
+    clipped = bool(np.any(lam != fit.lam))
     notes = ("λ was clipped to the range in which the rectified loss is convex",) if clipped else ()
-    return Power(lam=lam, kept=kept, fitted=fitted_count(kept, options), solution=solution, notes=notes)
+    return Power(
+        lam=lam,
+        kept=fit.kept,
+        fitted=fitted_count(fit.kept, options),
+        leverages=fit.leverages,
+        solution=solution,
+        notes=notes,
+    )
 
 
 def fitted_count(kept: FloatArray, options: Options) -> float:
@@ -100,8 +115,32 @@ def _start(problem: Problem, options: Options, start: FloatArray) -> FloatArray:
     return found.theta if found.status == "converged" else start
 
 
-def fitted_lam(problem: Problem, options: Options, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return λ before clipping (H,) and the shares kept (H,), from the gradients at θ."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedLam:
+    """λ as fitted at one θ.
+
+    Parameters
+    ----------
+    lam : float (H,)
+        Before clipping.
+    kept : float (H,)
+        Share of its own value that each λ_h kept.
+    leverages : float (n,)
+        Each labelled unit's pull on the λ that its residual is taken with.
+
+    Examples
+    --------
+    >>> FittedLam(lam=np.zeros(1), kept=np.zeros(1), leverages=np.zeros(3)).kept
+    array([0.])
+    """
+
+    lam: FloatArray
+    kept: FloatArray
+    leverages: FloatArray
+
+
+def fitted_lam(problem: Problem, options: Options, theta: FloatArray) -> FittedLam:
+    """Fit λ to the gradients at θ."""
     loss = problem.loss
     proxy, _ = problem.proxied()
     bread = require_inverse(loss.hessian(theta, problem.features, problem.outcome, problem.weights))
@@ -114,13 +153,12 @@ def fitted_lam(problem: Problem, options: Options, theta: FloatArray) -> tuple[F
             lam, kept = moments.shrunk() if options.shrink else (moments.own(), np.ones(len(problem.shares)))
         else:
             lam, kept = np.full(len(problem.shares), moments.pooled()), np.zeros(len(problem.shares))
-    else:
-        if options.estimator == "stratppi":
-            raise InputError(
-                "λ per stratum needs a stratified design", action="Use estimator='ppi++' (one λ)."
-            )
-        lam, kept = np.array([_design_lam(problem, theta, directions, u, v)]), np.zeros(1)
-    return lam, kept
+        return FittedLam(lam=lam, kept=kept, leverages=moments.leverages(kept))
+    if options.estimator == "stratppi":
+        raise InputError("λ per stratum needs a stratified design", action="Use estimator='ppi++' (one λ).")
+    single = np.array([_design_lam(problem, theta, directions, u, v)])
+    even = np.full(len(u), 1.0 / len(u))
+    return FittedLam(lam=single, kept=np.zeros(1), leverages=even)
 
 
 def _stratum_moments(

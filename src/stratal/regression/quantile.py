@@ -295,7 +295,7 @@ def _choose(search: _Search, options: Options) -> tuple[FloatArray, FloatArray, 
     value = search.minimum(zero, loss.probability)
     lam, kept = zero, zero
     for _ in range(2):
-        raw, kept = power.fitted_lam(problem, options, np.array([value]))
-        lam = np.clip(raw, 0.0, 1.0)
+        fit = power.fitted_lam(problem, options, np.array([value]))
+        lam, kept = np.clip(fit.lam, 0.0, 1.0), fit.kept
         value = search.minimum(lam, loss.probability)
     return lam, kept, power.fitted_count(kept, options), value

@@ -5,10 +5,9 @@ section 6) and its stratified form (Fisch et al. 2024, eq. 16). With P = A⁻¹C
 P'∇ℓ(x, y) and v = P'∇ℓ(x, f), one number per stratum is needed of each: c_h = Σ Cov(u, v) and s_h = Σ Var v.
 
 Two choices differ from the papers, both measured in docs/methods/regression.md. The denominator blends the
-labelled units' own Var v with that of the whole stratum: numerator and denominator from the same units
-cancel most of the noise in λ when the proxy is good, and the stratum's variance steadies it when labels are
-few. And λ_h is shrunk to the pooled λ by as much as the strata's λ agree within their own noise (an
-empirical Bayes estimate).
+labelled units' own Var v with that of all units: numerator and denominator from the same units cancel most of
+the noise in λ when the proxy is good, and the known variance steadies it when labels are few. And λ_h is
+shrunk to the pooled λ unless the strata differ by more than their own noise (an empirical Bayes estimate).
 """
 
 from __future__ import annotations
@@ -21,46 +20,74 @@ from stratal import variance
 from stratal.arrays import FloatArray, IntArray
 
 PRIOR_LABELS = 2.0
-"""Weight, in labels, of the whole stratum's proxy variance against the labelled units' own."""
+"""Weight, in labels, of the known variance of the proxy gradient against the labelled units' own."""
 
 POOLED_LABELS = 10.0
 """Weight of the pooled noise of λ_h, in labels, against the stratum's own."""
 
+_PRIORS = {"blended": PRIOR_LABELS, "population": np.inf, "labelled": 0.0}
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StratumMoments:
-    """What λ depends on, per stratum.
+    """What λ depends on.
 
     Parameters
     ----------
-    cross : float (H,)
-        c_h, covariance of true and proxy influence, summed over the coefficients.
-    spread : float (H,)
-        s_h, variance of the proxy influence.
-    noise : float (H,)
-        Estimated sampling variance of c_h / s_h.
+    stratum : int (n,)
+    products, squares : float (n,)
+        u·v and v·v of each labelled unit, centred within strata, summed over the coefficients.
+    counts : int (H,)
+        n_h.
+    population_spread : float (H,)
+        Var v over all units of the stratum, summed over the coefficients.
     labelled_factor : float (H,)
         What multiplies a variance within the stratum in that of the estimate: W_h² (1 − n_h/N_h) / n_h.
     unlabelled_factor : float (H,)
         What multiplies λ² s_h besides: W_h² / N_h for a separate unlabelled sample, else 0.
+    denominator : str
+        "blended", "population" or "labelled": whose Var v divides.
 
     Examples
     --------
-    >>> StratumMoments(cross=np.array([1.0]), spread=np.array([2.0]), noise=np.array([0.1]),
-    ...                labelled_factor=np.array([1.0]), unlabelled_factor=np.array([0.0])).pooled()
+    >>> moments = StratumMoments(
+    ...     stratum=np.array([0, 0]), products=np.array([1.0, 1.0]), squares=np.array([2.0, 2.0]),
+    ...     counts=np.array([2]), population_spread=np.array([4.0]), labelled_factor=np.ones(1),
+    ...     unlabelled_factor=np.zeros(1))
+    >>> moments.pooled()
     0.5
     """
 
-    cross: FloatArray
-    spread: FloatArray
-    noise: FloatArray
+    stratum: IntArray
+    products: FloatArray
+    squares: FloatArray
+    counts: IntArray
+    population_spread: FloatArray
     labelled_factor: FloatArray
     unlabelled_factor: FloatArray
+    denominator: str = "blended"
+
+    @property
+    def labels(self) -> FloatArray:
+        """n_h − 1, at least one."""
+        return np.asarray(np.maximum(self.counts - 1.0, 1.0), dtype=np.float64)
+
+    @property
+    def cross(self) -> FloatArray:
+        """c_h (H,)."""
+        return np.asarray(self._sums(self.products) / self.labels)
+
+    @property
+    def spread(self) -> FloatArray:
+        """s_h (H,), as the denominator says."""
+        own = self._sums(self.squares) / self.labels
+        labels = np.asarray(self.counts - 1.0, dtype=np.float64)
+        return _blend(own, self.population_spread, labels, _PRIORS[self.denominator])
 
     def pooled(self) -> float:
         """Return the λ that minimises the whole variance, 0 where the proxy gradient never varies."""
-        total = float(np.sum((self.labelled_factor + self.unlabelled_factor) * self.spread))
-        return float(np.sum(self.labelled_factor * self.cross)) / total if total > 0 else 0.0
+        total = self._pooled_spread()
+        return float(self.labelled_factor @ self.cross) / total if total > 0 else 0.0
 
     def own(self) -> FloatArray:
         """Return each stratum's own λ_h (H,), 0 where the proxy gradient does not vary (eq. 16)."""
@@ -71,25 +98,55 @@ class StratumMoments:
     def agreement(self) -> FloatArray:
         """Return the share (H,) of λ_h's own value to keep, in [0, 1]: τ² / (τ² + noise).
 
-        τ², the variance of the true λ_h, is found by moments (DerSimonian & Laird 1986). Strata in which λ_h
-        does not matter keep nothing.
+        τ², the variance of the true λ_h, is found by moments (DerSimonian & Laird 1986) from what Cochran's Q
+        has beyond its mean and one standard deviation under equal λ: a stratum's own λ must earn its place.
         """
-        used = (self.spread > 0) & (self.labelled_factor > 0) & (self.noise > 0) & np.isfinite(self.noise)
+        noise = self._noise()
+        used = (self.spread > 0) & (self.labelled_factor > 0) & (noise > 0) & (self.counts > 3)
+        kept = np.zeros(len(noise))
         if used.sum() < 2:
-            return np.zeros(len(self.spread))
-        weight = 1.0 / self.noise[used]
-        own = self.own()[used]
+            return kept
+        weight, own, free = 1.0 / noise[used], self.own()[used], used.sum() - 1.0
         centre = np.sum(weight * own) / weight.sum()
-        excess = np.sum(weight * (own - centre) ** 2) - (len(own) - 1)
+        excess = np.sum(weight * (own - centre) ** 2) - free - np.sqrt(2.0 * free)
         between = max(0.0, excess / (weight.sum() - np.sum(weight**2) / weight.sum()))
-        kept = np.zeros(len(self.spread))
-        kept[used] = between / (between + self.noise[used])
+        kept[used] = between / (between + noise[used])
         return kept
 
     def shrunk(self) -> tuple[FloatArray, FloatArray]:
         """Return λ_h shrunk to the pooled λ (H,), and the share of its own value that each kept (H,)."""
         pooled, kept = self.pooled(), self.agreement()
         return pooled + kept * (self.own() - pooled), kept
+
+    def leverages(self, kept: FloatArray) -> FloatArray:
+        """Return each labelled unit's pull (n,) on the λ that its own residual is taken with."""
+        factor = (self.labelled_factor / self.labels)[self.stratum]
+        total, own = self._pooled_spread(), (self.labels * self.spread)[self.stratum]
+        pooled = factor * self.squares / total if total > 0 else np.zeros(len(self.squares))
+        single = np.where(own > 0, self.squares / np.where(own > 0, own, 1.0), 0.0)
+        share = kept[self.stratum]
+        return np.asarray(share * single + (1.0 - share) * pooled)
+
+    def _sums(self, values: FloatArray) -> FloatArray:
+        return np.asarray(np.bincount(self.stratum, values, minlength=len(self.counts)))
+
+    def _pooled_spread(self) -> float:
+        """Denominator of the pooled λ: blended once over all strata, so that labels in any of them count."""
+        factor = self.labelled_factor + self.unlabelled_factor
+        own = np.array([factor @ (self._sums(self.squares) / self.labels)])
+        whole = np.array([factor @ self.population_spread])
+        labels = np.array([float(np.sum(self.counts - 1.0))])
+        return float(_blend(own, whole, labels, _PRIORS[self.denominator])[0])
+
+    def _noise(self) -> FloatArray:
+        """Return the sampling variance (H,) of λ_h if all were equal, steadied by the pooled one."""
+        spread = np.where(self.spread > 0, self.spread, np.inf)
+        base = self.population_spread[self.stratum] if self.denominator == "population" else self.squares
+        scaled = (self.products - self.pooled() * base) / spread[self.stratum]
+        squares, labels = self._sums(scaled**2), self.labels
+        typical = squares.sum() / labels.sum()
+        own = (squares + POOLED_LABELS * typical) / (labels + POOLED_LABELS)
+        return np.asarray(own / labels * (1.0 + 2.0 / labels))
 
 
 def stratum_moments(
@@ -102,25 +159,9 @@ def stratum_moments(
     unlabelled_factor: FloatArray,
     denominator: str = "blended",
 ) -> StratumMoments:
-    """Return c_h, s_h and their noise from the labelled units' influence variables.
+    """Return what λ depends on, from the labelled units' influence variables u and v (n, q).
 
-    Parameters
-    ----------
-    true_influence, proxy_influence : float (n, q)
-        u and v.
-    stratum : int (n,)
-    counts : int (H,)
-        n_h.
-    population_spread : float (H,)
-        Var v over all units of the stratum, summed over the q coefficients.
-    labelled_factor, unlabelled_factor : float (H,)
-        See `StratumMoments`.
-    denominator : str
-        "blended" (the default), "population" or "labelled": whose Var v divides.
-
-    Returns
-    -------
-    StratumMoments
+    The other parameters are those of `StratumMoments`.
 
     Examples
     --------
@@ -132,21 +173,15 @@ def stratum_moments(
     n_strata = len(counts)
     u = true_influence - variance.stratum_means(true_influence, stratum, n_strata)[stratum]
     v = proxy_influence - variance.stratum_means(proxy_influence, stratum, n_strata)[stratum]
-    free = np.maximum(counts - 1.0, 1.0)
-    products, squares = np.sum(u * v, axis=1), np.sum(v * v, axis=1)
-    cross = np.bincount(stratum, products, minlength=n_strata) / free
-    own_spread = np.bincount(stratum, squares, minlength=n_strata) / free
-    prior = {"blended": PRIOR_LABELS, "population": np.inf, "labelled": 0.0}[denominator]
-    spread = _blend(own_spread, population_spread, np.maximum(counts - 1.0, 0.0), prior)
-    ratio = np.where(spread > 0, cross / np.where(spread > 0, spread, 1.0), 0.0)
-    reference = ratio[stratum] * (squares if denominator != "population" else population_spread[stratum])
-    scaled = (products - reference) / np.where(spread > 0, spread, np.inf)[stratum]
     return StratumMoments(
-        cross=cross,
-        spread=spread,
-        noise=_noise(scaled, stratum, counts),
+        stratum=stratum,
+        products=np.sum(u * v, axis=1),
+        squares=np.sum(v * v, axis=1),
+        counts=counts,
+        population_spread=population_spread,
         labelled_factor=labelled_factor,
         unlabelled_factor=unlabelled_factor,
+        denominator=denominator,
     )
 
 
@@ -156,12 +191,3 @@ def _blend(own: FloatArray, whole: FloatArray, labels: FloatArray, prior: float)
     if prior == 0:
         return own
     return np.asarray((labels * own + prior * whole) / (labels + prior))
-
-
-def _noise(scaled: FloatArray, stratum: IntArray, counts: IntArray) -> FloatArray:
-    """Return the variance (H,) of a mean of `scaled`: each stratum's own, steadied by the pooled one."""
-    squares = np.bincount(stratum, scaled**2, minlength=len(counts))
-    free = np.maximum(counts - 2.0, 0.0)
-    pooled = squares.sum() / max(free.sum(), 1.0)
-    own = (squares + POOLED_LABELS * pooled) / (free + POOLED_LABELS)
-    return np.asarray(own / np.maximum(counts, 1))
