@@ -1,0 +1,40 @@
+# One command for each thing one does; `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow lint types bench docs clean
+
+help:  ## List the commands
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[all,demo]" --group dev
+	@touch $(READY)
+
+demo: $(READY)  ## Set up and run the whole trip on real data
+	$(BIN)/stratal demo
+
+test: $(READY)  ## Run the tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not slow"
+
+test-slow: $(READY)  ## Run the long simulations too
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
+
+lint: $(READY)  ## Check style, format and types
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/mypy
+
+bench: $(READY)  ## Measure against the peers (minutes; writes benchmarks/RESULTS.md)
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/run.py
+
+docs: $(READY)  ## Write the command's page again from its help
+	$(BIN)/python docs/make_command_page.py
+
+clean:  ## Remove what the other commands made
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
