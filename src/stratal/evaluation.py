@@ -85,7 +85,7 @@ def estimate(
     column = _proxy_columns(sample, proxy)
     scaled = all(sample.proxy_info[c].scaled for c in column)
     if bounds is None and outcome != "unbounded":
-        bounds = _proxy_bounds(sample, z)
+        bounds = proxy_bounds(sample, z)
     if outcome == "binary":
         bounds = None
     return estimate_mean(
@@ -234,7 +234,7 @@ def _proxy_columns(sample: Sample, proxy: str | None) -> list[int]:
     return [sample.proxy_names.index(proxy)]
 
 
-def _proxy_bounds(sample: Sample, z: FloatArray) -> tuple[float, float] | None:
+def proxy_bounds(sample: Sample, z: FloatArray) -> tuple[float, float] | None:
     """Return the bounds that the proxy was said to predict within, if every label lies in them."""
     for info in sample.proxy_info:
         if info.scaled and info.bounds is not None:
@@ -255,10 +255,17 @@ def _averaged(values: AnyArray, convert: Any) -> FloatArray:
 
 def _share_equal(value: Any, answer: str) -> float:
     given = value if isinstance(value, tuple) else (value,)
-    return float(np.mean([_class_text(entry) == answer for entry in given]))
+    return float(np.mean([class_text(entry) == answer for entry in given]))
 
 
-def _class_text(value: Any) -> str:
+def class_text(value: Any) -> str:
+    """Return a class label as text: 1, 1.0 and '1' are one class.
+
+    Examples
+    --------
+    >>> class_text(1.0), class_text("cat")
+    ('1', 'cat')
+    """
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     return str(value)

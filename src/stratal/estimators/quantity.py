@@ -1,0 +1,153 @@
+"""`Quantity`: a number estimated from labels, with intervals and p-values of any level."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stratal.errors import InputError
+from stratal.intervals.interval import ConfidenceInterval, p_value, tail_shares
+from stratal.intervals.proportion import clopper_pearson
+from stratal.intervals.student import student_t
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quantity:
+    """An estimated number that is not a plain mean: a ratio, a metric, a difference.
+
+    Its interval is Clopper–Pearson's on `trials` where they are given, else Student's t with
+    `interval_error`, cut at the bounds.
+
+    Parameters
+    ----------
+    value : float
+        NaN where it is undefined.
+    standard_error : float
+        By linearisation.
+    degrees_of_freedom : float
+    n : int
+        Labels that it rests on: for a metric or a domain those of its denominator.
+    bounds : (float, float), optional
+        What it cannot leave.
+    trials : float, optional
+        Independent trials as informative as the labels, infinite for a census.
+    interval_error : float, optional
+        The standard error that the t interval takes; `standard_error` if not given.
+    scale : {"identity", "log", "dice"}
+        Where the interval is made: the t interval on the logarithm, or Clopper–Pearson's for the Jaccard
+        index F / (2 − F), of which the F1 score is a monotone function.
+    notes : tuple of str
+
+    Examples
+    --------
+    >>> metric = Quantity(value=0.9, standard_error=0.05, degrees_of_freedom=30, n=40, bounds=(0, 1), trials=36)
+    >>> low, high = metric.confidence_interval()
+    >>> 0.75 < low < 0.9 < high < 1
+    True
+    """
+
+    value: float
+    standard_error: float
+    degrees_of_freedom: float
+    n: int
+    bounds: tuple[float, float] | None = None
+    trials: float | None = None
+    interval_error: float | None = None
+    scale: str = "identity"
+    notes: tuple[str, ...] = ()
+
+    @property
+    def defined(self) -> bool:
+        """Whether there is a value at all."""
+        return bool(np.isfinite(self.value))
+
+    @property
+    def method(self) -> str:
+        """How the interval is made."""
+        if self.trials is not None:
+            return "clopper-pearson"
+        return "log-t" if self.scale == "log" else "t"
+
+    def confidence_interval(
+        self, confidence_level: float = 0.95, alternative: str = "two-sided"
+    ) -> ConfidenceInterval:
+        """Return a confidence interval; NaN at both ends where the value is undefined.
+
+        Raises
+        ------
+        InputError
+            For a level outside (0, 1), and where all labels of an unbounded quantity agree.
+        """
+        tail_shares(confidence_level, alternative)
+        low, high = self._ends(confidence_level, alternative) if self.defined else (np.nan, np.nan)
+        return ConfidenceInterval(
+            low=low,
+            high=high,
+            confidence_level=confidence_level,
+            method=self.method,
+            alternative=alternative,
+        )
+
+    def p_value(self, null: float, alternative: str = "two-sided") -> float:
+        """Return the p-value of `null`; it agrees with `confidence_interval`."""
+        if not self.defined:
+            return float("nan")
+        return p_value(null, lambda level: self._ends(level, alternative))
+
+    def row(self, confidence_level: float, alternative: str = "two-sided") -> dict[str, Any]:
+        """Return estimate, standard error and interval as plain numbers; None where undefined."""
+        try:
+            interval = self.confidence_interval(confidence_level, alternative)
+            ends = [finite(interval.low), finite(interval.high)]
+        except InputError:
+            ends = [None, None]
+        return {
+            "estimate": finite(self.value),
+            "standard_error": finite(self.standard_error),
+            "confidence_interval": None if ends == [None, None] else ends,
+            "n": self.n,
+        }
+
+    def _ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
+        if self.trials is not None:
+            lowest, highest = self.bounds or (0.0, 1.0)
+            scale = highest - lowest
+            unit = min(max((self.value - lowest) / scale, 0.0), 1.0)
+            unit = unit / (2.0 - unit) if self.scale == "dice" else unit
+            low, high = clopper_pearson(
+                unit, self.trials, confidence_level=confidence_level, alternative=alternative
+            )
+            if self.scale == "dice":
+                low, high = 2.0 * low / (1.0 + low), 2.0 * high / (1.0 + high)
+            return lowest + scale * float(low), lowest + scale * float(high)
+        error = self.standard_error if self.interval_error is None else self.interval_error
+        if error == 0 and self.bounds is None and np.isfinite(self.degrees_of_freedom):
+            raise InputError(
+                "all labels agree, so an interval of an unbounded outcome would have no width",
+                action="Give the outcome's bounds, or label more units.",
+            )
+        bounds = self.bounds or (-np.inf, np.inf)
+        value = self.value
+        if self.scale == "log":
+            value, error = float(np.log(value)), error / value
+            bounds = (-np.inf, np.inf)
+        low, high = student_t(
+            value, error, degrees_of_freedom=self.degrees_of_freedom, bounds=bounds,
+            confidence_level=confidence_level, alternative=alternative,
+        )  # fmt: skip
+        if self.scale == "log":
+            low, high = np.exp(low), np.exp(high)
+        return float(low), float(high)
+
+
+def finite(number: float | None) -> float | None:
+    """Return the number, or None where JSON has no way to write it.
+
+    Examples
+    --------
+    >>> finite(float("nan")) is None, finite(0.5)
+    (True, 0.5)
+    """
+    return float(number) if number is not None and np.isfinite(number) else None
