@@ -14,9 +14,13 @@ if TYPE_CHECKING:
     from stratal import allocation as allocation
     from stratal.allocation import Allocation as Allocation
     from stratal.allocation import allocate as allocate
+    from stratal.design import ClusterSample as ClusterSample
     from stratal.design import Design as Design
+    from stratal.design import Poisson as Poisson
+    from stratal.design import ProportionalToSize as ProportionalToSize
     from stratal.design import SimpleRandom as SimpleRandom
     from stratal.design import Stratified as Stratified
+    from stratal.design import Systematic as Systematic
     from stratal.distribution import Distribution as Distribution
     from stratal.errors import BudgetError as BudgetError
     from stratal.errors import InputError as InputError
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Allocation": "allocation",
     "BudgetError": "errors",
+    "ClusterSample": "design",
     "Design": "design",
     "Distribution": "distribution",
     "Estimate": "estimators.estimate",
@@ -46,13 +51,16 @@ _HOMES = {
     "Labels": "labels",
     "MissingExtraError": "errors",
     "Plan": "planning",
+    "Poisson": "design",
     "Population": "population",
+    "ProportionalToSize": "design",
     "Sample": "sample",
     "SimpleRandom": "design",
     "StratalError": "errors",
     "StratalWarning": "errors",
     "Strata": "strata",
     "Stratified": "design",
+    "Systematic": "design",
     "allocate": "allocation",
     "estimate": "evaluation",
     "plan": "planning",

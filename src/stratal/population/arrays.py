@@ -12,6 +12,7 @@ from stratal.binning import ArrayCounter, build_distribution
 from stratal.distribution import Distribution
 from stratal.errors import InputError, near_names
 from stratal.population.base import Drawn, Population, ProxyInfo, StratumSummary
+from stratal.population.sizes import Candidates, Size, SizeProfile
 from stratal.randomness import (
     KeyArray,
     check_seed,
@@ -21,6 +22,7 @@ from stratal.randomness import (
     keys_of_rows,
     shown_order,
     thresholds,
+    uniforms,
 )
 from stratal.strata.rule import Everything, Rule
 
@@ -192,17 +194,66 @@ class ArrayPopulation(Population):
 
     def take(self, rows: IntArray, stratum: IntArray, seed: int) -> Drawn:
         """Return the units in these rows, in the order in which they are shown."""
+        return self._taken(rows, stratum, seed)[0]
+
+    def _taken(self, rows: IntArray, stratum: IntArray, seed: int) -> tuple[Drawn, IntArray]:
+        """Return the units in these rows as they are shown, and that order (n,)."""
         ids = rows.astype(np.int64) if self._ids is None else self._ids[rows]
         order = shown_order(ids, seed)
         rows, ids, stratum = rows[order], ids[order], stratum[order]
         proxies = [self._values[info.name][rows] for info in self._info]
-        return Drawn(
+        drawn = Drawn(
             ids=ids,
             stratum=stratum,
             proxies=np.stack(proxies, axis=1) if proxies else np.empty((len(rows), 0)),
             groups={name: column[rows] for name, column in self._groups.items()},
             shown={name: column[rows] for name, column in self._shown.items()},
         )
+        return drawn, order
+
+    # ---- unequal probabilities, an order, groups
+
+    def has_second_moments(self, proxy: str) -> bool:
+        """Return whether E[z² | x] is known beside a proxy."""
+        return self._second.get(proxy) is not None
+
+    def size_profile(self, size: Size, count: int) -> SizeProfile:
+        """Return the extent, the sum and the `count` largest values of a size measure."""
+        return SizeProfile.of(self._sizes_of(size), count)
+
+    def below(self, size: Size, limit: float, seed: int) -> Candidates:
+        """Return the units whose permanent random number u is below `limit` times their size."""
+        sizes, rows, found = self._sizes_of(size), [], []
+        for part, keys in self.keys(check_seed(seed)):
+            u = uniforms(keys)
+            hits = np.flatnonzero(u < limit * sizes[part])
+            rows.append(hits + part.start)
+            found.append(u[hits])
+        kept = np.concatenate(rows)
+        drawn, order = self._taken(kept, np.zeros(len(kept), np.int64), seed)
+        return Candidates(drawn=drawn, uniform=np.concatenate(found)[order], size=sizes[kept][order])
+
+    def at_ranks(self, column: str, ranks: IntArray, seed: int) -> Drawn:
+        """Return the units at these ranks (n,), from 0, when sorted by a column; ties in random order."""
+        keys = np.concatenate([found for _, found in self.keys(check_seed(seed))])
+        ties: tuple[AnyArray, ...] = (keys,) if self._texts is None else (np.array(self._texts), keys)
+        rows = np.lexsort((*ties, self._numbers(column)))[ranks]
+        return self.take(rows, np.zeros(len(rows), np.int64), seed)
+
+    def members(self, group: str, levels: tuple[str, ...], seed: int) -> Drawn:
+        """Return every unit of these levels of a group column."""
+        rows = np.flatnonzero(np.isin(self._groups[self.require_group(group)], np.array(levels)))
+        return self.take(rows, np.zeros(len(rows), np.int64), seed)
+
+    def _sizes_of(self, size: Size) -> FloatArray:
+        if size.column is None:
+            return np.ones(self._size)
+        return size.of_arrays(self._numbers(size.column), self._second.get(size.column))
+
+    def _numbers(self, name: str) -> FloatArray:
+        if name in self._groups:
+            raise InputError(f"column {name!r} holds categories", allowed="a proxy or a feature")
+        return self._column(name)
 
     def batches(self, columns: tuple[str, ...], size: int = 262_144) -> Iterator[dict[str, AnyArray]]:
         """Yield the named columns in row order."""

@@ -10,7 +10,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from stratal.arrays import AnyArray, FloatArray, IntArray, equal_values, frozen
 from stratal.distribution import Distribution
 from stratal.errors import InputError, near_names
 from stratal.strata.rule import Rule
+
+if TYPE_CHECKING:
+    from stratal.population.sizes import Candidates, Size, SizeProfile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +148,16 @@ class Drawn:
     groups: Mapping[str, AnyArray] = field(default_factory=dict)
     shown: Mapping[str, AnyArray] = field(default_factory=dict)
 
+    def only(self, rows: IntArray) -> Drawn:
+        """Return the units at these positions, in this order."""
+        return Drawn(
+            ids=self.ids[rows],
+            stratum=self.stratum[rows],
+            proxies=self.proxies[rows],
+            groups={name: values[rows] for name, values in self.groups.items()},
+            shown={name: values[rows] for name, values in self.shown.items()},
+        )
+
 
 class Population(ABC):
     """N units with ids, one or more proxies, optional groups and features.
@@ -251,6 +264,28 @@ class Population(ABC):
     @abstractmethod
     def batches(self, columns: tuple[str, ...], size: int = 262_144) -> Iterator[dict[str, AnyArray]]:
         """Yield the named proxy, group or feature columns, `size` units at a time, in a fixed order."""
+
+    # ---- what designs with unequal probabilities, an order or groups ask
+
+    @abstractmethod
+    def has_second_moments(self, proxy: str) -> bool:
+        """Return whether E[z² | x] is known beside a proxy."""
+
+    @abstractmethod
+    def size_profile(self, size: Size, count: int) -> SizeProfile:
+        """Return the extent, the sum and the `count` largest values of a size measure."""
+
+    @abstractmethod
+    def below(self, size: Size, limit: float, seed: int) -> Candidates:
+        """Return the units whose permanent random number u is below `limit` times their size."""
+
+    @abstractmethod
+    def at_ranks(self, column: str, ranks: IntArray, seed: int) -> Drawn:
+        """Return the units at these ranks (n,), from 0, when sorted by a column; ties in random order."""
+
+    @abstractmethod
+    def members(self, group: str, levels: tuple[str, ...], seed: int) -> Drawn:
+        """Return every unit of these levels of a group column."""
 
     # ---- how it is made
 

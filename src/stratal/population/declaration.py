@@ -116,7 +116,7 @@ def listed(what: str, names: str | Sequence[str] | None) -> tuple[str, ...]:
         return ()
     if isinstance(names, str):
         return (names,)
-    if not all(isinstance(name, str) for name in names):
+    if not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names):
         raise InputError(f"{what} must name columns", given=repr(names), allowed="text, or several of them")
     return tuple(dict.fromkeys(names))
 
@@ -152,6 +152,8 @@ def _second_moments(given: str | Mapping[str, str] | None, proxies: tuple[str, .
 
 
 def _require(name: str, existing: list[str], label: str) -> None:
+    if not isinstance(name, str):
+        raise InputError("a column is named by text", given=repr(name), allowed=near_names("", existing))
     count = existing.count(name)
     if count == 0:
         raise InputError(f"{label}: no such column: {name!r}", allowed=near_names(name, existing))

@@ -40,13 +40,17 @@ def duplicate_key(backend: Any, column: Any) -> Any:
     return column
 
 
-def create_csv_view(backend: Any, path: str, names: Sequence[str], delimiter: str) -> Any:
-    """Return a CSV file with a header as an Ibis table of text columns `names`, read again by each query."""
+def create_csv_view(backend: Any, path: str, names: Sequence[str], delimiter: str, blank_lines: int) -> Any:
+    """Return a CSV file as an Ibis table of text columns `names`, parsed by each query.
+
+    A header comes after `blank_lines`. Nothing is found out from the data.
+    """
     return backend.read_csv(
         literal_path(path),
         columns=dict.fromkeys(names, "VARCHAR"),
         header=True,
         auto_detect=False,
+        skip=blank_lines,
         delim=delimiter,
         quote='"',
         escape='"',

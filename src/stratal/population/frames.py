@@ -125,6 +125,10 @@ def _plain(column: Any) -> Any:
     import pyarrow as pa
 
     kind = column.type
+    if isinstance(kind, pa.UuidType):
+        return pa.chunked_array([pa.array([None if v is None else str(v) for v in column.to_pylist()])])
+    if isinstance(kind, pa.BaseExtensionType):
+        return _plain(pa.chunked_array([chunk.storage for chunk in column.chunks], type=kind.storage_type))
     if pa.types.is_dictionary(kind):
         return _plain(column.cast(kind.value_type))
     if pa.types.is_string_view(kind):

@@ -76,6 +76,8 @@ def _require_file(file: Path) -> None:
         near = ", ".join(sorted(entry.name for entry in file.parent.glob("*") if entry.suffix in FORMATS)[:5])
         action = f"In that folder: {near}." if near else None
         raise InputError(f"{file}: no such file", action=action)
+    if not file.is_file():
+        raise InputError(f"{file} is not a regular file", action="Write the rows to a file first.")
 
 
 def _format_of(file: Path) -> str:
@@ -97,7 +99,11 @@ def _parts(folder: Path) -> list[Path]:
     """Return a directory's Parquet files, sorted, but those hidden by `_` or `.`."""
     if not folder.is_dir():
         raise InputError(f"{folder} is not a directory", action="Leave out directory=True to read one file.")
-    found = sorted(part for part in folder.rglob("*.parquet") if not part.name.startswith(("_", ".")))
+    found = sorted(
+        part
+        for part in folder.rglob("*.parquet")
+        if not any(name.startswith(("_", ".")) for name in part.relative_to(folder).parts)
+    )
     if not found:
         raise InputError(f"{folder} holds no Parquet file", allowed="files called *.parquet")
     return found
@@ -144,18 +150,31 @@ def _read_csv(file: Path, request: Request, delimiter: str | None) -> tuple[Sour
         raise InputError(
             "the delimiter must be one character", given=repr(delimiter), allowed="',', ';', tab"
         )
-    with closing(_opened(file)) as text:
-        names = next((row for row in csv.reader(text, delimiter=delimiter) if row), [])
+    names, blank_lines = _header(file, delimiter)
     if not names:
         raise InputError(f"{file} is empty", allowed="a header and one row per unit")
     declared = request.among(names, str(file))
     backend = connect()
     internal = [f"c{number}" for number in range(len(names))]
     with readable(str(file)):
-        table = create_csv_view(backend, str(file), internal, delimiter)
+        table = create_csv_view(backend, str(file), internal, delimiter, blank_lines)
+    if len(names) == 1:  # a blank line is no unit, though it may be read as an empty field
+        table = table.filter(table[internal[0]].notnull())
     columns = {name: internal[names.index(name)] for name in declared.used}
     locate = _locator(file, lambda text: _csv_lines(text, delimiter))
     return _text_source(file, backend, table, columns, locate), declared
+
+
+def _header(file: Path, delimiter: str) -> tuple[list[str], int]:
+    """Return the names of a CSV file's columns, and how many blank lines stand before them."""
+    with closing(_opened(file)) as text:
+        reader = csv.reader(text, delimiter=delimiter)
+        blank_lines = 0
+        for row in reader:
+            if row:
+                return row, blank_lines
+            blank_lines = reader.line_num
+    return [], 0
 
 
 def _read_json_lines(file: Path, request: Request) -> tuple[Source, Declaration]:

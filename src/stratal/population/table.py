@@ -12,6 +12,7 @@ from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.binning import Extent, build_distribution
 from stratal.distribution import Distribution
 from stratal.errors import InputError, near_names
+from stratal.population import selecting
 from stratal.population.arrays import proxy_info_for, rank_smallest
 from stratal.population.base import Drawn, Population, ProxyInfo, StratumSummary
 from stratal.population.checks import checked
@@ -19,10 +20,11 @@ from stratal.population.counting import TableCounter, columns_of, level_counters
 from stratal.population.declaration import Declaration, Request
 from stratal.population.frames import table_source
 from stratal.population.readers import read_source
+from stratal.population.sizes import Candidates, Size, SizeProfile
 from stratal.population.source import Source
 from stratal.population.translate import lookup, with_codes
 from stratal.population.units import units_of
-from stratal.randomness import KEY_DIGITS, KeyArray, check_seed, shown_order, thresholds
+from stratal.randomness import KEY_DIGITS, KeyArray, check_seed, shown_order, thresholds, uniforms
 from stratal.strata.rule import Rule
 
 _REST_OF_DIGEST = "f" * (32 - KEY_DIGITS)
@@ -234,6 +236,55 @@ class TablePopulation(Population):
         ordered = units.table.order_by("unit_id").select(*dict.fromkeys(internal.values()))
         for batch in self._source.batches(ordered, size):
             yield {name: _plain(batch.column(column)) for name, column in internal.items()}
+
+    # ---- unequal probabilities, an order, groups
+
+    def has_second_moments(self, proxy: str) -> bool:
+        """Return whether E[z² | x] is known beside a proxy."""
+        return self.proxy_info(proxy).second_moment is not None
+
+    def size_profile(self, size: Size, count: int) -> SizeProfile:
+        """Return the extent, the sum and the `count` largest values of a size measure: three queries."""
+        sized = self._sized(size)
+        found = self._source.run(selecting.extent(sized)).to_pylist()[0]
+        low, high, total = float(found["low"]), float(found["high"]), 0
+        if high > 0:
+            total = int(self._source.run(selecting.total_steps(sized, high)).to_pylist()[0]["total"])
+        top = self._source.run(selecting.largest(sized, min(count, self.size)))
+        largest = np.sort(top.column("size_measure").to_numpy())[::-1]
+        return SizeProfile(units=self.size, low=low, high=high, total=total, largest=largest)
+
+    def below(self, size: Size, limit: float, seed: int) -> Candidates:
+        """Return the units whose permanent random number u is below `limit` times their size."""
+        seed, sized = check_seed(seed), self._sized(size)
+        high = float(self._source.run(selecting.extent(sized)).to_pylist()[0]["high"])
+        found = self._source.run(selecting.candidates(sized, self._units, high, limit, seed))
+        u = uniforms(_keys(found.column("digest").to_pylist()))
+        sizes = found.column("size_measure").to_numpy()
+        kept = np.flatnonzero(u < limit * sizes)
+        drawn, order = self._shown(found.take(kept), seed)
+        return Candidates(drawn=drawn, uniform=u[kept][order], size=sizes[kept][order])
+
+    def at_ranks(self, column: str, ranks: IntArray, seed: int) -> Drawn:
+        """Return the units at these ranks (n,), from 0, when sorted by a column: one sort by the engine."""
+        seed = check_seed(seed)
+        found = self._source.run(selecting.ranked(self._units, column, ranks, seed))
+        return self._shown(found, seed)[0]
+
+    def members(self, group: str, levels: tuple[str, ...], seed: int) -> Drawn:
+        """Return every unit of these levels of a group column."""
+        found = self._source.run(selecting.in_levels(self._units, self.require_group(group), levels))
+        return self._shown(found, seed)[0]
+
+    def _sized(self, size: Size) -> Any:
+        second = self.proxy_info(size.column).second_moment if size.second else None
+        return selecting.with_size(size, self._units, second)
+
+    def _shown(self, found: Any, seed: int) -> tuple[Drawn, IntArray]:
+        """Return found units in the order in which they are shown, and that order (n,)."""
+        ids = self._ids(np.array(found.column("unit_id").to_pylist(), dtype=np.str_))
+        order = shown_order(ids, seed)
+        return self._drawn(found.take(order), ids[order], np.zeros(len(ids), np.int64)), order
 
     def _any_column(self, name: str) -> str:
         for kind in (self._units.numbers, self._units.categories):
