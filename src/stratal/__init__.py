@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from stratal.evaluation import estimate as estimate
     from stratal.label_file import read_labels as read_labels
     from stratal.labels import Labels as Labels
+    from stratal.metrics import classification_metrics as classification_metrics
     from stratal.planning import Plan as Plan
     from stratal.planning import plan as plan
     from stratal.population import Population as Population
@@ -56,12 +57,13 @@ _HOMES = {
     "ProportionalToSize": "design",
     "Sample": "sample",
     "SimpleRandom": "design",
+    "Strata": "strata",
     "StratalError": "errors",
     "StratalWarning": "errors",
-    "Strata": "strata",
     "Stratified": "design",
     "Systematic": "design",
     "allocate": "allocation",
+    "classification_metrics": "metrics",
     "estimate": "evaluation",
     "plan": "planning",
     "read_labels": "label_file",

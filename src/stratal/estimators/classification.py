@@ -126,7 +126,11 @@ class Confusion:
         if isinstance(which, str):
             if which not in AVERAGES:
                 raise InputError("no such average", given=repr(which), allowed=", ".join(AVERAGES))
-            return _Averaged(above, below, which, self.n_classes), everyone, self._pseudo(range(self.n_classes))
+            return (
+                _Averaged(above, below, which, self.n_classes),
+                everyone,
+                self._pseudo(range(self.n_classes)),
+            )
         if which is None:
             raise InputError(f"metric '{name}' needs a class or an average")
         alone = _Ratio(above, below, which)
@@ -245,7 +249,9 @@ class _Averaged:
         missing = self.n_classes - int(kept[: self.n_classes].sum())
         if not np.any(kept):
             return np.nan, shares, "no labelled unit counts towards its denominator"
-        note = f"{missing} of {self.n_classes} classes have no denominator and are left out" if missing else ""
+        note = (
+            f"{missing} of {self.n_classes} classes have no denominator and are left out" if missing else ""
+        )
         if self.average == "micro":
             total = float(below[kept].sum())
             value = float(above[kept].sum()) / total
