@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from stratal.allocation import robust_standard_deviations
 from stratal.distribution import Distribution
 from stratal.errors import BudgetError
+from stratal.population import Population
+from stratal.strata import stratify
 from stratal.strata.merging import levels_within_budget, merge_intervals, pool_levels
 from stratal.strata.moments import Moments, joined, of_bins, of_sizes
 from stratal.strata.naming import interval_names, level_name
@@ -26,13 +29,15 @@ class TestNumber:
     def test_is_t_squared_times_the_proportional_variance(self):
         found = expected_squared_half_width(moments([60, 40], [0.2, 0.7], [0.16, 0.21]), 20)
 
-        variance = 0.6**2 * (1 / 12 - 1 / 60) * 0.16 + 0.4**2 * (1 / 8 - 1 / 40) * 0.21
+        low, high = robust_standard_deviations([60, 40], [0.2, 0.7], [0, 0], [0.16, 0.21])
+        variance = 0.6**2 * (1 / 12 - 1 / 60) * low**2 + 0.4**2 * (1 / 8 - 1 / 40) * high**2
         assert found == pytest.approx(stats.t.ppf(0.975, 18) ** 2 * variance)
 
     def test_small_strata_keep_their_minimum(self):
         found = expected_squared_half_width(moments([990, 10], [0.2, 0.7], [0.16, 0.21]), 20)
 
-        variance = 0.99**2 * (1 / 18 - 1 / 990) * 0.16 + 0.01**2 * (1 / 2 - 1 / 10) * 0.21
+        low, high = robust_standard_deviations([990, 10], [0.2, 0.7], [0, 0], [0.16, 0.21])
+        variance = 0.99**2 * (1 / 18 - 1 / 990) * low**2 + 0.01**2 * (1 / 2 - 1 / 10) * high**2
         assert found == pytest.approx(stats.t.ppf(0.975, 18) ** 2 * variance)
 
     def test_a_census_has_no_width(self):
@@ -44,6 +49,13 @@ class TestNumber:
         assert choose_number([one, two], 3) == 0
         with pytest.raises(BudgetError, match="2 to 10"):
             choose_number([one], 1)
+
+    def test_an_overconfident_proxy_is_not_taken_at_its_word(self):
+        confidence = 1 - np.logspace(-9, -0.5, 2000)
+
+        strata = stratify(Population.from_arrays(proxy=confidence), n_strata="auto", budget=100)
+
+        assert strata.n_strata <= 25
 
     def test_useless_strata_are_not_added(self):
         one = moments([1000], [0.5], [0.25])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -90,7 +91,9 @@ def stratify(
     >>> strata.names, strata.sizes
     (('proxy < 0.8', 'proxy >= 0.8'), array([2, 2]))
     """
-    wish = _checked_wish(method, n_strata, budget, minimum, min_size)
+    wish = replace(
+        _checked_wish(method, n_strata, budget, minimum, min_size), bounds=_outcome_bounds(population, proxy)
+    )
     if method == "category" and by is None:
         raise InputError("method='category' needs a group column", action="Give by=.")
     if method == "none" and by is not None:
@@ -146,9 +149,13 @@ def _whole(population: Population, proxy: str | None) -> Draft:
     return Draft(rule=Everything(), names=("all",), moments=moments)
 
 
+def _outcome_bounds(population: Population, proxy: str | None) -> tuple[float, float]:
+    bounds = population.proxy_info(proxy).bounds if population.proxies else None
+    return (-math.inf, math.inf) if bounds is None else bounds
+
+
 def _strata(population: Population, proxy: str | None, draft: Draft, method: str) -> Strata:
     info = population.proxy_info(proxy) if population.proxies else None
-    bounds = info.bounds if info is not None and info.bounds is not None else None
     return Strata(
         rule=draft.rule,
         names=draft.names,
@@ -157,7 +164,7 @@ def _strata(population: Population, proxy: str | None, draft: Draft, method: str
         proxy_variances=draft.moments.proxy_variances,
         conditional_variances=draft.moments.conditional_variances,
         scaled=info is not None and info.scaled,
-        bounds=(-math.inf, math.inf) if bounds is None else bounds,
+        bounds=_outcome_bounds(population, proxy),
         method=method,
         notes=draft.notes,
         codes=population.codes(draft.rule),

@@ -157,6 +157,8 @@ def _chosen(groups: list[list[Distribution]], wish: Wish) -> tuple[list[IntArray
     candidates = [
         joined([_moments(parts, cut) for parts, cut in zip(groups, pick, strict=True)]) for pick in picks
     ]
-    best = choose_number(candidates, wish.budget, minimum=wish.minimum, scaled=groups[0][0].scaled)
+    best = choose_number(
+        candidates, wish.budget, minimum=wish.minimum, scaled=groups[0][0].scaled, bounds=wish.bounds
+    )
     n_strata = len(candidates[best].sizes)
     return picks[best], (f"{n_strata} strata in all were chosen for a budget of {wish.budget}.",)

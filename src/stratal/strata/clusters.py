@@ -106,7 +106,9 @@ def _chosen(population: Population, proxy: str | None, drafts: list[Draft], wish
         return drafts[0]
     scaled = bool(population.proxies) and population.proxy_info(proxy).scaled
     moments = [draft.moments for draft in drafts]
-    best = drafts[choose_number(moments, wish.budget, minimum=wish.minimum, scaled=scaled)]
+    best = drafts[
+        choose_number(moments, wish.budget, minimum=wish.minimum, scaled=scaled, bounds=wish.bounds)
+    ]
     note = f"{len(best.names)} strata were chosen for a budget of {wish.budget}."
     return replace(best, notes=(*best.notes, note))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from stratal.strata.moments import Moments
@@ -42,6 +43,8 @@ class Wish:
         Draws that each stratum keeps when the number is chosen.
     min_size : int
         Units that a stratum must have; 1 merges nothing.
+    bounds : (float, float)
+        Bounds of the outcome, infinite where it has none.
     """
 
     method: str
@@ -49,6 +52,7 @@ class Wish:
     budget: int | None
     minimum: int
     min_size: int
+    bounds: tuple[float, float] = (-math.inf, math.inf)
 
     def most(self, share: float = 1.0) -> int:
         """Return the largest number of strata to try in a part of the population with this share of the

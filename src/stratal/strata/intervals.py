@@ -134,7 +134,9 @@ def _chosen(distribution: Distribution, wish: Wish) -> tuple[IntArray, tuple[str
     candidates = candidate_boundaries(distribution, wish.method, wish.most())
     moments: list[Moments] = [of_bins(distribution, boundaries) for boundaries in candidates]
     assert wish.budget is not None
-    best = choose_number(moments, wish.budget, minimum=wish.minimum, scaled=distribution.scaled)
+    best = choose_number(
+        moments, wish.budget, minimum=wish.minimum, scaled=distribution.scaled, bounds=wish.bounds
+    )
     boundaries = candidates[best]
     return boundaries, (f"{len(boundaries) + 1} strata were chosen for a budget of {wish.budget}.",)
 
