@@ -35,6 +35,8 @@ def test_all_kinds_of_columns() -> None:
         ({"id": "key"}, "no such column: 'key'"),
         ({"groups": ["languages"]}, "'language'"),
         ({"show": [3]}, "show must name columns"),
+        ({"proxy": 3}, "proxy must name columns"),
+        ({"id": 3}, "a column is named by text"),
         ({"second_moment": "second"}, "0 proxies"),
         ({"second_moment": {"judge": "second"}}, "names no proxy: 'judge'"),
         ({"proxy": "proxy", "second_moment": "third"}, "no such column: 'third'"),

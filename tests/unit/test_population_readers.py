@@ -56,6 +56,7 @@ def test_ids_of_text_files_are_text(tmp_path: Path) -> None:
         'id,proxy,note\na,0.5,x\n"b",0.25,"y"',
         "id,proxy,note\n\na,0.5,x\n\nb, 0.25 ,y\n\n",
         "id,proxy,note\ra,0.5,x\rb,0.25,y\r",
+        "\n\nid,proxy,note\na,0.5,x\nb,0.25,y\n",
     ],
 )
 def test_ways_to_write_csv(tmp_path: Path, text: str) -> None:
@@ -131,6 +132,30 @@ def test_files_too_large_to_keep_are_parsed_by_each_query(
         drawn(population)
 
 
+def test_blank_lines_are_no_units(tmp_path: Path) -> None:
+    path = write(tmp_path, "rows.csv", "id\na\n\nb\n\n")
+    assert set(drawn(Population.read(path)).ids) == {"a", "b"}
+
+
+def test_keys_of_any_text(tmp_path: Path) -> None:
+    path = write(tmp_path, "rows.jsonl", json.dumps({"i d": 1, "a'b": 0.5, 'a"b': 0.25}))
+    assert drawn(Population.read(path, id="i d", proxy=["a'b", 'a"b'])).proxies.tolist() == [[0.5, 0.25]]
+
+
+def test_uuids_of_parquet_are_text(tmp_path: Path) -> None:
+    import uuid
+
+    import pyarrow as pa
+
+    ids = [uuid.UUID(int=2**100), uuid.UUID(int=5)]
+    column = pa.array([entry.bytes for entry in ids], pa.uuid())
+    for population in (
+        Population.read(parquet(tmp_path, id=column)),
+        Population.from_table(pa.table({"id": column})),
+    ):
+        assert set(drawn(population).ids) == set(map(str, ids))
+
+
 # ---- what is refused
 
 
@@ -139,6 +164,13 @@ def test_no_such_file(tmp_path: Path) -> None:
     message = refusal(tmp_path / "prediction.csv", proxy="proxy")
     assert "no such file" in message
     assert "predictions.csv" in message
+
+
+def test_what_is_not_a_regular_file(tmp_path: Path) -> None:
+    import os
+
+    os.mkfifo(tmp_path / "rows.csv")
+    assert "not a regular file" in refusal(tmp_path / "rows.csv", proxy="proxy")
 
 
 def test_a_directory_is_asked_for(tmp_path: Path) -> None:
