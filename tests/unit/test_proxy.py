@@ -37,6 +37,26 @@ class TestProxy:
     def test_other_bounds(self):
         assert Proxy(values=[2.0], bounds=(1.0, 5.0)).conditional_variances.tolist() == [3.0]
 
+    def test_a_margin_says_nothing_of_the_spread(self):
+        margin = proxies.margin([2.0, -1.0])
+
+        assert len(margin) == 2
+        assert margin.conditional_variances.tolist() == [0.0, 0.0]
+
+    @pytest.mark.parametrize(
+        "value",
+        [
+            Proxy(values=[0.5]),
+            calibrate([0.1, 0.9], [0, 1]),
+            combine([[0.1], [0.9]], [0, 1]),
+            cross_fit([0.1, 0.9, 0.2, 0.8], [0, 1, 0, 1], n_folds=2),
+        ],
+        ids=lambda value: type(value).__name__,
+    )
+    def test_nothing_equals_something_else(self, value):
+        assert value == value
+        assert value != "something else"
+
     def test_equality_is_by_value(self):
         assert Proxy(values=[0.5]) == Proxy(values=np.array([0.5]))
         assert Proxy(values=[0.5]) != Proxy(values=[0.6])

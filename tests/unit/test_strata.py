@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import pytest
 
-from stratal.errors import BudgetError, InputError
+from stratal import proxy as proxies
+from stratal.errors import BudgetError, InputError, MissingExtraError
 from stratal.population import Population
+from stratal.population.arrays import ArrayPopulation
 from stratal.strata import (
     METHODS,
     Categories,
@@ -18,6 +21,8 @@ from stratal.strata import (
     Strata,
     stratify,
 )
+from stratal.strata import rule as rules
+from stratal.strata.features import fit_centres
 
 ONE_DIMENSIONAL = [name for name in METHODS if name not in ("category", "features", "none")]
 
@@ -73,6 +78,15 @@ class TestEveryMethod:
 
         assert again == strata.without_codes()
         assert population().codes(again.rule).tolist() == strata.codes.tolist()
+
+    def test_outcomes_without_bounds_survive_the_file(self):
+        units = Population.from_arrays(proxy=proxies.squared_regression_error([1.0, 2.0, 9.0, 10.0]))
+        strata = stratify(units, "neyman", 2)
+
+        again = Strata.from_dict(json.loads(json.dumps(strata.to_dict(), allow_nan=False)))
+
+        assert again == strata.without_codes()
+        assert again.bounds == (-np.inf, np.inf)
 
     @pytest.mark.parametrize("method", METHODS)
     def test_a_constant_proxy_is_one_stratum(self, method):
@@ -216,8 +230,6 @@ class TestFeatures:
         assert len(set(zip(group.tolist(), strata.codes.tolist(), strict=True))) == 3
 
     def test_batches_find_what_one_piece_finds(self):
-        from stratal.strata.features import fit_centres
-
         rng = np.random.default_rng(5)
         x = np.repeat([0.0, 5.0, 20.0], 2000) + rng.normal(0, 0.1, 6000)
         rng.shuffle(x)
@@ -245,10 +257,61 @@ class TestFeatures:
         assert "dissolved" in strata.notes[0]
 
     def test_a_feature_that_is_not_finite_is_named(self):
-        from stratal.strata.features import fit_centres
-
         with pytest.raises(InputError, match="'x'"):
             fit_centres(lambda: iter([{"x": np.array([1.0, np.nan])}]), ("x",), 2)
+
+    def test_without_a_proxy_only_sizes_are_known(self):
+        units = Population.from_arrays(
+            groups={"g": ["a", "a", "a", "b"]}, features={"x": np.array([0.0, 0.1, 5.0, 5.0])}
+        )
+
+        strata = stratify(units, "features", 2)
+        crossed = stratify(units, "features", 2, by="g")
+
+        assert sorted(strata.sizes.tolist()) == [2, 2]
+        assert sorted(crossed.sizes.tolist()) == [1, 1, 2]
+        assert np.isnan(strata.proxy_means).all()
+
+    def test_small_clusters_within_categories_are_dissolved(self):
+        x = np.concatenate([np.zeros(50), np.ones(50), [9.0], np.zeros(30)])
+        group = ["a"] * 101 + ["b"] * 30
+        units = Population.from_arrays(proxy=np.linspace(0, 1, 131), features={"x": x}, groups={"g": group})
+
+        strata = stratify(units, "features", 3, by="g", min_size=5)
+
+        assert strata.sizes.tolist() == [50, 51, 30]
+        assert "dissolved" in strata.notes[0]
+
+    def test_a_category_spread_over_many_batches_is_gathered(self, monkeypatch):
+        units = population(2000)
+        whole = stratify(units, "features", 3, by="language", features=["length"])
+        batches = ArrayPopulation.batches
+        monkeypatch.setattr(
+            ArrayPopulation, "batches", lambda self, columns, size=0: batches(self, columns, 100)
+        )
+
+        pieces = stratify(units, "features", 3, by="language", features=["length"])
+
+        assert pieces.codes.tolist() == whole.codes.tolist()
+
+    def test_row_order_is_irrelevant_in_one_piece(self):
+        rng = np.random.default_rng(8)
+        proxy, x, y = rng.random(400), rng.normal(size=400), rng.normal(size=400)
+        order = rng.permutation(400)
+
+        straight = stratify(Population.from_arrays(proxy=proxy, features={"x": x, "y": y}), "features", 5)
+        shuffled = stratify(
+            Population.from_arrays(proxy=proxy[order], features={"x": x[order], "y": y[order]}), "features", 5
+        )
+
+        assert shuffled.rule == straight.rule
+        assert shuffled.codes.tolist() == straight.codes[order].tolist()
+
+    def test_names_the_extra_that_is_missing(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
+
+        with pytest.raises(MissingExtraError, match=r"stratal\[learn\]"):
+            stratify(population(), "features", 3)
 
 
 class TestErrors:
@@ -286,6 +349,41 @@ class TestErrors:
     def test_budget_below_one_stratum(self):
         with pytest.raises(BudgetError):
             stratify(population(), n_strata="auto", budget=1)
+
+
+class TestCompactCodes:
+    """Codes of many units are kept in few bytes, and say the same."""
+
+    @pytest.mark.parametrize(
+        "rule",
+        [
+            CutPoints(column="p", cuts=np.linspace(0.1, 0.9, 5)),
+            CutPoints(column="p", cuts=np.linspace(0.01, 0.99, 400)),
+            Categories(column="g", levels=("a", "b"), codes=np.array([1, 0])),
+            NearestCentre(names=("p",), centres=np.array([[0.0], [1.0]]), scale=np.array([2.0])),
+            Crossed(
+                categories=Categories(column="g", levels=("a", "b"), codes=np.array([0, 1])),
+                inner=(CutPoints(column="p", cuts=np.array([0.5])), Everything()),
+            ),
+            Crossed(
+                categories=Categories(column="g", levels=("a", "b"), codes=np.array([0, 1])),
+                inner=(CutPoints(column="p", cuts=np.array([0.5])), CutPoints(column="p", cuts=np.array([]))),
+            ),
+        ],
+        ids=lambda rule: f"{rule.kind} {rule.n_strata}",
+    )
+    def test_many_units(self, rule, monkeypatch):
+        rng = np.random.default_rng(9)
+        columns = {"p": rng.random(300), "g": rng.choice(["a", "b"], 300)}
+        few = rule.assign(columns)
+
+        monkeypatch.setattr(rules, "EAGER_LIMIT", 200)
+        monkeypatch.setattr(rules, "_CHUNK", 64)
+        many = rule.assign(columns)
+
+        assert few.dtype == np.int64
+        assert many.dtype.itemsize < 8
+        assert many.tolist() == few.tolist()
 
 
 class TestRules:

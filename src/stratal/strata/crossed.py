@@ -10,7 +10,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError
-from stratal.strata.rule import Categories, CutPoints, Rule
+from stratal.strata.rule import Categories, CutPoints, Rule, in_chunks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,15 @@ class Crossed(Rule):
         return np.cumsum([0, *(rule.n_strata for rule in self.inner[:-1])])
 
     def assign(self, columns: Mapping[str, AnyArray]) -> IntArray:
-        """Return the stratum of each unit (n,)."""
+        """Return the stratum of each unit (n,); in few bytes for many units."""
+        arrays = {name: np.asarray(columns[name]) for name in self.columns}
+
+        def codes_of(part: slice) -> IntArray:
+            return self._assign({name: array[part] for name, array in arrays.items()})
+
+        return in_chunks(codes_of, len(arrays[self.categories.column]), self.n_strata)
+
+    def _assign(self, columns: Mapping[str, AnyArray]) -> IntArray:
         groups = self.categories.assign(columns)
         cuts = [rule for rule in self.inner if isinstance(rule, CutPoints)]
         if len(cuts) == len(self.inner) and len({rule.column for rule in cuts}) == 1:
@@ -74,7 +82,7 @@ class Crossed(Rule):
         for group, rule in enumerate(self.inner):
             rows = np.flatnonzero(groups == group)
             if len(rows) and rule.n_strata > 1:
-                codes[rows] += rule.assign({name: np.asarray(columns[name])[rows] for name in rule.columns})
+                codes[rows] += rule.assign({name: columns[name][rows] for name in rule.columns})
         return codes
 
     def to_dict(self) -> dict[str, Any]:

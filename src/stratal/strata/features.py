@@ -11,7 +11,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray, equal_values, frozen
 from stratal.errors import InputError, MissingExtraError
-from stratal.strata.rule import Rule
+from stratal.strata.rule import Rule, in_chunks
 
 Batches = Callable[[], Iterator[dict[str, AnyArray]]]
 """Starts a pass over the population: columns by name, some units at a time."""
@@ -19,7 +19,6 @@ Batches = Callable[[], Iterator[dict[str, AnyArray]]]
 PASSES = 3
 """Passes of mini-batch k-means over a population that does not fit into one batch."""
 
-_CHUNK = 1 << 14
 _SORT_KEYS = 8
 
 
@@ -76,16 +75,15 @@ class NearestCentre(Rule):
 
     def assign(self, columns: Mapping[str, AnyArray]) -> IntArray:
         """Return the number of the nearest centre (n,), the first of equally near ones."""
-        n = len(columns[self.names[0]])
         middle = self.centres.mean(axis=0)
         centres = (self.centres - middle) / self.scale
         half = 0.5 * np.sum(centres**2, axis=1)
-        codes = np.empty(n, np.int64)
-        for start in range(0, n, _CHUNK):
-            part = slice(start, start + _CHUNK)
+
+        def codes_of(part: slice) -> AnyArray:
             scaled = (_matrix(columns, self.names, part) - middle) / self.scale
-            codes[part] = np.argmax(scaled @ centres.T - half, axis=1)
-        return codes
+            return np.asarray(np.argmax(scaled @ centres.T - half, axis=1))
+
+        return in_chunks(codes_of, len(columns[self.names[0]]), self.n_strata)
 
     def to_dict(self) -> dict[str, Any]:
         """Return columns, centres and scale."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import stdtrit
 
 from stratal.allocation.shrinkage import robust_standard_deviations
 from stratal.arrays import FloatArray, IntArray
@@ -64,6 +63,8 @@ def expected_squared_half_width(
     >>> round(expected_squared_half_width(one, 50), 4)
     0.0101
     """
+    from scipy.special import stdtrit
+
     draws = _proportional(moments.sizes, budget, minimum)
     if draws is None:
         return float("inf")

@@ -6,7 +6,7 @@ translate a rule into a query (`stratal.population.table`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -75,6 +75,29 @@ class Rule:
                 "unknown stratification rule", given=repr(kind), allowed=", ".join(sorted(Rule.registry))
             )
         return Rule.registry[kind].parse(fields)
+
+
+def in_chunks(codes_of: Callable[[slice], AnyArray], n_units: int, n_strata: int) -> IntArray:
+    """Return the codes (n,) of all units, found for some at a time; in few bytes for many units.
+
+    Parameters
+    ----------
+    codes_of : callable
+        Returns the codes of a slice of the units.
+    n_units, n_strata : int
+        n and H.
+
+    Examples
+    --------
+    >>> in_chunks(lambda part: np.arange(3)[part] // 2, 3, 2)
+    array([0, 0, 1])
+    """
+    kind = np.min_scalar_type(n_strata) if n_units > EAGER_LIMIT else np.dtype(np.int64)
+    codes = np.empty(n_units, kind)
+    for start in range(0, n_units, _CHUNK):
+        part = slice(start, start + _CHUNK)
+        codes[part] = codes_of(part)
+    return codes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +183,11 @@ class CutPoints(Rule):
         """Return the number of cut points at or below each value (n,); in single bytes for many units."""
         values = columns[self.column]
         if len(self.cuts) > _FEW_CUTS:
-            return np.searchsorted(self.cuts, values, side="right").astype(np.int64)
+            return in_chunks(
+                lambda part: np.searchsorted(self.cuts, values[part], side="right"),
+                len(values),
+                self.n_strata,
+            )
         codes = np.zeros(len(values), dtype=np.uint8)
         for start in range(0, len(values), _CHUNK):
             part, chunk = codes[start : start + _CHUNK], values[start : start + _CHUNK]
@@ -240,8 +267,11 @@ class Categories(Rule):
         return positions.astype(np.int64)
 
     def assign(self, columns: Mapping[str, AnyArray]) -> IntArray:
-        """Return the stratum of each unit's level (n,)."""
-        return np.asarray(self.codes[self.level_numbers(columns[self.column])])
+        """Return the stratum of each unit's level (n,); in few bytes for many units."""
+        values = np.asarray(columns[self.column])
+        return in_chunks(
+            lambda part: self.codes[self.level_numbers(values[part])], len(values), self.n_strata
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return column, levels and codes."""
