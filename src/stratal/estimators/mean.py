@@ -20,6 +20,8 @@ from stratal.weighting import StratifiedWeighting, Weighting
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++", "stratppi", "hajek", "post-stratified")
 _NEEDS_PROXY = ("difference", "ppi++", "stratppi")
 _MINIMUM_FOR_FITTING = 50
+_UNEQUAL = ("poisson", "proportional-to-size")
+_CONSTANT = 1e-18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -135,7 +137,13 @@ def default_estimator(design: str, n: int, n_strata: int, k: int, *, scaled: boo
     'ppi++'
     >>> default_estimator("stratified", 300, 10, 1, scaled=True)
     'horvitz-thompson'
+    >>> default_estimator("clusters", 300, 1, 1, scaled=True)
+    'hajek'
     """
+    if design in _UNEQUAL and k > 0 and scaled:
+        return "ppi++" if n >= _MINIMUM_FOR_FITTING * k else "difference"
+    if design == "clusters" or design in _UNEQUAL:
+        return "hajek"
     if design == "simple-random" and n_strata <= 1 and k > 0 and scaled and n >= _MINIMUM_FOR_FITTING * k:
         return "ppi++"
     return "horvitz-thompson"
@@ -196,6 +204,9 @@ def mean_estimate(
     _check_names(estimator, target)
     chosen, fitted, share, notes = _choose_lam(z, proxy, weighting, estimator, lam, clip, shrinkage)
     residuals, known = _residuals(z, proxy, weighting, chosen)
+    if fitted and not isinstance(weighting, StratifiedWeighting):
+        intercept = _intercept(residuals, weighting)
+        residuals, known = residuals - intercept, known + intercept
     if estimator == "hajek":
         residuals, known = _hajek(residuals, weighting)
     value = known + float(weighting.mean(residuals[:, None])[0])
@@ -308,13 +319,26 @@ def _fit_stratified(
 
 
 def _fit_general(z: FloatArray, proxy: ProxyMoments, weighting: Weighting) -> tuple[FloatArray, FloatArray]:
+    """Return the λ of least variance beside an intercept, which costs a parameter where Σ w is random."""
     n_strata, k = proxy.means.shape
-    joint = weighting.covariance(np.column_stack([z, proxy.values]))
+    joint = weighting.covariance(np.column_stack([z, proxy.values, np.ones(len(z))]))
     if not np.all(np.isfinite(joint)):
         return np.zeros((n_strata, k)), np.zeros(n_strata)
-    lam = tuning.solve_semidefinite(joint[1:, 1:], joint[1:, 0])
-    fitted = np.full(n_strata, k / n_strata) if np.any(np.diag(joint)[1:] > 0) else np.zeros(n_strata)
-    return np.array(np.broadcast_to(lam, (n_strata, k))), fitted
+    constant = joint[-1, -1] <= _CONSTANT
+    if constant:
+        joint = joint[:-1, :-1]
+    lam = tuning.solve_semidefinite(joint[1:, 1:], joint[1:, 0])[:k]
+    spent = k + (not constant) if np.any(np.diag(joint)[1 : k + 1] > 0) else 0
+    return np.array(np.broadcast_to(lam, (n_strata, k))), np.full(n_strata, spent / n_strata)
+
+
+def _intercept(residuals: FloatArray, weighting: Weighting) -> float:
+    """Return the number whose removal leaves the least variance: 0 where Σ w is the same in every draw.
+
+    With it a fitted λ does not care where the outcome's zero lies (Särndal et al. 1992, 6.4).
+    """
+    joint = weighting.covariance(np.column_stack([residuals, np.ones(len(residuals))]))
+    return float(joint[0, 1] / joint[1, 1]) if joint[1, 1] > _CONSTANT else 0.0
 
 
 def _residuals(

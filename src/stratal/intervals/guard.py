@@ -141,13 +141,17 @@ def effective_trials(
     16.0
     """
     smooth = smoothed_moments(unit, weighting)
+    spread = float(weighting.population_covariance(unit[:, None])[0, 0]) * weighting.population_size
     total = float(weighting.weights.sum())
     centred = (unit - weighting.weights @ unit / total) / total  # as it is, where the weights add up to one
     plain = float(weighting.covariance(centred[:, None])[0, 0])
     share = remaining_share(plain, residual_variance, smooth.information) if tuned else 1.0
     size = weighting.population_size
-    spread = float(weighting.population_covariance(unit[:, None])[0, 0]) * size
-    floor = share * smooth.variance + (smooth.spread / size if superpopulation else 0.0)
+    of_design = 1.0
+    if not isinstance(weighting, StratifiedWeighting):
+        random = spread * float(np.sum(weighting.weights**2)) / total**2
+        of_design = remaining_share(random, plain, smooth.information)
+    floor = share * of_design * smooth.variance + (smooth.spread / size if superpopulation else 0.0)
     own = (share * plain if tuned else residual_variance) + population_part
     worth = [smooth.spread / floor if floor > 0 else np.inf]
     if np.isfinite(own) and own > 0 and spread > 0:
