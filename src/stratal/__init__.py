@@ -11,7 +11,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from stratal import adaptive as adaptive
     from stratal import allocation as allocation
+    from stratal.adaptive import next_round as next_round
+    from stratal.adaptive import opt_a1 as opt_a1
+    from stratal.adaptive import opt_a2 as opt_a2
     from stratal.allocation import Allocation as Allocation
     from stratal.allocation import allocate as allocate
     from stratal.design import ClusterSample as ClusterSample
@@ -65,13 +69,16 @@ _HOMES = {
     "allocate": "allocation",
     "classification_metrics": "metrics",
     "estimate": "evaluation",
+    "next_round": "adaptive",
+    "opt_a1": "adaptive",
+    "opt_a2": "adaptive",
     "plan": "planning",
     "read_labels": "label_file",
     "stratify": "strata",
 }
 """Public name → the module that it lives in."""
 
-_MODULES = ("allocation",)
+_MODULES = ("adaptive", "allocation")
 """Modules that are public under their own name."""
 
 __all__ = ["__version__", *sorted([*_HOMES, *_MODULES])]
