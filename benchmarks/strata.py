@@ -49,7 +49,6 @@ INTERVALS = [name for name in METHODS if name not in ("category", "features", "n
 SSEPY = """
 import sys, time, json
 import numpy as np
-import pyarrow.parquet as pq
 from sklearn.cluster import KMeans
 from ssepy import ModelPerformanceEvaluator
 proxy = np.load(sys.argv[1])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from stratal import proxy as proxies
+from stratal.distribution import Distribution
 from stratal.errors import BudgetError, InputError, MissingExtraError
 from stratal.population import Population
 from stratal.population.arrays import ArrayPopulation
@@ -23,6 +24,8 @@ from stratal.strata import (
 )
 from stratal.strata import rule as rules
 from stratal.strata.features import fit_centres
+from stratal.strata.moments import of_bins
+from stratal.strata.optimal import k_means_boundaries
 
 ONE_DIMENSIONAL = [name for name in METHODS if name not in ("category", "features", "none")]
 
@@ -441,3 +444,38 @@ class TestRules:
     def test_refuses_what_does_not_fit(self, build):
         with pytest.raises(InputError):
             build()
+
+
+class TestHardHistograms:
+    """Populations too large for one bin per value, shaped to defeat a histogram."""
+
+    SHAPES = {  # noqa: RUF012
+        "one unit far away": lambda x: np.append(x, 1e6),
+        "one unit far below": lambda x: np.append(x, -1e6),
+        "all in one bin but two": lambda x: np.concatenate([0.5 + 1e-7 * x, [0.0, 1.0]]),
+        "two lumps": lambda x: np.where(x < 0.3, 1e-9 * x, 1 - 1e-9 * x),
+        "mostly one value": lambda x: np.where(x < 0.99, 1.0, x),
+        "an offset": lambda x: x + 1e8,
+    }
+
+    @pytest.mark.parametrize("shape", SHAPES)
+    @pytest.mark.parametrize("method", ["k-means", "equal-size", "cum-sqrt-f", "gaussian-mixture"])
+    def test_sizes_are_those_of_the_codes(self, method, shape):
+        proxy = self.SHAPES[shape](np.random.default_rng(1).random(70_000))
+
+        strata = stratify(Population.from_arrays(proxy=proxy, scaled=False), method, 6)
+
+        assert 1 <= strata.n_strata <= 6
+        assert np.bincount(strata.codes, minlength=strata.n_strata).tolist() == strata.sizes.tolist()
+
+    @pytest.mark.parametrize("shape", SHAPES)
+    def test_k_means_is_near_the_optimum_of_the_units(self, shape):
+        proxy = self.SHAPES[shape](np.random.default_rng(1).random(70_000))
+
+        strata = stratify(Population.from_arrays(proxy=proxy, scaled=False), "k-means", 4)
+
+        values, counts = np.unique(proxy, return_counts=True)
+        exact = Distribution(values=values, counts=counts, cuts=values[1:])
+        best = of_bins(exact, k_means_boundaries(exact, 4)[-1])
+        within = strata.sizes @ [proxy[strata.codes == h].var() for h in range(strata.n_strata)]
+        assert within <= best.sizes @ best.proxy_variances * (1 + 1e-4) + 1e-9
