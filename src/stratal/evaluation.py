@@ -11,7 +11,7 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimators.estimate import Estimate, estimate_mean
 from stratal.labels import Joined, join, numeric_values
-from stratal.population.base import StratumSummary
+from stratal.population.summary import StratumSummary
 from stratal.sample import Sample
 from stratal.variance import stratum_counts
 from stratal.weighting import StratifiedWeighting, Weighting

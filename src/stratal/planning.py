@@ -344,7 +344,7 @@ class _Planner:
         stratified = usual(Stratified.kind, strata.n_strata)
         gain = stratified.relative_efficiency
         asked = self.by is not None or self.n_strata is not None
-        if gain is None or asked or gain >= max(WORTHWHILE, random.relative_efficiency or 0.0):
+        if gain is None or asked or gain >= max(WORTHWHILE, 0.98 * (random.relative_efficiency or 0.0)):
             return stratified, ()
         if (random.relative_efficiency or 0.0) >= WORTHWHILE:
             return random, ()

@@ -12,7 +12,7 @@ import numpy as np
 from stratal import __version__
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, equal_values, frozen
 from stratal.errors import InputError
-from stratal.population.base import ProxyInfo, StratumSummary
+from stratal.population.summary import ProxyInfo, StratumSummary
 from stratal.randomness import id_texts
 
 if TYPE_CHECKING:

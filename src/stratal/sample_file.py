@@ -17,7 +17,7 @@ from stratal.arrays import AnyArray
 from stratal.design.base import Design
 from stratal.errors import InputError
 from stratal.files import existing_file, replacing
-from stratal.population.base import ProxyInfo, StratumSummary
+from stratal.population.summary import ProxyInfo, StratumSummary
 from stratal.sample import Sample
 
 FORMAT = 1

@@ -18,7 +18,8 @@ from stratal.strata import Everything, Strata
 from stratal.weighting import StratifiedWeighting
 
 if TYPE_CHECKING:
-    from stratal.population.base import Drawn, Population, StratumSummary
+    from stratal.population.base import Population
+    from stratal.population.summary import Drawn, StratumSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

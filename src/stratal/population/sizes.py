@@ -14,7 +14,8 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, frozen
 from stratal.errors import InputError
-from stratal.population.base import Drawn, Population
+from stratal.population.base import Population
+from stratal.population.summary import Drawn
 
 HEDGE = 0.2
 """How far a proxy is moved to the overall mean before its variance is taken: a flat 0 or 1 may be wrong."""

@@ -13,8 +13,9 @@ from stratal.binning import Extent, build_distribution
 from stratal.distribution import Distribution
 from stratal.errors import InputError, near_names
 from stratal.population import selecting
-from stratal.population.arrays import proxy_info_for, rank_smallest
-from stratal.population.base import Drawn, Population, ProxyInfo, StratumSummary
+from stratal.population.arrays import rank_smallest
+from stratal.population.base import Population
+from stratal.population.building import proxy_info_for
 from stratal.population.checks import checked
 from stratal.population.counting import TableCounter, columns_of, level_counters
 from stratal.population.declaration import Declaration, Request
@@ -22,6 +23,7 @@ from stratal.population.frames import table_source
 from stratal.population.readers import read_source
 from stratal.population.sizes import Candidates, Size, SizeProfile
 from stratal.population.source import Source
+from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
 from stratal.population.translate import lookup, with_codes
 from stratal.population.units import units_of
 from stratal.randomness import KEY_DIGITS, KeyArray, check_seed, shown_order, thresholds, uniforms

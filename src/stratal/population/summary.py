@@ -1,0 +1,147 @@
+"""The small results that leave a population: what is known of a proxy, per-stratum summaries, drawn units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from stratal.arrays import AnyArray, FloatArray, IntArray, equal_values, frozen
+from stratal.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxyInfo:
+    """What is known of one proxy besides its values.
+
+    Parameters
+    ----------
+    name : str
+        Column name.
+    scaled : bool
+        Whether it predicts the outcome on the outcome's own scale. A margin only orders: it may stratify,
+        and may enter an estimator only through a fitted λ.
+    bounds : (float, float), optional
+        Bounds of the outcome that it predicts; (0, 1) for a probability.
+    second_moment : str, optional
+        Column that holds E[z² | x]. Without it the outcome is taken to be as spread as its bounds allow:
+        binary on (0, 1).
+
+    Examples
+    --------
+    >>> ProxyInfo(name="confidence").bounds
+    (0.0, 1.0)
+    """
+
+    name: str
+    scaled: bool = True
+    bounds: tuple[float, float] | None = (0.0, 1.0)
+    second_moment: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StratumSummary:
+    """What estimators need of the population: sizes and proxy moments per stratum.
+
+    Parameters
+    ----------
+    sizes : int (H,)
+        N_h.
+    proxy_means : float (H, k)
+        Mean of each of the k proxies over the N_h units.
+    proxy_covariances : float (H, k, k)
+        Covariances of the proxies over the N_h units, divisor N_h.
+
+    Examples
+    --------
+    >>> StratumSummary(
+    ...     sizes=np.array([2]), proxy_means=np.array([[0.5]]), proxy_covariances=np.array([[[0.25]]])
+    ... ).size
+    2
+    """
+
+    sizes: IntArray
+    proxy_means: FloatArray
+    proxy_covariances: FloatArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", frozen(self.sizes, np.int64))
+        object.__setattr__(self, "proxy_means", frozen(self.proxy_means, np.float64))
+        object.__setattr__(self, "proxy_covariances", frozen(self.proxy_covariances, np.float64))
+        n_strata, k = self.proxy_means.shape
+        if self.sizes.shape != (n_strata,) or self.proxy_covariances.shape != (n_strata, k, k):
+            raise InputError("stratum sizes, proxy means and covariances do not fit together")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StratumSummary):
+            return NotImplemented
+        return all(equal_values(getattr(self, name), getattr(other, name)) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def size(self) -> int:
+        """N."""
+        return int(self.sizes.sum())
+
+    def merged(self, codes: IntArray) -> StratumSummary:
+        """Return the summary of coarser strata; `codes` (H,) gives each stratum's new one.
+
+        Examples
+        --------
+        >>> fine = StratumSummary(sizes=np.array([1, 1]), proxy_means=np.array([[0.0], [1.0]]),
+        ...                       proxy_covariances=np.zeros((2, 1, 1)))
+        >>> fine.merged(np.array([0, 0])).proxy_covariances.ravel()
+        array([0.25])
+        """
+        n_new, k = int(codes.max()) + 1, self.proxy_means.shape[1]
+        sizes = np.bincount(codes, self.sizes, minlength=n_new)
+        means = np.zeros((n_new, k))
+        np.add.at(means, codes, self.proxy_means * self.sizes[:, None])
+        means /= sizes[:, None]
+        centred = self.proxy_means - means[codes]
+        spread = self.proxy_covariances + centred[:, :, None] * centred[:, None, :]
+        covariances = np.zeros((n_new, k, k))
+        np.add.at(covariances, codes, spread * self.sizes[:, None, None])
+        return StratumSummary(
+            sizes=sizes.astype(np.int64),
+            proxy_means=means,
+            proxy_covariances=covariances / sizes[:, None, None],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Drawn:
+    """Units that a draw picked, in the draw's order (random across strata).
+
+    Parameters
+    ----------
+    ids : (n,)
+        int64 where the ids are integers (or row numbers), else text.
+    stratum : int (n,)
+    proxies : float (n, k)
+    groups, shown : mapping of column name to (n,) array
+        Group columns (text), and payload columns for the annotators.
+
+    Examples
+    --------
+    >>> Drawn(ids=np.array([4]), stratum=np.array([0]), proxies=np.array([[0.5]])).ids
+    array([4])
+    """
+
+    ids: AnyArray
+    stratum: IntArray
+    proxies: FloatArray
+    groups: Mapping[str, AnyArray] = field(default_factory=dict)
+    shown: Mapping[str, AnyArray] = field(default_factory=dict)
+
+    def only(self, rows: IntArray) -> Drawn:
+        """Return the units at these positions, in this order."""
+        return Drawn(
+            ids=self.ids[rows],
+            stratum=self.stratum[rows],
+            proxies=self.proxies[rows],
+            groups={name: values[rows] for name, values in self.groups.items()},
+            shown={name: values[rows] for name, values in self.shown.items()},
+        )

@@ -1,0 +1,50 @@
+"""What every test may use: the shared data (skipped where absent), and small populations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import stratal
+
+SHARED = Path(__file__).parent.parent.parent / "shared"
+if not SHARED.is_dir():
+    SHARED = Path(__file__).parent.parent / "shared"
+
+BINARY_SETS = (
+    "birds_resnet50",
+    "cifar10_vgg",
+    "forest",
+    "galaxies",
+    "gsm8k_models",
+    "imagenet_golden_crowd",
+    "nq301_llmjudge",
+)
+
+
+@pytest.fixture
+def shared() -> Path:
+    if not SHARED.is_dir():
+        pytest.skip("the shared data are not here")
+    return SHARED
+
+
+@pytest.fixture
+def population() -> stratal.Population:
+    """500 units, a fairly calibrated proxy, a group, text ids."""
+    generator = np.random.default_rng(0)
+    proxy = generator.beta(3, 1, 500)
+    return stratal.Population.from_arrays(
+        proxy=proxy,
+        ids=[f"unit-{number}" for number in range(500)],
+        groups={"language": generator.choice(["de", "en", "fr"], 500)},
+    )
+
+
+@pytest.fixture
+def truth(population: stratal.Population) -> dict[str, float]:
+    proxy = np.random.default_rng(0).beta(3, 1, 500)
+    z = np.random.default_rng(1).random(500) < proxy
+    return {f"unit-{number}": float(value) for number, value in enumerate(z)}

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from stratal.cli.application import app
+from stratal.errors import StratalError
+
+PLAN_KEYS = {"population_size", "budget", "recommended", "designs", "strata"}
+ESTIMATE_KEYS = {
+    "estimate", "standard_error", "confidence_interval", "confidence_level", "n", "population_size", "target",
+    "design", "estimator", "interval_method", "design_effect", "effective_sample_size", "nonresponse", "strata",
+}  # fmt: skip
+
+
+def run(*words):
+    """Return standard output; a mistake raises the error that the command would print."""
+    result = CliRunner().invoke(app, [str(word) for word in words], catch_exceptions=True)
+    if isinstance(result.exception, StratalError):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def command(*words):
+    """Run the installed command as a user does."""
+    return subprocess.run(
+        [sys.executable, "-c", "from stratal.cli import main; main()", *map(str, words)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo") / "data"
+    run("demo", "--output", folder, "--json")
+    return folder
+
+
+def fill(to_label, labels, path):
+    truth = {row["id"]: row["label"] for row in csv.DictReader(labels.read_text().splitlines())}
+    rows = list(csv.DictReader(to_label.read_text().splitlines()))
+    with path.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, rows[0].keys())
+        writer.writeheader()
+        writer.writerows({**row, "label": truth[row["id"]]} for row in rows)
+    return path
+
+
+def test_the_whole_trip(demo, tmp_path):
+    file, output = demo / "predictions.parquet", tmp_path / "audit"
+    planned = json.loads(run("plan", file, "--proxy", "confidence", "--budget", 100, "--json"))
+    drawn = json.loads(
+        run("draw", file, "--proxy", "confidence", "--budget", 100, "--seed", 7, "--output", output, "--json")
+    )
+    filled = fill(output / "to_label.csv", demo / "labels.csv", tmp_path / "filled.csv")
+    result = json.loads(run("estimate", drawn["sample"], filled, "--json"))
+
+    assert set(planned) >= PLAN_KEYS
+    assert set(drawn) >= {"sample", "to_label", "n", "seed", "design"}
+    assert set(result) >= ESTIMATE_KEYS
+    assert (drawn["n"], drawn["seed"], drawn["design"]) == (100, 7, "stratified")
+    assert result["n"] == 100
+    assert result["confidence_interval"][0] < result["estimate"] < result["confidence_interval"][1]
+    assert planned["strata"][0]["n"] == result["strata"][0]["n"]
+
+
+def test_what_the_annotators_get_leads_nobody(demo, tmp_path):
+    run("draw", demo / "predictions.parquet", "--proxy", "confidence", "--predicted", "predicted",
+        "--budget", 50, "--output", tmp_path / "audit")  # fmt: skip
+
+    rows = list(csv.DictReader((tmp_path / "audit" / "to_label.csv").read_text().splitlines()))
+    assert list(rows[0]) == ["id", "label"]
+    assert {row["label"] for row in rows} == {""}
+    sample = pq.read_table(tmp_path / "audit" / "sample.parquet")
+    assert "group.predicted" in sample.column_names
+    strata = dict(zip(sample["id"].to_pylist(), sample["stratum"].to_pylist(), strict=True))
+    order = [strata[row["id"]] for row in rows]
+    assert order != sorted(order)
+
+
+def test_classes_compared_with_the_models_answers(demo, tmp_path):
+    file, output = demo / "predictions.parquet", tmp_path / "audit"
+    run("draw", file, "--proxy", "confidence", "--predicted", "predicted", "--budget", 60, "--output", output)
+    digits = {row["id"]: row["digit"] for row in csv.DictReader((demo / "labels.csv").read_text().splitlines())}
+    right = {row["id"]: row["label"] for row in csv.DictReader((demo / "labels.csv").read_text().splitlines())}
+    rows = list(csv.DictReader((output / "to_label.csv").read_text().splitlines()))
+    for name, truth in (("classes", digits), ("outcomes", right)):
+        lines = ["id,label", *(f"{row['id']},{truth[row['id']]}" for row in rows)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(lines) + "\n")
+
+    sample = output / "sample.parquet"
+    classes = run("estimate", sample, tmp_path / "classes.csv", "--predicted", "predicted", "--json")
+    outcomes = run("estimate", sample, tmp_path / "outcomes.csv", "--json")
+
+    assert json.loads(classes)["estimate"] == json.loads(outcomes)["estimate"]
+
+
+def test_tables_name_the_next_command(demo, tmp_path):
+    assert "stratal plan" in run("inspect", demo / "predictions.parquet")
+    assert "stratal draw" in run("plan", demo / "predictions.parquet", "--proxy", "confidence", "--budget", 99)
+    drawn = run("draw", demo / "predictions.parquet", "--proxy", "confidence", "--budget", 99,
+                "--output", tmp_path / "a")  # fmt: skip
+    assert "stratal estimate" in drawn
+
+
+def test_inspect_as_json(demo):
+    found = json.loads(run("inspect", demo / "predictions.parquet", "--proxy", "confidence", "--json"))
+
+    assert found["rows"] == 1497
+    assert [column["name"] for column in found["columns"]] == ["id", "confidence", "predicted"]
+    assert found["proxies"][0]["scaled"] is True
+
+
+MISTAKES = [
+    (["plan", "nowhere.parquet", "--proxy", "p", "--budget", "10"], "no such file"),
+    (["plan", "FILE", "--proxy", "confidnce", "--budget", "10"], "'confidence'"),
+    (["plan", "FILE", "--proxy", "confidence"], "either a budget or a half-width"),
+    (["plan", "FILE", "--proxy", "confidence", "--budget", "2000"], "larger than the population"),
+    (["plan", "FILE", "--proxy", "confidence", "--budget", "9", "--strata", "9"], "minimum=1"),
+    (["plan", "FILE", "--proxy", "confidence", "--budget", "99", "--stratify", "magic"], "k-means"),
+    (["plan", "FILE", "--proxy", "confidence", "--budget", "99", "--allocation", "magic"], "robust"),
+    (["draw", "FILE", "--proxy", "confidence", "--budget", "9", "--show", "label", "--output", "OUT"], "label"),
+    (["draw", "FILE", "--proxy", "confidence", "--budget", "9", "--show", "confidence", "--output", "OUT"],
+     "would lead the annotators"),
+    (["draw", "FILE", "--proxy", "confidence", "--budget", "9", "--output", "FULL"], "not empty"),
+    (["draw", "FILE", "--proxy", "confidence", "--budget", "9", "--seed", "-1", "--output", "OUT"], "seed"),
+    (["estimate", "FILE", "FILE"], "not a sample file"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "message"), MISTAKES, ids=[message for _, message in MISTAKES])
+def test_mistakes_are_named_and_nothing_is_written(demo, tmp_path, words, message):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "labels.csv").write_text("precious")
+    places = {"FILE": demo / "predictions.parquet", "OUT": tmp_path / "out", "FULL": tmp_path / "full"}
+
+    with pytest.raises(StratalError, match=message):
+        run(*(places.get(word, word) for word in words))
+
+    assert not (tmp_path / "out").exists()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["full"]
+    assert (tmp_path / "full" / "labels.csv").read_text() == "precious"
+
+
+def test_a_mistake_ends_with_status_2_and_one_message(demo):
+    result = command("plan", demo / "predictions.parquet", "--proxy", "nope", "--budget", 10)
+
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("Error: ")
+    assert "Traceback" not in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def test_json_is_one_object_and_nothing_else(demo):
+    result = command("plan", demo / "predictions.parquet", "--proxy", "confidence", "--budget", 50, "--json")
+
+    assert json.loads(result.stdout)["budget"] == 50
+    assert result.stderr == ""
+
+
+def test_the_interval_can_be_chosen(demo, tmp_path):
+    run("draw", demo / "predictions.parquet", "--proxy", "confidence", "--budget", 80, "--output", tmp_path / "a")
+    filled = fill(tmp_path / "a" / "to_label.csv", demo / "labels.csv", tmp_path / "filled.csv")
+    sample = tmp_path / "a" / "sample.parquet"
+    widths = []
+    for level in (0.8, 0.95):
+        result = json.loads(
+            run("estimate", sample, filled, "--confidence-level", level, "--interval", "t", "--json")
+        )
+        assert result["interval_method"] == "t"
+        widths.append(result["confidence_interval"][1] - result["confidence_interval"][0])
+    assert widths[0] < widths[1]

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import stratal
+from stratal.errors import BudgetError, InputError, LabelError, StratalWarning
+
+
+def stratified(population, budget=100, seed=7, n_strata=5, method="k-means"):
+    strata = stratal.stratify(population, method, n_strata)
+    design = stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, budget))
+    return design.draw(population, seed)
+
+
+def revealed(sample, truth):
+    return {name: truth[name] for name in sample.ids.tolist()}
+
+
+def test_horvitz_thompson_is_the_weighted_sum_of_stratum_means(population, truth):
+    sample = stratified(population)
+    z = np.array([truth[name] for name in sample.ids.tolist()])
+    weights = sample.summary.sizes / 500
+    by_hand = sum(weights[h] * z[sample.stratum == h].mean() for h in range(5))
+
+    result = stratal.estimate(sample, revealed(sample, truth), estimator="horvitz-thompson")
+
+    assert result.value == pytest.approx(by_hand, abs=1e-12)
+
+
+def test_a_census_is_exact(population, truth):
+    sample = stratal.SimpleRandom(budget=500).draw(population, seed=1)
+    exact = np.mean(list(truth.values()))
+
+    for estimator in ("horvitz-thompson", "difference", "ppi++", "stratppi"):
+        result = stratal.estimate(sample, truth, estimator=estimator)
+        low, high = result.confidence_interval()
+        assert result.value == pytest.approx(exact, abs=1e-12)
+        assert result.standard_error == pytest.approx(0, abs=1e-9)
+        assert (low, high) == pytest.approx((exact, exact), abs=1e-9)
+
+
+def test_a_stratum_without_labels_is_merged_and_said_so(population, truth):
+    sample = stratified(population)
+    labels = {
+        name: truth[name]
+        for name, h in zip(sample.ids.tolist(), sample.stratum.tolist(), strict=True)
+        if h != 2
+    }
+    with pytest.warns(StratalWarning, match="1 strata without labels were merged"):
+        result = stratal.estimate(sample, labels, estimator="difference")
+
+    assert len(result.strata) == 4
+    assert sum(row.size for row in result.strata) == 500
+    assert 0.5 < result.value < 1
+
+
+def test_class_labels_are_compared_with_the_models_answers():
+    population = stratal.Population.from_arrays(
+        proxy=[0.9, 0.8, 0.7, 0.6], groups={"answer": ["cat", "dog", "cat", "1"]}, predicted="answer"
+    )
+    sample = stratal.SimpleRandom(budget=4).draw(population, seed=1)
+
+    result = stratal.estimate(sample, {0: "cat", 1: "cat", 2: "cat", 3: 1.0}, predicted=True)
+
+    assert result.value == 0.75
+    assert result.outcome == "binary"
+
+
+def test_class_labels_without_the_models_answers_are_refused(population, truth):
+    sample = stratal.SimpleRandom(budget=4).draw(population, seed=1)
+    with pytest.raises(InputError, match="does not hold the model's answers"):
+        stratal.estimate(sample, revealed(sample, truth), predicted=True)
+
+
+def test_labels_outside_the_bounds_are_refused(population):
+    sample = stratal.SimpleRandom(budget=4).draw(population, seed=1)
+    with pytest.raises(LabelError, match="outside"):
+        stratal.estimate(sample, [1, 2, 3, 7], bounds=(1, 5))
+    with pytest.raises(LabelError, match="outside"):
+        stratal.estimate(sample, [1, 0, 1, 0.5], outcome="binary")
+
+
+def test_the_outcome_is_inferred_where_that_is_safe(population):
+    sample = stratal.SimpleRandom(budget=4).draw(population, seed=1)
+
+    assert stratal.estimate(sample, [1, 0, 1, 1]).outcome == "binary"
+    assert stratal.estimate(sample, [1, 0, 0.5, 1]).bounds == (0.0, 1.0)
+    assert stratal.estimate(sample, [1, 4, 3, 5]).outcome == "unbounded"
+    assert stratal.estimate(sample, [1, 4, 3, 5], bounds=(1, 5)).outcome == "bounded"
+
+
+def test_a_proxy_that_only_orders_needs_a_fitted_lambda(truth):
+    margins = np.random.default_rng(0).normal(size=500) * 5
+    population = stratal.Population.from_arrays(proxy=margins, ids=list(truth))
+    sample = stratal.SimpleRandom(budget=50).draw(population, seed=1)
+
+    assert stratal.estimate(sample, revealed(sample, truth)).estimator == "horvitz-thompson"
+    assert stratal.estimate(sample, revealed(sample, truth), estimator="ppi++").n == 50
+    with pytest.raises(InputError, match="only orders"):
+        stratal.estimate(sample, revealed(sample, truth), estimator="difference")
+
+
+def test_the_estimate_survives_the_file(population, truth, tmp_path):
+    sample = stratified(population)
+    back = stratal.Sample.read(sample.write(tmp_path / "s.parquet"))
+
+    assert stratal.estimate(back, revealed(sample, truth)) == stratal.estimate(sample, revealed(sample, truth))
+
+
+def test_the_value_does_not_depend_on_the_order_of_labels(population, truth):
+    sample = stratified(population)
+    labels = revealed(sample, truth)
+    backwards = dict(reversed(labels.items()))
+
+    assert stratal.estimate(sample, labels) == stratal.estimate(sample, backwards)
+
+
+def test_no_warning_when_every_stratum_has_labels(population, truth):
+    sample = stratified(population)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stratal.estimate(sample, revealed(sample, truth))
+
+
+# ---- designs
+
+
+def test_draws_are_nested_in_the_budget(population):
+    small = stratal.SimpleRandom(budget=50).draw(population, seed=7)
+    large = stratal.SimpleRandom(budget=60).draw(population, seed=7)
+    assert set(small.ids) < set(large.ids)
+
+    strata = stratal.stratify(population, n_strata=5)
+    for method in ("proportional", "equal", "neyman", "robust"):
+        smaller, larger = (
+            stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, budget, method)).draw(
+                population, seed=7
+            )
+            for budget in (50, 60)
+        )
+        assert set(smaller.ids) < set(larger.ids)
+
+
+def test_the_order_of_rows_is_irrelevant():
+    proxy = np.random.default_rng(5).random(300)
+    ids = np.array([f"u{i}" for i in range(300)])
+    order = np.random.default_rng(6).permutation(300)
+    one = stratal.Population.from_arrays(proxy=proxy, ids=ids)
+    other = stratal.Population.from_arrays(proxy=proxy[order], ids=ids[order])
+
+    assert stratal.plan(one, 40).draw(seed=3).ids.tolist() == stratal.plan(other, 40).draw(seed=3).ids.tolist()
+
+
+def test_inclusion_frequencies_are_the_inclusion_probabilities():
+    population = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 20))
+    strata = stratal.stratify(population, "equal-size", 2)
+    allocation = stratal.allocate(strata, 6, "neyman")
+    design = stratal.Stratified(strata=strata, allocation=allocation)
+    replicates = 2000
+    hits = np.zeros(20)
+    for seed in range(replicates):
+        hits[design.draw(population, seed).ids] += 1
+    expected = (allocation.n_h / strata.sizes)[strata.codes]
+    error = np.sqrt(expected * (1 - expected) / replicates)
+
+    assert np.all(np.abs(hits / replicates - expected) < 4.5 * error)
+
+
+@pytest.mark.parametrize("budget", [0, -1, 2.5, "many", True])
+def test_a_budget_must_be_a_whole_number(budget):
+    with pytest.raises(BudgetError, match="whole number"):
+        stratal.SimpleRandom(budget=budget)
+
+
+def test_strata_of_another_population_are_refused(population):
+    strata = stratal.stratify(population, n_strata=5)
+    design = stratal.Stratified(strata=strata.without_codes(), allocation=stratal.allocate(strata, 50))
+    other = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 400))
+    with pytest.raises(InputError, match="another population"):
+        design.draw(other, seed=1)
+
+
+def test_a_seed_must_be_a_whole_number(population):
+    for seed in (-1, 1.5, "7", None):
+        with pytest.raises(InputError, match="seed"):
+            stratal.SimpleRandom(budget=5).draw(population, seed=seed)

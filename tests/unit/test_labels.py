@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import stratal
+from stratal.errors import InputError, LabelError
+from stratal.evaluation import estimate
+from stratal.label_file import read_labels
+from stratal.labels import join, numeric_values
+
+
+@pytest.fixture
+def sample(population):
+    return stratal.SimpleRandom(budget=20).draw(population, seed=3)
+
+
+def test_every_kind_of_labels_gives_the_same_join(sample, truth):
+    mapping = {name: truth[name] for name in sample.ids.tolist()}
+    series = pd.Series(mapping)
+    array = np.array([truth[name] for name in sample.ids.tolist()])
+    expected = join(sample, mapping).values.tolist()
+
+    for labels in (series, series.sample(frac=1, random_state=0), array, array.tolist(), pl.Series(array)):
+        assert join(sample, labels).values.tolist() == expected
+
+
+def test_integer_ids_are_joined_whatever_their_type():
+    population = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.3], ids=[7, 8, 9])
+    sample = stratal.SimpleRandom(budget=3).draw(population, seed=1)
+
+    for labels in ({7: 1, 8: 0, 9: 1}, {"7": 1, "8": 0, "9": 1}, pd.Series([1, 0, 1], index=[7.0, 8.0, 9.0])):
+        values = dict(zip(sample.ids.tolist(), join(sample, labels).values.tolist(), strict=True))
+        assert values == {7: 1, 8: 0, 9: 1}
+
+
+def test_strangers_are_counted_and_the_first_is_named(sample):
+    with pytest.raises(LabelError, match=r"2 ids are not in this sample \(first: 'nobody'\)"):
+        join(sample, {"nobody": 1, "noone": 0, sample.ids[0]: 1})
+
+
+def test_missing_labels_are_nonresponse(sample, truth):
+    ids = sample.ids.tolist()
+    result = estimate(sample, {name: truth[name] for name in ids[:15]} | {ids[16]: float("nan"), ids[17]: None})
+
+    assert result.nonresponse.to_dict() == {"drawn": 20, "labelled": 15, "rate": 0.25}
+    assert result.n == 15
+
+
+def test_an_array_of_the_wrong_length_is_refused(sample):
+    with pytest.raises(LabelError, match="one entry per drawn unit"):
+        join(sample, [1, 0])
+
+
+def test_no_label_at_all_is_refused(sample):
+    with pytest.raises(LabelError, match="no unit is labelled yet"):
+        estimate(sample, {})
+
+
+@pytest.mark.parametrize("value", ["pass", "1,5", "nan", "inf"])
+def test_a_label_that_is_not_a_number_is_named(sample, value):
+    with pytest.raises(LabelError, match=f"label '{value}' is not a finite number"):
+        estimate(sample, {sample.ids[0]: value})
+
+
+def test_true_and_false_are_one_and_zero():
+    assert numeric_values(np.array(["True", "false", True], dtype=object)).tolist() == [1, 0, 1]
+
+
+# ---- files
+
+
+def test_long_form_with_status_and_annotators(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("item_id,label,annotator,status\na,1,ann,submitted\na,0,bob,submitted\nb,1,ann,skipped\n")
+
+    labels = read_labels(path)
+
+    assert labels.ids == ("a", "a", "b")
+    assert labels.values == ("1", "0", None)
+    assert labels.annotators == ("ann", "bob", "ann")
+
+
+@pytest.mark.parametrize("name", ["labels.csv", "labels.tsv", "labels.jsonl", "labels.parquet"])
+def test_every_format_reads_the_same(tmp_path, name):
+    path = tmp_path / name
+    frame = pd.DataFrame({"id": ["007", "008"], "label": [1.0, None]})
+    if name.endswith("parquet"):
+        frame.to_parquet(path)
+    elif name.endswith("jsonl"):
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if name.endswith("tsv") else ",")
+
+    labels = read_labels(path)
+
+    assert labels.ids == ("007", "008")
+    assert float(labels.values[0]) == 1.0
+    assert labels.values[1] is None
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is empty"),
+        ("id,label\n", "holds no row"),
+        ("name,label\na,1\n", "no id column"),
+        ("id,lable\na,1\n", "no column 'label'.*'lable'"),
+        ("id,label\na,1,2\n", "line 2: wrong number of columns"),
+        ("id,label\n,1\n", "line 2: the id is missing"),
+        ("id,label,status\na,1,done\n", "line 2: unknown status"),
+        ('id,label\n"a,1\n', "cannot be read"),
+    ],
+)
+def test_bad_files_get_one_clear_error(tmp_path, content, message):
+    path = tmp_path / "labels.csv"
+    path.write_text(content)
+
+    with pytest.raises(InputError, match=message):
+        read_labels(path)
+
+
+def test_duplicates_are_named_with_their_line(tmp_path, sample):
+    path = tmp_path / "labels.csv"
+    name = sample.ids[0]
+    path.write_text(f"id,label\n{name},1\n{name},0\n")
+
+    with pytest.raises(LabelError, match=f"line 3: id '{name}' has two labels"):
+        join(sample, read_labels(path))
+
+
+def test_the_same_annotator_twice_is_refused_and_two_annotators_are_averaged(tmp_path, sample):
+    path = tmp_path / "labels.csv"
+    name = sample.ids[0]
+    path.write_text(f"id,label,annotator\n{name},1,ann\n{name},0,bob\n")
+    assert estimate(sample, read_labels(path), bounds=(0, 1)).value == 0.5
+    path.write_text(f"id,label,annotator\n{name},1,ann\n{name},0,ann\n")
+    with pytest.raises(LabelError, match="two labels by annotator 'ann'"):
+        join(sample, read_labels(path))
