@@ -21,7 +21,7 @@ import stratal
 from stratal.arrays import FloatArray, IntArray
 from stratal.estimators.estimate import estimate_mean
 from stratal.intervals.proportion import clopper_pearson, student_quantile
-from stratal.population.base import StratumSummary
+from stratal.population.summary import StratumSummary
 from stratal.weighting import StratifiedWeighting
 
 RESULTS = Path(__file__).parent / "results" / "coverage.md"

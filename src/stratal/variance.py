@@ -226,9 +226,10 @@ def satterthwaite(contributions: FloatArray, degrees_of_freedom: FloatArray) -> 
     """
     used = degrees_of_freedom > 0
     total = float(np.sum(contributions[used]))
-    if total <= 0:
+    if not (total > 0 and np.isfinite(total)):
         return float(np.sum(degrees_of_freedom[used]))
-    return total**2 / float(np.sum(contributions[used] ** 2 / degrees_of_freedom[used]))
+    shares = contributions[used] / total
+    return 1.0 / float(np.sum(shares**2 / degrees_of_freedom[used]))
 
 
 def poisson(variables: FloatArray, inclusion_probability: FloatArray, population_size: float) -> FloatArray:

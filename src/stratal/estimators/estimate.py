@@ -23,12 +23,16 @@ from stratal.estimators.estimate_text import estimate_html, estimate_text
 from stratal.estimators.mean import MeanEstimate, ProxyMoments, default_estimator, mean_estimate
 from stratal.intervals.evidence import Evidence, OutcomeKind, infer_outcome
 from stratal.intervals.interval import ConfidenceInterval, p_value
-from stratal.intervals.methods import interval_of
+from stratal.intervals.methods import bounds_function, interval_of
 from stratal.variance import stratum_counts, stratum_covariances, stratum_means
 from stratal.weighting import StratifiedWeighting, Weighting
 
 if TYPE_CHECKING:
-    from stratal.population.base import StratumSummary
+    from stratal.population.summary import StratumSummary
+
+
+_LARGEST = 1e100
+"""Beyond this a square could overflow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,11 +186,7 @@ class Estimate:
         `alternative` names what is held against the null: `greater` asks whether the value is above it.
         """
 
-        def bounds_at(level: float) -> tuple[float, float]:
-            interval = interval_of(self.evidence, level, method, alternative)
-            return interval.low, interval.high
-
-        return p_value(null, bounds_at)
+        return p_value(null, bounds_function(self.evidence, method, alternative)[1])
 
     def to_dict(self, confidence_level: float = 0.95, method: str = "auto") -> dict[str, Any]:
         """Return the JSON twin: plain numbers, text, lists and dicts; what is not finite is None."""
@@ -303,6 +303,11 @@ def estimate_mean(
     stratum = np.asarray(stratum, dtype=np.int64)
     if same_length(labels=z, proxies=proxies, stratum=stratum) == 0:
         raise InputError("there is no label", allowed="at least 1", action="Label a drawn unit first.")
+    for name, values in (("labels", z), ("proxies", proxies)):
+        if np.max(np.abs(values), initial=0.0) > _LARGEST:
+            raise InputError(
+                f"{name} are too large", allowed=f"up to {_LARGEST:g} in size", action="Rescale them."
+            )
     kind, limits = infer_outcome(z, outcome, bounds)
     proxy = _proxy_moments(proxies, stratum, summary)
     n_strata, k = _shape(weighting, proxy)

@@ -115,6 +115,12 @@ class Evidence:
         return whole and not self.superpopulation
 
     @property
+    def varies(self) -> bool:
+        """Whether the variance estimate is more than rounding: the labels (or residuals) do not all agree."""
+        scale = float(np.max(np.abs(self.z), initial=0.0)) if self.bounds is None else 1.0
+        return bool(np.isfinite(self.variance) and self.variance > (1e-14 * scale) ** 2)
+
+    @property
     def reported_variance(self) -> float:
         """The variance, or the guarded one where the labels are too few to have any."""
         if np.isfinite(self.variance):

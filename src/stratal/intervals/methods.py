@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 import numpy as np
 
 from stratal.errors import InputError, near_names
 from stratal.intervals import proportion, student
 from stratal.intervals.evidence import Evidence
+from stratal.intervals.guaranteed import betting_bounds
 from stratal.intervals.interval import ConfidenceInterval, tail_shares
+from stratal.intervals.resampled import bootstrap_bounds
 
-METHODS = ("auto", "t", "normal", "clopper-pearson", "korn-graubard", "blaker", "wilson", "logit")
+Bounds: TypeAlias = Callable[[float], tuple[float, float]]
+"""Confidence level to (low, high)."""
+
+UNBOUNDED = ("t", "normal", "bootstrap", "bootstrap-t")
+BOUNDED = (
+    "clopper-pearson", "korn-graubard", "blaker", "wilson", "logit", *UNBOUNDED, "betting", "betting-anytime",
+)  # fmt: skip
+METHODS = ("auto", *BOUNDED)
 
 
 def resolve_method(evidence: Evidence) -> str:
@@ -26,48 +38,107 @@ def interval_of(
 ) -> ConfidenceInterval:
     """Return the interval of one method; see `Estimate.confidence_interval`."""
     tail_shares(confidence_level, alternative)
+    name, bounds = bounds_function(evidence, method, alternative)
+    low, high = bounds(confidence_level)
+    return ConfidenceInterval(
+        low=low, high=high, confidence_level=confidence_level, method=name, alternative=alternative
+    )
+
+
+def bounds_function(evidence: Evidence, method: str, alternative: str) -> tuple[str, Bounds]:
+    """Return the method's name, `auto` resolved, and the function from level to bounds.
+
+    What does not depend on the level (resampling, effective trials) is done once, so that a p-value costs no
+    more than an interval.
+
+    Raises
+    ------
+    InputError
+        For an unknown method or alternative, one that needs bounds where there are none, and where the labels
+        of an unbounded outcome all agree.
+    """
+    tail_shares(0.95, alternative)
     if method not in METHODS:
         raise InputError("no such kind of interval", given=repr(method), allowed=near_names(method, METHODS))
     if method == "auto":
         method = resolve_method(evidence)
-    low, high = _bounds(evidence, confidence_level, method, alternative)
-    return ConfidenceInterval(
-        low=float(low),
-        high=float(high),
-        confidence_level=confidence_level,
-        method=method,
-        alternative=alternative,
-    )
-
-
-def _bounds(
-    evidence: Evidence, confidence_level: float, method: str, alternative: str
-) -> tuple[float, float]:
     if evidence.bounds is None:
-        return _unbounded(evidence, confidence_level, method, alternative)
-    lowest, highest = evidence.bounds
-    scale = highest - lowest
+        return method, _unbounded(evidence, method, alternative)
+    if evidence.census:
+        return method, lambda level: (evidence.value, evidence.value)
+    if method.startswith("bootstrap") and not evidence.varies:
+        # Resampling labels that all agree shows nothing; the exact interval knows how many there were.
+        method = "clopper-pearson"
+    return method, _kept_within(evidence, _bounded(evidence, method, alternative), alternative)
+
+
+def _bounded(evidence: Evidence, method: str, alternative: str) -> Bounds:
     if method in ("t", "normal"):
-        error = 0.0 if evidence.census else float(np.sqrt(evidence.guarded_variance))
-        freedom = np.inf if method == "normal" else evidence.degrees_of_freedom
+        return _student(evidence, method, alternative, float(np.sqrt(evidence.guarded_variance)))
+    if method.startswith("bootstrap"):
+        return bootstrap_bounds(evidence, alternative, studentise=method == "bootstrap-t")
+    if method.startswith("betting"):
+        return betting_bounds(evidence, alternative, anytime=method == "betting-anytime")
+    return _proportion(evidence, method, alternative)
+
+
+def _proportion(evidence: Evidence, method: str, alternative: str) -> Bounds:
+    lowest, highest = evidence.limits
+    value = (evidence.value - lowest) / (highest - lowest)
+    trials = evidence.trials
+
+    def bounds(level: float) -> tuple[float, float]:
+        if method == "logit":
+            low, high = proportion.logit(
+                value,
+                trials,
+                degrees_of_freedom=evidence.degrees_of_freedom,
+                confidence_level=level,
+                alternative=alternative,
+            )
+        else:
+            formula = {"blaker": proportion.blaker, "wilson": proportion.wilson}
+            size = korn_graubard_trials(evidence, level) if method == "korn-graubard" else trials
+            low, high = formula.get(method, proportion.clopper_pearson)(
+                value, size, confidence_level=level, alternative=alternative
+            )
+        return lowest + (highest - lowest) * float(low), lowest + (highest - lowest) * float(high)
+
+    return bounds
+
+
+def _student(evidence: Evidence, method: str, alternative: str, standard_error: float) -> Bounds:
+    freedom = np.inf if method == "normal" else evidence.degrees_of_freedom
+    limits = (-np.inf, np.inf) if evidence.bounds is None else evidence.bounds
+
+    def bounds(level: float) -> tuple[float, float]:
         low, high = student.student_t(
-            evidence.value, error, degrees_of_freedom=freedom, bounds=evidence.bounds,
-            confidence_level=confidence_level, alternative=alternative,
-        )  # fmt: skip
+            evidence.value,
+            standard_error,
+            degrees_of_freedom=freedom,
+            bounds=limits,
+            confidence_level=level,
+            alternative=alternative,
+        )
         return float(low), float(high)
-    formula = {"blaker": proportion.blaker, "wilson": proportion.wilson, "logit": proportion.logit}
-    textbook = method == "korn-graubard"
-    trials = korn_graubard_trials(evidence, confidence_level) if textbook else evidence.trials
-    low, high = formula.get(method, proportion.clopper_pearson)(
-        (evidence.value - lowest) / scale, trials, confidence_level=confidence_level, alternative=alternative
-    )
-    return _within(lowest + scale * float(low), lowest + scale * float(high), evidence)
+
+    return bounds
 
 
-def _within(low: float, high: float, evidence: Evidence) -> tuple[float, float]:
+def _kept_within(evidence: Evidence, bounds: Bounds, alternative: str) -> Bounds:
     """Undo what rounding does at the scale's ends: never outside the bounds, never without the value."""
     lowest, highest = evidence.limits
-    return max(min(low, evidence.value), lowest), min(max(high, evidence.value), highest)
+
+    def kept(level: float) -> tuple[float, float]:
+        low, high = bounds(level)
+        low = lowest if alternative == "less" else max(min(low, evidence.value), lowest)
+        high = highest if alternative == "greater" else min(max(high, evidence.value), highest)
+        if low == high:
+            low = max(np.nextafter(low, -np.inf), lowest)
+            high = min(np.nextafter(high, np.inf), highest)
+        return float(low), float(high)
+
+    return kept
 
 
 def korn_graubard_trials(evidence: Evidence, confidence_level: float) -> float:
@@ -97,24 +168,21 @@ def korn_graubard_trials(evidence: Evidence, confidence_level: float) -> float:
     return float(value * (1 - value) / variance * (simple / own) ** 2)
 
 
-def _unbounded(
-    evidence: Evidence, confidence_level: float, method: str, alternative: str
-) -> tuple[float, float]:
-    if method not in ("t", "normal"):
+def _unbounded(evidence: Evidence, method: str, alternative: str) -> Bounds:
+    if method not in UNBOUNDED:
         raise InputError(
             f"method '{method}' needs an outcome with bounds",
-            allowed="'t', 'normal'",
+            allowed=", ".join(repr(name) for name in UNBOUNDED),
             action="Give bounds=(lowest, highest) if the outcome has them.",
         )
     variance = evidence.reported_variance
-    if variance == 0 and not evidence.census:
+    if evidence.census:
+        return lambda level: (evidence.value, evidence.value)
+    if not evidence.varies:
         raise InputError(
             "all labels agree, so an interval of an unbounded outcome would have no width",
             action="Give the outcome's bounds, or label more units.",
         )
-    freedom = np.inf if method == "normal" else evidence.degrees_of_freedom
-    low, high = student.student_t(
-        evidence.value, float(np.sqrt(variance)), degrees_of_freedom=freedom,
-        confidence_level=confidence_level, alternative=alternative,
-    )  # fmt: skip
-    return float(low), float(high)
+    if method.startswith("bootstrap"):
+        return bootstrap_bounds(evidence, alternative, studentise=method == "bootstrap-t")
+    return _student(evidence, method, alternative, float(np.sqrt(variance)))

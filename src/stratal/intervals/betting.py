@@ -1,0 +1,162 @@
+"""Guaranteed finite-sample intervals by betting, for bounded outcomes drawn without replacement.
+
+A gambler bets, unit after unit, that the mean is larger than m; if it is not, her capital can hardly grow: it
+reaches 1/α with probability α at most (Ville). The m at which it stays below are the interval (Waudby-Smith &
+Ramdas 2023, section 4 and, without replacement, section 5). Nothing is assumed but the bounds and the random
+order.
+
+The bet against "m is the mean" on the next unit is 1 + λ_t (x_t − μ_t(m)), μ_t(m) = (N m − Σ_{i<t} x_i) / (N
+− t + 1) the mean of what is left. λ_t is predicted from the units seen, and cut so that capital stays
+positive. The capital then falls as m grows, so that a bound is found by bisection.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from stratal.arrays import FloatArray, IntArray
+
+_CUT = 0.75
+_BISECTIONS = 50
+
+
+def betting_interval(
+    unit: FloatArray, population_size: float, below: float, above: float, *, anytime: bool = False
+) -> tuple[float, float]:
+    """Return bounds (low, high) of the population mean of outcomes on the 0–1 scale.
+
+    Parameters
+    ----------
+    unit : float (n,)
+        Outcomes in [0, 1], in an order that is random, or that of a simple random draw.
+    population_size : float
+        N; infinite for independent draws.
+    below, above : float
+        Error probabilities of the two bounds; 0 leaves a side open.
+    anytime : bool
+        Whether the bound must hold at every n at once, so that labelling may stop when it is narrow enough.
+
+    Examples
+    --------
+    >>> low, high = betting_interval(np.r_[np.zeros(5), np.ones(45)], 1000, 0.025, 0.025)
+    >>> low < 0.9 < high
+    True
+    """
+    low = _lower_bound(unit, population_size, below, anytime) if below > 0 else 0.0
+    high = 1.0 - _lower_bound(1.0 - unit, population_size, above, anytime) if above > 0 else 1.0
+    return low, high
+
+
+def stratified_betting_interval(
+    unit: FloatArray,
+    stratum: IntArray,
+    sizes: IntArray,
+    below: float,
+    above: float,
+    *,
+    with_replacement: bool = False,
+    anytime: bool = False,
+) -> tuple[float, float]:
+    """Return guaranteed bounds of a stratified mean: Σ W_h times the strata's bounds, each at its share of
+    the error.
+
+    The shares are equal over the strata that are not labelled whole (Bonferroni): valid whatever the strata,
+    and wide where there are many of them. Strata without any label are bounded by 0 and 1.
+
+    Examples
+    --------
+    >>> stratum = np.repeat([0, 1], 50)
+    >>> low, high = stratified_betting_interval(np.ones(100), stratum, np.array([60, 60]), 0.025, 0.025)
+    >>> low < 1.0, high
+    (True, 1.0)
+    """
+    counts = np.bincount(stratum, minlength=len(sizes))
+    open_strata = max(int(np.sum((counts > 0) & (with_replacement | (counts < sizes)))), 1)
+    shares = sizes / np.sum(sizes)
+    low = high = 0.0
+    for h, size in enumerate(sizes):
+        own = unit[stratum == h]
+        bounds = (0.0, 1.0)
+        if len(own) and len(own) >= size and not with_replacement:
+            bounds = (float(own.mean()),) * 2
+        elif len(own):
+            bounds = betting_interval(
+                own,
+                np.inf if with_replacement else float(size),
+                below / open_strata,
+                above / open_strata,
+                anytime=anytime,
+            )
+        low, high = low + shares[h] * bounds[0], high + shares[h] * bounds[1]
+    return float(low), float(high)
+
+
+def confidence_sequence(
+    unit: FloatArray, population_size: float, confidence_level: float = 0.95
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds (n,), (n,) after each label that hold at all n at once: stop whenever they are narrow
+    enough.
+
+    Parameters
+    ----------
+    unit : float (n,)
+        Outcomes in [0, 1], in the order in which they were drawn.
+    population_size : float
+        N; infinite for independent draws.
+    confidence_level : float
+
+    Examples
+    --------
+    >>> low, high = confidence_sequence(np.ones(60), 1000)
+    >>> bool(np.all(np.diff(low) >= 0)), float(high[-1])
+    (True, 1.0)
+    """
+    error = (1.0 - confidence_level) / 2.0
+    steps = [
+        betting_interval(unit[: t + 1], population_size, error, error, anytime=True) for t in range(len(unit))
+    ]
+    low, high = np.array(steps).T
+    return np.maximum.accumulate(low), np.minimum.accumulate(high)
+
+
+def _lower_bound(unit: FloatArray, size: float, error: float, anytime: bool) -> float:
+    """Return the largest m that the capital refutes, not below what the labels alone make certain."""
+    certain = float(unit.sum() / size) if np.isfinite(size) else 0.0
+    mean = float(unit.mean())
+    bets = _bets(unit, error, anytime)
+    low, high = certain, max(mean, certain)
+    if _capital(low, unit, size, bets) < -np.log(error):
+        return low
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2.0
+        refuted = _capital(middle, unit, size, bets) >= -np.log(error)
+        low, high = (middle, high) if refuted else (low, middle)
+    return low
+
+
+def _bets(unit: FloatArray, error: float, anytime: bool) -> FloatArray:
+    """Return the predicted λ_t (n,), from the units before t (Waudby-Smith & Ramdas 2023, eq. 26 and 15)."""
+    n = len(unit)
+    t = np.arange(1, n + 1)
+    means = (0.5 + np.cumsum(unit)) / (t + 1)
+    variances = (0.25 + np.cumsum((unit - means) ** 2)) / (t + 1)
+    before = np.r_[0.25, variances[:-1]]
+    horizon = t * np.log1p(t) if anytime else float(n)
+    return np.asarray(np.sqrt(2.0 * np.log(1.0 / error) / (before * horizon)))
+
+
+def _capital(m: float, unit: FloatArray, size: float, bets: FloatArray) -> float:
+    """Return the highest log capital that betting on "more than m" has reached."""
+    seen = np.r_[0.0, np.cumsum(unit)[:-1]]
+    left = size - np.arange(len(unit))
+    mean = np.full(len(unit), m) if np.isinf(size) else (size * m - seen) / left
+    if mean.min() <= 0:
+        first = int(np.argmax(mean <= 0))
+        # What is left would have to average below 0 (refuted), or exactly 0 (refuted by anything above).
+        if mean[first] < 0 or np.any(unit[first:] > 0):
+            return float("inf")
+        unit, mean, bets = unit[:first], mean[:first], bets[:first]
+        if first == 0:
+            return 0.0
+    stake = np.minimum(bets, _CUT / mean)
+    return float(max(np.cumsum(np.log1p(stake * (unit - mean))).max(), 0.0))
