@@ -142,7 +142,7 @@ def report(ours: list[dict[str, Any]], theirs: list[dict[str, Any]] | None, quan
     lines = [
         "# Regressions against ppi-python",
         "",
-        "`python benchmarks/regression.py --peer <python with ppi-python 0.2.3>`; interval included, λ fitted,",
+        "`python benchmarks/regression.py --peer <python with ppi-python>`; interval included, λ fitted,",
         f"n = {LABELLED:,} labels, Python {platform.python_version()}, NumPy {np.__version__}, "
         f"BLAS threads: {threads}.",
         "First call: the first interval of a fresh process, imports not counted (ppi-python compiles then).",

@@ -100,7 +100,7 @@ def test_means_agree_with_ppi_python(peer, lam):
 def test_quantiles_agree_with_ppi_python_up_to_its_grid(peer, q):
     """Its upper end is the last value that it accepts; the interval goes on to the next one.
 
-    Its estimate is the value with F nearest to q; F is not monotone, so that may be another of several crossings
+    Its estimate is the value with F nearest to q; F is not monotone, so that may be another crossing
     than that of the least loss. Our test must accept it nearly as well as our own estimate.
     """
     n = peer["n_labelled"]

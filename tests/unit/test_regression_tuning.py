@@ -63,8 +63,8 @@ def test_equal_strata_are_pooled_and_different_ones_are_not():
     assert np.mean(different) > 0.9
 
 
-def test_three_labels_are_too_few_for_a_λ_of_one_s_own():
-    assert np.all(moments(*noisy(3, [0, 5, 0, 5])).agreement() == 0)
+def test_five_labels_are_too_few_for_a_λ_of_one_s_own():
+    assert np.all(moments(*noisy(5, [0, 5, 0, 5])).agreement() == 0)
 
 
 def test_leverages_of_one_λ_add_up_to_less_than_one_and_of_many_to_one_each():

@@ -25,6 +25,12 @@ PRIOR_LABELS = 2.0
 POOLED_LABELS = 10.0
 """Weight of the pooled noise of λ_h, in labels, against the stratum's own."""
 
+FEWEST_LABELS = 6
+"""Strata with fewer labels take the pooled λ: their own would be noise (measured)."""
+
+_ROUNDING = 1e-24
+"""A variance below this share of the mean square is that of a constant, in floating point."""
+
 _PRIORS = {"blended": PRIOR_LABELS, "population": np.inf, "labelled": 0.0}
 
 
@@ -100,9 +106,10 @@ class StratumMoments:
 
         τ², the variance of the true λ_h, is found by moments (DerSimonian & Laird 1986) from what Cochran's Q
         has beyond its mean and one standard deviation under equal λ: a stratum's own λ must earn its place.
+        Where it has, the noise that shrinks it is that of its own residuals.
         """
-        noise = self._noise()
-        used = (self.spread > 0) & (self.labelled_factor > 0) & (noise > 0) & (self.counts > 3)
+        noise = self._noise(np.full(len(self.counts), self.pooled()))
+        used = (self.spread > 0) & (self.labelled_factor > 0) & (noise > 0) & (self.counts >= FEWEST_LABELS)
         kept = np.zeros(len(noise))
         if used.sum() < 2:
             return kept
@@ -110,7 +117,8 @@ class StratumMoments:
         centre = np.sum(weight * own) / weight.sum()
         excess = np.sum(weight * (own - centre) ** 2) - free - np.sqrt(2.0 * free)
         between = max(0.0, excess / (weight.sum() - np.sum(weight**2) / weight.sum()))
-        kept[used] = between / (between + noise[used])
+        residual = self._noise(self.own())[used]
+        kept[used] = between / (between + residual) if between > 0 else 0.0
         return kept
 
     def shrunk(self) -> tuple[FloatArray, FloatArray]:
@@ -138,11 +146,11 @@ class StratumMoments:
         labels = np.array([float(np.sum(self.counts - 1.0))])
         return float(_blend(own, whole, labels, _PRIORS[self.denominator])[0])
 
-    def _noise(self) -> FloatArray:
-        """Return the sampling variance (H,) of λ_h if all were equal, steadied by the pooled one."""
+    def _noise(self, lam: FloatArray) -> FloatArray:
+        """Return the sampling variance (H,) of λ_h if `lam` were the truth, steadied by the pooled one."""
         spread = np.where(self.spread > 0, self.spread, np.inf)
         base = self.population_spread[self.stratum] if self.denominator == "population" else self.squares
-        scaled = (self.products - self.pooled() * base) / spread[self.stratum]
+        scaled = (self.products - lam[self.stratum] * base) / spread[self.stratum]
         squares, labels = self._sums(scaled**2), self.labels
         typical = squares.sum() / labels.sum()
         own = (squares + POOLED_LABELS * typical) / (labels + POOLED_LABELS)
@@ -173,12 +181,17 @@ def stratum_moments(
     n_strata = len(counts)
     u = true_influence - variance.stratum_means(true_influence, stratum, n_strata)[stratum]
     v = proxy_influence - variance.stratum_means(proxy_influence, stratum, n_strata)[stratum]
+    size = np.bincount(stratum, np.sum(proxy_influence**2, axis=1), minlength=n_strata) / np.maximum(
+        counts, 1
+    )
+    squares = np.sum(v * v, axis=1)
+    squares = np.where(squares > _ROUNDING * size[stratum], squares, 0.0)
     return StratumMoments(
         stratum=stratum,
-        products=np.sum(u * v, axis=1),
-        squares=np.sum(v * v, axis=1),
+        products=np.where(squares > 0, np.sum(u * v, axis=1), 0.0),
+        squares=squares,
         counts=counts,
-        population_spread=population_spread,
+        population_spread=np.where(population_spread > _ROUNDING * size, population_spread, 0.0),
         labelled_factor=labelled_factor,
         unlabelled_factor=unlabelled_factor,
         denominator=denominator,
