@@ -29,7 +29,7 @@ _EDGE = 1e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Calibration:
-    """A fitted increasing curve from scores to mean outcomes.
+    """A fitted curve from scores to mean outcomes; increasing if isotonic.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def calibrate(
     weights: Any = None,
     bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Calibration:
-    """Fit the mean outcome as an increasing function of a score.
+    """Fit the mean outcome as a function of a score.
 
     Parameters
     ----------
@@ -120,9 +120,9 @@ def calibrate(
     outcomes : array-like (n,)
         Their outcomes, within `bounds`.
     method : {"isotonic", "logistic"}
-        Isotonic: pool adjacent violators, each level mixed with `SMOOTHING` labels of the overall mean, so
-        that none is certain. Logistic (Platt): two coefficients with a normal prior, on the logit of scores
-        within (0, 1), else on the standardised score; right for few labels.
+        Isotonic: increasing, by pooling adjacent violators, each level mixed with `SMOOTHING` labels of the
+        overall mean, so that none is certain. Logistic (Platt): two coefficients with a normal prior, on
+        the logit of scores within (0, 1), else on the standardised score; right for few labels.
     weights : array-like (n,), optional
         Design weights, if the labelled units were not drawn with equal probabilities.
     bounds : (float, float)
