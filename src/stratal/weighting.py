@@ -38,6 +38,11 @@ class Weighting(ABC):
     def population_size(self) -> float:
         """N, or its estimate."""
 
+    @property
+    def draws(self) -> int:
+        """Independent draws behind the n units: n, or fewer where units were drawn together."""
+        return len(self.weights)
+
     @abstractmethod
     def covariance(self, variables: FloatArray) -> FloatArray:
         """Estimated covariance (q, q) of the weighted means of `variables` (n, q), over repeated draws."""
@@ -109,6 +114,13 @@ class StratifiedWeighting(Weighting):
         counts = self.counts
         total = np.sum(self.sizes[counts > 0])
         return np.asarray((self.sizes / np.maximum(counts, 1) / total)[self.stratum])
+
+    def mean(self, variables: FloatArray) -> FloatArray:
+        """Σ N_h ȳ_h / N (q,): summed over whole numbers, so that labels which are all 1 average to 1."""
+        labelled = self.counts > 0
+        means = variance.stratum_means(variables, self.stratum, len(self.sizes))[labelled]
+        sizes = self.sizes[labelled]
+        return np.asarray(sizes @ means / np.sum(sizes))
 
     @property
     def variance_factors(self) -> FloatArray:
@@ -195,3 +207,42 @@ class PoissonWeighting(Weighting):
         scaled = (variable / self.inclusion_probability) ** 2 * (1.0 - self.inclusion_probability)
         chance = self.inclusion_probability < 1
         return max(variance.satterthwaite(scaled[chance], np.ones(int(chance.sum()))) - 1.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WithReplacementWeighting(Weighting):
+    """Units of which only weights are known, taken as independent draws (as R's `survey` does).
+
+    Parameters
+    ----------
+    design_weight : float (n,)
+        1/π, or whatever the labelled units stand for; positive.
+    size : float
+        N; the sum of the weights where it is not known.
+
+    Examples
+    --------
+    >>> WithReplacementWeighting(design_weight=np.array([2.0, 4.0]), size=6).weights
+    array([0.33333333, 0.66666667])
+    """
+
+    design_weight: FloatArray
+    size: float
+
+    @property
+    def population_size(self) -> float:
+        """N."""
+        return float(self.size)
+
+    @property
+    def weights(self) -> FloatArray:
+        """Design weight / N per unit (n,)."""
+        return np.asarray(self.design_weight / self.size)
+
+    def covariance(self, variables: FloatArray) -> FloatArray:
+        """See `stratal.variance.with_replacement`."""
+        return variance.with_replacement(variables, self.weights)
+
+    def degrees_of_freedom(self, variable: FloatArray) -> float:
+        """One less than the number of units."""
+        return float(max(len(variable) - 1, 1))

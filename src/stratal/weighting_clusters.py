@@ -51,6 +51,11 @@ class ClusterWeighting(Weighting):
         share = (self.drawn / labelled)[self.cluster]
         return np.asarray(self.clusters / (len(self.drawn) * self.size) * share)
 
+    @property
+    def draws(self) -> int:
+        """m."""
+        return len(self.drawn)
+
     def covariance(self, variables: FloatArray) -> FloatArray:
         """See `between_clusters`."""
         return between_clusters(variables * self.weights[:, None], self.cluster, self.clusters)

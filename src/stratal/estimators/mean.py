@@ -374,7 +374,7 @@ def _inflation(weighting: Weighting, share: FloatArray) -> FloatArray:
     counts = (
         np.asarray(weighting.counts, dtype=np.float64)
         if isinstance(weighting, StratifiedWeighting)
-        else np.array([len(weighting.weights) / len(share)] * len(share))
+        else np.array([weighting.draws / len(share)] * len(share))
     )
     free = np.maximum(counts - 1.0, 0.0)
     left = np.maximum(free - share, free / 3.0)

@@ -24,6 +24,7 @@ from stratal.weighting import StratifiedWeighting, Weighting
 
 _LABELS_AT_THE_BOUNDS = 2.0
 _LABELS_AGAINST_LAM = 5.0
+_DRAWS_AGAINST_RESEMBLANCE = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,8 @@ def smoothed_moments(unit: FloatArray, weighting: Weighting) -> SmoothedMoments:
     overall = share * (weights @ powers) + (1.0 - share) * 0.5
     if not isinstance(weighting, StratifiedWeighting):
         spread = float(overall[1] - overall[0] ** 2)
-        information = 4.0 * kish * float(weights @ unit) * (1.0 - float(weights @ unit))
+        plain = float(weights @ unit)
+        information = 4.0 * kish * plain * (1.0 - plain) * weighting.draws / len(weights)
         return SmoothedMoments(
             mean=float(overall[0]), spread=spread, variance=spread / kish, information=information
         )
@@ -156,4 +158,17 @@ def effective_trials(
     worth = [smooth.spread / floor if floor > 0 else np.inf]
     if np.isfinite(own) and own > 0 and spread > 0:
         worth.append(spread / own)
-    return min(worth) * smooth.mean * (1.0 - smooth.mean) / smooth.spread
+    return _among_few_draws(min(worth), weighting) * smooth.mean * (1.0 - smooth.mean) / smooth.spread
+
+
+def _among_few_draws(worth: float, weighting: Weighting) -> float:
+    """Return the units' worth, moved to the number of clusters where units were drawn in clusters.
+
+    A few clusters say little of how much their units resemble each other; at worst each is worth one unit.
+    """
+    draws = weighting.draws
+    if draws >= len(weighting.weights):
+        return worth
+    free = max(draws - 1.0, 0.0)
+    against = _DRAWS_AGAINST_RESEMBLANCE
+    return (free + against) / (free / worth + against / draws)
