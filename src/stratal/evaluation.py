@@ -130,7 +130,7 @@ def outcomes(sample: Sample, joined: Joined, predicted: bool | str = False) -> F
             action="Fill in the label column, then estimate again.",
         )
     if predicted is False:
-        return _averaged(values, lambda part: numeric_values(part))
+        return _averaged(values)
     answers = answers_of(sample, predicted)[joined.labelled]
     return np.array([_share_equal(value, answer) for value, answer in zip(values, answers, strict=True)])
 
@@ -243,14 +243,12 @@ def proxy_bounds(sample: Sample, z: FloatArray) -> tuple[float, float] | None:
     return None
 
 
-def _averaged(values: AnyArray, convert: Any) -> FloatArray:
-    return np.array(
-        [
-            float(np.mean(convert(np.array(value, dtype=object)))) if isinstance(value, tuple)
-            else float(convert(np.array([value], dtype=object))[0])
-            for value in values.tolist()
-        ]
-    )  # fmt: skip
+def _averaged(values: AnyArray) -> FloatArray:
+    """Return one number per unit (m,), several answers of a unit averaged."""
+    if not any(isinstance(value, tuple) for value in values.tolist()):
+        return numeric_values(values)
+    given = [value if isinstance(value, tuple) else (value,) for value in values.tolist()]
+    return np.array([numeric_values(np.array(several, dtype=object)).mean() for several in given])
 
 
 def _share_equal(value: Any, answer: str) -> float:

@@ -69,7 +69,7 @@ class Joined:
     Parameters
     ----------
     values : (n,)
-        Objects: the value of each unit, None where there is none. Several answers are a tuple.
+        The value of each unit, None (or NaN among numbers) where there is none. Several answers are a tuple.
     labelled : bool (n,)
     annotators : (n,)
         Who answered, as tuples; empty where nobody is named.
@@ -156,6 +156,9 @@ def join(sample: Sample, labels: Any) -> Joined:
     Traceback (most recent call last):
     stratal.errors.LabelError: labels: 1 id is not in this sample (first: '5')...
     """
+    numbers = _numbers_in_order(sample, labels)
+    if numbers is not None:
+        return Joined(values=numbers, labelled=~np.isnan(numbers), annotators=np.full(sample.size, None))
     given = as_labels(labels, sample)
     position = {text: row for row, text in enumerate(id_texts(sample.ids))}
     _refuse_strangers(given, position, sample)
@@ -174,6 +177,17 @@ def join(sample: Sample, labels: Any) -> Joined:
     return Joined(values=values, labelled=labelled, annotators=annotators)
 
 
+def _numbers_in_order(sample: Sample, labels: Any) -> FloatArray | None:
+    """Return an array of numbers in the sample's order as such; None for anything else, which is joined by id."""
+    if (
+        not isinstance(labels, np.ndarray)
+        or labels.dtype.kind not in "biuf"
+        or labels.shape != (sample.size,)
+    ):
+        return None
+    return labels.astype(np.float64)
+
+
 def numeric_values(values: AnyArray, source: str = "labels") -> FloatArray:
     """Return labels (n,) as numbers; `true` and `false` count as 1 and 0, any other text is refused.
 
@@ -182,6 +196,8 @@ def numeric_values(values: AnyArray, source: str = "labels") -> FloatArray:
     >>> numeric_values(np.array([True, "0", 0.5], dtype=object))
     array([1. , 0. , 0.5])
     """
+    if values.dtype.kind == "f" and np.all(np.isfinite(values)):
+        return np.asarray(values, dtype=np.float64)
     return np.array([_number(value, source) for value in values.tolist()], dtype=np.float64)
 
 

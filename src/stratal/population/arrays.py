@@ -25,6 +25,9 @@ from stratal.randomness import (
 )
 from stratal.strata.rule import Everything, Rule
 
+_CHUNK = 1 << 16
+"""Rows handled at a time, so that temporaries stay in the processor's cache."""
+
 
 class ArrayPopulation(Population):
     """N units as arrays; made by `Population.from_arrays`.
@@ -147,21 +150,20 @@ class ArrayPopulation(Population):
         n_strata, k = rule.n_strata, len(self._info)
         if n_strata == 1:
             return self._summarise_whole()
-        sizes = np.bincount(codes, minlength=n_strata)
         columns = [self._values[info.name] for info in self._info]
         centres = [float(column[0]) for column in columns]
-        shifted = np.empty((n_strata, k))
-        covariances = np.empty((n_strata, k, k))
-        for a in range(k):
-            left = columns[a] - centres[a]
-            shifted[:, a] = np.bincount(codes, left, minlength=n_strata) / np.maximum(sizes, 1)
-            for b in range(a + 1):
-                right = left if a == b else columns[b] - centres[b]
-                products = np.bincount(codes, left * right, minlength=n_strata) / np.maximum(sizes, 1)
-                covariances[:, a, b] = covariances[:, b, a] = products - shifted[:, a] * shifted[:, b]
-        diagonal = np.arange(k)
-        covariances[:, diagonal, diagonal] = np.maximum(covariances[:, diagonal, diagonal], 0.0)
-        return StratumSummary(sizes=sizes, proxy_means=shifted + centres, proxy_covariances=covariances)
+        counts = np.zeros(n_strata, np.int64)
+        sums, products = np.zeros((n_strata, k)), np.zeros((n_strata, k, k))
+        for start in range(0, self._size, _CHUNK):
+            part = slice(start, start + _CHUNK)
+            stratum = codes[part].astype(np.intp)
+            counts += np.bincount(stratum, minlength=n_strata)
+            shifted = [column[part] - centre for column, centre in zip(columns, centres, strict=True)]
+            for a, left in enumerate(shifted):
+                sums[:, a] += np.bincount(stratum, left, minlength=n_strata)
+                for b, right in enumerate(shifted[: a + 1]):
+                    products[:, a, b] += np.bincount(stratum, left * right, minlength=n_strata)
+        return _summary_of_sums(counts, sums, products, np.array(centres))
 
     def _summarise_whole(self) -> StratumSummary:
         k = len(self._info)
@@ -273,7 +275,11 @@ class ArrayPopulation(Population):
     def _sizes(self, rule: Rule, codes: IntArray) -> IntArray:
         if rule.n_strata == 1:
             return np.array([self._size])
-        return np.bincount(codes, minlength=rule.n_strata)
+        parts = (codes[start : start + _CHUNK] for start in range(0, self._size, _CHUNK))
+        sizes = np.zeros(rule.n_strata, np.int64)
+        for part in parts:
+            sizes += np.bincount(part, minlength=rule.n_strata)
+        return sizes
 
     def _candidates(self, codes: IntArray, limits: KeyArray, seed: int) -> tuple[IntArray, KeyArray]:
         """Return rows and keys of the units whose key is at most their stratum's limit."""
@@ -291,6 +297,20 @@ class ArrayPopulation(Population):
                 return np.asarray(store[name])
         existing = [*self._values, *self._groups, *self._features]
         raise InputError(f"no such column: {name!r}", allowed=near_names(name, existing))
+
+
+def _summary_of_sums(
+    counts: IntArray, sums: FloatArray, products: FloatArray, centres: FloatArray
+) -> StratumSummary:
+    """Return the summary from sums (H, k) and lower triangles of sums of products (H, k, k), centred."""
+    divisor = np.maximum(counts, 1)
+    means = sums / divisor[:, None]
+    lower = np.tril(products)
+    moments = lower + np.tril(products, -1).transpose(0, 2, 1)
+    covariances = moments / divisor[:, None, None] - means[:, :, None] * means[:, None, :]
+    diagonal = np.arange(len(centres))
+    covariances[:, diagonal, diagonal] = np.maximum(covariances[:, diagonal, diagonal], 0.0)
+    return StratumSummary(sizes=counts, proxy_means=means + centres, proxy_covariances=covariances)
 
 
 def rank_smallest(stratum: IntArray, keys: KeyArray, ties: AnyArray, counts: IntArray) -> IntArray:
