@@ -96,6 +96,7 @@ def test_a_finite_answer_or_one_error(problem, estimator, target, method, altern
     try:
         estimate = estimate_of(problem, estimator, target, unequal)
         interval = estimate.confidence_interval(level, method, alternative)
+        twin = estimate.to_dict(method=method)
     except StratalError:
         return
 
@@ -105,7 +106,7 @@ def test_a_finite_answer_or_one_error(problem, estimator, target, method, altern
     assert not np.isnan(interval.high)
     assert interval.low <= estimate.value <= interval.high
     assert str(estimate)
-    assert estimate.to_dict(method=method)["n"] == estimate.n
+    assert twin["n"] == estimate.n
     if estimate.bounds is not None:
         assert estimate.bounds[0] <= interval.low
         assert interval.high <= estimate.bounds[1]
@@ -121,8 +122,8 @@ def test_intervals_are_nested_and_agree_with_the_p_value(problem, method):
     except StratalError:
         return
 
-    assert wide.low <= narrow.low
-    assert narrow.high <= wide.high
+    assert wide.low <= narrow.low + 1e-12
+    assert narrow.high <= wide.high + 1e-12
     if estimate.evidence.census or estimate.bounds is None:
         return
     for null in (0.05, 0.5, 0.8, 0.97):

@@ -127,7 +127,7 @@ def _student(evidence: Evidence, method: str, alternative: str, standard_error: 
 
 def _kept_within(evidence: Evidence, bounds: Bounds, alternative: str) -> Bounds:
     """Undo what rounding does at the scale's ends: never outside the bounds, never without the value."""
-    lowest, highest = evidence.limits
+    lowest, highest = (-np.inf, np.inf) if evidence.bounds is None else evidence.bounds
 
     def kept(level: float) -> tuple[float, float]:
         low, high = bounds(level)
@@ -184,5 +184,7 @@ def _unbounded(evidence: Evidence, method: str, alternative: str) -> Bounds:
             action="Give the outcome's bounds, or label more units.",
         )
     if method.startswith("bootstrap"):
-        return bootstrap_bounds(evidence, alternative, studentise=method == "bootstrap-t")
+        return _kept_within(
+            evidence, bootstrap_bounds(evidence, alternative, studentise=method == "bootstrap-t"), alternative
+        )
     return _student(evidence, method, alternative, float(np.sqrt(variance)))
