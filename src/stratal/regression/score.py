@@ -17,6 +17,7 @@ from stratal.regression import covariance, intervals
 from stratal.regression.problem import Options, Problem
 from stratal.regression.rectified import ProxyCounts, RectifiedDistribution, proxy_counts, values_in_gaps
 
+_ROUNDING = 1e-24
 _COARSE = 101
 _MARGIN = 1.3
 
@@ -64,7 +65,7 @@ class ScoreTest:
             gradients = problem.loss.gradients(theta, problem.features, problem.outcome)
             known = self.options.stratum_weights_known
             total += float(design.population_covariance(gradients, stratum_weights_known=known)[0, 0])
-        if total <= 0:
+        if total <= _ROUNDING:
             q = float(problem.loss.probability)  # type: ignore[attr-defined]
             total = q * (1.0 - q) * float(np.sum(problem.weights**2))
         return float(np.sqrt(total))
