@@ -16,7 +16,7 @@ import numpy as np
 from stratal.arrays import FloatArray, IntArray
 from stratal.errors import InputError, near_names
 from stratal.estimators.linearisation import of_variable
-from stratal.estimators.quantity import Quantity
+from stratal.estimators.quantity import Parts, Quantity
 from stratal.estimators.smoothing import smoothed
 from stratal.weighting import Weighting
 
@@ -91,7 +91,8 @@ class Confusion:
                 bounds=(lowest, 1.0), notes=(note,),
             )  # fmt: skip
         result = of_variable(value, slopes.along(self.true, self.predicted), self.weighting, target)
-        trials, error = self._trials(function, pseudo, lowest, result.design_variance)
+        trials, error, freedom = self._trials(function, pseudo, lowest, result.design_variance)
+        averaged = name in ("mcc", "balanced_accuracy") or which in ("macro", "weighted")
         dice = name == "f1" and isinstance(which, int)
         if dice:
             index = self.metric("jaccard", which, target)
@@ -107,9 +108,29 @@ class Confusion:
             n=int(counted.sum()),
             bounds=(lowest, 1.0),
             trials=trials,
+            trials_freedom=freedom if averaged else np.inf,
             scale="dice" if dice else "identity",
+            parts=self._terms(name, target) if which == "macro" or name == "balanced_accuracy" else None,
             notes=(note,) if note else (),
         )
+
+    def _terms(self, name: str, target: str) -> Parts:
+        """Return the classes' own metrics, with the correlation of their errors."""
+        name = "recall" if name == "balanced_accuracy" else name
+        variables, terms = [], []
+        true, predicted, shares = self._pseudo(range(self.n_classes))
+        both = (np.concatenate([self.true, true]), np.concatenate([self.predicted, predicted]))
+        weights = np.concatenate([self.weighting.weights, shares])
+        all_shares = _Shares.of(*both, weights, self.n_classes + 1)
+        for k in range(self.n_classes):
+            function, _, _ = self._parts(name, k)
+            _, slopes, _ = function(all_shares)
+            variables.append(weights * slopes.along(*both))
+            terms.append(self.metric(name, k, target))
+        cross = np.array(variables) @ np.array(variables).T
+        spread = np.sqrt(np.diag(cross))
+        scale = np.where(spread > 0, 1.0 / np.where(spread > 0, spread, 1.0), 0.0)
+        return Parts(terms=tuple(terms), correlation=scale[:, None] * cross * scale)
 
     def _parts(self, name: str, which: int | str | None) -> tuple[_Metric, FloatArray, _Pseudo]:
         """Return the metric as a function of shares, the units that it counts (n,), and its pseudo-labels."""
@@ -159,8 +180,8 @@ class Confusion:
 
     def _trials(
         self, function: _Metric, pseudo: _Pseudo, lowest: float, variance: float
-    ) -> tuple[float, float]:
-        """Return the effective number of trials, and the smoothed standard error."""
+    ) -> tuple[float, float, float]:
+        """Return the effective number of trials, the smoothed standard error, and degrees of freedom."""
         true, predicted, shares = pseudo
         smoothing = smoothed(self.weighting, shares)
         both = (np.concatenate([self.true, true]), np.concatenate([self.predicted, predicted]))
@@ -172,7 +193,8 @@ class Confusion:
         largest = max(hidden, variance if np.isfinite(variance) else 0.0)
         unit = (value - lowest) / (1.0 - lowest)
         spread = unit * (1.0 - unit) * (1.0 - lowest) ** 2
-        return (spread / largest if largest > 0 else np.inf), float(np.sqrt(hidden))
+        trials = spread / largest if largest > 0 else np.inf
+        return trials, float(np.sqrt(hidden)), _freedom(both[0], weights, variable)
 
 
 _Pseudo = tuple[IntArray, IntArray, FloatArray]
@@ -246,17 +268,14 @@ class _Averaged:
         above, below = shares.forms(self.above), shares.forms(self.below)
         kept = below > _DUST * shares.everything
         kept[self.n_classes :] = False
-        missing = self.n_classes - int(kept[: self.n_classes].sum())
-        if not np.any(kept):
-            return np.nan, shares, "no labelled unit counts towards its denominator"
-        note = (
-            f"{missing} of {self.n_classes} classes have no denominator and are left out" if missing else ""
-        )
+        missing = self.n_classes - int(kept.sum())
+        if missing and (self.average == "macro" or not np.any(kept)):
+            return np.nan, shares, f"{missing} of {self.n_classes} classes have no unit in the denominator"
         if self.average == "micro":
             total = float(below[kept].sum())
             value = float(above[kept].sum()) / total
             slopes = np.outer(kept, (self.above - value * self.below) / total)
-            return value, _from_rows(slopes), note
+            return value, _from_rows(slopes), ""
         each = np.where(kept, above / np.where(kept, below, 1.0), 0.0)
         part = np.where(kept, 1.0 / kept.sum(), 0.0)
         support = np.zeros(len(each))
@@ -269,7 +288,7 @@ class _Averaged:
         scale = np.where(kept, part / np.where(kept, below, 1.0), 0.0)
         slopes = scale[:, None] * (self.above - each[:, None] * self.below)
         slopes[:, 2] += support
-        return min(max(value, 0.0), 1.0), _from_rows(slopes), note
+        return min(max(value, 0.0), 1.0), _from_rows(slopes), ""
 
 
 def _from_rows(slopes: FloatArray) -> _Shares:
@@ -308,6 +327,17 @@ def _matthews(shares: _Shares) -> tuple[float, _Shares, str]:
         everything=float(shares.hits.sum()) / below - value * total * (1 / of_predicted + 1 / of_true),
     )
     return min(max(value, -1.0), 1.0), slopes, ""
+
+
+def _freedom(true: IntArray, weights: FloatArray, variable: FloatArray) -> float:
+    """Return Satterthwaite's degrees of freedom over the true classes, each with its effective size."""
+    parts = np.bincount(true, (weights * variable) ** 2)
+    sums, squares = np.bincount(true, weights), np.bincount(true, weights**2)
+    used = parts > 0
+    if not np.any(used):
+        return np.inf
+    sizes = sums[used] ** 2 / squares[used]
+    return float(parts.sum() ** 2 / np.sum(parts[used] ** 2 / sizes))
 
 
 def _with_population_part(trials: float, value: float, lowest: float, extra: float) -> float:

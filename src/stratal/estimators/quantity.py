@@ -7,10 +7,47 @@ from typing import Any
 
 import numpy as np
 
+from stratal.arrays import FloatArray
 from stratal.errors import InputError
 from stratal.intervals.interval import ConfidenceInterval, p_value, tail_shares
-from stratal.intervals.proportion import clopper_pearson
+from stratal.intervals.proportion import clopper_pearson, student_quantile
 from stratal.intervals.student import student_t
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Parts:
+    """The terms of a mean of several quantities, for an interval made of theirs.
+
+    Each end lies as far from the mean as the root of the correlated sum of squares of the terms' own
+    distances ("MOVER", Zou & Donner 2008), so that skewness and small numbers are the terms' business.
+
+    Parameters
+    ----------
+    terms : tuple of Quantity (K,)
+        Each with `trials`.
+    correlation : float (K, K)
+
+    Examples
+    --------
+    >>> term = Quantity(value=1.0, standard_error=0.0, degrees_of_freedom=4, n=5, trials=5)
+    >>> parts = Parts(terms=(term,) * 4, correlation=np.eye(4))
+    >>> round(parts.ends(1.0, 0.95, "two-sided")[0], 2), round(term.confidence_interval().low, 2)
+    (0.74, 0.48)
+    """
+
+    terms: tuple[Quantity, ...]
+    correlation: FloatArray
+
+    def ends(self, value: float, confidence_level: float, alternative: str) -> tuple[float, float]:
+        """Return the interval around `value`, the mean of the terms."""
+        below, above = np.zeros(len(self.terms)), np.zeros(len(self.terms))
+        for k, term in enumerate(self.terms):
+            low, high = term.confidence_interval(confidence_level, alternative)
+            below[k], above[k] = term.value - low, high - term.value
+        reach = [
+            float(np.sqrt(max(side @ self.correlation @ side, 0.0))) / len(side) for side in (below, above)
+        ]
+        return value - reach[0], value + reach[1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,16 +70,22 @@ class Quantity:
         What it cannot leave.
     trials : float, optional
         Independent trials as informative as the labels, infinite for a census.
+    trials_freedom : float
+        Degrees of freedom of the trials: fewer make the interval wider as Student's t is wider than the
+        normal (Korn & Graubard 1998).
     interval_error : float, optional
         The standard error that the t interval takes; `standard_error` if not given.
     scale : {"identity", "log", "dice"}
         Where the interval is made: the t interval on the logarithm, or Clopper–Pearson's for the Jaccard
         index F / (2 − F), of which the F1 score is a monotone function.
+    parts : Parts, optional
+        For a mean of several quantities.
     notes : tuple of str
 
     Examples
     --------
-    >>> metric = Quantity(value=0.9, standard_error=0.05, degrees_of_freedom=30, n=40, bounds=(0, 1), trials=36)
+    >>> metric = Quantity(
+    ...     value=0.9, standard_error=0.05, degrees_of_freedom=30, n=40, bounds=(0, 1), trials=36)
     >>> low, high = metric.confidence_interval()
     >>> 0.75 < low < 0.9 < high < 1
     True
@@ -54,8 +97,10 @@ class Quantity:
     n: int
     bounds: tuple[float, float] | None = None
     trials: float | None = None
+    trials_freedom: float = np.inf
     interval_error: float | None = None
     scale: str = "identity"
+    parts: Parts | None = None
     notes: tuple[str, ...] = ()
 
     @property
@@ -66,6 +111,8 @@ class Quantity:
     @property
     def method(self) -> str:
         """How the interval is made."""
+        if self.parts is not None:
+            return "clopper-pearson and mover"
         if self.trials is not None:
             return "clopper-pearson"
         return "log-t" if self.scale == "log" else "t"
@@ -112,16 +159,13 @@ class Quantity:
 
     def _ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         if self.trials is not None:
+            low, high = self._binomial_ends(self.trials, confidence_level, alternative)
+            if self.parts is None:
+                return low, high
+            # Terms at their bounds have no room on that side, so their interval may be short there: the outer.
+            other = self.parts.ends(self.value, confidence_level, alternative)
             lowest, highest = self.bounds or (0.0, 1.0)
-            scale = highest - lowest
-            unit = min(max((self.value - lowest) / scale, 0.0), 1.0)
-            unit = unit / (2.0 - unit) if self.scale == "dice" else unit
-            low, high = clopper_pearson(
-                unit, self.trials, confidence_level=confidence_level, alternative=alternative
-            )
-            if self.scale == "dice":
-                low, high = 2.0 * low / (1.0 + low), 2.0 * high / (1.0 + high)
-            return lowest + scale * float(low), lowest + scale * float(high)
+            return max(min(low, other[0]), lowest), min(max(high, other[1]), highest)
         error = self.standard_error if self.interval_error is None else self.interval_error
         if error == 0 and self.bounds is None and np.isfinite(self.degrees_of_freedom):
             raise InputError(
@@ -140,6 +184,31 @@ class Quantity:
         if self.scale == "log":
             low, high = np.exp(low), np.exp(high)
         return float(low), float(high)
+
+    def _binomial_ends(self, trials: float, confidence_level: float, alternative: str) -> tuple[float, float]:
+        lowest, highest = self.bounds or (0.0, 1.0)
+        scale = highest - lowest
+        unit = min(max((self.value - lowest) / scale, 0.0), 1.0)
+        unit = unit / (2.0 - unit) if self.scale == "dice" else unit
+        trials *= _shrinkage(self.trials_freedom, confidence_level, alternative)
+        low, high = (
+            float(end)
+            for end in clopper_pearson(
+                unit, trials, confidence_level=confidence_level, alternative=alternative
+            )
+        )
+        if self.scale == "dice":
+            low, high = 2.0 * low / (1.0 + low), 2.0 * high / (1.0 + high)
+        return lowest + scale * low, lowest + scale * high
+
+
+def _shrinkage(degrees_of_freedom: float, confidence_level: float, alternative: str) -> float:
+    """Return (z / t)², what few degrees of freedom leave of a number of trials."""
+    if not np.isfinite(degrees_of_freedom):
+        return 1.0
+    share = min(max(tail_shares(confidence_level, alternative)), 0.49)
+    normal, student = student_quantile(share, np.inf), student_quantile(share, max(degrees_of_freedom, 1.0))
+    return float((normal / student) ** 2)
 
 
 def finite(number: float | None) -> float | None:
