@@ -178,7 +178,7 @@ def join(sample: Sample, labels: Any) -> Joined:
 
 
 def _numbers_in_order(sample: Sample, labels: Any) -> FloatArray | None:
-    """Return an array of numbers in the sample's order as such; None for anything else, which is joined by id."""
+    """Return numbers in the order of the sample as such; None for anything else, which is joined by id."""
     if (
         not isinstance(labels, np.ndarray)
         or labels.dtype.kind not in "biuf"

@@ -1,0 +1,110 @@
+"""Stratify, allocate, draw and estimate, against ssepy 0.1.1 in its own interpreter, in the same run.
+
+    python benchmarks/main_job.py --peer PATH_TO_PYTHON_WITH_SSEPY [--size 10000000] [--repeats 3]
+
+Each side runs in a fresh process per repeat, in turn; time is that of the work alone (imports and data
+apart), memory is the process's peak less what it held before the work. Writes
+benchmarks/results/main_job.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+RESULTS = Path(__file__).parent / "results" / "main_job.md"
+
+COMMON = """
+import json, resource, sys, time
+import numpy as np
+size, budget = int(sys.argv[1]), int(sys.argv[2])
+generator = np.random.default_rng(0)
+proxy = generator.beta(5, 1, size)
+outcome = (generator.random(size) < proxy).astype(float)
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+"""
+
+OURS = (
+    COMMON
+    + """
+import stratal
+warm = stratal.Population.from_arrays(proxy=proxy[:1000])
+stratal.estimate(stratal.plan(warm, 50).draw(seed=0), np.ones(50)).confidence_interval()
+before, start = peak(), time.perf_counter()
+population = stratal.Population.from_arrays(proxy=proxy)
+strata = stratal.stratify(population, method="k-means", n_strata=10)
+allocation = stratal.allocate(strata, budget=budget, method="neyman")
+sample = stratal.Stratified(strata=strata, allocation=allocation).draw(population, seed=1)
+estimate = stratal.estimate(sample, outcome[sample.ids], estimator="horvitz-thompson")
+seconds = time.perf_counter() - start
+print(json.dumps({"seconds": seconds, "own": peak() - before, "peak": peak(), "value": estimate.value}))
+"""
+)
+
+PEER = (
+    COMMON
+    + """
+from sklearn.cluster import KMeans
+from ssepy import ModelPerformanceEvaluator
+before, start = peak(), time.perf_counter()
+evaluator = ModelPerformanceEvaluator(Yh=proxy, budget=budget)
+evaluator.stratify_data(KMeans(n_clusters=10, random_state=0), X=proxy)
+evaluator.allocate_budget(allocation_type="neyman")
+indices = evaluator.sample(sampling_method="ssrs")
+labels = np.full(size, np.nan)
+labels[indices] = outcome[indices]
+value, variance = evaluator.compute_estimate(Yl=labels, estimator="ht")
+seconds = time.perf_counter() - start
+print(json.dumps({"seconds": seconds, "own": peak() - before, "peak": peak(), "value":
+float(np.ravel(value)[0])}))
+"""
+)
+
+
+def measure(interpreter: str, program: str, size: int, budget: int) -> dict[str, float]:
+    done = subprocess.run(
+        [interpreter, "-c", program, str(size), str(budget)], capture_output=True, text=True, check=True
+    )
+    result: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+    return result
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--peer", required=True, help="Python interpreter that has ssepy 0.1.1")
+    parser.add_argument("--sizes", default="1000000,10000000")
+    parser.add_argument("--repeats", type=int, default=3)
+    options = parser.parse_args()
+    lines = [
+        "| N | n | stratal (s) | ssepy 0.1.1 (s) | ratio of medians | pairwise ratios | peak memory, stratal "
+        "(MB) | peak memory, ssepy (MB) |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for size in (int(text) for text in options.sizes.split(",")):
+        budget = 10_000 if size >= 10_000_000 else 1_000
+        pairs = [
+            (measure(sys.executable, OURS, size, budget), measure(options.peer, PEER, size, budget))
+            for _ in range(options.repeats)
+        ]
+        ours, peer = ([pair[side]["seconds"] for pair in pairs] for side in (0, 1))
+        ratios = ", ".join(f"{b / a:.0f}" for a, b in zip(ours, peer, strict=True))
+        memory = [max(pair[side]["peak"] for pair in pairs) for side in (0, 1)]
+        lines.append(
+            f"| {size:,} | {budget:,} | {statistics.median(ours):.3f} | {statistics.median(peer):.2f} | "
+            f"{statistics.median(peer) / statistics.median(ours):.0f}× | {ratios} | {memory[0]:.0f} | "
+            f"{memory[1]:.0f} |"
+        )
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(
+        "## Main job: stratify + allocate + draw + estimate, arrays without ids, K = 10\n\n"
+        "`python benchmarks/main_job.py --peer …`\n\n" + "\n".join(lines) + "\n"
+    )
+    print(RESULTS.read_text())
+
+
+if __name__ == "__main__":
+    main()

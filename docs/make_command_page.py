@@ -1,0 +1,52 @@
+"""Writes docs/commands.md from the commands' own help. A test fails if the page is out of date."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import typer.main
+
+
+def command_page() -> str:
+    """Return the page: every command, its arguments and options."""
+    from stratal.cli.application import app
+
+    group = typer.main.get_command(app)
+    parts = [
+        "# The command",
+        "Every command has `--json`: one object on standard output and nothing else. Exit status 0; 2 for a "
+        "mistake, with one message on standard error and nothing written.",
+    ]
+    for name, command in sorted(group.commands.items()):
+        parts += [f"## stratal {name}", clean(command.help or ""), *table(command)]
+    return "\n\n".join(parts) + "\n"
+
+
+def clean(text: str) -> str:
+    """Return text with its paragraphs kept and its line breaks taken out."""
+    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+
+
+def table(command: Any) -> list[str]:
+    """Return a table of the parameters of a command."""
+    rows = ["| argument or option | meaning | default |", "|---|---|---|"]
+    for parameter in command.params:
+        if "--help" in parameter.opts:
+            continue
+        is_option = parameter.param_type_name == "option"
+        name = ", ".join(parameter.opts) if is_option else (parameter.metavar or parameter.name or "").upper()
+        default = parameter.default
+        shown = "" if default is None or default is False or callable(default) else f"`{default}`"
+        if parameter.required:
+            shown = "required"
+        if isinstance(getattr(parameter, "show_default", None), str):
+            shown = parameter.show_default
+        meaning = re.sub(r"\s+", " ", getattr(parameter, "help", "") or "").replace("|", "\\|")
+        rows.append(f"| `{name}` | {meaning} | {shown} |")
+    return ["\n".join(rows)]
+
+
+if __name__ == "__main__":
+    Path(__file__).with_name("commands.md").write_text(command_page())

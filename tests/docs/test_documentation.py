@@ -1,0 +1,52 @@
+"""The documentation covers every public name and every command, and says what the code says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import typer.main
+
+import stratal
+from stratal.cli.application import app
+
+ROOT = Path(__file__).parents[2]
+PAGES = [path for path in ROOT.glob("docs/**/*.md") if "decisions" not in path.parts]
+
+
+def all_text() -> str:
+    return "\n".join(path.read_text() for path in [*PAGES, ROOT / "README.md"])
+
+
+@pytest.mark.parametrize("name", [name for name in stratal.__all__ if not name.startswith("__")])
+def test_every_public_name_is_documented(name):
+    assert re.search(rf"\b{name}\b", all_text()), f"no page mentions {name}"
+    value = getattr(stratal, name)
+    assert value.__doc__
+
+
+@pytest.mark.parametrize("name", sorted(typer.main.get_command(app).commands))
+def test_every_command_is_on_its_page(name):
+    assert f"## stratal {name}" in (ROOT / "docs" / "commands.md").read_text()
+
+
+def test_the_command_page_is_up_to_date():
+    namespace: dict[str, object] = {"__name__": "docs"}
+    exec((ROOT / "docs" / "make_command_page.py").read_text(), namespace)
+
+    assert (ROOT / "docs" / "commands.md").read_text() == namespace["command_page"]()
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
+        for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text()):
+            if not target.startswith(("http", "mailto")):
+                assert (page.parent / target).exists(), f"{page}: {target}"
+
+
+def test_the_readme_has_the_two_commands():
+    text = (ROOT / "README.md").read_text()
+
+    assert "make demo" in text
+    assert "make test" in text
