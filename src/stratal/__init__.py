@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from stratal.planning import plan as plan
     from stratal.population import Population as Population
     from stratal.sample import Sample as Sample
+    from stratal.simulation import SimulatedDesign as SimulatedDesign
+    from stratal.simulation import SimulationTable as SimulationTable
+    from stratal.simulation import simulate as simulate
     from stratal.strata import Strata as Strata
     from stratal.strata import stratify as stratify
 
@@ -61,6 +64,8 @@ _HOMES = {
     "ProportionalToSize": "design",
     "Sample": "sample",
     "SimpleRandom": "design",
+    "SimulatedDesign": "simulation",
+    "SimulationTable": "simulation",
     "Strata": "strata",
     "StratalError": "errors",
     "StratalWarning": "errors",
@@ -74,6 +79,7 @@ _HOMES = {
     "opt_a2": "adaptive",
     "plan": "planning",
     "read_labels": "label_file",
+    "simulate": "simulation",
     "stratify": "strata",
 }
 """Public name → the module that it lives in."""

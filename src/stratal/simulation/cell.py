@@ -1,0 +1,270 @@
+"""One cell: all budgets, estimators and intervals of one design, its replicates drawn in batches."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from stratal.allocation import allocate
+from stratal.arrays import FloatArray, IntArray
+from stratal.errors import BudgetError, InputError
+from stratal.simulation import formulas
+from stratal.simulation.design import SimulatedDesign
+from stratal.simulation.draws import Draws, OrderedUnits, Urns
+from stratal.simulation.ranges import replicate_intervals
+from stratal.simulation.replicates import Layout, replicate_means
+from stratal.simulation.rounds import adaptive_sums
+from stratal.simulation.summary import Yardstick, summarise, summarise_interval
+from stratal.simulation.sums import StratumSums
+from stratal.simulation.truth import Truth
+from stratal.strata import Strata
+
+_CACHE_NUMBERS = 1 << 17
+"""Numbers per array in a batch of ordered units: about a megabyte, to stay in the cache."""
+
+_URN_BATCH = 1 << 13
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What is asked of every design.
+
+    Parameters
+    ----------
+    estimators, intervals : tuple of str
+    budgets : tuple of int
+        Increasing.
+    replicates : int
+    seed : int
+    confidence_level : float
+    target : str
+    bounds : (float, float), optional
+    with_replacement : bool
+
+    Examples
+    --------
+    >>> Settings(estimators=("horvitz-thompson",), intervals=("auto",), budgets=(50,), replicates=100, seed=7
+    ...          ).target
+    'population'
+    """
+
+    estimators: tuple[str, ...]
+    intervals: tuple[str, ...]
+    budgets: tuple[int, ...]
+    replicates: int
+    seed: int
+    confidence_level: float = 0.95
+    target: str = "population"
+    bounds: tuple[float, float] | None = None
+    with_replacement: bool = False
+
+    @property
+    def counts_suffice(self) -> bool:
+        """Whether no estimator needs the proxies of the units drawn."""
+        return set(self.estimators) == {"horvitz-thompson"}
+
+
+def cell_key(fingerprint: str, design: SimulatedDesign, settings: Settings) -> str:
+    """Return the key of a cell: a digest of everything that its rows depend on.
+
+    Examples
+    --------
+    >>> settings = Settings(estimators=("difference",), intervals=(), budgets=(50,), replicates=9, seed=7)
+    >>> len(cell_key("data", SimulatedDesign(), settings))
+    32
+    """
+    parts = json.dumps([fingerprint, design.to_dict(), asdict(settings)], sort_keys=True)
+    return hashlib.sha256(parts.encode()).hexdigest()[:32]
+
+
+def run_cell(
+    design: SimulatedDesign, strata: Strata, truth: Truth, settings: Settings, key: str
+) -> list[dict[str, Any]]:
+    """Return the rows of one cell; its random numbers follow from (seed, key) alone.
+
+    Parameters
+    ----------
+    design : SimulatedDesign
+    strata : Strata
+    truth : Truth
+    settings : Settings
+    key : str
+        From `cell_key`.
+    """
+    counts = None if design.adaptive else fixed_counts(design, strata, truth, settings.budgets)
+    collected: dict[tuple[int, str, str], list[FloatArray]] = {}
+    for batch in _batches(design, strata, truth, settings, counts, key):
+        for budget, sums in zip(settings.budgets, batch, strict=True):
+            _collect(collected, budget, sums, truth, settings)
+    rows = []
+    for budget_number, budget in enumerate(settings.budgets):
+        n_h = None if counts is None else counts[budget_number]
+        for estimator in settings.estimators:
+            yardstick = _yardstick(budget, estimator, n_h, truth, settings)
+            values = np.concatenate(collected[budget, estimator, "values"])
+            variances = np.concatenate(collected[budget, estimator, "variances"])
+            shared = {
+                "design": design.name,
+                "estimator": estimator,
+                "budget": budget,
+                "replicates": settings.replicates,
+                "n_strata": strata.n_strata,
+                "truth": truth.value,
+                **summarise(values, variances, yardstick),
+            }
+            for interval in settings.intervals:
+                low = np.concatenate(collected[budget, estimator, f"{interval} low"])
+                high = np.concatenate(collected[budget, estimator, f"{interval} high"])
+                found = summarise_interval(low, high, truth.value)
+                rows.append({**shared, "interval": interval, **found})
+            if not settings.intervals:
+                rows.append({**shared, "interval": "", **_NO_INTERVAL})
+    return rows
+
+
+_NO_INTERVAL = dict.fromkeys(
+    ("coverage", "coverage_se", "width", "width_se", "width_16", "width_84"), float("nan")
+)
+
+
+def fixed_counts(
+    design: SimulatedDesign, strata: Strata, truth: Truth, budgets: tuple[int, ...]
+) -> list[IntArray]:
+    """Return n_h (H,) at each budget of a design that does not look at labels."""
+    result = []
+    for budget in budgets:
+        if budget > strata.size:
+            raise BudgetError("the budget is above the population", given=budget, allowed=f"to {strata.size}")
+        if strata.n_strata == 1:
+            result.append(np.array([budget]))
+        elif design.allocation == "oracle":
+            found = allocate(
+                strata, budget, "neyman", design.minimum, standard_deviations=np.sqrt(truth.variances)
+            )
+            result.append(np.asarray(found.n_h))
+        else:
+            result.append(np.asarray(allocate(strata, budget, design.allocation, design.minimum).n_h))
+    return result
+
+
+def _batches(
+    design: SimulatedDesign,
+    strata: Strata,
+    truth: Truth,
+    settings: Settings,
+    counts: list[IntArray] | None,
+    key: str,
+) -> Iterator[list[StratumSums]]:
+    """Yield batches of replicates, each as its sums at every budget."""
+    words = tuple(int(key[i : i + 8], 16) for i in range(0, len(key), 8))
+    rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(settings.seed, spawn_key=words)))
+    limits = _limits(design, strata, settings, counts)
+    urns = truth.binary and settings.counts_suffice and _growing(counts)
+    size = _URN_BATCH if urns else max(_CACHE_NUMBERS // max(int(limits.max()), 1), 64)
+    for start in range(0, settings.replicates, size):
+        rows = min(size, settings.replicates - start)
+
+        def draws(rows: int = rows) -> Draws:
+            if urns:
+                return Urns(truth, rows, rng, with_replacement=settings.with_replacement)
+            return OrderedUnits(truth, limits, rows, rng, with_replacement=settings.with_replacement)
+
+        if counts is None:
+            once = draws()
+            # Units in random order can be looked up again for every budget; urns are filled anew.
+            again = draws if urns else lambda once=once: once
+            yield list(adaptive_sums(design, strata, truth, settings.budgets, again))
+        else:
+            nested = draws()
+            yield [nested.sums(n_h) for n_h in counts]
+
+
+def _limits(
+    design: SimulatedDesign, strata: Strata, settings: Settings, counts: list[IntArray] | None
+) -> IntArray:
+    if counts is not None:
+        return np.asarray(np.max(counts, axis=0))
+    return np.minimum(strata.sizes, max(settings.budgets))
+
+
+def _growing(counts: list[IntArray] | None) -> bool:
+    """Whether no stratum loses a label when the budget grows, so that urns can be emptied in order."""
+    return counts is None or all(np.all(b >= a) for a, b in pairwise(counts))
+
+
+def _collect(
+    collected: dict[tuple[int, str, str], list[FloatArray]],
+    budget: int,
+    sums: StratumSums,
+    truth: Truth,
+    settings: Settings,
+) -> None:
+    layout = Layout.of(
+        truth.sizes, truth.proxy_variances, sums.counts, with_replacement=settings.with_replacement
+    )
+    for estimator in settings.estimators:
+        found = replicate_means(sums, truth, layout, estimator, target=settings.target)
+        values = found.values if settings.bounds is None else np.clip(found.values, *settings.bounds)
+        if estimator.startswith("published-"):
+            values = found.values
+        parts = {"values": values, "variances": found.variances}
+        ranges = replicate_intervals(
+            found, sums, layout, settings.intervals,
+            centre=truth.centre, bounds=settings.bounds, confidence_level=settings.confidence_level,
+            target=settings.target,
+        )  # fmt: skip
+        for interval, (low, high) in ranges.items():
+            parts[f"{interval} low"], parts[f"{interval} high"] = low, high
+        for name, part in parts.items():
+            collected.setdefault((budget, estimator, name), []).append(part)
+
+
+def _yardstick(
+    budget: int, estimator: str, n_h: IntArray | None, truth: Truth, settings: Settings
+) -> Yardstick:
+    spread, size = truth.population_variance, truth.size
+    replacing = settings.with_replacement
+    whole = formulas.stratified(
+        np.array([size]), np.array([spread]), np.array([budget]), with_replacement=replacing
+    )
+    closed = float("nan")
+    fixed = {"horvitz-thompson": 0.0, "difference": 1.0}
+    if n_h is not None and estimator in fixed:
+        closed = formulas.stratified(
+            truth.sizes, truth.residual_variances(fixed[estimator]), n_h, with_replacement=replacing
+        )
+    if settings.target == "superpopulation":
+        whole = spread / budget
+    return Yardstick(
+        truth=truth.value,
+        random_variance=whole,
+        population_variance=spread,
+        size=size,
+        closed_form=closed,
+    )
+
+
+def check_settings(settings: Settings, size: int) -> None:
+    """Refuse settings that cannot be run.
+
+    Examples
+    --------
+    >>> check_settings(Settings(
+    ...     estimators=("difference",), intervals=(), budgets=(50,), replicates=9, seed=7), 100)
+    """
+    if settings.replicates < 2:
+        raise InputError("replicates must be 2 or more", given=settings.replicates)
+    if not settings.estimators:
+        raise InputError("no estimator is given", action="Give estimators=, such as 'horvitz-thompson'.")
+    if not settings.budgets or min(settings.budgets) < 2 or max(settings.budgets) > size:
+        raise BudgetError("a budget is out of range", given=list(settings.budgets), allowed=f"2 to {size}")
+    if not 0 < settings.confidence_level < 1:
+        raise InputError(
+            "confidence_level is out of range", given=settings.confidence_level, allowed="between 0 and 1"
+        )

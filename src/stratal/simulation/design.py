@@ -1,0 +1,139 @@
+"""What to simulate: a way of dividing, a way of sharing the budget, and the rounds of an adaptive design."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from stratal.errors import InputError, near_names
+from stratal.strata.building import METHODS
+
+ONE_ROUND = ("proportional", "equal", "neyman", "robust", "stratppi", "oracle")
+"""`oracle` is Neyman's rule with the true S_h, which no study knows."""
+
+ROUNDS = ("two-round", "opt-a1", "opt-a2")
+"""`two-round`: half the budget in a proportional pilot, the total by Neyman on recalibrated S_h.
+`opt-a1`, `opt-a2`: the literal rules of Kumar & Raj."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedDesign:
+    """One design of a simulation.
+
+    Parameters
+    ----------
+    stratification : str, optional
+        A method of `stratal.stratify`; simple random sampling if left out.
+    n_strata : int
+        H.
+    allocation : str
+        One of `ONE_ROUND` or `ROUNDS`.
+    pilot : float, optional
+        `two-round`: the pilot's share of the budget, 0.5 by default. `opt-a1`, `opt-a2`: labels per stratum,
+        10 and 5 by default.
+    step : int, optional
+        `opt-a2`: labels between two looks, 10 by default.
+    minimum : int
+        Labels that every stratum gets at least.
+    by, proxy : str, optional
+        As in `stratal.stratify`.
+    label : str, optional
+        A name of its own.
+
+    Examples
+    --------
+    >>> SimulatedDesign.parse("k-means:10:neyman").allocation
+    'neyman'
+    >>> SimulatedDesign.parse("equal-size:6:opt-a2:5:20").step
+    20
+    """
+
+    stratification: str | None = None
+    n_strata: int = 10
+    allocation: str = "proportional"
+    pilot: float | None = None
+    step: int | None = None
+    minimum: int = 2
+    by: str | None = None
+    proxy: str | None = None
+    label: str | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.stratification is not None and self.stratification not in METHODS:
+            raise InputError(
+                "no such stratification",
+                given=repr(self.stratification),
+                allowed=near_names(self.stratification, METHODS),
+            )
+        known = (*ONE_ROUND, *ROUNDS)
+        if self.allocation not in known:
+            raise InputError(
+                "no such allocation in a simulation",
+                given=repr(self.allocation),
+                allowed=near_names(self.allocation, known),
+            )
+        if self.allocation == "two-round" and not 0 < self.pilot_size < 1:
+            raise InputError(
+                "the pilot is a share of the budget", given=self.pilot, allowed="between 0 and 1"
+            )
+        if self.allocation in ("opt-a1", "opt-a2") and self.pilot_size < 2:
+            raise InputError("the pilot needs two labels per stratum", given=self.pilot, allowed="2 or more")
+        if self.step is not None and self.step < 1:
+            raise InputError("step must be positive", given=self.step)
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether the allocation looks at labels."""
+        return self.stratification is not None and self.allocation in ROUNDS
+
+    @property
+    def pilot_size(self) -> float:
+        """The pilot, defaults filled in."""
+        usual = {"two-round": 0.5, "opt-a1": 10, "opt-a2": 5}
+        return usual.get(self.allocation, 0) if self.pilot is None else self.pilot
+
+    @property
+    def step_size(self) -> int:
+        """Labels between two looks, the default filled in."""
+        return 10 if self.step is None else self.step
+
+    @property
+    def name(self) -> str:
+        """The label, or the text that `parse` understands."""
+        if self.label is not None:
+            return self.label
+        if self.stratification is None:
+            return "simple-random"
+        text = f"{self.stratification}:{self.n_strata}:{self.allocation}"
+        if self.pilot is not None:
+            text += f":{self.pilot:g}"
+        if self.step is not None:
+            text += f":{self.step}" if self.pilot is not None else f"::{self.step}"
+        return text
+
+    @property
+    def strata_key(self) -> tuple[Any, ...]:
+        """What designs with the same strata have in common."""
+        return (self.stratification, self.n_strata if self.stratification else 1, self.by, self.proxy)
+
+    @classmethod
+    def parse(cls, text: str) -> SimulatedDesign:
+        """Return the design of `simple-random` or `stratification:n_strata:allocation[:pilot[:step]]`."""
+        if text == "simple-random":
+            return cls()
+        parts = text.split(":")
+        shape = "simple-random, or stratification:number:allocation[:pilot[:step]], as k-means:10:neyman"
+        if not 3 <= len(parts) <= 5 or not parts[1].isdigit() or int(parts[1]) < 1:
+            raise InputError("this design cannot be read", given=repr(text), allowed=shape)
+        try:
+            pilot = float(parts[3]) if len(parts) > 3 and parts[3] else None
+            step = int(parts[4]) if len(parts) > 4 else None
+        except ValueError:
+            raise InputError("this design cannot be read", given=repr(text), allowed=shape) from None
+        return cls(
+            stratification=parts[0], n_strata=int(parts[1]), allocation=parts[2], pilot=pilot, step=step
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready description."""
+        return {name: getattr(self, name) for name in self.__slots__}

@@ -1,0 +1,163 @@
+"""From the replicates of one cell to one row per interval: figures of merit with their Monte Carlo errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Yardstick:
+    """What the replicates are measured against, at one budget.
+
+    Parameters
+    ----------
+    truth : float
+        The population mean.
+    random_variance : float
+        Variance of the HT mean of a simple random sample of the same size, exact.
+    population_variance : float
+        S².
+    size : int
+        N.
+    closed_form : float
+        The design's variance by formula; NaN where there is none.
+
+    Examples
+    --------
+    >>> yardstick = Yardstick(
+    ...     truth=0.5, random_variance=0.02, population_variance=0.25, size=100, closed_form=0.01)
+    >>> summarise(np.array([0.4, 0.6]), np.array([0.01, 0.01]), yardstick)["relative_efficiency"]
+    2.0
+    """
+
+    truth: float
+    random_variance: float
+    population_variance: float
+    size: int
+    closed_form: float
+
+
+def mean_and_error(values: FloatArray) -> tuple[float, float]:
+    """Return the mean of replicates and its Monte Carlo standard error.
+
+    Examples
+    --------
+    >>> mean_and_error(np.array([1.0, 3.0]))
+    (2.0, 1.0)
+    """
+    return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
+
+
+def summarise(values: FloatArray, variances: FloatArray, yardstick: Yardstick) -> dict[str, Any]:
+    """Return bias, MSE, mean absolute error, efficiencies and variance ratio of R replicates.
+
+    Parameters
+    ----------
+    values, variances : float (R,)
+        Estimates and estimated variances.
+    yardstick : Yardstick
+
+    Examples
+    --------
+    >>> yardstick = Yardstick(
+    ...     truth=0.5, random_variance=0.02, population_variance=0.25, size=100, closed_form=0.01)
+    >>> summarise(np.array([0.4, 0.7]), np.array([0.01, 0.01]), yardstick)["mvr"]
+    0.5
+    """
+    errors = values - yardstick.truth
+    bias, bias_se = mean_and_error(errors)
+    mse, mse_se = mean_and_error(errors**2)
+    mae, mae_se = mean_and_error(np.abs(errors))
+    estimated, estimated_se = mean_and_error(variances)
+    relative = mse_se / mse if mse > 0 else 0.0
+    efficiency = _ratio(yardstick.random_variance, mse)
+    whole = mse + yardstick.population_variance / yardstick.size
+    effective = _ratio(yardstick.population_variance, whole)
+    return {
+        "bias": bias,
+        "bias_se": bias_se,
+        "mse": mse,
+        "mse_se": mse_se,
+        "closed_form_mse": yardstick.closed_form,
+        "mae": mae,
+        "mae_se": mae_se,
+        "relative_efficiency": _rounded(efficiency),
+        "relative_efficiency_se": efficiency * relative,
+        "estimated_variance": estimated,
+        "mvr": _rounded(_ratio(estimated, yardstick.random_variance)),
+        "mvr_se": _ratio(estimated_se, yardstick.random_variance),
+        "effective_sample_size": effective,
+        "effective_sample_size_se": effective * _ratio(mse_se, whole),
+    }
+
+
+def summarise_interval(low: FloatArray, high: FloatArray, truth: float) -> dict[str, float]:
+    """Return coverage and width, and the 16 % and 84 % quantiles of the width.
+
+    Examples
+    --------
+    >>> found = summarise_interval(np.array([0.0, 0.2]), np.array([0.4, 0.8]), 0.1)
+    >>> found["coverage"], round(found["width"], 6)
+    (0.5, 0.5)
+    """
+    covered = (low <= truth) & (truth <= high)
+    width, width_se = mean_and_error(high - low)
+    share = float(covered.mean())
+    narrow, wide = np.quantile(high - low, [0.16, 0.84])
+    return {
+        "coverage": share,
+        "coverage_se": float(np.sqrt(share * (1.0 - share) / len(low))),
+        "width": width,
+        "width_se": width_se,
+        "width_16": float(narrow),
+        "width_84": float(wide),
+    }
+
+
+def labels_for_error(
+    budgets: FloatArray, maes: FloatArray, errors: FloatArray, wanted: float
+) -> tuple[float, float]:
+    """Return the labels at which the mean absolute error falls to `wanted`, and their Monte Carlo error.
+
+    Interpolated between budgets on logarithmic scales, where the curve is nearly straight; NaN outside them.
+
+    Parameters
+    ----------
+    budgets : float (B,)
+        Increasing.
+    maes, errors : float (B,)
+        Mean absolute errors and their Monte Carlo errors.
+    wanted : float
+
+    Examples
+    --------
+    >>> found = labels_for_error(np.array([100.0, 400.0]), np.array([0.02, 0.01]), np.zeros(2), 0.0125)
+    >>> round(found[0], 1), found[1]
+    (256.0, 0.0)
+    """
+    below = np.flatnonzero(maes <= wanted)
+    if len(below) == 0 or below[0] == 0 or np.any(maes <= 0):
+        return float("nan"), float("nan")
+    after = int(below[0])
+    x, y = np.log(budgets[after - 1 : after + 1]), np.log(maes[after - 1 : after + 1])
+    slope = (y[1] - y[0]) / (x[1] - x[0])
+    if slope >= 0:
+        return float("nan"), float("nan")
+    share = (np.log(wanted) - y[0]) / (y[1] - y[0])
+    labels = float(np.exp(x[0] + share * (x[1] - x[0])))
+    relative = (1 - share) * errors[after - 1] / maes[after - 1] + share * errors[after] / maes[after]
+    return labels, float(labels * relative / -slope)
+
+
+def _ratio(above: float, below: float) -> float:
+    return above / below if below > 0 else float("inf") if above > 0 else 1.0
+
+
+def _rounded(value: float) -> float:
+    """Return the value without the dust of a division."""
+    return float(f"{value:.15g}")
