@@ -20,6 +20,7 @@ from stratal.weighting import StratifiedWeighting, Weighting
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++", "stratppi", "hajek", "post-stratified")
 _NEEDS_PROXY = ("difference", "ppi++", "stratppi")
 _MINIMUM_FOR_FITTING = 50
+_MINIMUM_UNEQUAL = 30
 _UNEQUAL = ("poisson", "proportional-to-size")
 _CONSTANT = 1e-18
 
@@ -141,7 +142,7 @@ def default_estimator(design: str, n: int, n_strata: int, k: int, *, scaled: boo
     'hajek'
     """
     if design in _UNEQUAL and k > 0 and scaled:
-        return "ppi++" if n >= _MINIMUM_FOR_FITTING * k else "difference"
+        return "ppi++" if n >= _MINIMUM_UNEQUAL * k else "difference"
     if design == "clusters" or design in _UNEQUAL:
         return "hajek"
     if design == "simple-random" and n_strata <= 1 and k > 0 and scaled and n >= _MINIMUM_FOR_FITTING * k:
