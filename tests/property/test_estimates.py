@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from stratal.errors import StratalError
 from stratal.estimators.estimate import Estimate, estimate_mean
 from stratal.estimators.mean import ESTIMATORS

@@ -1,4 +1,4 @@
-"""Write ppi_python_mean.json: means and 90 % intervals of ppi-python 0.2.3 (run in an environment that has it)."""
+"""Write ppi_python_mean.json: means and 90 % intervals of ppi-python 0.2.3 (needs an environment with it)."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_ppi_python(case):
 
 
 def test_one_stratum_in_the_words_of_prediction_powered_inference():
-    """The estimator over all N units is PPI's over the unlabelled ones with λ' = λ (N − n) / N, variance included."""
+    """The estimator over all N units is PPI's over the unlabelled ones with λ' = λ (N − n) / N."""
     rng = np.random.default_rng(3)
     proxy = rng.random(60)
     z = (rng.random(60) < proxy).astype(float)
