@@ -19,16 +19,17 @@ LABEL = "label"
 
 @dataclass(frozen=True, slots=True)
 class Handover:
-    """Where the two files are.
+    """Where the two files are, and how many units there are to label.
 
     Examples
     --------
-    >>> Handover(Path("a/sample.parquet"), Path("a/to_label.csv")).sample.name
+    >>> Handover(Path("a/sample.parquet"), Path("a/to_label.csv"), 3).sample.name
     'sample.parquet'
     """
 
     sample: Path
     to_label: Path
+    new: int
 
 
 def empty_folder(folder: Path) -> None:
@@ -83,18 +84,29 @@ def write_handover(sample: Sample, folder: Path) -> Handover:
         raise InputError(f"{folder}: cannot write here ({error.strerror})") from None
     try:
         sample.write(partial / SAMPLE_NAME)
-        write_to_label(sample, partial / TO_LABEL_NAME)
+        newest = write_to_label(sample, partial / TO_LABEL_NAME)
         partial.chmod(0o755)
         partial.replace(folder)
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    return Handover(folder / SAMPLE_NAME, folder / TO_LABEL_NAME)
+    return Handover(folder / SAMPLE_NAME, folder / TO_LABEL_NAME, newest)
 
 
-def write_to_label(sample: Sample, path: Path) -> None:
-    """Write the table that the annotators fill in: id, shown columns, an empty column `label`; units in the
-    sample's order, which is random across strata.
+def write_to_label(sample: Sample, path: Path) -> int:
+    """Write the table that the annotators fill in: id, shown columns, an empty column `label`.
+
+    Units of the newest round alone, in the sample's order, which is random across strata.
+
+    Parameters
+    ----------
+    sample : Sample
+    path : Path
+
+    Returns
+    -------
+    int
+        Units to label.
 
     Examples
     --------
@@ -105,6 +117,9 @@ def write_to_label(sample: Sample, path: Path) -> None:
         writer = csv.writer(stream)
         writer.writerow([sample.id_name, *sample.shown, LABEL])
         columns = [values.tolist() for values in sample.shown.values()]
-        for row, text in enumerate(id_texts(sample.ids)):
+        texts = id_texts(sample.ids)
+        newest = [row for row, number in enumerate(sample.round) if number == sample.round.max()]
+        for row in newest:
             shown = ["" if column[row] is None else column[row] for column in columns]
-            writer.writerow([text, *shown, ""])
+            writer.writerow([texts[row], *shown, ""])
+    return len(newest)

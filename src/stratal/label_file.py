@@ -22,12 +22,12 @@ ID_NAMES = ("item_id", "id")
 Row = tuple[str, dict[str, Any]]
 
 
-def read_labels(path: str | Path, *, id_name: str = "id", value: str = "label") -> Labels:
-    """Read labels from a file.
+def read_labels(*paths: str | Path, id_name: str = "id", value: str = "label") -> Labels:
+    """Read labels from one file or several (of several rounds).
 
     Parameters
     ----------
-    path : str or Path
+    *paths : str or Path
         `.csv`, `.tsv`, `.jsonl`, `.ndjson` or `.parquet`, one row per answer: an id column (`id_name`,
         `item_id` or `id`), the label, and optionally `annotator` and `status` (`submitted` or `skipped`).
     id_name : str
@@ -53,7 +53,22 @@ def read_labels(path: str | Path, *, id_name: str = "id", value: str = "label") 
     >>> read_labels(path).values
     ('1', None)
     """
-    path = Path(path)
+    parts = [_read_one(Path(path), id_name, value) for path in paths]
+    if len(parts) == 1:
+        return parts[0]
+    named = any(part.annotators for part in parts)
+    return Labels(
+        ids=tuple(name for part in parts for name in part.ids),
+        values=tuple(answer for part in parts for answer in part.values),
+        annotators=tuple(who for part in parts for who in part.annotators or ("",) * len(part.ids))
+        if named
+        else None,
+        places=tuple(f"{part.source}, {place}" for part in parts for place in part.places or ()),
+        source="labels",
+    )
+
+
+def _read_one(path: Path, id_name: str, value: str) -> Labels:
     columns, rows = read_rows(path)
     identity = _id_column(path, columns, id_name)
     if value not in columns:

@@ -47,7 +47,7 @@ class Sample:
     id_name : str
         What the id column is called in files.
     round : int (n,), optional
-        The round in which each unit was drawn, from 1.
+        The round in which each unit was drawn, from 1; all in the first unless given.
     version : str
         Version of the software that drew it.
     population : Population, optional
@@ -74,13 +74,13 @@ class Sample:
     shown: Mapping[str, AnyArray] = field(default_factory=dict)
     predicted: str | None = None
     id_name: str = "id"
-    round: IntArray | None = None
+    round: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
     version: str = __version__
     population: Population | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         size = len(self.ids)
-        rounds = np.ones(size, np.int64) if self.round is None else self.round
+        rounds = self.round if len(self.round) else np.ones(size, np.int64)
         for name, value, dtype in (
             ("ids", self.ids, None),
             ("stratum", self.stratum, np.int64),

@@ -88,8 +88,12 @@ def test_what_the_annotators_get_leads_nobody(demo, tmp_path):
 def test_classes_compared_with_the_models_answers(demo, tmp_path):
     file, output = demo / "predictions.parquet", tmp_path / "audit"
     run("draw", file, "--proxy", "confidence", "--predicted", "predicted", "--budget", 60, "--output", output)
-    digits = {row["id"]: row["digit"] for row in csv.DictReader((demo / "labels.csv").read_text().splitlines())}
-    right = {row["id"]: row["label"] for row in csv.DictReader((demo / "labels.csv").read_text().splitlines())}
+    digits = {
+        row["id"]: row["digit"] for row in csv.DictReader((demo / "labels.csv").read_text().splitlines())
+    }
+    right = {
+        row["id"]: row["label"] for row in csv.DictReader((demo / "labels.csv").read_text().splitlines())
+    }
     rows = list(csv.DictReader((output / "to_label.csv").read_text().splitlines()))
     for name, truth in (("classes", digits), ("outcomes", right)):
         lines = ["id,label", *(f"{row['id']},{truth[row['id']]}" for row in rows)]
@@ -104,7 +108,9 @@ def test_classes_compared_with_the_models_answers(demo, tmp_path):
 
 def test_tables_name_the_next_command(demo, tmp_path):
     assert "stratal plan" in run("inspect", demo / "predictions.parquet")
-    assert "stratal draw" in run("plan", demo / "predictions.parquet", "--proxy", "confidence", "--budget", 99)
+    assert "stratal draw" in run(
+        "plan", demo / "predictions.parquet", "--proxy", "confidence", "--budget", 99
+    )
     drawn = run("draw", demo / "predictions.parquet", "--proxy", "confidence", "--budget", 99,
                 "--output", tmp_path / "a")  # fmt: skip
     assert "stratal estimate" in drawn
@@ -167,7 +173,16 @@ def test_json_is_one_object_and_nothing_else(demo):
 
 
 def test_the_interval_can_be_chosen(demo, tmp_path):
-    run("draw", demo / "predictions.parquet", "--proxy", "confidence", "--budget", 80, "--output", tmp_path / "a")
+    run(
+        "draw",
+        demo / "predictions.parquet",
+        "--proxy",
+        "confidence",
+        "--budget",
+        80,
+        "--output",
+        tmp_path / "a",
+    )
     filled = fill(tmp_path / "a" / "to_label.csv", demo / "labels.csv", tmp_path / "filled.csv")
     sample = tmp_path / "a" / "sample.parquet"
     widths = []
@@ -178,3 +193,47 @@ def test_the_interval_can_be_chosen(demo, tmp_path):
         assert result["interval_method"] == "t"
         widths.append(result["confidence_interval"][1] - result["confidence_interval"][0])
     assert widths[0] < widths[1]
+
+
+def test_a_second_round_extends_the_first(demo, tmp_path):
+    file = demo / "predictions.parquet"
+    run("draw", file, "--proxy", "confidence", "--budget", 50, "--seed", 3, "--output", tmp_path / "one")
+    first = fill(tmp_path / "one" / "to_label.csv", demo / "labels.csv", tmp_path / "first.csv")
+    sample = tmp_path / "one" / "sample.parquet"
+    drawn = json.loads(
+        run("draw", file, "--extend", sample, "--labels", first, "--additional", 40,
+            "--output", tmp_path / "two", "--json")
+    )  # fmt: skip
+    second = fill(tmp_path / "two" / "to_label.csv", demo / "labels.csv", tmp_path / "second.csv")
+    result = json.loads(run("estimate", drawn["sample"], first, second, "--json"))
+
+    assert (drawn["n"], drawn["new"], drawn["round"], drawn["seed"]) == (90, 40, 2, 3)
+    assert result["n"] == 90
+    assert result["nonresponse"]["rate"] == 0
+
+
+@pytest.mark.parametrize("design", ["poisson", "proportional-to-size", "systematic", "simple-random"])
+def test_other_designs_go_the_whole_trip(demo, tmp_path, design):
+    run("draw", demo / "predictions.parquet", "--proxy", "confidence", "--budget", 60, "--seed", 3,
+        "--design", design, "--output", tmp_path / "a")  # fmt: skip
+    filled = fill(tmp_path / "a" / "to_label.csv", demo / "labels.csv", tmp_path / "filled.csv")
+    result = json.loads(run("estimate", tmp_path / "a" / "sample.parquet", filled, "--json"))
+
+    assert result["design"] == design
+    assert 0.8 < result["confidence_interval"][0] < result["confidence_interval"][1] <= 1
+
+
+def test_extending_needs_labels_and_a_number(demo, tmp_path):
+    run(
+        "draw",
+        demo / "predictions.parquet",
+        "--proxy",
+        "confidence",
+        "--budget",
+        50,
+        "--output",
+        tmp_path / "a",
+    )
+    with pytest.raises(StratalError, match="--additional"):
+        run("draw", demo / "predictions.parquet", "--extend", tmp_path / "a" / "sample.parquet",
+            "--output", tmp_path / "b")  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,13 @@ from stratal.cli import options as o
 from stratal.cli.output import print_json, print_table, print_text, progress
 from stratal.cli.plan import make_plan
 from stratal.errors import InputError
+
+if TYPE_CHECKING:
+    from stratal.handover import Handover
+    from stratal.sample import Sample
+
+
+DESIGNS = ("auto", "simple-random", "stratified", "poisson", "proportional-to-size", "systematic", "clusters")
 
 
 def draw(
@@ -30,7 +37,19 @@ def draw(
     by: o.By = None,
     allocation: o.AllocationRule = "robust",
     minimum: o.Minimum = 2,
-    design: Annotated[str, typer.Option(help="auto (as recommended), simple-random or stratified.")] = "auto",
+    design: Annotated[str, typer.Option(help=f"{', '.join(DESIGNS)}; auto is as recommended.")] = "auto",
+    size: Annotated[
+        str, typer.Option(help="Size measure of unequal probabilities: sqrt-variance, equal or a column.")
+    ] = "sqrt-variance",
+    cluster: Annotated[str | None, typer.Option(help="Column of groups for --design clusters.")] = None,
+    extend: Annotated[
+        Path | None, typer.Option(metavar="SAMPLE", help="Extend this sample by another round.")
+    ] = None,
+    labels: Annotated[
+        list[Path] | None, typer.Option(help="Labels so far, for --extend; may be repeated.")
+    ] = None,
+    value: Annotated[str, typer.Option(help="Column of the label, for --extend.")] = "label",
+    additional: Annotated[int | None, typer.Option(help="Units to add, for --extend.")] = None,
     confidence_level: o.ConfidenceLevel = 0.95,
     features: o.Features = None,
     proxy_bounds: o.ProxyBounds = None,
@@ -44,6 +63,9 @@ def draw(
 
     Writes sample.parquet, which the estimate needs, and to_label.csv: ids, the columns of --show and an
     empty column `label`, in random order, without anything that would lead the annotators.
+
+    With --extend, --labels and --additional it draws another round of the same sample, sent to where the
+    labels so far say that it helps most; to_label.csv then holds the new units alone.
     """
     from stratal.handover import empty_folder, write_handover
 
@@ -53,21 +75,99 @@ def draw(
         predicted=predicted, proxy_bounds=proxy_bounds, second_moment=second_moment, margin=margin,
         delimiter=delimiter, directory=directory,
     )  # fmt: skip
-    made = make_plan(reading, budget, half_width, strata, stratify, by, allocation, minimum, confidence_level)
-    with progress("drawing"):
-        sample = made.using(_design_name(design)).draw(seed)
+    if extend is not None:
+        sample = _extended(reading, extend, labels, value, additional)
+    elif design in DESIGNS[:3]:
+        made = make_plan(
+            reading, budget, half_width, strata, stratify, by, allocation, minimum, confidence_level
+        )
+        with progress("drawing"):
+            sample = made.using(None if design == "auto" else design).draw(seed)
+    else:
+        sample = _unequal(reading, design, budget, size, cluster, seed)
     written = write_handover(sample, output)
     if json:
         print_json({
-            "sample": str(written.sample), "to_label": str(written.to_label), "n": sample.size, "seed": seed,
-            "design": sample.design.kind, "population_size": sample.population_size,
+            "sample": str(written.sample), "to_label": str(written.to_label), "n": sample.size,
+            "seed": sample.seed, "design": sample.design.kind, "population_size": sample.population_size,
+            "round": int(sample.round.max()), "new": written.new,
         })  # fmt: skip
         return
-    print_text(
-        f"Drew {sample.size:,} of {sample.population_size:,} units ({sample.design.kind}, seed {seed})."
+    _report(sample, written)
+
+
+def _extended(
+    reading: o.Reading, extend: Path, labels: list[Path] | None, value: str, additional: int | None
+) -> Sample:
+    """Return the sample with another round."""
+    from dataclasses import replace
+
+    from stratal.adaptive import next_round
+    from stratal.label_file import read_labels
+    from stratal.sample import Sample
+
+    if not labels or additional is None:
+        raise InputError(
+            "--extend needs the labels so far and the number of units to add",
+            allowed="--extend SAMPLE --labels FILE --additional N",
+        )
+    earlier = Sample.read(extend)
+    kept = replace(
+        reading,
+        id=reading.id or earlier.id_name,
+        proxy=reading.proxy or ",".join(earlier.proxy_names),
+        groups=reading.groups or ",".join(earlier.groups),
+        show=reading.show or ",".join(earlier.shown),
+        predicted=reading.predicted or earlier.predicted,
     )
-    rows = zip(sample.design.stratum_names, sample.summary.sizes.tolist(), sample.n_h.tolist(), strict=True)
-    print_table("Strata", ("stratum", "units", "to label"), [list(row) for row in rows])
+    with progress("reading and drawing"):
+        given = read_labels(*labels, id_name=earlier.id_name, value=value)
+        classes: bool | str = earlier.predicted if reading.predicted and earlier.predicted else False
+        return next_round(
+            earlier, given, additional=additional, population=kept.population(), predicted=classes
+        )
+
+
+def _unequal(
+    reading: o.Reading, design: str, budget: int | None, size: str, cluster: str | None, seed: int
+) -> Sample:
+    """Return a sample of a design other than simple random and stratified sampling."""
+    from dataclasses import replace
+
+    from stratal import design as designs
+
+    if design not in DESIGNS:
+        raise InputError("no such design", given=repr(design), allowed=", ".join(DESIGNS))
+    if budget is None:
+        raise InputError(f"--design {design} needs --budget")
+    if design == "clusters" and cluster is None:
+        raise InputError("--design clusters needs --cluster COL")
+    made: designs.Design
+    if design == "poisson":
+        made = designs.Poisson(budget=budget, size=size)
+    elif design == "proportional-to-size":
+        made = designs.ProportionalToSize(budget=budget, size=size)
+    elif design == "systematic":
+        made = designs.Systematic(budget=budget)
+    else:
+        made = designs.ClusterSample(cluster=str(cluster), budget=budget)
+        names = (*reading.group_names, str(cluster))
+        reading = replace(reading, groups=",".join(dict.fromkeys(names)))
+    with progress("drawing"):
+        return made.draw(reading.population(), seed)
+
+
+def _report(sample: Sample, written: Handover) -> None:
+    """Print what was drawn, where it is and what to do next."""
+    added = f", {written.new:,} of them new in round {sample.round.max()}" if sample.round.max() > 1 else ""
+    print_text(
+        f"Drew {sample.size:,} of {sample.population_size:,} units ({sample.design.kind}, seed {sample.seed})"
+        f"{added}."
+    )
+    names = sample.design.stratum_names
+    if len(names) == len(sample.summary.sizes):
+        rows = zip(names, sample.summary.sizes.tolist(), sample.n_h.tolist(), strict=True)
+        print_table("Strata", ("stratum", "units", "to label"), [list(row) for row in rows])
     print_text(
         "",
         f"To label: {written.to_label}  (fill in the column `label`)",
@@ -75,9 +175,3 @@ def draw(
         "",
         "Next: " + shlex.join(["stratal", "estimate", str(written.sample), str(written.to_label)]),
     )
-
-
-def _design_name(name: str) -> str | None:
-    if name not in ("auto", "simple-random", "stratified"):
-        raise InputError("no such design", given=repr(name), allowed="auto, simple-random or stratified")
-    return None if name == "auto" else name

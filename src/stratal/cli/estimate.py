@@ -14,7 +14,8 @@ from stratal.cli.output import print_json, print_table, print_text, progress
 def estimate(
     sample: Annotated[Path, typer.Argument(metavar="SAMPLE", help="The sample file that `draw` wrote.")],
     labels: Annotated[
-        Path, typer.Argument(metavar="LABELS", help="Labels, joined by id: CSV, JSON Lines or Parquet.")
+        list[Path],
+        typer.Argument(metavar="LABELS…", help="Labels, joined by id: CSV, JSON Lines or Parquet."),
     ],
     value: Annotated[str, typer.Option(help="Column of the label.")] = "label",
     predicted: Annotated[
@@ -44,7 +45,7 @@ def estimate(
     from stratal.sample import Sample
 
     drawn = Sample.read(sample)
-    given = read_labels(labels, id_name=drawn.id_name, value=value)
+    given = read_labels(*labels, id_name=drawn.id_name, value=value)
     with progress("estimating"):
         result = estimated(
             drawn,
