@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from stratal.adaptive import opt_a2 as opt_a2
     from stratal.allocation import Allocation as Allocation
     from stratal.allocation import allocate as allocate
+    from stratal.comparison import compare as compare
     from stratal.design import ClusterSample as ClusterSample
     from stratal.design import Design as Design
     from stratal.design import Poisson as Poisson
@@ -73,6 +74,7 @@ _HOMES = {
     "Systematic": "design",
     "allocate": "allocation",
     "classification_metrics": "metrics",
+    "compare": "comparison",
     "estimate": "evaluation",
     "next_round": "adaptive",
     "opt_a1": "adaptive",

@@ -162,7 +162,7 @@ class Quantity:
             low, high = self._binomial_ends(self.trials, confidence_level, alternative)
             if self.parts is None:
                 return low, high
-            # Terms at their bounds have no room on that side, so their interval may be short there: the outer.
+            # Terms at their bounds have no room on that side and make it too short: take the outer ends.
             other = self.parts.ends(self.value, confidence_level, alternative)
             lowest, highest = self.bounds or (0.0, 1.0)
             return max(min(low, other[0]), lowest), min(max(high, other[1]), highest)
