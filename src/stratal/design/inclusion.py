@@ -14,7 +14,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, finite_vector
 from stratal.errors import BudgetError, InputError
-from stratal.population.sizes import STEPS, SizeProfile, in_steps
+from stratal.population.sizes import SizeProfile
 
 
 def inclusion_probabilities(sizes: Any, budget: int) -> FloatArray:
@@ -52,7 +52,7 @@ def inclusion_scale(profile: SizeProfile, budget: int, name: str = "the size mea
     Parameters
     ----------
     profile : SizeProfile
-        With the `budget` largest sizes.
+        With exactly the `budget` largest sizes.
     budget : int
     name : str
         What the sizes are called in errors.
@@ -69,12 +69,10 @@ def inclusion_scale(profile: SizeProfile, budget: int, name: str = "the size mea
     refuse_nonpositive(profile, name)
     if budget == profile.units:
         return float(np.nextafter(1.0 / profile.low, np.inf))
-    steps = in_steps(profile.largest[:budget], profile.high)
-    rest = profile.total - np.concatenate([[0], np.cumsum(steps)[:-1]])
-    left = budget - np.arange(budget)
-    fits = left * steps <= rest
-    k = int(np.argmax(fits))
-    return float(left[k] / rest[k] * (STEPS / profile.high))
+    largest, left = profile.largest, budget - np.arange(budget)
+    others = profile.rest + np.cumsum(largest[::-1])[::-1]
+    k = int(np.argmax(left * largest <= others))
+    return float(left[k] / others[k])
 
 
 def refuse_nonpositive(profile: SizeProfile, name: str) -> None:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from stratal.population.base import Population
 
 
+_STARTS = 2.0**24
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Systematic(Design):
     """Systematic sampling on the sorted proxy: one unit of every N/n in a row, the start at random.
@@ -96,6 +99,7 @@ def systematic_ranks(size: int, budget: int, start: float) -> IntArray:
     >>> systematic_ranks(10, 4, 0.5)
     array([1, 3, 6, 8])
     """
+    start = np.floor(start * _STARTS) / _STARTS  # whole bits, so that i + start is exact
     ranks = np.floor((np.arange(budget) + start) * (size / budget)).astype(np.int64)
     return np.asarray(np.minimum(ranks, size - 1), dtype=np.int64)
 

@@ -13,7 +13,8 @@ from stratal.weighting import PoissonWeighting
 
 if TYPE_CHECKING:
     from stratal.design.base import Design
-    from stratal.population.base import Drawn, Population
+    from stratal.population.base import Population
+    from stratal.population.summary import Drawn
 
 
 def sample_of(

@@ -51,9 +51,12 @@ def extent(sized: Any) -> Any:
     return sized.aggregate(low=sized.size_measure.min(), high=sized.size_measure.max())
 
 
-def total_steps(sized: Any, high: float) -> Any:
-    """Return the query for the sum of the sizes in whole steps; see `stratal.population.sizes.in_steps`."""
-    steps = (sized.size_measure * double(STEPS / high) + double(0.5)).floor().cast("int64")
+def total_steps(sized: Any, cap: float) -> Any:
+    """Return the query for the sum of capped sizes in steps; see `stratal.population.sizes.in_steps`."""
+    import ibis
+
+    capped = ibis.least(sized.size_measure, double(cap))
+    steps = (capped * double(STEPS / cap) + double(0.5)).floor().cast("int64")
     return sized.aggregate(total=steps.sum())
 
 

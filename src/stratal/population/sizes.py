@@ -21,7 +21,7 @@ HEDGE = 0.2
 """How far a proxy is moved to the overall mean before its variance is taken: a flat 0 or 1 may be wrong."""
 
 STEPS = 2.0**32
-"""Sizes are added up in steps of the largest over this."""
+"""Sizes are added up in steps of the largest that counts over this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,25 +84,24 @@ class SizeProfile:
     ----------
     units : int
         N.
-    low, high : float
-        Smallest and largest size.
-    total : int
-        Sum of the sizes in steps of `high / STEPS`.
+    low : float
+        Smallest size.
     largest : float (m,)
         The m largest sizes, in decreasing order.
+    rest : float
+        Sum of all others.
 
     Examples
     --------
     >>> profile = SizeProfile.of(np.array([1.0, 3.0, 2.0]), 2)
-    >>> profile.largest, profile.sum
-    (array([3., 2.]), 6.0)
+    >>> profile.largest, profile.rest
+    (array([3., 2.]), 1.0)
     """
 
     units: int
     low: float
-    high: float
-    total: int
     largest: FloatArray
+    rest: float
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "largest", frozen(self.largest, np.float64))
@@ -110,31 +109,41 @@ class SizeProfile:
     @classmethod
     def of(cls, sizes: FloatArray, count: int) -> SizeProfile:
         """Return the profile of sizes (N,) with the `count` largest."""
-        high = float(sizes.max())
         top = np.partition(sizes, len(sizes) - count)[len(sizes) - count :] if count < len(sizes) else sizes
-        return cls(
-            units=len(sizes),
-            low=float(sizes.min()),
-            high=high,
-            total=int(in_steps(sizes, high).sum()) if high > 0 else 0,
-            largest=np.sort(top)[::-1],
-        )
+        largest, low = np.sort(top)[::-1], float(sizes.min())
+        cap = float(largest[-1])
+        total = int(in_steps(np.minimum(sizes, cap), cap).sum()) if low > 0 else 0
+        return cls(units=len(sizes), low=low, largest=largest, rest=rest_of(total, cap, count))
 
     @property
-    def sum(self) -> float:
-        """Sum of the sizes."""
-        return self.total * (self.high / STEPS)
+    def high(self) -> float:
+        """Largest size."""
+        return float(self.largest[0])
 
 
-def in_steps(sizes: FloatArray, high: float) -> IntArray:
-    """Return sizes (n,) as whole steps of `high / STEPS`, rounded to the nearest.
+def in_steps(sizes: FloatArray, cap: float) -> IntArray:
+    """Return sizes (n,) as whole steps of `cap / STEPS`, rounded to the nearest.
 
     Examples
     --------
     >>> in_steps(np.array([1.0, 0.5]), 1.0).tolist()
     [4294967296, 2147483648]
     """
-    return np.floor(sizes * (STEPS / high) + 0.5).astype(np.int64)
+    return np.floor(sizes * (STEPS / cap) + 0.5).astype(np.int64)
+
+
+def rest_of(total: int, cap: float, count: int) -> float:
+    """Return the sum of all sizes but the `count` largest, from the steps of sizes capped at the least of
+    these.
+
+    Capping keeps the steps fine where a few sizes are huge.
+
+    Examples
+    --------
+    >>> rest_of(in_steps(np.minimum(np.array([1.0, 3.0, 2.0]), 2.0), 2.0).sum(), 2.0, 2)
+    1.0
+    """
+    return max(int(total) - count * int(STEPS), 0) * (cap / STEPS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -192,7 +201,11 @@ def measure(population: Population, size: str, proxy: str | None = None) -> Size
     if second:
         spread = picture.conditional_variances
         centre = float(picture.counts @ spread / picture.size)
+        if centre <= 0:
+            return Size(kind="equal")
         return Size(kind="sqrt-variance", column=info.name, second=True, centre=centre)
     assert info.bounds is not None
     low, high = info.bounds
+    if not low < picture.mean < high:
+        return Size(kind="equal")
     return Size(kind="sqrt-variance", column=info.name, centre=picture.mean, low=low, high=high)

@@ -21,7 +21,7 @@ from stratal.population.counting import TableCounter, columns_of, level_counters
 from stratal.population.declaration import Declaration, Request
 from stratal.population.frames import table_source
 from stratal.population.readers import read_source
-from stratal.population.sizes import Candidates, Size, SizeProfile
+from stratal.population.sizes import Candidates, Size, SizeProfile, rest_of
 from stratal.population.source import Source
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
 from stratal.population.translate import lookup, with_codes
@@ -248,13 +248,13 @@ class TablePopulation(Population):
     def size_profile(self, size: Size, count: int) -> SizeProfile:
         """Return the extent, the sum and the `count` largest values of a size measure: three queries."""
         sized = self._sized(size)
-        found = self._source.run(selecting.extent(sized)).to_pylist()[0]
-        low, high, total = float(found["low"]), float(found["high"]), 0
-        if high > 0:
-            total = int(self._source.run(selecting.total_steps(sized, high)).to_pylist()[0]["total"])
+        low = float(self._source.run(selecting.extent(sized)).to_pylist()[0]["low"])
         top = self._source.run(selecting.largest(sized, min(count, self.size)))
         largest = np.sort(top.column("size_measure").to_numpy())[::-1]
-        return SizeProfile(units=self.size, low=low, high=high, total=total, largest=largest)
+        cap, total = float(largest[-1]), 0
+        if low > 0:
+            total = int(self._source.run(selecting.total_steps(sized, cap)).to_pylist()[0]["total"])
+        return SizeProfile(units=self.size, low=low, largest=largest, rest=rest_of(total, cap, len(largest)))
 
     def below(self, size: Size, limit: float, seed: int) -> Candidates:
         """Return the units whose permanent random number u is below `limit` times their size."""
