@@ -1,0 +1,119 @@
+"""Run the benchmarks, each against its peer in the same run, and gather benchmarks/RESULTS.md.
+
+    python benchmarks/run.py [--only NAME,…] [--gather] [--ssepy PYTHON] [--ppi PYTHON]
+
+Peers are installed into environments of their own under benchmarks/.peers unless interpreters are given.
+With --gather nothing is run: the pages under benchmarks/results are put together as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+PAGE = HERE / "RESULTS.md"
+
+ORDER = (
+    "main_job", "tables", "strata", "robust_allocation", "adaptive", "coverage", "metrics_coverage",
+    "estimates", "regression", "simulation",
+)  # fmt: skip
+
+
+def interpreter(name: str, given: str | None, *requirements: str) -> str:
+    """Return a Python that has a peer, making an environment for it if need be."""
+    if given:
+        return given
+    folder = HERE / ".peers" / name
+    python = folder / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *requirements], check=True)
+    return str(python)
+
+
+def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
+    """Return what each benchmark is run with."""
+
+    def ssepy() -> str:
+        return interpreter("ssepy", options.ssepy, "ssepy==0.1.1", "numpy<2", "scikit-learn")
+
+    def ppi() -> str:
+        return interpreter("ppi", options.ppi, "ppi-python==0.2.3")
+
+    scratch = tempfile.gettempdir()
+    return {
+        "main_job": lambda: ["--peer", ssepy()],
+        "tables": lambda: ["--directory", scratch],
+        "strata": lambda: ["--ssepy", ssepy()],
+        "robust_allocation": lambda: ["--replicates", "2000"],
+        "adaptive": list,
+        "coverage": list,
+        "metrics_coverage": list,
+        "estimates": list,
+        "regression": lambda: ["--peer", ppi()],
+        "simulation": lambda: ["--peer", ssepy(), "--grid"],
+    }
+
+
+def run(name: str, arguments: list[str]) -> None:
+    """Run one benchmark; what it prints becomes its page if it writes none of its own."""
+    page = RESULTS / f"{name}.md"
+    before = page.stat().st_mtime_ns if page.exists() else 0
+    print(f"{name} …", flush=True)
+    command = [sys.executable, str(HERE / f"{name}.py"), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ})
+    if done.returncode:
+        print(done.stderr, file=sys.stderr)
+        raise SystemExit(f"{name} failed")
+    if not page.exists() or page.stat().st_mtime_ns == before:
+        page.write_text(done.stdout)
+
+
+def gather() -> None:
+    """Put the pages together."""
+    import numpy
+    import scipy
+
+    import stratal
+
+    parts = [
+        "# Measured\n\nRatios are against the peer in the same run on the same machine: "
+        f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, NumPy "
+        f"{numpy.__version__}, SciPy {scipy.__version__}, stratal {stratal.__version__}. Timings are not tests. "
+        "Everything here is written by `make bench`, or by the command that stands in the section."
+    ]
+    for name in ORDER:
+        page = RESULTS / f"{name}.md"
+        if page.exists():
+            text = page.read_text().strip()
+            lowered = "\n".join("#" + line if line.startswith("#") else line for line in text.splitlines())
+            parts.append(lowered if text.startswith("# ") else text)
+    PAGE.write_text("\n\n".join(parts) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default=",".join(ORDER))
+    parser.add_argument("--gather", action="store_true")
+    parser.add_argument("--ssepy")
+    parser.add_argument("--ppi")
+    options = parser.parse_args()
+    RESULTS.mkdir(exist_ok=True)
+    if not options.gather:
+        known = programs(options)
+        for name in options.only.split(","):
+            if (HERE / f"{name}.py").exists():
+                run(name, known[name]())
+    gather()
+
+
+if __name__ == "__main__":
+    main()
