@@ -13,6 +13,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from stratal import adaptive as adaptive
     from stratal import allocation as allocation
+    from stratal import proxy as proxy
+    from stratal import regression as regression
     from stratal.adaptive import next_round as next_round
     from stratal.adaptive import opt_a1 as opt_a1
     from stratal.adaptive import opt_a2 as opt_a2
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from stratal.planning import Plan as Plan
     from stratal.planning import plan as plan
     from stratal.population import Population as Population
+    from stratal.proxy import Proxy as Proxy
     from stratal.sample import Sample as Sample
     from stratal.simulation import SimulatedDesign as SimulatedDesign
     from stratal.simulation import SimulationTable as SimulationTable
@@ -62,6 +65,7 @@ _HOMES = {
     "Plan": "planning",
     "Poisson": "design",
     "Population": "population",
+    "Proxy": "proxy",
     "ProportionalToSize": "design",
     "Sample": "sample",
     "SimpleRandom": "design",
@@ -86,7 +90,7 @@ _HOMES = {
 }
 """Public name → the module that it lives in."""
 
-_MODULES = ("adaptive", "allocation")
+_MODULES = ("adaptive", "allocation", "proxy", "regression")
 """Modules that are public under their own name."""
 
 __all__ = ["__version__", *sorted([*_HOMES, *_MODULES])]
