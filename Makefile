@@ -33,8 +33,8 @@ lint: $(READY)  ## Check style, format and types
 bench: $(READY)  ## Measure against the peers (minutes; writes benchmarks/RESULTS.md)
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/run.py
 
-docs: $(READY)  ## Write the command's page again from its help
-	$(BIN)/python docs/make_command_page.py
+docs: $(READY)  ## Write the pages that come from help texts and docstrings again
+	$(BIN)/python docs/make_pages.py
 
 clean:  ## Remove what the other commands made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

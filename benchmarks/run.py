@@ -88,7 +88,7 @@ def gather() -> None:
         "# Measured\n\nRatios are against the peer in the same run on the same machine: "
         f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, NumPy "
         f"{numpy.__version__}, SciPy {scipy.__version__}, stratal {stratal.__version__}. Timings are not tests. "
-        "Everything here is written by `make bench`, or by the command that stands in the section."
+        "All of it is written by `make bench`, or by the command that stands in the section."
     ]
     for name in ORDER:
         page = RESULTS / f"{name}.md"

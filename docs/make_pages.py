@@ -1,4 +1,7 @@
-"""Writes docs/commands.md from the commands' own help. A test fails if the page is out of date."""
+"""Writes docs/commands.md from the commands' help and docs/reference.md from the docstrings.
+
+A test fails if a page is out of date.
+"""
 
 from __future__ import annotations
 
@@ -48,5 +51,26 @@ def table(command: Any) -> list[str]:
     return ["\n".join(rows)]
 
 
+def reference_page() -> str:
+    """Return the page: every public name with the first sentence of its docstring."""
+    import inspect
+
+    import stratal
+
+    rows = ["| name | what it is |", "|---|---|"]
+    for name in sorted(set(stratal.__all__) - {"__version__"}, key=str.lower):
+        value = getattr(stratal, name)
+        summary = " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split()).replace("|", "\\|")
+        shown = f"stratal.{name}" + ("" if inspect.isclass(value) or inspect.ismodule(value) else "()")
+        rows.append(f"| `{shown}` | {summary} |")
+    return (
+        "# Public names\n\nEvery one has a docstring with shapes, errors, the source and an example: "
+        "`help(stratal.plan)`.\n\n" + "\n".join(rows) + "\n"
+    )
+
+
+PAGES = {"commands.md": command_page, "reference.md": reference_page}
+
 if __name__ == "__main__":
-    Path(__file__).with_name("commands.md").write_text(command_page())
+    for page_name, make in PAGES.items():
+        Path(__file__).with_name(page_name).write_text(make())
