@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 
 import numpy as np
+from scipy.special import gammaln
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.simulation.sums import StratumSums
@@ -90,10 +91,19 @@ class Urns(Draws):
             return self._rng.binomial(more, truth.means[h], size=rows)
         good = truth.successes[h] - self._good[:, h]
         bad = truth.sizes[h] - self._drawn[:, h] - good
-        if not self._drawn[:, h].any():  # nothing drawn yet: the same urn for all, which is faster
-            total = int(truth.successes[h])
-            return self._rng.hypergeometric(total, int(truth.sizes[h]) - total, more, size=rows)
+        if len(more) == 1 and not self._drawn[:, h].any():  # the same full urn for all: one table serves
+            return self._from_table(int(truth.successes[h]), int(truth.sizes[h]), int(more[0]))
         return self._rng.hypergeometric(good, bad, more)
+
+    def _from_table(self, good: int, size: int, n: int) -> IntArray:
+        """Return hypergeometric numbers by looking uniform ones up in their distribution function."""
+        least, most = max(0, n - (size - good)), min(n, good)
+        x = np.arange(least, most + 1)
+        log_chance = -(gammaln(x + 1) + gammaln(good - x + 1) + gammaln(n - x + 1))
+        log_chance -= gammaln(size - good - n + x + 1)
+        below = np.cumsum(np.exp(log_chance - log_chance.max()))
+        uniform = self._rng.random(len(self._good))
+        return np.asarray(least + np.searchsorted(below[:-1] / below[-1], uniform, side="right"))
 
 
 class OrderedUnits(Draws):
