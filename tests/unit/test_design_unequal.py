@@ -10,6 +10,7 @@ from stratal.design import Design, inclusion_probabilities
 from stratal.design.inclusion import inclusion_scale
 from stratal.errors import BudgetError, InputError
 from stratal.population.sizes import SizeProfile, measure
+from stratal.proxy import Proxy
 
 
 def population(size=400, seed=0, **extra):
@@ -93,12 +94,7 @@ def test_a_constant_certain_proxy_gives_equal_sizes():
 
 
 def test_sizes_come_from_second_moments_where_there_are_any():
-    proxy = stratal.Proxy(
-        name="loss", values=np.array([1.0, 2.0, 3.0]), second_moments=np.array([2.0, 4.0, 9.0]),
-        scaled=True, bounds=None,
-    ) if hasattr(stratal, "Proxy") else None  # fmt: skip
-    if proxy is None:
-        pytest.skip("no public Proxy")
+    proxy = Proxy(values=np.array([1.0, 2.0, 3.0]), second_moments=np.array([2.0, 4.0, 9.0]), bounds=None)
     found = measure(stratal.Population.from_arrays(proxy=proxy), "sqrt-variance")
 
     assert found.second
