@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from stratal.population import Drawn, Population
+from stratal.population.sizes import measure
 from stratal.randomness import id_texts
 from stratal.strata import Categories, Crossed, CutPoints, Everything, NearestCentre, Rule, stratify
 
@@ -200,4 +201,21 @@ def test_large_sources_agree_with_arrays(name: str, tmp_path: Path) -> None:
     same_draw(
         population.smallest(rule, np.array([100, 3, 250]), 1),
         expected.smallest(rule, np.array([100, 3, 250]), 1),
+    )
+
+
+def test_questions_of_other_designs_are_answered_alike(reader: Reader, tmp_path: Path) -> None:
+    rows = mixed_rows()
+    expected, population = from_arrays(rows, tmp_path), reader(rows, tmp_path)
+    for name in ("equal", "judge", "sqrt-variance"):
+        size = measure(expected, name, "proxy")
+        assert measure(population, name, "proxy") == size
+        found, wanted = population.below(size, 0.02, 7), expected.below(size, 0.02, 7)
+        same_draw(found.drawn, wanted.drawn)
+        np.testing.assert_array_equal(found.uniform, wanted.uniform)
+        np.testing.assert_array_equal(found.size, wanted.size)
+    ranks = np.array([0, 5, 17, 2999])
+    same_draw(population.at_ranks("proxy", ranks, 7), expected.at_ranks("proxy", ranks, 7))
+    same_draw(
+        population.members("language", ("de", "日本"), 7), expected.members("language", ("de", "日本"), 7)
     )
