@@ -20,6 +20,7 @@ import numpy as np
 import stratal
 from stratal.arrays import FloatArray, IntArray
 from stratal.estimators.estimate import estimate_mean
+from stratal.intervals.methods import BOUNDED
 from stratal.intervals.proportion import clopper_pearson, student_quantile
 from stratal.population.summary import StratumSummary
 from stratal.weighting import StratifiedWeighting
@@ -35,7 +36,7 @@ BINARY = (
     "gsm8k_models",
     "imagenet_golden_crowd",
 )
-BOUNDED = ("pandalm_pairwise", "frank_factuality")
+GRADED = ("pandalm_pairwise", "frank_factuality")
 SEED = 20261120
 
 
@@ -216,6 +217,56 @@ def table(cells: list[Cell], draws: int) -> list[str]:
     return lines
 
 
+def methods_table(draws: int) -> list[str]:
+    """Return every method's worst coverage and its width against Clopper–Pearson's, over small binary
+    cells."""
+    cells = [c for c in simple_random_cells() if c.n_h.sum() in (20, 50)]
+    cells += [c for c in stratified_cells() if c.estimator == "horvitz-thompson" and c.n_h[0] in (2, 5, 20)]
+    lines = ["", "### Every method, λ = 0: worst coverage of its cells, and mean width over `auto`'s", ""]
+    lines += ["| method | simple random | width | five strata | width |", "|---|---|---|---|---|"]
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {
+        (cell.group, name): [] for cell in cells for name in BOUNDED
+    }
+    for number, cell in enumerate(cells):
+        for name, numbers in measure_methods(cell, draws, np.random.default_rng([SEED, number])).items():
+            found[cell.group, name].append(numbers)
+    groups = list(dict.fromkeys(cell.group for cell in cells))
+    for name in BOUNDED:
+        row = []
+        for group in groups:
+            coverage, ratio = np.array(found[group, name]).T
+            row += [f"{coverage.min():.3f}", f"{ratio.mean():.2f}"]
+        lines.append(f"| {name} | {' | '.join(row)} |")
+        print(lines[-1], flush=True)
+    return lines
+
+
+def measure_methods(cell: Cell, draws: int, rng: np.random.Generator) -> dict[str, tuple[float, float]]:
+    sizes = np.bincount(cell.stratum)
+    stratum = np.repeat(np.arange(len(sizes)), cell.n_h)
+    weighting = StratifiedWeighting(stratum=stratum, sizes=sizes)
+    truth = float(cell.z.mean())
+    counts = [tuple(np.bincount(stratum, cell.z[units]).astype(int)) for units in draw(cell, draws, rng)]
+    intervals: dict[tuple[int, ...], dict[str, tuple[float, float]]] = {}
+    for count in set(counts):
+        z = np.concatenate([np.arange(n) < c for n, c in zip(cell.n_h, count, strict=True)]).astype(float)
+        nothing = np.zeros((len(z), 0))
+        estimate = estimate_mean(z, nothing, weighting, None, stratum=stratum, design=cell.design)
+        # Betting needs a random order; the method shuffles the labels itself.
+        intervals[count] = {
+            name: (interval.low, interval.high)
+            for name in BOUNDED
+            for interval in [estimate.confidence_interval(method=name)]
+        }
+    usual = np.mean([np.subtract(*intervals[count]["clopper-pearson"]) for count in counts])
+    result = {}
+    for name in BOUNDED:
+        bounds = np.array([intervals[count][name] for count in counts])
+        held = (bounds[:, 0] <= truth + 1e-12) & (truth - 1e-12 <= bounds[:, 1])
+        result[name] = float(held.mean()), float(np.mean(bounds[:, 0] - bounds[:, 1]) / usual)
+    return result
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=10_000)
@@ -223,7 +274,7 @@ def main() -> None:
     arguments = parser.parse_args()
     cells = [*simple_random_cells(), *judge_cells(), *stratified_cells()]
     if DATA.exists():
-        cells += [*data_cells(BINARY, "binary data"), *data_cells(BOUNDED, "bounded data")]
+        cells += [*data_cells(BINARY, "binary data"), *data_cells(GRADED, "bounded data")]
     groups = list(dict.fromkeys(cell.group for cell in cells))
     cells.sort(key=lambda cell: groups.index(cell.group))
     head = [
@@ -234,7 +285,8 @@ def main() -> None:
         "Clopper–Pearson interval of a simple random sample of that n (Student's t for bounded outcomes).",
     ]
     arguments.output.parent.mkdir(exist_ok=True)
-    arguments.output.write_text("\n".join([*head, *table(cells, arguments.draws)]) + "\n", encoding="utf-8")
+    lines = [*head, *methods_table(min(arguments.draws, 2000)), *table(cells, arguments.draws)]
+    arguments.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

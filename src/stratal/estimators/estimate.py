@@ -21,10 +21,16 @@ from stratal.arrays import FloatArray, IntArray, finite_vector, numeric_array, r
 from stratal.errors import InputError
 from stratal.estimators.estimate_text import estimate_html, estimate_text
 from stratal.estimators.mean import MeanEstimate, ProxyMoments, default_estimator, mean_estimate
+from stratal.estimators.strata_table import (
+    StratumRow,
+    design_effect,
+    empty_strata_notes,
+    finite_or_none,
+    strata_table,
+)
 from stratal.intervals.evidence import Evidence, OutcomeKind, infer_outcome
 from stratal.intervals.interval import ConfidenceInterval, p_value
 from stratal.intervals.methods import bounds_function, interval_of
-from stratal.variance import stratum_counts, stratum_covariances, stratum_means
 from stratal.weighting import StratifiedWeighting, Weighting
 
 if TYPE_CHECKING:
@@ -56,39 +62,6 @@ class Nonresponse:
     def to_dict(self) -> dict[str, Any]:
         """Return a plain dict."""
         return {"drawn": self.drawn, "labelled": self.labelled, "rate": self.rate}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StratumRow:
-    """One line of an estimate's strata table; `mean` and `standard_deviation` are None where nothing is
-    known.
-
-    Examples
-    --------
-    >>> row = StratumRow(name="all", size=10, n=2, mean=0.5, standard_deviation=0.7, weight=1.0, lam=())
-    >>> row.to_dict()["n"]
-    2
-    """
-
-    name: str
-    size: int
-    n: int
-    mean: float | None
-    standard_deviation: float | None
-    weight: float
-    lam: tuple[float, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a plain dict."""
-        return {
-            "name": self.name,
-            "size": self.size,
-            "n": self.n,
-            "mean": self.mean,
-            "standard_deviation": self.standard_deviation,
-            "weight": self.weight,
-            "lam": list(self.lam),
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -194,8 +167,8 @@ class Estimate:
         return {
             "estimate": self.value,
             "standard_error": self.standard_error,
-            "degrees_of_freedom": _finite(self.degrees_of_freedom),
-            "confidence_interval": [_finite(interval.low), _finite(interval.high)],
+            "degrees_of_freedom": finite_or_none(self.degrees_of_freedom),
+            "confidence_interval": [finite_or_none(interval.low), finite_or_none(interval.high)],
             "confidence_level": confidence_level,
             "interval_method": interval.method,
             "n": self.n,
@@ -206,9 +179,9 @@ class Estimate:
             "outcome": self.outcome,
             "bounds": None if self.bounds is None else list(self.bounds),
             "lam": list(self.lam),
-            "design_effect": _finite(self.design_effect),
-            "effective_sample_size": _finite(self.effective_sample_size),
-            "relative_efficiency": _finite(self.relative_efficiency),
+            "design_effect": finite_or_none(self.design_effect),
+            "effective_sample_size": finite_or_none(self.effective_sample_size),
+            "relative_efficiency": finite_or_none(self.relative_efficiency),
             "nonresponse": self.nonresponse.to_dict(),
             "strata": [row.to_dict() for row in self.strata],
             "notes": list(self.notes),
@@ -364,7 +337,7 @@ def _assemble(
     effect, effective = design_effect(variance, spread, len(z), size, target)
     lam = result.lam
     shown = tuple(float(v) for v in lam[0]) if np.any(lam) and np.all(lam == lam[0]) else ()
-    rows = _strata_table(z, proxy, weighting, stratum, lam, names)
+    rows = strata_table(z, proxy, weighting, stratum, lam, names)
     return Estimate(
         value=evidence.value,
         standard_error=float(np.sqrt(variance)),
@@ -381,84 +354,8 @@ def _assemble(
         strata=rows,
         design_effect=effect,
         effective_sample_size=effective,
-        notes=(*notes, *result.notes, *_empty_strata_notes(rows)),
+        notes=(*notes, *result.notes, *empty_strata_notes(rows)),
         evidence=evidence,
-    )
-
-
-def design_effect(
-    variance: float, spread: float, n: int, population_size: float, target: str = "population"
-) -> tuple[float | None, float | None]:
-    """Return the design effect and the effective sample size.
-
-    The effective size m is that of a simple random sample of this population with the same variance:
-    (1 − m/N) S²/m = variance, so m = S² / (variance + S²/N). For a superpopulation the S²/N is in the
-    variance already.
-
-    Examples
-    --------
-    >>> effect, size = design_effect(0.0, 0.25, 100, 100)
-    >>> size
-    100.0
-    >>> [round(number, 9) for number in design_effect(0.0025 * 0.9, 0.25, 100, 1000)]
-    [1.0, 100.0]
-    """
-    if not (spread > 0 and np.isfinite(variance)):
-        return None, None
-    own = spread / population_size if target == "population" else 0.0
-    effective = min(spread / (variance + own), population_size) if variance + own > 0 else population_size
-    random = spread / n - own
-    return (float(variance / random) if random > 0 else 1.0), float(effective)
-
-
-def _strata_table(
-    z: FloatArray,
-    proxy: ProxyMoments | None,
-    weighting: Weighting,
-    stratum: IntArray,
-    lam: FloatArray,
-    names: tuple[str, ...] | None,
-) -> tuple[StratumRow, ...]:
-    sizes = _stratum_sizes(weighting, proxy)
-    n_strata = len(sizes)
-    if n_strata == 1:
-        stratum = np.zeros(len(z), dtype=np.int64)
-    counts = stratum_counts(stratum, n_strata)
-    means = stratum_means(z[:, None], stratum, n_strata)[:, 0]
-    spreads = np.sqrt(stratum_covariances(z[:, None], stratum, n_strata)[:, 0, 0])
-    given = names or (("all",) if n_strata == 1 else tuple(str(h) for h in range(n_strata)))
-    by_stratum = np.broadcast_to(lam, (n_strata, lam.shape[1])) if len(lam) in (1, n_strata) else lam
-    return tuple(
-        StratumRow(
-            name=given[h],
-            size=round(float(sizes[h])),
-            n=int(counts[h]),
-            mean=_finite(means[h]),
-            standard_deviation=_finite(spreads[h]),
-            weight=float(sizes[h] / np.sum(sizes)),
-            lam=tuple(float(v) for v in by_stratum[h]),
-        )
-        for h in range(n_strata)
-    )
-
-
-def _stratum_sizes(weighting: Weighting, proxy: ProxyMoments | None) -> FloatArray:
-    if isinstance(weighting, StratifiedWeighting):
-        return np.asarray(weighting.sizes, dtype=np.float64)
-    if proxy is not None:
-        return np.asarray(proxy.sizes, dtype=np.float64)
-    return np.array([weighting.population_size])
-
-
-def _empty_strata_notes(rows: tuple[StratumRow, ...]) -> tuple[str, ...]:
-    empty = [row for row in rows if row.n == 0]
-    if not empty:
-        return ()
-    share = sum(row.weight for row in empty)
-    named = ", ".join(repr(row.name) for row in empty[:3])
-    return (
-        f"{len(empty)} strata without labels ({named}; {share:.1%} of the units) are taken to be like the "
-        "others",
     )
 
 
@@ -481,7 +378,3 @@ def _proxy_moments(
 def _shape(weighting: Weighting, proxy: ProxyMoments | None) -> tuple[int, int]:
     n_strata = len(weighting.sizes) if isinstance(weighting, StratifiedWeighting) else 1
     return n_strata, 0 if proxy is None else proxy.means.shape[1]
-
-
-def _finite(number: Any) -> float | None:
-    return float(number) if number is not None and np.isfinite(number) else None

@@ -21,7 +21,7 @@ ESTIMATORS = ("horvitz-thompson", "difference", "ppi++", "stratppi", "hajek", "p
 _NEEDS_PROXY = ("difference", "ppi++", "stratppi")
 _MINIMUM_FOR_FITTING = 50
 _MINIMUM_UNEQUAL = 30
-_UNEQUAL = ("poisson", "proportional-to-size")
+_UNEQUAL = ("poisson", "proportional-to-size", "given-weights")
 _CONSTANT = 1e-18
 
 
