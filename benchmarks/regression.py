@@ -4,7 +4,9 @@
 
 The peer runs in its own interpreter (`--peer`, or the variable STRATAL_PPI_PYTHON). Writes
 benchmarks/results/regression.md. "First call" is the first interval of a fresh process, imports not counted:
-what a script pays (the peer compiles its loops then). "Warm" is the best of several runs after one.
+what a script pays (the peer compiles its loops then). "Warm" is the best of several runs after one. Times are
+those of the processor, one thread each, so that other work on the machine does not count; the quantile's is
+by the clock.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ import numpy as np
 CASES = [("linear", 10_000, 5), ("linear", 10_000, 20), ("linear", 100_000, 5), ("linear", 100_000, 20)]
 CASES += [("logistic", size, d) for _, size, d in CASES]
 LABELLED = 1_000
-REPEATS = 3
+REPEATS = 7
 RESULTS = Path(__file__).with_name("results") / "regression.md"
 
 
@@ -43,15 +45,15 @@ def data(kind: str, size: int, d: int) -> tuple[Any, Any, Any]:
 
 
 def timed(run: Callable[[], Any]) -> dict[str, Any]:
-    """Seconds of the first call and of the best later one, with the interval."""
-    start = time.perf_counter()
+    """Processor seconds of the first call and of the best later one, with the interval."""
+    start = time.process_time()
     result = run()
-    first = time.perf_counter() - start
+    first = time.process_time() - start
     times = []
     for _ in range(REPEATS):
-        start = time.perf_counter()
+        start = time.process_time()
         result = run()
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return {"first": first, "warm": min(times), "interval": [np.asarray(side).tolist() for side in result]}
 
 
@@ -87,7 +89,8 @@ def own_case(kind: str, size: int, d: int) -> dict[str, Any]:
 def fresh(interpreter: str, side: str, case: tuple[str, int, int]) -> dict[str, Any]:
     """Run one case in a process of its own."""
     command = [interpreter, __file__, "--side", side, "--case", *map(str, case)]
-    output = subprocess.run(command, capture_output=True, check=True, text=True).stdout
+    one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    output = subprocess.run(command, capture_output=True, check=True, text=True, env=os.environ | one).stdout
     result: dict[str, Any] = json.loads(output)
     return result
 
@@ -138,14 +141,13 @@ def main() -> None:
 
 
 def report(ours: list[dict[str, Any]], theirs: list[dict[str, Any]] | None, quantile_line: str) -> str:
-    threads = os.environ.get("OMP_NUM_THREADS", "all")
     lines = [
         "# Regressions against ppi-python",
         "",
         "`python benchmarks/regression.py --peer <python with ppi-python>`; interval included, λ fitted,",
-        f"n = {LABELLED:,} labels, Python {platform.python_version()}, NumPy {np.__version__}, "
-        f"BLAS threads: {threads}.",
-        "First call: the first interval of a fresh process, imports not counted (ppi-python compiles then).",
+        f"n = {LABELLED:,} labels, Python {platform.python_version()}, NumPy {np.__version__}.",
+        "Processor time, one thread. First call: the first interval of a fresh process, imports not counted",
+        "(ppi-python compiles its loops then). Warm: the best of seven later ones.",
         "",
         "| model | N | d | first call: ppi-python | stratal | ratio | warm: ppi-python | stratal | ratio "
         "| widths, stratal / ppi-python |",

@@ -1,4 +1,4 @@
-"""Seeded coverage of M-estimates: the simulated scenarios of Fisch et al. (2024), and regression coefficients.
+"""Seeded coverage of M-estimates: the scenarios of Fisch et al. (2024), and regression coefficients.
 
 Tolerances are four standard deviations of a share of that many replicates, and for regression coefficients
 (whose intervals are asymptotic) a hundredth more.
@@ -160,7 +160,7 @@ def test_quantiles_cover(q):
 
 
 def gaps(seed):
-    """Variance of PPI++ less that of StratPPI at one given λ, natural rates, by closed form on a population."""
+    """Variance of PPI++ less that of StratPPI at one given λ, natural rates, by closed form."""
     random = np.random.default_rng(seed)
     stratum = np.repeat([0, 1, 2], [3_000, 5_000, 2_000])
     y = random.normal(size=10_000) + random.normal(size=3)[stratum]
@@ -231,7 +231,7 @@ def test_proposition_1_by_simulation():
 
 
 def test_the_optimal_split_beats_the_proportional_one():
-    """Eq. 18 from a pilot: less variance at the same budget where one stratum is noisy (different noise)."""
+    """Eq. 18: less variance at the same budget where one stratum is noisy."""
     bias, noise = (np.array(part) for part in SCENARIOS["different noise"])
     λ = 1 / (1 + noise**2)
     spreads = np.sqrt((1 - λ) ** 2 + (λ * noise) ** 2)
