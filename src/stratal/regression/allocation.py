@@ -136,7 +136,7 @@ def allocate_labels(
 
 
 def _spreads(covariances: FloatArray, directions: FloatArray) -> FloatArray:
-    traces = np.einsum("aq,hab,bq->h", directions, covariances, directions, optimize=True)
+    traces = np.sum(covariances * (directions @ directions.T), axis=(1, 2))
     return np.asarray(np.sqrt(np.maximum(traces, 0.0)))
 
 

@@ -180,7 +180,7 @@ def _stratum_moments(
         v,
         problem.stratum,
         problem.counts,
-        np.einsum("aq,hab,bq->h", directions, whole, directions, optimize=True),
+        np.sum(whole * (directions @ directions.T), axis=(1, 2)),
         factors,
         problem.shares**2 / units.counts if units.separate else np.zeros(len(factors)),
         options.denominator,
