@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from stratal import __version__
-from stratal.cli import demo, draw, estimate, inspect, plan
+from stratal.cli import demo, draw, estimate, inspect, plan, simulate
 from stratal.errors import StratalError, StratalWarning
 
 app = typer.Typer(
@@ -21,7 +21,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for command in (inspect.inspect, plan.plan, draw.draw, estimate.estimate, demo.demo):
+for command in (inspect.inspect, plan.plan, draw.draw, estimate.estimate, demo.demo, simulate.simulate):
     app.command()(command)
 
 

@@ -161,7 +161,7 @@ class SimulationTable:
         """Return the JSON twin; NaN and infinity become null."""
         return {
             "columns": list(COLUMNS),
-            "rows": [{name: _plain(value) for name, value in row.items()} for row in self.rows()],
+            "rows": [{name: json_value(value) for name, value in row.items()} for row in self.rows()],
         }
 
     def __str__(self) -> str:
@@ -185,5 +185,12 @@ class SimulationTable:
         return text_table(header, rows)
 
 
-def _plain(value: Any) -> Any:
+def json_value(value: Any) -> Any:
+    """Return the value, or None for a NaN or an infinity, which JSON does not have.
+
+    Examples
+    --------
+    >>> json_value(float("nan")), json_value(0.5)
+    (None, 0.5)
+    """
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,124 @@
+"""`stratal simulate`: which design and estimator would have done best on data whose outcomes are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from stratal.cli import options as o
+from stratal.cli.output import print_json, print_text
+from stratal.errors import InputError
+
+
+def simulate(
+    file: o.File,
+    outcome: Annotated[str, typer.Option(help="Column of the outcome, known for every row.")],
+    proxy: o.Proxy = None,
+    id: o.Id = None,  # noqa: A002
+    budgets: Annotated[str, typer.Option(help="Numbers of labels: N,…")] = "50,100,200",
+    designs: Annotated[
+        str,
+        typer.Option(
+            help="simple-random, or stratification:number:allocation[:pilot[:step]]; allocations: "
+            "proportional, equal, neyman, robust, stratppi, oracle, two-round, opt-a1, opt-a2."
+        ),
+    ] = "simple-random,k-means:10:proportional,k-means:10:robust,k-means:10:two-round",
+    estimators: Annotated[
+        str, typer.Option(help="horvitz-thompson, difference, ppi++, stratppi: NAME,…")
+    ] = "horvitz-thompson",
+    intervals: Annotated[str, typer.Option(help="auto, t, normal, wilson, …: NAME,…")] = "auto",
+    replicates: Annotated[int, typer.Option(help="Samples drawn of each design.")] = 3000,
+    seed: o.Seed = 0,
+    confidence_level: o.ConfidenceLevel = 0.95,
+    bounds: Annotated[str | None, typer.Option(help="Bounds of the outcome: LOW,HIGH.")] = None,
+    target: Annotated[str, typer.Option(help="population or superpopulation.")] = "population",
+    margin: o.Margin = False,
+    with_replacement: Annotated[
+        bool, typer.Option("--with-replacement", help="Draw with replacement.")
+    ] = False,
+    target_error: Annotated[
+        float | None, typer.Option(help="Report the labels at which the mean absolute error falls to this.")
+    ] = None,
+    workers: Annotated[int, typer.Option(help="Processes.")] = 1,
+    resume: Annotated[
+        Path | None, typer.Option(help="Parquet file of finished cells; a killed run goes on from it.")
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="Write the table to this Parquet file.")] = None,
+    figures: Annotated[Path | None, typer.Option(help="Write figures to this directory.")] = None,
+    delimiter: o.Delimiter = None,
+    directory: o.Directory = False,
+    json: o.Json = False,
+) -> None:
+    """Draw thousands of samples from labelled data, and measure every design and estimator on them."""
+    from stratal.simulation import simulate as run
+    from stratal.simulation.reading import read_benchmark
+    from stratal.simulation.table import json_value
+
+    limits = o.pair("--bounds", bounds)
+    population, z = read_benchmark(
+        file, outcome, o.listed(proxy), id=id, bounds=limits, scaled=False if margin else None,
+        delimiter=delimiter, directory=directory,
+    )  # fmt: skip
+    with counting("simulating") as advance:
+        table = run(
+            population, z, designs=o.listed(designs), estimators=o.listed(estimators),
+            intervals=o.listed(intervals), budgets=whole_numbers("--budgets", budgets), replicates=replicates,
+            seed=seed, confidence_level=confidence_level, bounds=limits, target=target,
+            with_replacement=with_replacement, workers=workers, store=resume, progress=advance,
+        )  # fmt: skip
+    written = [] if output is None else [table.to_parquet(output)]
+    if figures is not None:
+        from stratal.report.simulation import write_figures
+
+        written += write_figures(table, figures, confidence_level=confidence_level)
+    reached = [] if target_error is None else table.labels_to_reach(target_error)
+    plain = [{name: json_value(value) for name, value in row.items()} for row in reached]
+    if json:
+        print_json(table.to_dict() | {"labels_to_reach": plain, "written": [str(path) for path in written]})
+        return
+    print_text(str(table))
+    if reached:
+        print_text("", f"Labels until the mean absolute error is {target_error:g}:")
+        print_text(*(f"  {row['design']}, {row['estimator']}: {row['labels']:.0f}" for row in reached))
+    if written:
+        print_text("", *(f"Wrote {path}" for path in written))
+
+
+@contextmanager
+def counting(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Show a bar of finished cells on standard error, if that is a terminal.
+
+    Examples
+    --------
+    >>> with counting("simulating") as advance:
+    ...     advance is None or callable(advance)
+    True
+    """
+    errors = Console(stderr=True)
+    if not errors.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=errors, transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def whole_numbers(option: str, text: str) -> list[int]:
+    """Return the whole numbers in a comma-separated list.
+
+    Examples
+    --------
+    >>> whole_numbers("--budgets", "50, 100")
+    [50, 100]
+    """
+    try:
+        return [int(part) for part in o.listed(text)]
+    except ValueError:
+        raise InputError(f"{option} takes whole numbers", given=repr(text), allowed="N,…") from None

@@ -1,0 +1,233 @@
+"""Figures: a few plain shapes (lines, violins, points, bars), drawn by Matplotlib from plain numbers.
+
+Nothing here knows of designs or papers; whoever calls hands in numbers and names. Files are PNG or whatever
+the path's ending says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stratal.errors import MissingExtraError
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444", "#999933")
+"""Okabe and Ito's palette, told apart by most colour-blind readers."""
+
+MARKERS = "osD^vPX*"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of a panel.
+
+    Parameters
+    ----------
+    x, y : sequence of float
+    label : str
+    low, high : sequence of float, optional
+        A band around it.
+    dashed : bool
+
+    Examples
+    --------
+    >>> Line(x=[1, 2], y=[3, 4], label="HT").dashed
+    False
+    """
+
+    x: Sequence[float]
+    y: Sequence[float]
+    label: str
+    low: Sequence[float] | None = None
+    high: Sequence[float] | None = None
+    dashed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """One set of axes.
+
+    Parameters
+    ----------
+    title, x_label, y_label : str
+    lines : sequence of Line
+    level : float, optional
+        A horizontal line to compare with.
+    logarithmic : str
+        "x", "y", "xy" or "".
+    points : bool
+        Markers only, no line between them.
+
+    Examples
+    --------
+    >>> Panel(title="galaxies", x_label="n", y_label="MSE", lines=[]).level is None
+    True
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    lines: Sequence[Line]
+    level: float | None = None
+    logarithmic: str = ""
+    points: bool = False
+
+
+def draw_lines(panels: Sequence[Panel], path: str | Path, *, columns: int = 3) -> Path:
+    """Draw panels of lines, one legend below them all, and return the file's path.
+
+    Raises
+    ------
+    MissingExtraError
+        If Matplotlib is not installed.
+    """
+    figure, axes = _figure(len(panels), columns)
+    styles: dict[str, int] = {}
+    for panel, ax in zip(panels, axes, strict=False):
+        for line in panel.lines:
+            number = styles.setdefault(line.label, len(styles))
+            colour = COLOURS[number % len(COLOURS)]
+            ax.plot(
+                line.x,
+                line.y,
+                label=line.label,
+                color=colour,
+                marker=MARKERS[number % len(MARKERS)],
+                markersize=4.5 if panel.points else 3.5,
+                linestyle="none" if panel.points else "--" if line.dashed else "-",
+                linewidth=1.4,
+                alpha=0.8 if panel.points else 1.0,
+            )
+            if line.low is not None and line.high is not None:
+                ax.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
+        _finish(ax, panel.title, panel.x_label, panel.y_label)
+        if panel.level is not None:
+            ax.axhline(panel.level, color="black", linewidth=0.8, linestyle=":")
+        _scales(ax, panel)
+    return _save(figure, axes, path)
+
+
+def draw_violins(
+    panels: Mapping[str, Mapping[str, Sequence[float]]],
+    path: str | Path,
+    *,
+    y_label: str,
+    level: float | None = None,
+    columns: int = 2,
+) -> Path:
+    """Draw violins with their points: {panel: {name: values}}."""
+    figure, axes = _figure(len(panels), columns, width=4.6)
+    rng = np.random.default_rng(0)
+    for (title, groups), ax in zip(panels.items(), axes, strict=False):
+        values = [np.asarray(group, dtype=np.float64) for group in groups.values()]
+        places = np.arange(1, len(values) + 1)
+        spread = [group for group in values if len(group) > 1 and np.ptp(group) > 0]
+        if spread:
+            where = [
+                place
+                for place, group in zip(places, values, strict=True)
+                if len(group) > 1 and np.ptp(group) > 0
+            ]
+            bodies = ax.violinplot(spread, positions=where, showmedians=True, widths=0.8)
+            for body, place in zip(bodies["bodies"], where, strict=True):
+                body.set_facecolor(COLOURS[(int(place) - 1) % len(COLOURS)])
+                body.set_alpha(0.35)
+            for name in ("cmedians", "cbars", "cmins", "cmaxes"):
+                bodies[name].set_color("#444444")
+                bodies[name].set_linewidth(0.8)
+        for place, group in zip(places, values, strict=True):
+            shift = rng.uniform(-0.1, 0.1, len(group))
+            ax.plot(place + shift, group, ".", color=COLOURS[(int(place) - 1) % len(COLOURS)], markersize=5)
+        ax.set_xticks(places, list(groups), rotation=35, ha="right", fontsize=7)
+        _finish(ax, title, "", y_label)
+        if level is not None:
+            ax.axhline(level, color="#b00000", linewidth=1.0, linestyle="--")
+    return _save(figure, axes, path, legend=False)
+
+
+def draw_bars(
+    panels: Mapping[str, Mapping[str, Sequence[float]]],
+    path: str | Path,
+    *,
+    x_label: str,
+    y_label: str,
+    columns: int = 3,
+) -> Path:
+    """Draw groups of bars, one group per position: {panel: {series: values}}."""
+    figure, axes = _figure(len(panels), columns)
+    for (title, series), ax in zip(panels.items(), axes, strict=False):
+        width = 0.8 / max(len(series), 1)
+        for number, (name, values) in enumerate(series.items()):
+            places = np.arange(1, len(values) + 1) + (number - (len(series) - 1) / 2) * width
+            ax.bar(places, values, width=width, label=name, color=COLOURS[number % len(COLOURS)])
+        _finish(ax, title, x_label, y_label)
+    return _save(figure, axes, path)
+
+
+def _figure(panels: int, columns: int, *, width: float = 3.6) -> tuple[Any, list[Any]]:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("matplotlib", extra="plot") from None
+    columns = min(columns, max(panels, 1))
+    rows = math.ceil(panels / columns) if panels else 1
+    figure = Figure(figsize=(width * columns, 3.0 * rows + 0.4), dpi=130, layout="constrained")
+    axes = np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel().tolist()
+    for ax in axes[panels:]:
+        ax.set_axis_off()
+    return figure, axes
+
+
+def _finish(ax: Any, title: str, x_label: str, y_label: str) -> None:
+    ax.set_title(title, fontsize=9)
+    ax.set_xlabel(x_label, fontsize=8)
+    ax.set_ylabel(y_label, fontsize=8)
+    ax.tick_params(labelsize=7)
+    ax.grid(alpha=0.25, linewidth=0.5)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _scales(ax: Any, panel: Panel) -> None:
+    from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator, StrMethodFormatter
+
+    if "x" in panel.logarithmic:
+        ax.set_xscale("log")
+        ticks = sorted({float(x) for line in panel.lines for x in line.x})
+        ax.xaxis.set_major_locator(FixedLocator(list(_sparse(ticks))))
+        ax.xaxis.set_major_formatter(StrMethodFormatter("{x:.0f}"))
+        ax.xaxis.set_minor_locator(NullLocator())
+    if "y" in panel.logarithmic:
+        ax.set_yscale("log")
+        ax.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _sparse(ticks: Sequence[float], ratio: float = 1.45) -> Iterator[float]:
+    """Yield ticks far enough apart that their labels do not touch."""
+    last = 0.0
+    for tick in ticks:
+        if tick >= last * ratio:
+            yield tick
+            last = tick
+
+
+def _save(figure: Any, axes: Sequence[Any], path: str | Path, *, legend: bool = True) -> Path:
+    if legend:
+        seen: dict[str, Any] = {}
+        for ax in axes:
+            for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+                seen.setdefault(label, handle)
+        if seen:
+            columns = min(len(seen), 4)
+            figure.legend(
+                list(seen.values()), list(seen), loc="outside lower center", ncols=columns, fontsize=7,
+                frameon=False,
+            )  # fmt: skip
+    target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(target)
+    return target

@@ -1,0 +1,92 @@
+"""A file of predictions whose outcomes are all known: a population in memory, and the outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from stratal.arrays import AnyArray, FloatArray
+from stratal.errors import InputError
+from stratal.population.base import Population
+
+
+def read_benchmark(
+    file: str | Path,
+    outcome: str,
+    proxies: Sequence[str] = (),
+    *,
+    id: str | None = None,  # noqa: A002
+    groups: Sequence[str] = (),
+    features: Sequence[str] = (),
+    bounds: tuple[float, float] | None = None,
+    scaled: bool | None = None,
+    delimiter: str | None = None,
+    directory: bool = False,
+) -> tuple[Population, FloatArray]:
+    """Read a fully labelled file into memory.
+
+    Parameters
+    ----------
+    file : path
+        Parquet, CSV or JSON Lines.
+    outcome : str
+        Column of z, known for every unit.
+    proxies, groups, features : sequence of str
+        Columns, as in `Population.read`.
+    id : str, optional
+        Column of unique ids.
+    bounds : (float, float), optional
+        Of the outcome and what the proxies predict.
+    scaled : bool, optional
+        False for proxies that only order.
+    delimiter : str, optional
+    directory : bool
+
+    Returns
+    -------
+    (Population, float (N,))
+
+    Raises
+    ------
+    InputError
+        If the outcome is one of the proxies, is missing somewhere, or lies outside the bounds.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "pilot.csv"
+    ...     _ = path.write_text("id,confidence,correct\\na,0.9,1\\nb,0.4,0\\n")
+    ...     population, z = read_benchmark(path, "correct", ["confidence"])
+    >>> population.size, z
+    (2, array([1., 0.]))
+    """
+    if outcome in proxies:
+        raise InputError(f"the outcome cannot be its own proxy: {outcome!r}", action="Name another column.")
+    read = Population.read(
+        file,
+        id=id,
+        proxy=[*proxies, outcome],
+        groups=tuple(groups),
+        features=tuple(features),
+        bounds=bounds,
+        delimiter=delimiter,
+        directory=directory,
+    )
+    names = (*proxies, outcome, *groups, *features)
+    columns: dict[str, list[AnyArray]] = {name: [] for name in names}
+    for batch in read.batches(names):
+        for name in names:
+            columns[name].append(np.asarray(batch[name]))
+    whole = {name: np.concatenate(parts) for name, parts in columns.items()}
+    population = Population.from_arrays(
+        proxy={name: whole[name] for name in proxies} or None,
+        ids=None if proxies or groups or features else np.arange(read.size),
+        groups={name: whole[name] for name in groups},
+        features={name: whole[name] for name in features},
+        bounds=bounds if proxies else None,
+        scaled=scaled,
+    )
+    return population, whole[outcome].astype(np.float64)
