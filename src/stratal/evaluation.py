@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from stratal.design.given import SeparateSamples
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimators.estimate import Estimate, estimate_mean
+from stratal.estimators.separate import Unlabelled
+from stratal.estimators.separate_estimate import separate_estimate
 from stratal.labels import Joined, join, numeric_values
 from stratal.population.summary import StratumSummary
 from stratal.sample import Sample
@@ -88,6 +91,11 @@ def estimate(
         bounds = proxy_bounds(sample, z)
     if outcome == "binary":
         bounds = None
+    if isinstance(sample.design, SeparateSamples):
+        return _of_separate_samples(
+            sample, sample.design, joined.labelled, z, estimator=estimator, lam=lam, target=target,
+            outcome=outcome, bounds=bounds, clip=clip,
+        )  # fmt: skip
     return estimate_mean(
         z,
         sample.proxies[joined.labelled][:, column],
@@ -105,6 +113,35 @@ def estimate(
         drawn=sample.size,
         clip=clip,
         notes=frame.notes,
+    )
+
+
+def _of_separate_samples(
+    sample: Sample,
+    design: SeparateSamples,
+    labelled: BoolArray,
+    z: FloatArray,
+    *,
+    target: str,
+    **options: Any,
+) -> Estimate:
+    """Return the estimate where the unlabelled units are a sample of their own."""
+    stratum = sample.stratum[labelled]
+    return separate_estimate(
+        z,
+        sample.proxies[labelled],
+        stratum,
+        design.weighting(sample, labelled),
+        shares=design.shares,
+        unlabelled=Unlabelled(
+            counts=design.counts,
+            means=design.means[:, None],
+            covariances=design.variances[:, None, None],
+        ),
+        names=design.names,
+        target=target,
+        drawn=sample.size,
+        **options,
     )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from stratal.randomness import id_texts
 
 if TYPE_CHECKING:
     from stratal.design.base import Design
+    from stratal.labels import Labels
     from stratal.population.base import Population
     from stratal.weighting import Weighting
 
@@ -187,3 +188,90 @@ class Sample:
         from stratal.sample_file import read_sample
 
         return read_sample(Path(path))
+
+    @staticmethod
+    def from_labelled(
+        table: Any,
+        *,
+        value: str,
+        id: str | None = None,  # noqa: A002
+        stratum: str | None = None,
+        sizes: Any = None,
+        weight: str | None = None,
+        inclusion_probability: str | None = None,
+        mechanism: str = "with-replacement",
+        population_size: int | None = None,
+        proxy: str | None = None,
+        proxy_moments: Any = None,
+        scaled: bool = True,
+        bounds: tuple[float, float] | None = (0.0, 1.0),
+        groups: Sequence[str] = (),
+        predicted: str | None = None,
+    ) -> tuple[Sample, Labels]:
+        """Return a sample that was drawn and labelled elsewhere, and its labels.
+
+        It must be a probability sample. Units that were chosen by hand, by their outcome or to balance it
+        (half right, half wrong) are none, and no weighting makes them one.
+
+        Parameters
+        ----------
+        table : path, mapping of columns, or dataframe
+            One row per drawn unit.
+        value : str
+            Column of the label; empty where nobody answered.
+        id : str, optional
+            Column of ids; `id`, `item_id` or the row numbers if not given.
+        stratum : str, optional
+            Column of strata.
+        sizes : mapping of stratum to N_h, path or table with columns `stratum` and `size`, optional
+            Units of the whole population in each stratum, or their shares of it when a separate unlabelled
+            sample is given.
+        weight : str, optional
+            Column of weights, the number of units that each stands for.
+        inclusion_probability : str, optional
+            Column of probabilities, instead of weights.
+        mechanism : {"with-replacement", "poisson"}
+            What the variance of a weighted sample assumes.
+        population_size : int, optional
+            N of a simple random sample; for a weighted one, what the weights should sum to.
+        proxy : str, optional
+            Column of the proxy.
+        proxy_moments : path or table, optional
+            Columns `stratum`, `mean`, `variance` (divisor count − 1) and `count` of the proxy over the
+            unlabelled units. Where count is not N_h less the labelled units, they are a separate sample, and
+            the target is the superpopulation.
+        scaled, bounds
+            Whether the proxy is on the outcome's scale, and what bounds that has.
+        groups : sequence of str
+            Columns to keep for domains.
+        predicted : str, optional
+            Column of the model's answers.
+
+        Returns
+        -------
+        (Sample, Labels)
+            For `stratal.estimate(sample, labels)` and all others.
+
+        Raises
+        ------
+        InputError
+            If nothing says what the labels are a sample of, and for what contradicts itself: more units
+            labelled than there are, strata without size, weights that are not positive.
+
+        Examples
+        --------
+        >>> import stratal
+        >>> table = {"right": [1, 0, 1, 1], "language": ["de", "de", "en", "en"]}
+        >>> sample, labels = stratal.Sample.from_labelled(
+        ...     table, value="right", stratum="language", sizes={"de": 10, "en": 30})
+        >>> stratal.estimate(sample, labels).value
+        0.875
+        """
+        from stratal.labelled import sample_from_labelled
+
+        return sample_from_labelled(
+            table, value=value, id=id, stratum=stratum, sizes=sizes, weight=weight,
+            inclusion_probability=inclusion_probability, mechanism=mechanism,
+            population_size=population_size, proxy=proxy, proxy_moments=proxy_moments, scaled=scaled,
+            bounds=bounds, groups=groups, predicted=predicted,
+        )  # fmt: skip

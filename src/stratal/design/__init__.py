@@ -2,6 +2,7 @@
 
 from stratal.design.base import Design
 from stratal.design.clusters import ClusterSample
+from stratal.design.given import GivenWeights, SeparateSamples
 from stratal.design.inclusion import inclusion_probabilities
 from stratal.design.poisson import Poisson
 from stratal.design.proportional_to_size import ProportionalToSize
@@ -11,8 +12,10 @@ from stratal.design.systematic import Systematic
 __all__ = [
     "ClusterSample",
     "Design",
+    "GivenWeights",
     "Poisson",
     "ProportionalToSize",
+    "SeparateSamples",
     "SimpleRandom",
     "Stratified",
     "Systematic",

@@ -309,14 +309,14 @@ def estimate_mean(
     evidence = Evidence.of_mean(
         z, result, weighting, kind, limits, superpopulation=target == "superpopulation"
     )
-    return _assemble(
+    return assemble(
         z, proxy, weighting, stratum, result, evidence,
         target=target, design=design, estimator="difference (given λ)" if lam is not None else estimator,
         names=stratum_names, drawn=drawn, notes=notes,
     )  # fmt: skip
 
 
-def _assemble(
+def assemble(
     z: FloatArray,
     proxy: ProxyMoments | None,
     weighting: Weighting,
@@ -331,6 +331,13 @@ def _assemble(
     drawn: int | None,
     notes: tuple[str, ...],
 ) -> Estimate:
+    """Return the estimate that a mean and its evidence make.
+
+    Examples
+    --------
+    >>> assemble.__name__
+    'assemble'
+    """
     variance = evidence.reported_variance
     size = weighting.population_size
     spread = evidence.population_spread
