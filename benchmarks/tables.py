@@ -95,7 +95,7 @@ def run_bare(path: Path, directory: Path) -> dict[str, float]:
 
 
 def run_stratal(path: Path, directory: Path) -> dict[str, float]:
-    """Read and check, see the distribution, stratify, summarise, draw."""
+    """Read and check, plan, draw."""
     os.environ["TMPDIR"] = str(directory)
     state: dict[str, Any] = {}
 
@@ -105,29 +105,15 @@ def run_stratal(path: Path, directory: Path) -> dict[str, float]:
         state["population"] = Population.read(path, proxy="proxy")
         state["population"]._source.backend.raw_sql(f"SET threads = {THREADS}")
 
-    def stratify() -> None:
-        from stratal.strata import stratify as divide
+    def plan() -> None:
+        import stratal
 
-        state["strata"] = divide(state["population"], method="k-means", n_strata=10)
-
-    def summarise() -> None:
-        state["summary"] = state["population"].summarise(state["strata"].rule)
+        state["plan"] = stratal.plan(state["population"], budget=BUDGET)
 
     def draw() -> None:
-        sizes = state["summary"].sizes
-        counts = np.minimum(sizes, np.maximum(2, BUDGET * sizes // sizes.sum()))
-        drawn = state["population"].smallest(state["strata"].rule, counts, SEED)
-        assert len(drawn.ids) == counts.sum()
+        assert state["plan"].draw(seed=SEED).size == BUDGET
 
-    return timed(
-        {
-            "read and check": read,
-            "distribution": lambda: state["population"].distribution(),
-            "stratify": stratify,
-            "summarise": summarise,
-            "draw": draw,
-        }
-    )
+    return timed({"read and check": read, "plan": plan, "draw": draw})
 
 
 def in_process(side: str, path: Path, directory: Path) -> dict[str, float]:

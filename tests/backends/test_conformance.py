@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import stratal
 from stratal.population import Drawn, Population
 from stratal.population.sizes import measure
 from stratal.randomness import id_texts
@@ -219,3 +220,18 @@ def test_questions_of_other_designs_are_answered_alike(reader: Reader, tmp_path:
     same_draw(
         population.members("language", ("de", "日本"), 7), expected.members("language", ("de", "日本"), 7)
     )
+
+
+def test_the_main_job_is_the_same(reader: Reader, tmp_path: Path) -> None:
+    rows = mixed_rows()
+    expected, population = from_arrays(rows, tmp_path), reader(rows, tmp_path)
+    plans = [stratal.plan(each, budget=120) for each in (expected, population)]
+    samples = [plan.draw(seed=7) for plan in plans]
+
+    assert plans[0].strata.without_codes() == plans[1].strata.without_codes()
+    assert plans[0].allocation == plans[1].allocation
+    assert id_texts(samples[0].ids) == id_texts(samples[1].ids)
+    values = np.random.default_rng(0).random(120) < samples[0].proxies[:, 0]
+    estimates = [stratal.estimate(sample, values.astype(float)) for sample in samples]
+    assert estimates[1].value == pytest.approx(estimates[0].value, rel=1e-12)
+    assert estimates[1].standard_error == pytest.approx(estimates[0].standard_error, rel=1e-11)
