@@ -1,20 +1,20 @@
 """From proxies to a `Distribution`: one algorithm for every engine.
 
 The algorithm asks a `Counter` three questions (extent, distinct values, histogram) and never sees a unit.
-`ArrayCounter` answers for NumPy arrays; a table answers by group-bys. Sums are integers (a value is rounded
-down to 2⁻³⁰ of the range first), so that engines, which add in any order, agree to the last bit.
+`ArrayCounter` (`stratal.array_counter`) answers for NumPy arrays; a table answers by group-bys. Sums are
+integers (a value is rounded down to 2⁻³⁰ of the range first), so that engines, which add in any order,
+agree to the last bit.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray, finite_vector, same_length
+from stratal.arrays import FloatArray, IntArray
 from stratal.distribution import Distribution
 from stratal.errors import InputError
 
@@ -30,9 +30,14 @@ OFFSET_COUNT = 65_536
 SECOND_MOMENT_STEPS = 2**30
 """Steps between the smallest and the largest second moment, to which they are rounded down."""
 
-ZOOM_SHARE = 0.25
 ZOOM_DEPTH = 4
-"""A bin that holds over this share of the units is binned again within itself, up to this many times."""
+"""Times that bins are binned again within themselves where a histogram is too coarse."""
+
+ZOOM_SHARE = 0.25
+"""A bin with over this share of the units is too coarse."""
+
+FEW_BINS = 512
+"""Fewer occupied bins than this are too coarse; those with over a 1024th of the units are binned again."""
 
 _CHUNK = 1 << 15
 
@@ -280,104 +285,37 @@ def _occupied(counter: Counter, extent: Extent, span: Span, steps: Steps | None)
 
 
 def _zoom(counter: Counter, bins: _Bins, total: int, steps: Steps | None) -> _Bins | None:
-    """Return the bins with the heaviest one binned again within itself, or `None` if no bin calls for it."""
-    heaviest = int(np.argmax(bins.counts))
-    if bins.atoms or bins.counts[heaviest] <= ZOOM_SHARE * total:
+    """Return the bins with a coarse stretch of them binned again, or `None` if no stretch calls for it."""
+    stretch = _coarse_stretch(bins, total)
+    if stretch is None:
         return None
-    below = bins.starts[heaviest + 1] if heaviest + 1 < len(bins.starts) else math.inf
-    span = Span(float(bins.starts[heaviest]), float(below))
+    first, last = stretch
+    below = bins.starts[last + 1] if last + 1 < len(bins.starts) else math.inf
+    span = Span(float(bins.starts[first]), float(below))
     extent = counter.extent(span)
     if extent.low == extent.high or not math.isfinite(Grid.over(extent.low, extent.high).scale):
         return None
     inner = _occupied(counter, extent, span, steps)
 
     def spliced(outer: FloatArray, new: FloatArray) -> FloatArray:
-        return np.concatenate([outer[:heaviest], new, outer[heaviest + 1 :]])
+        return np.concatenate([outer[:first], new, outer[last + 1 :]])
 
     second = None
     if bins.second is not None and inner.second is not None:
         second = spliced(bins.second, inner.second)
-    counts = np.concatenate([bins.counts[:heaviest], inner.counts, bins.counts[heaviest + 1 :]])
+    counts = np.concatenate([bins.counts[:first], inner.counts, bins.counts[last + 1 :]])
     return _Bins(
         spliced(bins.starts, inner.starts), spliced(bins.values, inner.values), counts, second, False
     )
 
 
-class ArrayCounter:
-    """Counts proxies held in arrays, in chunks that fit the processor's cache.
-
-    Parameters
-    ----------
-    values : float (N,)
-    second_moments : float (N,), optional
-
-    Examples
-    --------
-    >>> build_distribution(ArrayCounter(np.array([0.9, 0.5, 0.9]))).values
-    array([0.5, 0.9])
-    """
-
-    def __init__(self, values: FloatArray, second_moments: FloatArray | None = None) -> None:
-        self._values = finite_vector("proxy", values)
-        self._second = None if second_moments is None else finite_vector("second_moments", second_moments)
-        if self._second is not None:
-            same_length(second_moments=self._second, proxy=self._values)
-
-    def extent(self, span: Span) -> Extent:
-        """Return smallest and largest proxy and count within the span."""
-        values = self._values
-        if span != Span():
-            values = values[(values >= span.at_least) & (values < span.below)]
-        if len(values) == 0:
-            return Extent(math.nan, math.nan, 0)
-        return Extent(float(values.min()), float(values.max()), len(values))
-
-    def second_moment_extent(self) -> tuple[float, float] | None:
-        """Return smallest and largest second moment, or `None`."""
-        if self._second is None:
-            return None
-        return float(self._second.min()), float(self._second.max())
-
-    def distinct(self, steps: Steps | None) -> Distinct:
-        """Return all distinct values with counts."""
-        values, inverse, counts = np.unique(self._values + 0.0, return_inverse=True, return_counts=True)
-        second = None
-        if steps is not None and self._second is not None:
-            second = np.zeros(len(values), np.int64)
-            np.add.at(second, inverse, steps.numbers(self._second))
-        return Distinct(values, counts, second)
-
-    def histogram(self, grid: Grid, span: Span, steps: Steps | None) -> Histogram:
-        """Return the histogram of the proxies within the span."""
-        counts, offsets = np.zeros(BIN_COUNT, np.int64), np.zeros(BIN_COUNT, np.int64)
-        second = None if steps is None else np.zeros(BIN_COUNT, np.int64)
-        atoms: FloatArray | None = np.full(BIN_COUNT, np.nan)
-        for values, moments in self._chunks(span):
-            positions = grid.positions(values)
-            bins = positions // OFFSET_COUNT
-            counts += np.bincount(bins, minlength=BIN_COUNT)
-            offsets += np.bincount(bins, positions & (OFFSET_COUNT - 1), minlength=BIN_COUNT).astype(np.int64)
-            if second is not None and steps is not None and moments is not None:
-                second += np.bincount(bins, steps.numbers(moments), minlength=BIN_COUNT).astype(np.int64)
-            atoms = _still_atoms(atoms, bins, values)
-        return Histogram(counts, offsets, second, atoms)
-
-    def _chunks(self, span: Span) -> Iterator[tuple[FloatArray, FloatArray | None]]:
-        for start in range(0, len(self._values), _CHUNK):
-            values = self._values[start : start + _CHUNK]
-            moments = None if self._second is None else self._second[start : start + _CHUNK]
-            if span != Span():
-                inside = (values >= span.at_least) & (values < span.below)
-                values = values[inside]
-                moments = None if moments is None else moments[inside]
-            if len(values):
-                yield values, moments
-
-
-def _still_atoms(atoms: FloatArray | None, bins: IntArray, values: FloatArray) -> FloatArray | None:
-    """Return the one value of each bin seen so far, or `None` once a bin has shown two."""
-    if atoms is None:
+def _coarse_stretch(bins: _Bins, total: int) -> tuple[int, int] | None:
+    """Return the first and the last bin of a stretch that is too coarse, or `None`."""
+    if bins.atoms:
         return None
-    fresh = np.isnan(atoms[bins])
-    atoms[bins[fresh]] = values[fresh]
-    return atoms if np.array_equal(atoms[bins], values) else None
+    if len(bins.counts) < FEW_BINS:
+        heavy = np.flatnonzero(bins.counts > total / 1024)
+        if heavy[-1] - heavy[0] + 1 < len(bins.counts):
+            return int(heavy[0]), int(heavy[-1])
+    heaviest = int(np.argmax(bins.counts))
+    return (heaviest, heaviest) if bins.counts[heaviest] > ZOOM_SHARE * total else None

@@ -14,8 +14,8 @@ from stratal.errors import StratalError
 
 PLAN_KEYS = {"population_size", "budget", "recommended", "designs", "strata"}
 ESTIMATE_KEYS = {
-    "estimate", "standard_error", "confidence_interval", "confidence_level", "n", "population_size", "target",
-    "design", "estimator", "interval_method", "design_effect", "effective_sample_size", "nonresponse", "strata",
+    "estimate", "standard_error", "confidence_interval", "confidence_level", "n", "population_size",
+    "target", "design", "estimator", "interval_method", "design_effect", "effective_sample_size", "nonresponse", "strata",
 }  # fmt: skip
 
 
@@ -132,7 +132,8 @@ MISTAKES = [
     (["plan", "FILE", "--proxy", "confidence", "--budget", "9", "--strata", "9"], "minimum=1"),
     (["plan", "FILE", "--proxy", "confidence", "--budget", "99", "--stratify", "magic"], "k-means"),
     (["plan", "FILE", "--proxy", "confidence", "--budget", "99", "--allocation", "magic"], "robust"),
-    (["draw", "FILE", "--proxy", "confidence", "--budget", "9", "--show", "label", "--output", "OUT"], "label"),
+    (["draw", "FILE", "--proxy", "confidence", "--budget", "9", "--show", "label", "--output", "OUT"],
+     "label"),
     (["draw", "FILE", "--proxy", "confidence", "--budget", "9", "--show", "confidence", "--output", "OUT"],
      "would lead the annotators"),
     (["draw", "FILE", "--proxy", "confidence", "--budget", "9", "--output", "FULL"], "not empty"),

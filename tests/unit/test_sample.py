@@ -67,8 +67,8 @@ def test_a_sample_holds_what_the_estimate_needs_of_the_population(population):
 def test_files_that_are_no_sample_are_refused(tmp_path, population):
     (tmp_path / "text.parquet").write_text("hello")
     (tmp_path / "alone.csv").write_text("id,stratum\n1,0\n")
-    pq.write_table(pq.read_table(drawn(population).write(tmp_path / "s.parquet")).replace_schema_metadata(None),
-                   tmp_path / "bare.parquet")  # fmt: skip
+    table = pq.read_table(drawn(population).write(tmp_path / "s.parquet"))
+    pq.write_table(table.replace_schema_metadata(None), tmp_path / "bare.parquet")
     for name in ("text.parquet", "alone.csv", "bare.parquet"):
         with pytest.raises(InputError, match="not a sample file"):
             stratal.Sample.read(tmp_path / name)

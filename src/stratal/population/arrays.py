@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from stratal.array_counter import ArrayCounter
 from stratal.arrays import AnyArray, FloatArray, IntArray
-from stratal.binning import ArrayCounter, build_distribution
+from stratal.binning import build_distribution
 from stratal.distribution import Distribution
 from stratal.errors import InputError, near_names
 from stratal.population.base import Population

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stratal.array_counter import ArrayCounter
+from stratal.binning import BIN_COUNT, EXACT_LIMIT, Grid, build_distribution
+from stratal.errors import InputError
+
+LARGE = EXACT_LIMIT + 10_000
+
+
+def distribution(values, second=None, **options):
+    return build_distribution(ArrayCounter(np.asarray(values, float), second), **options)
+
+
+def assert_bins_partition(picture, values):
+    codes = np.searchsorted(picture.cuts, values, side="right")
+    assert np.bincount(codes, minlength=len(picture.counts)).tolist() == picture.counts.tolist()
+
+
+def test_small_populations_are_exact():
+    values = np.random.default_rng(0).random(1000).round(2)
+    picture = distribution(values)
+
+    assert picture.exact
+    assert picture.values.tolist() == np.unique(values).tolist()
+    assert_bins_partition(picture, values)
+
+
+def test_large_populations_are_a_histogram_whose_cuts_give_its_counts():
+    values = np.random.default_rng(0).beta(5, 1, LARGE)
+    picture = distribution(values)
+
+    assert not picture.exact
+    assert len(picture.values) <= BIN_COUNT
+    assert picture.mean == pytest.approx(values.mean(), abs=1e-9)
+    assert_bins_partition(picture, values)
+
+
+def test_few_distinct_values_stay_exact_however_many_units():
+    values = np.random.default_rng(0).integers(0, 5, LARGE) / 4
+    picture = distribution(values)
+
+    assert picture.exact
+    assert picture.values.tolist() == [0, 0.25, 0.5, 0.75, 1]
+    assert_bins_partition(picture, values)
+
+
+@pytest.mark.parametrize("far", [1e3, 1e6, 1e12])
+def test_one_unit_far_away_does_not_hide_the_others(far):
+    values = np.append(np.random.default_rng(0).random(LARGE), far)
+    picture = distribution(values, scaled=False)
+
+    assert len(picture.values) > 1000
+    assert_bins_partition(picture, values)
+
+
+def test_an_offset_changes_nothing_but_the_values():
+    values = np.random.default_rng(0).random(LARGE)
+    near, off = distribution(values, scaled=False), distribution(values + 1e8, scaled=False)
+
+    assert off.mean - 1e8 == pytest.approx(near.mean, abs=1e-6)
+    assert_bins_partition(off, values + 1e8)
+
+
+@pytest.mark.parametrize("size", [50, LARGE])
+def test_row_order_is_irrelevant_to_the_last_bit(size):
+    generator = np.random.default_rng(0)
+    values = generator.beta(2, 1, size)
+    second = values * (1 - values)
+    order = generator.permutation(size)
+
+    assert distribution(values, second) == distribution(values[order], second[order])
+
+
+@pytest.mark.parametrize("size", [50, LARGE])
+def test_second_moments_are_averaged_within_bins(size):
+    values = np.random.default_rng(0).random(size)
+    picture = distribution(values, values**2 + 0.1)
+
+    assert picture.counts @ picture.second_moments / size == pytest.approx(np.mean(values**2 + 0.1), abs=1e-8)
+    assert picture.conditional_variances == pytest.approx(np.full(len(picture.values), 0.1), abs=1e-4)
+
+
+def test_a_bounded_outcome_is_taken_as_spread_as_it_can_be():
+    picture = distribution([1.0, 3.0, 5.0], bounds=(1.0, 5.0))
+
+    assert picture.conditional_variances == pytest.approx([0, 4, 0])
+
+
+@pytest.mark.parametrize("values", [[0.5], [0.5] * 10, [0.0, 5e-324], [-1e300, 1e300], [0.0, -0.0]])
+def test_degenerate_values(values):
+    picture = distribution(values, scaled=False)
+
+    assert picture.size == len(values)
+    assert_bins_partition(picture, np.array(values))
+
+
+def test_the_smallest_double_of_a_bin_is_found():
+    grid = Grid.over(0.1, 0.7)
+    for number in (1, 17, BIN_COUNT - 1):
+        cut = grid.cut(number)
+        below = np.nextafter(cut, -np.inf)
+        bins = grid.positions(np.array([below, cut])) // 65_536
+        assert bins.tolist() == [number - 1, number]
+
+
+def test_an_empty_population_is_refused():
+    with pytest.raises(InputError, match="empty"):
+        distribution([])

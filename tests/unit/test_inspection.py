@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import pytest
+
+import stratal
+from stratal.errors import InputError
+from stratal.inspection import describe_columns, describe_proxies, suggestion
+
+
+def test_columns_of_a_csv_file(tmp_path):
+    path = tmp_path / "p.csv"
+    path.write_text("key,score,note\na,0.5,x\nb,0.7,\nc,0.9,x\n")
+
+    found = describe_columns(path)
+
+    assert found["rows"] == 3
+    key, score, note = found["columns"]
+    assert (key["kind"], key["distinct"]) == ("text", 3)
+    assert (score["kind"], score["minimum"], score["maximum"]) == ("number", 0.5, 0.9)
+    assert (note["kind"], note["distinct"]) == ("text", 1)
+    assert suggestion(found, None, None) == ["--id", "key", "--proxy", "score"]
+
+
+def test_nothing_to_suggest_is_said(tmp_path):
+    path = tmp_path / "p.csv"
+    path.write_text("a,b\nx,y\nx,z\nx,z\n")
+
+    assert suggestion(describe_columns(path), None, None) == ["--id", "ID_COLUMN", "--proxy", "PROXY_COLUMN"]
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(InputError, match="no such file"):
+        describe_columns(tmp_path / "p.csv")
+
+
+def test_proxies_and_groups():
+    population = stratal.Population.from_arrays(
+        proxy={"p": [0.1, 0.5, 0.9], "margin": [-2.0, 0.0, 3.0]}, groups={"g": ["a", "b", "b"]}
+    )
+    found = describe_proxies(population)
+
+    assert found["groups"] == {"g": 2}
+    assert [(proxy["name"], proxy["scaled"]) for proxy in found["proxies"]] == [
+        ("p", True),
+        ("margin", False),
+    ]
+    assert found["proxies"][0]["quantiles"][0] == 0.1
+    assert found["proxies"][0]["quantiles"][-1] == 0.9

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import hashlib
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from stratal.errors import InputError
+from stratal.randomness import (
+    check_seed,
+    id_array,
+    id_text,
+    id_texts,
+    keys_of_ids,
+    keys_of_rows,
+    shown_order,
+    thresholds,
+    uniforms,
+)
+
+PHILOX_7 = [16086915834549238692, 5448529601018347655]
+"""Raw output of NumPy's Philox with key 7, as NumPy 2.4 gave it."""
+
+
+def test_one_id_whatever_its_type():
+    assert {id_text(value) for value in (7, 7.0, "7", np.int8(7), np.float32(7), np.str_("7"))} == {"7"}
+    name = UUID("12345678-1234-5678-1234-567812345678")
+    assert id_text(name) == str(name)
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), 1.5, 2.0**60, b"7", True, [1]])
+def test_what_cannot_be_an_id(value):
+    with pytest.raises(InputError, match="id"):
+        id_text(value)
+
+
+def test_long_and_padded_numbers_stay_text():
+    ids = id_array(["123456789012345678901234", "007"])
+
+    assert id_texts(ids) == ["123456789012345678901234", "007"]
+
+
+def test_large_integers_survive():
+    assert id_texts(id_array([2**63 - 1, 5])) == [str(2**63 - 1), "5"]
+    assert id_texts(id_array(np.array([2**64 - 1], dtype=np.uint64))) == [str(2**64 - 1)]
+
+
+def test_a_key_is_the_head_of_the_digest():
+    expected = int(hashlib.md5("7:ü".encode()).hexdigest()[:16], 16)
+
+    assert keys_of_ids(["ü"], 7).tolist() == [expected]
+
+
+def test_row_keys_do_not_depend_on_how_many_there_are():
+    few = np.concatenate([keys for _, keys in keys_of_rows(100, 7)])
+    many = np.concatenate([keys for _, keys in keys_of_rows(200_000, 7)])
+
+    assert len(many) == 200_000
+    assert few.tolist() == many[:100].tolist()
+
+
+def test_row_keys_are_those_of_this_generator_forever():
+    keys = next(keys for _, keys in keys_of_rows(2, 7))
+
+    assert keys.tolist() == np.random.Philox(key=7).random_raw(2).tolist() == PHILOX_7
+
+
+def test_uniforms_lie_in_the_unit_interval_and_are_even():
+    u = uniforms(keys_of_ids(map(str, range(20_000)), 1))
+
+    assert 0 <= u.min() < u.max() < 1
+    assert abs(u.mean() - 0.5) < 4 / np.sqrt(12 * 20_000)
+
+
+def test_the_shown_order_is_independent_of_the_draw():
+    ids = np.array([f"u{i}" for i in range(2000)])
+    rank = np.argsort(np.argsort(keys_of_ids(ids.tolist(), 3)))
+    shown = np.argsort(shown_order(ids, 3))
+
+    assert abs(np.corrcoef(rank, shown)[0, 1]) < 4 / np.sqrt(2000)
+
+
+def test_thresholds_widen():
+    narrow, wide = (int(thresholds(np.array([5]), np.array([10_000]), step)[0]) for step in (0, 3))
+
+    assert narrow < wide <= 2**64 - 1
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64, 1.0, "7", None, True])
+def test_seeds_that_are_none(seed):
+    with pytest.raises(InputError, match="whole number"):
+        check_seed(seed)
