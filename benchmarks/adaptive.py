@@ -1,0 +1,314 @@
+"""Adaptive rounds: bias, coverage and efficiency of the default and of the papers' literal rules.
+
+Part 1 draws pilots and second rounds from real predictions with known labels. Bias is in standard errors of
+the estimate, coverage that of the default 95 % interval, efficiency Var(oracle Neyman) / Var at the n_h that
+came out. Part 2 is Kumar & Raj's comparison of OPT-A1 and OPT-A2 on a simulated population with the size and
+accuracy of their epsilon set: the ratio of mean *estimated* variances that they report, and beside it the
+ratio of true mean squared errors.
+
+    OMP_NUM_THREADS=1 python benchmarks/adaptive.py [--data DIR] [--replicates 600] [--output FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from stratal.allocation import equal, neyman, proportional
+from stratal.arrays import FloatArray, IntArray
+from stratal.estimators.estimate import estimate_mean
+from stratal.population import Population
+from stratal.rates import smoothed_standard_deviations
+from stratal.strata import Strata, stratify
+from stratal.weighting import StratifiedWeighting
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
+OUTPUT = Path(__file__).resolve().parent / "results" / "adaptive.md"
+SETS = (
+    "cifar10_vgg", "birds_resnet50", "galaxies", "forest", "nq301_llmjudge", "gsm8k_models",
+    "imagenet_golden_crowd",
+)  # fmt: skip
+BUDGETS = (50, 100, 200, 400)
+COMPARED = (150, 300, 600)
+STEP = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One way to run the rounds."""
+
+    name: str
+    pilot: str = "proportional"
+    allocation_of: str = "total"
+    deviations: str = "recalibrated"
+    steps: bool = False
+
+
+RULES = (
+    Rule(name="default, two rounds"),
+    Rule(name="default, steps of 20", steps=True),
+    Rule(name="raw S_h", deviations="raw"),
+    Rule(name="raw S_h, equal pilot", deviations="raw", pilot="equal"),
+    Rule(name="OPT-A1 as printed", deviations="raw", pilot="equal", allocation_of="remainder"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A population in strata: sizes, and units with z = 1 in each."""
+
+    name: str
+    sizes: IntArray
+    good: IntArray
+    means: FloatArray
+
+    @property
+    def truth(self) -> float:
+        return float(self.good.sum() / self.sizes.sum())
+
+    @property
+    def deviations(self) -> FloatArray:
+        rates = self.good / self.sizes
+        return np.sqrt(rates * (1 - rates) * self.sizes / np.maximum(self.sizes - 1, 1))
+
+    def variance(self, n_h: IntArray) -> FloatArray:
+        """Return the variance of the stratified mean for each row of n_h (R, H)."""
+        weights = self.sizes / self.sizes.sum()
+        parts = weights**2 * (1 - n_h / self.sizes) * self.deviations**2 / n_h
+        return np.asarray(parts.sum(axis=-1))
+
+
+def cases(directory: Path) -> Iterator[Case]:
+    """Yield each binary data set in ten strata."""
+    for name in SETS:
+        table = pq.read_table(directory / f"{name}.parquet", columns=["z", "proxy"])
+        z = table["z"].to_numpy().astype(np.float64)
+        strata: Strata = stratify(Population.from_arrays(proxy=table["proxy"].to_numpy()), "k-means", 10)
+        good = np.bincount(np.asarray(strata.codes), z, minlength=strata.n_strata).astype(np.int64)
+        yield Case(name=name, sizes=strata.sizes, good=good, means=strata.proxy_means)
+
+
+# ---- rounds, all replicates at once
+
+
+def raw(counts: IntArray, right: IntArray, case: Case) -> FloatArray:
+    """Return s_h (R, H) of Kumar & Raj's eq. 3."""
+    rate = right / counts
+    return np.sqrt(counts / np.maximum(counts - 1, 1) * rate * (1 - rate))
+
+
+def recalibrated(counts: IntArray, right: IntArray, case: Case) -> FloatArray:
+    """Return the default's S_h (R, H)."""
+    rows = [
+        smoothed_standard_deviations(case.sizes, n, good, proxy_means=case.means)
+        for n, good in zip(counts, right, strict=True)
+    ]
+    return np.stack(rows)
+
+
+DEVIATIONS: dict[str, Callable[[IntArray, IntArray, Case], FloatArray]] = {
+    "raw": raw,
+    "recalibrated": recalibrated,
+}
+
+
+def allotted(case: Case, counts: IntArray, deviations: FloatArray, extra: int, of: str) -> IntArray:
+    """Return n_h (R, H) after `extra` more labels, one at a time to the highest priority value."""
+    importance = case.sizes * deviations
+    importance = np.where(importance.sum(axis=1, keepdims=True) > 0, importance, case.sizes)
+    n_h, base = counts.copy(), np.zeros_like(counts) if of == "remainder" else counts.copy()
+    rows = np.arange(len(counts))
+    for _ in range(extra):
+        worth = importance / np.sqrt(np.maximum(base * (base + 1.0), 1e-12))
+        chosen = np.where(n_h < case.sizes, worth, -1.0).argmax(axis=1)
+        n_h[rows, chosen] += 1
+        base[rows, chosen] += 1
+    return n_h
+
+
+def run(
+    case: Case, budget: int, pilot: IntArray, rule: Rule, step: int, replicates: int, rng: np.random.Generator
+) -> tuple[IntArray, IntArray]:
+    """Return n_h and labels that are 1 (R, H)."""
+    counts = np.tile(pilot, (replicates, 1))
+    right = rng.hypergeometric(case.good, case.sizes - case.good, counts)
+    while (left := budget - int(counts[0].sum())) > 0:
+        found = DEVIATIONS[rule.deviations](counts, right, case)
+        larger = allotted(case, counts, found, min(step, left), rule.allocation_of)
+        good, bad = case.good - right, case.sizes - case.good - (counts - right)
+        right = right + rng.hypergeometric(good, bad, larger - counts)
+        counts = larger
+    return counts, right
+
+
+def pilot_of(case: Case, size: int, kind: str) -> IntArray:
+    return (equal if kind == "equal" else proportional)(case.sizes, size)
+
+
+def covered(case: Case, counts: IntArray, right: IntArray) -> float:
+    """Return the share of default intervals that hold the truth."""
+    hits = 0
+    h = np.arange(len(case.sizes))
+    for n_h, ones in zip(counts, right, strict=True):
+        stratum = np.repeat(h, n_h)
+        z = np.concatenate([np.repeat([1.0, 0.0], [k, n - k]) for n, k in zip(n_h, ones, strict=True)])
+        weighting = StratifiedWeighting(stratum=stratum, sizes=case.sizes)
+        estimate = estimate_mean(
+            z, np.zeros((len(z), 0)), weighting, None, stratum=stratum, outcome="binary",
+            estimator="horvitz-thompson",
+        )  # fmt: skip
+        interval = estimate.confidence_interval()
+        hits += interval.low <= case.truth <= interval.high
+    return hits / len(counts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What one rule did on one data set at one budget."""
+
+    case: str
+    budget: int
+    bias: float
+    error: float
+    coverage: float
+    efficiency: float
+
+
+def measure(case: Case, budget: int, rule: Rule, replicates: int, intervals: int) -> Result:
+    rng = np.random.default_rng([budget, SETS.index(case.name)])
+    size = max(budget // 2, 2 * len(case.sizes))
+    if rule.steps:
+        size = max(5 * len(case.sizes), 2 * len(case.sizes)) if budget > 50 else size
+    step = STEP if rule.steps else budget
+    if rule.steps:
+        replicates = replicates // 3
+    counts, right = run(case, budget, pilot_of(case, size, rule.pilot), rule, step, replicates, rng)
+    estimates = (right / counts) @ (case.sizes / case.sizes.sum())
+    oracle = case.variance(neyman(case.sizes, case.deviations, budget))
+    return Result(
+        case=case.name,
+        budget=budget,
+        bias=float((estimates.mean() - case.truth) / estimates.std()),
+        error=1 / np.sqrt(replicates),
+        coverage=covered(case, counts[:intervals], right[:intervals]),
+        efficiency=float(oracle / case.variance(counts).mean()),
+    )
+
+
+# ---- Kumar & Raj's comparison
+
+
+def like_epsilon() -> Case:
+    """Return 450,000 units in six strata of equal size, 88 % of them right, as in the paper's section 4."""
+    sizes = np.full(6, 75_000)
+    rates = np.array([0.65, 0.80, 0.90, 0.95, 0.98, 0.992])
+    return Case(name="like epsilon", sizes=sizes, good=(sizes * rates).astype(np.int64), means=rates)
+
+
+def ratios(
+    case: Case, budget: int, initial: int, rule: Rule, step: int, replicates: int
+) -> tuple[float, float]:
+    """Return the ratio of mean estimated variances, and that of mean squared errors, to simple random's."""
+    rng = np.random.default_rng([budget, initial, step])
+    pilot = pilot_of(case, initial * len(case.sizes), rule.pilot)
+    counts, right = run(case, budget, pilot, rule, step, replicates, rng)
+    weights, rates = case.sizes / case.sizes.sum(), right / counts
+    estimated = (weights**2 * rates * (1 - rates) / (counts - 1)).sum(axis=1).mean()
+    error = ((rates @ weights - case.truth) ** 2).mean()
+    random = rng.hypergeometric(case.good.sum(), case.sizes.sum() - case.good.sum(), budget, replicates)
+    share = random / budget
+    estimated_random = (share * (1 - share) / (budget - 1)).mean()
+    true_random = case.truth * (1 - case.truth) / budget
+    return float(estimated / estimated_random), float(error / true_random)
+
+
+def comparison(replicates: int) -> list[str]:
+    """Return the table of part 2."""
+    case, literal = like_epsilon(), RULES[-1]
+    lines = [
+        "| n | n_ini | OPT-A1 estimated | OPT-A1 true | OPT-A2, step 10, estimated | true "
+        "| OPT-A2, step 20, estimated | true |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for budget in COMPARED:
+        for initial in (5, 10, 20):
+            found = [ratios(case, budget, initial, literal, step, replicates) for step in (budget, 10, 20)]
+            cells = " | ".join(f"{value:.3f}" for pair in found for value in pair)
+            lines.append(f"| {budget} | {initial} | {cells} |")
+    defaults = [
+        ratios(case, budget, max(budget // 12, 2), RULES[0], budget, replicates // 5) for budget in COMPARED
+    ]
+    lines.append("")
+    lines.append(
+        "The default (half the budget in a proportional pilot) on the same population, estimated and true: "
+        + ", ".join(f"n = {n}: {a:.3f} and {b:.3f}" for n, (a, b) in zip(COMPARED, defaults, strict=True))
+        + "."
+    )
+    return lines
+
+
+def report(every: list[Case], replicates: int, intervals: int) -> Iterator[str]:
+    """Yield the lines of the result file."""
+    found = {
+        rule.name: [measure(case, n, rule, replicates, intervals) for case in every for n in BUDGETS]
+        for rule in RULES
+    }
+    yield "| rule | worst bias, standard errors | mean size | coverage, mean | lowest | efficiency, mean |"
+    yield "|---|---|---|---|---|---|"
+    for name, results in found.items():
+        biases = np.array([result.bias for result in results])
+        covers = np.array([result.coverage for result in results])
+        gains = np.array([result.efficiency for result in results])
+        worst = biases[np.abs(biases).argmax()]
+        cells = [f"{worst:+.2f}", f"{np.abs(biases).mean():.2f}"]
+        cells += [f"{value:.3f}" for value in (covers.mean(), covers.min(), gains.mean())]
+        yield f"| {name} | " + " | ".join(cells) + " |"
+    yield ""
+    yield (
+        f"Monte Carlo error: {1 / np.sqrt(replicates):.2f} of a bias (steps of 20: "
+        f"{1 / np.sqrt(replicates // 3):.2f}), {np.sqrt(0.05 * 0.95 / intervals):.3f} of a cell's coverage."
+    )
+    yield ""
+    yield "| data | n | " + " | ".join(f"{name}: bias, coverage" for name in found) + " |"
+    yield "|---|---|" + "---|" * len(found)
+    for row in zip(*found.values(), strict=True):
+        cells = " | ".join(f"{result.bias:+.2f}, {result.coverage:.3f}" for result in row)
+        yield f"| {row[0].case} | {row[0].budget} | {cells} |"
+
+
+def main() -> None:
+    """Run both parts and write the result file."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--replicates", type=int, default=600)
+    parser.add_argument("--intervals", type=int, default=200)
+    parser.add_argument("--output", type=Path, default=OUTPUT)
+    options = parser.parse_args()
+    start = time.perf_counter()
+    lines = [
+        "# Adaptive rounds",
+        "",
+        f"`python benchmarks/adaptive.py --replicates {options.replicates} --intervals {options.intervals}`",
+        "",
+        "## Real predictions, ten exact k-means strata, half the budget in the pilot",
+        "",
+        *report(list(cases(options.data)), options.replicates, options.intervals),
+        "",
+        "## OPT-A1 and OPT-A2 as printed, a population like epsilon, six strata of equal size",
+        "",
+        *comparison(max(options.replicates * 5, 200)),
+    ]
+    options.output.parent.mkdir(exist_ok=True)
+    options.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print("\n".join(lines))
+    print(f"\n{time.perf_counter() - start:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
