@@ -278,8 +278,8 @@ def report(every: list[Case], replicates: int, intervals: int) -> Iterator[str]:
     yield "| data | n | " + " | ".join(f"{name}: bias, coverage" for name in found) + " |"
     yield "|---|---|" + "---|" * len(found)
     for row in zip(*found.values(), strict=True):
-        cells = " | ".join(f"{result.bias:+.2f}, {result.coverage:.3f}" for result in row)
-        yield f"| {row[0].case} | {row[0].budget} | {cells} |"
+        joined = " | ".join(f"{result.bias:+.2f}, {result.coverage:.3f}" for result in row)
+        yield f"| {row[0].case} | {row[0].budget} | {joined} |"
 
 
 def main() -> None:
