@@ -87,8 +87,8 @@ def gather() -> None:
     parts = [
         "# Measured\n\nRatios are against the peer in the same run on the same machine: "
         f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, NumPy "
-        f"{numpy.__version__}, SciPy {scipy.__version__}, stratal {stratal.__version__}. Timings are not tests. "
-        "All of it is written by `make bench`, or by the command that stands in the section."
+        f"{numpy.__version__}, SciPy {scipy.__version__}, stratal {stratal.__version__}. "
+        "Timings are not tests. All of it is written by `make bench`, or by the command that stands in the section."
     ]
     for name in ORDER:
         page = RESULTS / f"{name}.md"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,29 @@ def group_column(sample: Sample, name: str) -> AnyArray:
             action="Draw with groups= (--group COL), so that the column is kept.",
         )
     return np.asarray(sample.groups[name])
+
+
+def with_group(sample: Sample, name: str, values: Any) -> Sample:
+    """Return the sample with another group column; units without a value have the empty text.
+
+    Parameters
+    ----------
+    sample : Sample
+    name : str
+        What the column is called.
+    values : array (n,), mapping of id to class, Series, or Labels
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
+    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> sorted(with_group(sample, "answer", {0: "cat", 1: "dog"}).groups["answer"].tolist())
+    ['cat', 'dog']
+    """
+    column = class_column(sample, values, name)
+    texts = np.array(["" if value is None else value for value in column], dtype=np.str_)
+    return replace(sample, groups={**sample.groups, name: texts})
 
 
 def number_column(sample: Sample, given: Any, what: str) -> FloatArray:

@@ -15,7 +15,8 @@ from stratal.errors import StratalError
 PLAN_KEYS = {"population_size", "budget", "recommended", "designs", "strata"}
 ESTIMATE_KEYS = {
     "estimate", "standard_error", "confidence_interval", "confidence_level", "n", "population_size",
-    "target", "design", "estimator", "interval_method", "design_effect", "effective_sample_size", "nonresponse", "strata",
+    "target", "design", "estimator", "interval_method", "design_effect", "effective_sample_size",
+    "nonresponse", "strata",
 }  # fmt: skip
 
 
@@ -238,3 +239,73 @@ def test_extending_needs_labels_and_a_number(demo, tmp_path):
     with pytest.raises(StratalError, match="--additional"):
         run("draw", demo / "predictions.parquet", "--extend", tmp_path / "a" / "sample.parquet",
             "--output", tmp_path / "b")  # fmt: skip
+
+
+# ---- targets and samples from elsewhere
+
+
+def classes_drawn(demo, folder):
+    """Draw with the model's answers kept and return the sample and a file of true classes."""
+    run("draw", demo / "predictions.parquet", "--proxy", "confidence", "--predicted", "predicted",
+        "--budget", 120, "--seed", 5, "--output", folder)  # fmt: skip
+    truth = {row["id"]: row for row in csv.DictReader((demo / "labels.csv").read_text().splitlines())}
+    rows = csv.DictReader((folder / "to_label.csv").read_text().splitlines())
+    lines = ["id,label,a,b,half"]
+    for number, row in enumerate(rows):
+        unit = truth[row["id"]]
+        lines.append(f"{row['id']},{unit['digit']},{unit['label']},{number % 2},{'xy'[number % 2]}")
+    path = folder.parent / "classes.csv"
+    path.write_text("\n".join(lines) + "\n")
+    return folder / "sample.parquet", path
+
+
+def test_metrics_of_classes(demo, tmp_path):
+    sample, labels = classes_drawn(demo, tmp_path / "audit")
+    result = json.loads(
+        run("estimate", sample, labels, "--label", "label", "--predicted", "predicted",
+            "--metric", "accuracy,precision,recall,f1", "--class", "8", "--json")
+    )  # fmt: skip
+
+    rows = {row["metric"]: row for row in result["metrics"]}
+    assert set(rows) == {"accuracy", "precision", "recall", "f1"}
+    assert rows["precision"]["class"] == "8"
+    assert rows["accuracy"]["estimate"] == pytest.approx(result["estimate"])
+    assert set(rows["recall"]) >= {"metric", "class", "estimate", "standard_error", "confidence_interval"}
+    shown = run("estimate", sample, labels, "--predicted", "predicted", "--metric", "f1", "--class", "8")
+    assert "Metrics" in shown
+
+
+def test_two_models_on_the_same_labels(demo, tmp_path):
+    sample, labels = classes_drawn(demo, tmp_path / "audit")
+    result = json.loads(run("estimate", sample, labels, "--compare", "a,b", "--json"))
+
+    (row,) = result["comparisons"]
+    assert (row["a"], row["b"]) == ("a", "b")
+    assert row["confidence_interval"][0] < row["difference"] < row["confidence_interval"][1]
+    assert 0 <= row["p_value"] < 0.05
+
+
+def test_domains(demo, tmp_path):
+    run("draw", demo / "predictions.parquet", "--proxy", "confidence", "--groups", "predicted",
+        "--budget", 100, "--output", tmp_path / "a")  # fmt: skip
+    filled = fill(tmp_path / "a" / "to_label.csv", demo / "labels.csv", tmp_path / "filled.csv")
+    result = json.loads(
+        run("estimate", tmp_path / "a" / "sample.parquet", filled, "--by", "predicted", "--json")
+    )
+
+    assert [row["domain"] for row in result["domains"]] == [str(digit) for digit in range(10)]
+    assert sum(row["n"] for row in result["domains"]) == 100
+
+
+def test_a_sample_from_elsewhere(tmp_path):
+    (tmp_path / "labels.csv").write_text("right,kind\n1,a\n0,a\n1,b\n1,b\n0,b\n")
+    (tmp_path / "sizes.csv").write_text("stratum,size\na,10\nb,30\n")
+    result = json.loads(
+        run("estimate", "--labelled", tmp_path / "labels.csv", "--value", "right", "--stratum", "kind",
+            "--sizes", tmp_path / "sizes.csv", "--json")
+    )  # fmt: skip
+
+    assert result["estimate"] == pytest.approx(0.25 * 0.5 + 0.75 * 2 / 3)
+    assert result["population_size"] == 40
+    with pytest.raises(StratalError, match="nothing to estimate from"):
+        run("estimate", "--value", "right")

@@ -3,27 +3,40 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from stratal.cli import options as o
+from stratal.cli import targets
 from stratal.cli.output import print_json, print_table, print_text, progress
+from stratal.errors import InputError
+
+if TYPE_CHECKING:
+    from stratal.labels import Labels
+    from stratal.sample import Sample
+
+File = Annotated[Path | None, typer.Option(metavar="FILE")]
 
 
 def estimate(
-    sample: Annotated[Path, typer.Argument(metavar="SAMPLE", help="The sample file that `draw` wrote.")],
+    sample: Annotated[
+        Path | None, typer.Argument(metavar="SAMPLE", help="The sample file that `draw` wrote.")
+    ] = None,
     labels: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(metavar="LABELS…", help="Labels, joined by id: CSV, JSON Lines or Parquet."),
-    ],
-    value: Annotated[str, typer.Option(help="Column of the label.")] = "label",
+    ] = None,
+    value: Annotated[str, typer.Option("--value", "--label", help="Column of the label.")] = "label",
     predicted: Annotated[
         str | None,
-        typer.Option(help="Labels are classes: compare with this column of the model's answers (see draw)."),
+        typer.Option(
+            help="Labels are classes: compare with this column of answers, kept by draw or in LABELS."
+        ),
     ] = None,
     estimator: Annotated[
-        str, typer.Option(help="auto, horvitz-thompson, difference, ppi++ or stratppi.")
+        str,
+        typer.Option(help="auto, horvitz-thompson, difference, ppi++, stratppi, hajek or post-stratified."),
     ] = "auto",
     lam: Annotated[float | None, typer.Option(help="λ given instead of fitted.")] = None,
     target: Annotated[str, typer.Option(help="population or superpopulation.")] = "population",
@@ -33,35 +46,93 @@ def estimate(
     bounds: Annotated[str | None, typer.Option(help="Bounds of the outcome: LOW,HIGH.")] = None,
     confidence_level: o.ConfidenceLevel = 0.95,
     interval: Annotated[str, typer.Option(help="auto, or a method of the documentation's table.")] = "auto",
+    metric: Annotated[
+        str | None, typer.Option(help="Classification metrics: accuracy,precision,recall,f1,…")
+    ] = None,
+    class_: Annotated[str | None, typer.Option("--class", help="Classes to report: NAME,…")] = None,
+    compare: Annotated[
+        str | None, typer.Option(help="Columns of LABELS with models' outcomes: A,B,…")
+    ] = None,
+    by: Annotated[str | None, typer.Option(help="Group to report on, one estimate for each level.")] = None,
+    labelled: Annotated[
+        Path | None, typer.Option(help="Units drawn and labelled elsewhere, instead of SAMPLE and LABELS.")
+    ] = None,
+    stratum: Annotated[str | None, typer.Option(help="With --labelled: column of strata.")] = None,
+    sizes: Annotated[
+        Path | None, typer.Option(help="With --labelled: file with columns stratum,size.")
+    ] = None,
+    weight: Annotated[str | None, typer.Option(help="With --labelled: column of weights.")] = None,
+    population_size: Annotated[
+        int | None, typer.Option(help="With --labelled: units of the population.")
+    ] = None,
+    proxy: Annotated[str | None, typer.Option(help="With --labelled: column of the proxy.")] = None,
+    proxy_moments: Annotated[
+        Path | None, typer.Option(help="With --labelled: file with columns stratum,mean,variance,count.")
+    ] = None,
     json: o.Json = False,
 ) -> None:
     """Estimate how good the model is, with an interval.
 
     Labels are joined to the sample by id. Units without a label are nonresponse: handled within strata, and
-    counted.
+    counted. With --labelled the sample was drawn elsewhere: give what is known of how (strata and sizes, or
+    weights).
     """
-    from stratal.evaluation import estimate as estimated
-    from stratal.label_file import read_labels
-    from stratal.sample import Sample
-
-    drawn = Sample.read(sample)
-    given = read_labels(*labels, id_name=drawn.id_name, value=value)
+    wanted = targets.Targets(metrics=metric, classes=class_, models=compare, group=by)
+    if labelled is not None:
+        elsewhere = targets.Elsewhere(
+            stratum=stratum, sizes=sizes, weight=weight, population_size=population_size, proxy=proxy,
+            proxy_moments=proxy_moments, predicted=predicted, group=by,
+        )  # fmt: skip
+        drawn, given = elsewhere.read(labelled, value)
+    else:
+        drawn, given = _drawn(sample, labels, value, wanted)
     with progress("estimating"):
-        result = estimated(
-            drawn,
-            given,
-            estimator=estimator,
-            target=target,
-            outcome=outcome,
-            bounds=o.pair("--bounds", bounds),
-            lam=lam,
-            predicted=predicted if predicted is not None else False,
-        )
-        described: dict[str, Any] = result.to_dict(confidence_level, interval)
+        described = _described(
+            drawn, given, confidence_level, interval, wanted=wanted, files=labels or [], estimator=estimator,
+            target=target, outcome=outcome, bounds=o.pair("--bounds", bounds), lam=lam, predicted=predicted,
+        )  # fmt: skip
     if json:
         print_json(described)
         return
     print_estimate(described)
+    targets.print_targets(described)
+
+
+def _drawn(
+    sample: Path | None, labels: list[Path] | None, value: str, wanted: targets.Targets
+) -> tuple[Sample, Labels]:
+    """Return the sample and the labels; of models to compare, the first one's outcomes."""
+    from stratal.label_file import read_labels
+    from stratal.sample import Sample
+
+    if sample is None or not labels:
+        raise InputError("nothing to estimate from", allowed="SAMPLE LABELS…, or --labelled FILE")
+    drawn = Sample.read(sample)
+    column = value if not wanted.models else o.listed(wanted.models)[0]
+    return drawn, read_labels(*labels, id_name=drawn.id_name, value=column)
+
+
+def _described(
+    drawn: Sample,
+    given: Labels,
+    confidence_level: float,
+    interval: str,
+    *,
+    wanted: targets.Targets,
+    files: list[Path],
+    predicted: str | None,
+    **choices: Any,
+) -> dict[str, Any]:
+    """Return the estimate's dict with what the wanted targets add."""
+    from stratal.evaluation import estimate as estimated
+
+    drawn = targets.with_predictions(drawn, files, predicted)
+    result = estimated(drawn, given, predicted=predicted or False, **choices)
+    described: dict[str, Any] = result.to_dict(confidence_level, interval)
+    described |= wanted.tables(
+        drawn, given, files, predicted=predicted, confidence_level=confidence_level, bounds=choices["bounds"]
+    )
+    return described
 
 
 def print_estimate(described: dict[str, Any]) -> None:

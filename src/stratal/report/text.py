@@ -189,6 +189,25 @@ def estimate_rows(estimate: dict[str, Any]) -> list[list[Any]]:
     ]
 
 
+def target_rows(rows: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[Any]]]:
+    """Return header and rows of a table of metrics, comparisons or domains, from its dict.
+
+    Examples
+    --------
+    >>> target_rows([{"metric": "recall", "estimate": 0.5, "confidence_interval": [0.25, 0.75]}])
+    (['metric', 'estimate', 'interval'], [['recall', '0.5', '0.25 to 0.75']])
+    """
+    names = [name for name in rows[0] if not isinstance(rows[0][name], dict)] if rows else []
+    header = [name.replace("confidence_interval", "interval").replace("_", " ") for name in names]
+    return header, [[_target_cell(row[name]) for name in names] for row in rows]
+
+
+def _target_cell(entry: Any) -> Any:
+    if isinstance(entry, list):
+        return " to ".join(_short(end) for end in entry)
+    return _short(entry) if isinstance(entry, float) or entry is None else entry
+
+
 def _short(value: float | None) -> str:
     return "–" if value is None else f"{value:.4g}"
 
