@@ -172,7 +172,8 @@ def main() -> None:
         "# Coverage of M-estimates",
         "",
         f"`python benchmarks/regression_coverage.py --replicates {replicates}`.",
-        "Error: root mean squared error. Several coefficients: error and width are means over them, coverage is the worst of them.",
+        "Error: root mean squared error. Several coefficients: error and width are means over them,",
+        "coverage is the worst of them.",
         "",
     ]
     papers = {

@@ -49,7 +49,9 @@ def regressions(ppi, x, weights, outcomes):
         y, f = outcomes[name]
         given = (x[:n], y[:n], f[:n], x[n:], f[n:])
         point, interval = getattr(ppi, f"ppi_{name}_pointestimate"), getattr(ppi, f"ppi_{name}_ci")
-        options = {} if name == "ols" else {"optimizer_options": {"ftol": 1e-16, "gtol": 1e-10, "maxiter": 10_000}}
+        options = (
+            {} if name == "ols" else {"optimizer_options": {"ftol": 1e-16, "gtol": 1e-10, "maxiter": 10_000}}
+        )
         for lam in (0.0, 0.4, 1.0):
             results[f"{name} {lam}"] = {
                 "point": plain(point(*given, lam=lam, **options)),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from stratal.regression.models import linear_regression, logistic_regression, mean_vector, poisson_regression
-from stratal.regression.quantile import quantile
+from stratal.regression.quantiles import quantile
 from stratal.regression.unlabelled import ArrayUnlabelled
 from stratal.regression.weights import SuppliedWeights
 from stratal.weighting import StratifiedWeighting
