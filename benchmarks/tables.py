@@ -65,10 +65,14 @@ def run_bare(path: Path, directory: Path) -> dict[str, float]:
     """Run the bare queries with the engine's settings that stratal uses."""
     import duckdb
 
-    from stratal.population.engine import MEMORY_LIMIT
+    from stratal.population.engine import memory_limit
 
     connection = duckdb.connect(
-        config={"threads": THREADS, "memory_limit": MEMORY_LIMIT, "temp_directory": str(directory / "spill")}
+        config={
+            "threads": THREADS,
+            "memory_limit": memory_limit(THREADS),
+            "temp_directory": str(directory / "spill"),
+        }
     )
     rows = f"read_parquet('{path}')"
     low, high = 0.0, 1.0

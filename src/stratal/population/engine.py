@@ -8,8 +8,21 @@ import uuid
 from collections.abc import Sequence
 from typing import Any
 
-MEMORY_LIMIT = "700MB"
-"""What DuckDB may hold before it spills to disk. Some of its buffers, and Python, come on top."""
+_LEAST_MEMORY, _MEMORY_PER_THREAD = 700, 250  # MB
+
+
+def memory_limit(threads: int | None = None) -> str:
+    """Return what DuckDB may hold before it spills to disk; some buffers, and Python, come on top.
+
+    A group-by needs some for every thread, or it fails instead of spilling.
+
+    Examples
+    --------
+    >>> memory_limit(2), memory_limit(4)
+    ('700MB', '1000MB')
+    """
+    count = threads or os.cpu_count() or 1
+    return f"{max(_LEAST_MEMORY, _MEMORY_PER_THREAD * count)}MB"
 
 
 def connect() -> Any:
@@ -23,7 +36,7 @@ def connect() -> Any:
     import ibis
 
     spill = os.path.join(tempfile.gettempdir(), f"stratal-{uuid.uuid4().hex}")
-    return ibis.duckdb.connect(memory_limit=MEMORY_LIMIT, temp_directory=spill)
+    return ibis.duckdb.connect(memory_limit=memory_limit(), temp_directory=spill)
 
 
 def duplicate_key(backend: Any, column: Any) -> Any:
