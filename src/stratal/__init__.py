@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from stratal.design import Stratified as Stratified
     from stratal.design import Systematic as Systematic
     from stratal.distribution import Distribution as Distribution
+    from stratal.domains import estimate_domains as estimate_domains
+    from stratal.domains import group_differences as group_differences
     from stratal.errors import BudgetError as BudgetError
     from stratal.errors import InputError as InputError
     from stratal.errors import LabelError as LabelError
@@ -50,6 +52,10 @@ if TYPE_CHECKING:
     from stratal.simulation import simulate as simulate
     from stratal.strata import Strata as Strata
     from stratal.strata import stratify as stratify
+    from stratal.targets import quantile as quantile
+    from stratal.targets import ranking_metrics as ranking_metrics
+    from stratal.targets import ratio as ratio
+    from stratal.targets import smooth_function as smooth_function
 
 _HOMES = {
     "Allocation": "allocation",
@@ -65,8 +71,8 @@ _HOMES = {
     "Plan": "planning",
     "Poisson": "design",
     "Population": "population",
-    "Proxy": "proxy",
     "ProportionalToSize": "design",
+    "Proxy": "proxy",
     "Sample": "sample",
     "SimpleRandom": "design",
     "SimulatedDesign": "simulation",
@@ -80,12 +86,18 @@ _HOMES = {
     "classification_metrics": "metrics",
     "compare": "comparison",
     "estimate": "evaluation",
+    "estimate_domains": "domains",
+    "group_differences": "domains",
     "next_round": "adaptive",
     "opt_a1": "adaptive",
     "opt_a2": "adaptive",
     "plan": "planning",
+    "quantile": "targets",
+    "ranking_metrics": "targets",
+    "ratio": "targets",
     "read_labels": "label_file",
     "simulate": "simulation",
+    "smooth_function": "targets",
     "stratify": "strata",
 }
 """Public name → the module that it lives in."""

@@ -52,12 +52,12 @@ def sample_from_labelled(
     columns = Columns.of(table, "the table of labels")
     ids = _ids(columns, id)
     _one_source(sizes, weight, inclusion_probability, population_size, proxy, proxy_moments)
-    known = Known(columns, ids, stratum, sizes, population_size, proxy, proxy_moments)
     if weight is not None or inclusion_probability is not None:
         design, codes, summary, probabilities = _by_weight(
             columns, weight, inclusion_probability, mechanism, population_size
         )
     else:
+        known = Known(columns, ids, stratum, sizes, population_size, proxy, proxy_moments)
         design, codes, summary, probabilities = _by_stratum(known, stratum)
     kept = dict.fromkeys([*groups, *([stratum] if stratum else []), *([predicted] if predicted else [])])
     proxies = columns.numbers(proxy)[:, None] if proxy else np.zeros((len(ids), 0))

@@ -130,7 +130,10 @@ class Confusion:
         cross = np.array(variables) @ np.array(variables).T
         spread = np.sqrt(np.diag(cross))
         scale = np.where(spread > 0, 1.0 / np.where(spread > 0, spread, 1.0), 0.0)
-        return Parts(terms=tuple(terms), correlation=scale[:, None] * cross * scale)
+        coefficients = np.full(self.n_classes, 1.0 / self.n_classes)
+        return Parts(
+            terms=tuple(terms), coefficients=coefficients, correlation=scale[:, None] * cross * scale
+        )
 
     def _parts(self, name: str, which: int | str | None) -> tuple[_Metric, FloatArray, _Pseudo]:
         """Return the metric as a function of shares, the units that it counts (n,), and its pseudo-labels."""
@@ -194,7 +197,7 @@ class Confusion:
         unit = (value - lowest) / (1.0 - lowest)
         spread = unit * (1.0 - unit) * (1.0 - lowest) ** 2
         trials = spread / largest if largest > 0 else np.inf
-        return trials, float(np.sqrt(hidden)), _freedom(both[0], weights, variable)
+        return trials, float(np.sqrt(hidden)), satterthwaite_of_groups(both[0], weights, variable)
 
 
 _Pseudo = tuple[IntArray, IntArray, FloatArray]
@@ -329,7 +332,7 @@ def _matthews(shares: _Shares) -> tuple[float, _Shares, str]:
     return min(max(value, -1.0), 1.0), slopes, ""
 
 
-def _freedom(true: IntArray, weights: FloatArray, variable: FloatArray) -> float:
+def satterthwaite_of_groups(true: IntArray, weights: FloatArray, variable: FloatArray) -> float:
     """Return Satterthwaite's degrees of freedom over the true classes, each with its effective size."""
     parts = np.bincount(true, (weights * variable) ** 2)
     sums, squares = np.bincount(true, weights), np.bincount(true, weights**2)

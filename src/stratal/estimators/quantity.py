@@ -16,38 +16,42 @@ from stratal.intervals.student import student_t
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Parts:
-    """The terms of a mean of several quantities, for an interval made of theirs.
+    """The terms of a sum of several quantities, for an interval made of theirs.
 
-    Each end lies as far from the mean as the root of the correlated sum of squares of the terms' own
+    Each end lies as far from the sum as the root of the correlated sum of squares of the terms' own
     distances ("MOVER", Zou & Donner 2008), so that skewness and small numbers are the terms' business.
 
     Parameters
     ----------
     terms : tuple of Quantity (K,)
-        Each with `trials`.
+    coefficients : float (K,)
+        1/K for a mean, 1 and −1 for a difference.
     correlation : float (K, K)
 
     Examples
     --------
     >>> term = Quantity(value=1.0, standard_error=0.0, degrees_of_freedom=4, n=5, trials=5)
-    >>> parts = Parts(terms=(term,) * 4, correlation=np.eye(4))
+    >>> parts = Parts(terms=(term,) * 4, coefficients=np.full(4, 0.25), correlation=np.eye(4))
     >>> round(parts.ends(1.0, 0.95, "two-sided")[0], 2), round(term.confidence_interval().low, 2)
     (0.74, 0.48)
     """
 
     terms: tuple[Quantity, ...]
+    coefficients: FloatArray
     correlation: FloatArray
 
     def ends(self, value: float, confidence_level: float, alternative: str) -> tuple[float, float]:
-        """Return the interval around `value`, the mean of the terms."""
-        below, above = np.zeros(len(self.terms)), np.zeros(len(self.terms))
+        """Return the interval around `value`, the sum of the terms."""
+        error = max(tail_shares(confidence_level, alternative))
+        reach = np.empty((2, len(self.terms)))
         for k, term in enumerate(self.terms):
-            low, high = term.confidence_interval(confidence_level, alternative)
-            below[k], above[k] = term.value - low, high - term.value
-        reach = [
-            float(np.sqrt(max(side @ self.correlation @ side, 0.0))) / len(side) for side in (below, above)
-        ]
-        return value - reach[0], value + reach[1]
+            low, high = term.confidence_interval(1.0 - 2.0 * error)
+            below, above = term.value - low, high - term.value
+            reach[:, k] = (below, above) if self.coefficients[k] > 0 else (above, below)
+        signed = reach * self.coefficients
+        below, above = (float(np.sqrt(max(side @ self.correlation @ side, 0.0))) for side in signed)
+        low = value - below if alternative != "less" else -np.inf
+        return low, value + above if alternative != "greater" else np.inf
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +116,7 @@ class Quantity:
     def method(self) -> str:
         """How the interval is made."""
         if self.parts is not None:
-            return "clopper-pearson and mover"
+            return "mover" if self.trials is None else "clopper-pearson and mover"
         if self.trials is not None:
             return "clopper-pearson"
         return "log-t" if self.scale == "log" else "t"
@@ -158,6 +162,10 @@ class Quantity:
         }
 
     def _ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
+        if self.parts is not None and self.trials is None:
+            lowest, highest = self.bounds or (-np.inf, np.inf)
+            low, high = self.parts.ends(self.value, confidence_level, alternative)
+            return max(low, lowest), min(high, highest)
         if self.trials is not None:
             low, high = self._binomial_ends(self.trials, confidence_level, alternative)
             if self.parts is None:
@@ -167,6 +175,8 @@ class Quantity:
             lowest, highest = self.bounds or (0.0, 1.0)
             return max(min(low, other[0]), lowest), min(max(high, other[1]), highest)
         error = self.standard_error if self.interval_error is None else self.interval_error
+        if not np.isfinite(error):
+            return (-np.inf, np.inf) if self.bounds is None else self.bounds
         if error == 0 and self.bounds is None and np.isfinite(self.degrees_of_freedom):
             raise InputError(
                 "all labels agree, so an interval of an unbounded outcome would have no width",
