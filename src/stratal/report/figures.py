@@ -62,6 +62,8 @@ class Panel:
         "x", "y", "xy" or "".
     points : bool
         Markers only, no line between them.
+    limits : (float, float), optional
+        Of the vertical axis.
 
     Examples
     --------
@@ -76,6 +78,7 @@ class Panel:
     level: float | None = None
     logarithmic: str = ""
     points: bool = False
+    limits: tuple[float, float] | None = None
 
 
 def draw_lines(panels: Sequence[Panel], path: str | Path, *, columns: int = 3) -> Path:
@@ -109,6 +112,8 @@ def draw_lines(panels: Sequence[Panel], path: str | Path, *, columns: int = 3) -
         if panel.level is not None:
             ax.axhline(panel.level, color="black", linewidth=0.8, linestyle=":")
         _scales(ax, panel)
+        if panel.limits is not None:
+            ax.set_ylim(*panel.limits)
     return _save(figure, axes, path)
 
 
