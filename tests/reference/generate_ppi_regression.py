@@ -1,8 +1,8 @@
-"""Write ppi_regression.json: what ppi-python says of small data sets. Run with an interpreter that has ppi-python.
+"""Write ppi_regression.json: what ppi-python says of small data sets. Run where ppi-python is installed.
 
     python tests/reference/generate_ppi_regression.py
 
-The data are rounded to four digits and stored with the results, so that nothing depends on a random generator.
+The data are rounded to four digits and stored with the results: nothing depends on a random generator.
 """
 
 from __future__ import annotations

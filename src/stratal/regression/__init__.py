@@ -2,8 +2,9 @@
 
 Layers, each importing only those before it: `losses` (what is minimised), `unlabelled` (sums over the
 population, in memory or in batches), `solver` (Newton), `tuning` (λ), `covariance` (the sandwich), `estimate`
-(the result), `problem` (the data, checked), `power` (choosing λ), `estimation` (the flow), `models` (one function
-per model); beside them `rectified`, `score` and `quantiles`, `allocation`, `formula`, `source` and `weights`.
+(the result), `problem` (the data, checked), `power` (choosing λ), `estimation` (the flow), `models` (one
+function per model), `sampled` (from a sample and its labels); beside them `rectified`, `score` and
+`quantiles`, `allocation`, `formula`, `source` and `weights`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from stratal.regression.formula import Formula
 from stratal.regression.losses import GeneralisedLinear, Linear, Logistic, Loss, LossSums, Mean, Poisson
 from stratal.regression.models import linear_regression, logistic_regression, mean_vector, poisson_regression
 from stratal.regression.quantiles import QuantileEstimate, quantile
+from stratal.regression.sampled import regress
 from stratal.regression.source import from_population
 from stratal.regression.unlabelled import ArrayUnlabelled, BatchedUnlabelled, Block, Unlabelled
 from stratal.regression.weights import SuppliedWeights
@@ -45,4 +47,5 @@ __all__ = [
     "mean_vector",
     "poisson_regression",
     "quantile",
+    "regress",
 ]

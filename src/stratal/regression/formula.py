@@ -6,6 +6,7 @@ length + C(language)`, `length:language`, `log(length)`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,6 +55,23 @@ class Formula:
         self.formula = formula
         self._spec = self._matrix(_formulaic().model_matrix, formula, data).model_spec
         self.names: tuple[str, ...] = tuple(str(name) for name in self._spec.column_names)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that it reads."""
+        return tuple(sorted(str(name) for name in self._spec.required_variables))
+
+    @staticmethod
+    def words(formula: str) -> frozenset[str]:
+        """Return the names in a formula, of columns and functions alike.
+
+        Examples
+        --------
+        >>> sorted(Formula.words("log(length) + `my column`"))
+        ['length', 'log', 'my column']
+        """
+        quoted = re.findall(r"`([^`]+)`", formula)
+        return frozenset([*quoted, *re.findall(r"[^\W\d]\w*", re.sub(r"`[^`]+`", " ", formula))])
 
     def features(self, data: Any) -> FloatArray:
         """Return the feature matrix (n, d) of other units."""

@@ -18,7 +18,7 @@ from stratal.regression.problem import Options, Problem
 from stratal.regression.rectified import ProxyCounts, RectifiedDistribution, proxy_counts, values_in_gaps
 
 _ROUNDING = 1e-24
-_COARSE = 101
+_COARSE = 33
 _MARGIN = 1.3
 
 
