@@ -286,7 +286,9 @@ def estimate_mean(
     n_strata, k = _shape(weighting, proxy)
     if estimator == "auto":
         estimator = (
-            default_estimator(design, len(z), n_strata, k, scaled=scaled) if lam is None else "difference"
+            default_estimator(design, weighting.draws, n_strata, k, scaled=scaled)
+            if lam is None
+            else "difference"
         )
     if not scaled and (estimator == "difference" or lam is not None):
         raise InputError(
