@@ -48,15 +48,15 @@ def test_sequence_is_monotone_and_wider_than_for_one_n():
 
 
 def test_coverage_without_replacement_at_all_times():
-    """Nominal 80 %: the share of 300 sequences that ever miss is at most .2 plus 3 standard errors."""
+    """Nominal 80 %: the share of 100 sequences that ever miss is at most .2 plus 3 standard errors."""
     rng = np.random.default_rng(4)
     z = (np.arange(60) < 45).astype(float)
     missed = 0
-    for _ in range(300):
-        low, high = confidence_sequence(rng.permutation(z)[:25], 60, 0.8)
+    for _ in range(100):
+        low, high = confidence_sequence(rng.permutation(z)[:15], 60, 0.8)
         missed += bool(np.any((low > 0.75 + 1e-9) | (high < 0.75 - 1e-9)))
 
-    assert missed / 300 <= 0.2 + 3 * np.sqrt(0.2 * 0.8 / 300)
+    assert missed / 100 <= 0.2 + 3 * np.sqrt(0.2 * 0.8 / 100)
 
 
 def test_stratified_bounds_add_up():
