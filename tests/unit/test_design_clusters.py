@@ -79,11 +79,22 @@ def test_units_alike_within_clusters_are_worth_one_each():
     sample = stratal.ClusterSample(cluster="document", n_clusters=50).draw(units, seed=1)
     alike = np.array([int(name[1:]) % 2 for name in sample.groups["document"]])
 
-    result = stratal.estimate(sample, alike)
+    result = stratal.estimate(sample, alike, estimator="hajek")
 
-    assert result.estimator == "hajek"
     assert result.effective_sample_size < 70 < result.n
     assert result.degrees_of_freedom == 49
+
+
+def test_a_proxy_is_trusted_once_there_are_clusters_enough():
+    names = [
+        stratal.estimate(sample, sample.ids % 2).estimator
+        for sample in (
+            stratal.ClusterSample(cluster="document", n_clusters=m).draw(population(200), seed=1)
+            for m in (29, 30)
+        )
+    ]
+
+    assert names == ["hajek", "ppi++"]
 
 
 def test_unanswered_units_and_clusters_are_taken_at_random():
