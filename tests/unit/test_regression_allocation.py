@@ -131,3 +131,19 @@ def test_every_regression_has_a_heuristic(loss):
 def test_bad_arguments_are_told(call, message):
     with pytest.raises(InputError, match=message):
         call(census(*population(size=40)))
+
+
+def test_a_weighted_sample_s_heuristic_is_weighted():
+    f, repeats = np.linspace(0.1, 0.9, 30), np.arange(30) % 2 + 1
+    weighted = ArrayUnlabelled(proxy=f, weights=repeats, separate=True)
+
+    assert heuristic_spreads(Mean(), weighted) == pytest.approx(
+        heuristic_spreads(Mean(), ArrayUnlabelled(proxy=np.repeat(f, repeats), separate=True))
+    )
+
+
+def test_proxies_that_separate_have_no_heuristic():
+    units = ArrayUnlabelled(features=np.ones((3, 1)), proxy=np.zeros(3))
+
+    with pytest.raises(InputError, match="no minimum"):
+        heuristic_spreads(Poisson(), units)

@@ -391,6 +391,13 @@ def test_a_category_without_counts_is_separation_too():
         poisson_regression(x, 3 * (1 - group), weighting=data.weighting)
 
 
+def test_counts_that_are_all_zero_have_no_logarithm():
+    data = Data()
+
+    with pytest.raises(InputError, match="separated"):
+        poisson_regression(np.ones(30), np.zeros(30), weighting=data.weighting)
+
+
 def test_separated_labels_can_be_rescued_by_the_proxies():
     """The proxies are not separated; λ between 0 and 1 keeps enough of the labels' loss to be bounded."""
     data = Data("logistic", seed=2)
@@ -526,3 +533,9 @@ def test_a_nonquadratic_quirk_is_an_input_error():
     data = Data()
     with pytest.raises(InputError, match="was not minimised"):
         m_estimate(Wrong(), data.y[data.rows], features=data.x[data.rows], weighting=data.weighting)
+
+
+def test_the_clip_is_the_caller_s():
+    data = Data()
+
+    assert np.all(data.fit(clip=(0.1, 0.2)).lam == 0.2)

@@ -222,3 +222,32 @@ def test_a_probability_is_between_zero_and_one(q):
 def test_intervals_check_their_method():
     with pytest.raises(InputError, match="unknown interval method"):
         fit().confidence_interval(0.9, method="wald")
+
+
+def test_the_superpopulation_is_less_certain():
+    null = fit().value + 0.5
+
+    assert fit(target="superpopulation").p_value(null) > fit().p_value(null)
+
+
+def test_λ_without_a_proxy_is_told():
+    weighting = StratifiedWeighting(stratum=np.zeros(9, int), sizes=np.array([90]))
+
+    with pytest.raises(InputError, match="λ needs a proxy"):
+        quantile(np.arange(9.0), 0.5, weighting=weighting, lam=0.5)
+
+
+def test_a_weighted_separate_sample_counts_by_its_weights():
+    y, f, _, rows = data()
+    weighting = StratifiedWeighting(stratum=np.zeros(24, int), sizes=np.array([1]), with_replacement=True)
+    repeats = np.arange(200) % 3 + 1
+    given = {"weighting": weighting, "proxy": f[rows], "lam": 1.0, "target": "superpopulation"}
+
+    weighted = quantile(
+        y[rows], 0.4, unlabelled=ArrayUnlabelled(proxy=f, weights=repeats, separate=True), **given
+    )
+    repeated = quantile(
+        y[rows], 0.4, unlabelled=ArrayUnlabelled(proxy=np.repeat(f, repeats), separate=True), **given
+    )
+
+    assert weighted.value == repeated.value

@@ -13,8 +13,9 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, finite_vector
 from stratal.errors import InputError
+from stratal.regression.checks import minimum_failure
 from stratal.regression.estimate import MEstimate
-from stratal.regression.losses import GeneralisedLinear, Loss
+from stratal.regression.losses import GeneralisedLinear, Linear, Loss
 from stratal.regression.solver import newton, require_inverse
 from stratal.regression.unlabelled import Unlabelled
 
@@ -105,7 +106,10 @@ def heuristic_spreads(
         start,
         quadratic=loss.quadratic,
     )
-    if fit.status != "converged":
+    gram = None
+    if isinstance(loss, GeneralisedLinear):
+        gram = unlabelled.summed(Linear(), start, shares).hessian
+    if minimum_failure(fit, loss, block.proxy, gram, rectified=False) is not None:
         raise InputError("the fit to the proxies has no minimum", action="Check proxies and features.")
     directions = require_inverse(fit.hessian) @ _unit_contrasts(minimise, len(start))
     noise = _mean_noise(loss, unlabelled, directions, conditional_variance)

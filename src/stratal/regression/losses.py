@@ -328,5 +328,5 @@ class Poisson(GeneralisedLinear):
             )
 
     def typical_curvature(self, outcome: FloatArray) -> float | None:
-        """The mean outcome."""
-        return max(float(np.mean(outcome)), 1e-300)
+        """The mean outcome; 1 where all are 0."""
+        return float(np.mean(outcome)) or 1.0
