@@ -21,6 +21,7 @@ from stratal.expectations import (
     hedged_standard_deviations,
     normal_quantile,
 )
+from stratal.plan_text import plan_text
 from stratal.strata import Strata, stratify
 
 if TYPE_CHECKING:
@@ -156,9 +157,7 @@ class Plan:
         }
 
     def __str__(self) -> str:
-        from stratal.report.text import plan_text
-
-        return plan_text(self)
+        return plan_text(self.to_dict())
 
 
 def plan(

@@ -96,10 +96,10 @@ def print_plan(made: Plan) -> None:
     >>> print_plan.__name__
     'print_plan'
     """
-    from stratal.report.text import DESIGN_HEADER, STRATUM_HEADER, design_rows, plan_headline, stratum_rows
+    from stratal.plan_text import DESIGN_HEADER, STRATUM_HEADER, design_rows, plan_headline, stratum_rows
 
     described = made.to_dict()
-    print_text(*plan_headline(made))
+    print_text(*plan_headline(described))
     print_table("Designs", DESIGN_HEADER, design_rows(described))
     print_table("Strata", STRATUM_HEADER, stratum_rows(described))
     print_text("")
