@@ -116,6 +116,7 @@ def _one_by_one(sums: StratumSums, centre: float, strata: Strata, binary: bool) 
     rows, place = np.unique(np.round(np.hstack([counts, first, second]), 9), axis=0, return_inverse=True)
     n_strata = strata.n_strata
     known = not np.any(np.isnan(strata.proxy_means))
+    bounds = (0.0, 1.0) if binary else strata.bounds
     found = [
         rates.smoothed_standard_deviations(
             strata.sizes,
@@ -125,7 +126,7 @@ def _one_by_one(sums: StratumSums, centre: float, strata: Strata, binary: bool) 
             proxy_means=strata.proxy_means if known else None,
             proxy_variances=strata.proxy_variances if known else None,
             conditional_variances=strata.conditional_variances if known else None,
-            bounds=strata.bounds,
+            bounds=bounds,
             scaled=strata.scaled,
         )
         for row in rows

@@ -98,5 +98,4 @@ def pooled_spread(
         member = (group[:, None] == np.arange(len(sizes))[None, :]).astype(np.float64)
         joint = spread(counts @ member, first @ member, second @ member)[:, group]
         own = np.where(np.isnan(own), joint, own)
-        own = np.where(np.isnan(own) & (counts >= sizes), 0.0, own)
-    return own
+    return np.where(np.isnan(own) & ((counts >= sizes) | (sizes == 1)), 0.0, own)

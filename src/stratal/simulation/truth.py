@@ -119,7 +119,7 @@ class Truth:
             proxies = () if centred is None else tuple(np.split(centred[order], places))
         return cls(
             sizes=sizes,
-            means=shifts + centre,
+            means=total(z) / sizes if binary else shifts + centre,
             variances=variances,
             proxy_means=proxy_means,
             proxy_variances=proxy_variances,
