@@ -153,6 +153,9 @@ def _unequal(
         made = designs.ClusterSample(cluster=str(cluster), budget=budget)
         names = (*reading.group_names, str(cluster))
         reading = replace(reading, groups=",".join(dict.fromkeys(names)))
+    if design in ("poisson", "proportional-to-size") and size not in ("equal", "sqrt-variance"):
+        columns = [*(reading.features or "").split(","), size]
+        reading = replace(reading, features=",".join(dict.fromkeys(filter(None, columns))))
     with progress("drawing"):
         return made.draw(reading.population(), seed)
 
