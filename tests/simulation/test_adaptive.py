@@ -10,7 +10,9 @@ from stratal.allocation import equal, neyman, proportional
 from stratal.estimators.estimate import estimate_mean
 from stratal.population import Population
 from stratal.rates import smoothed_standard_deviations
-from stratal.strata import stratify
+from stratal.simulation.deviations import recalibrated_deviations
+from stratal.simulation.sums import StratumSums
+from stratal.strata import CutPoints, Strata, stratify
 from stratal.weighting import StratifiedWeighting
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -95,6 +97,81 @@ def test_the_default_is_near_the_allocation_that_knows_all_and_the_literal_rule_
 
     assert np.mean(ratios["default"]) > 0.95
     assert np.mean(ratios["literal"]) < 0.9
+
+
+# ---- Kumar & Raj's comparison of OPT-A1 and OPT-A2, on a simulated population like their epsilon
+
+
+class LikeEpsilon:
+    """450,000 units, 88 % right, in six strata of equal size."""
+
+    sizes = np.full(6, 75_000)
+    rates = np.array([0.65, 0.80, 0.90, 0.95, 0.98, 0.992])
+    truth = float(rates.mean())
+
+    def __init__(self):
+        self.strata = Strata(
+            rule=CutPoints(column="score", cuts=np.arange(1.0, 6.0)),
+            names=tuple("abcdef"),
+            sizes=self.sizes,
+            proxy_means=self.rates,
+            proxy_variances=np.zeros(6),
+            conditional_variances=self.rates * (1 - self.rates),
+        )
+
+    def found(self, counts, right, deviations):
+        if deviations == "raw":
+            rate = right / counts
+            return np.sqrt(counts / (counts - 1) * rate * (1 - rate))
+        ones = right.astype(float)
+        sums = StratumSums(counts=counts.astype(float), z=ones, zz=ones)
+        return recalibrated_deviations(sums, 0.0, self.strata, binary=True)
+
+    def run(self, rng, budget, initial, step, replicates, **rule):
+        """Return the ratio of mean estimated variances and that of mean squared errors to simple random's."""
+        counts = np.full((replicates, 6), initial)
+        right = rng.binomial(counts, self.rates)
+        while (left := budget - counts[0].sum()) > 0:
+            s = self.found(counts, right, rule["deviations"])
+            more = [
+                next_allocation(self.sizes, n_h, row, min(step, left), allocation_of=rule["allocation_of"])
+                for n_h, row in zip(counts, s, strict=True)
+            ]
+            larger = np.stack(more)
+            right = right + rng.binomial(larger - counts, self.rates)
+            counts = larger
+        p = right / counts
+        estimated = (p * (1 - p) / (counts - 1)).sum(axis=1).mean() / 36
+        random = self.truth * (1 - self.truth) / budget
+        return estimated / random, ((p.mean(axis=1) - self.truth) ** 2).mean() / random
+
+
+def test_opt_a2_is_no_worse_than_opt_a1_and_its_settings_hardly_matter():
+    case, budget, replicates = LikeEpsilon(), 300, 250
+    rng = np.random.default_rng(5)
+    rule = {"deviations": "recalibrated", "allocation_of": "total"}
+    one = {n: case.run(rng, budget, n, budget, replicates, **rule)[0] for n in (5, 10, 20)}
+    two = {
+        (n, step): case.run(rng, budget, n, step, replicates, **rule)[0]
+        for n, step in [(5, 20), (10, 20), (20, 20), (5, 50)]
+    }
+
+    noise = 0.03  # two standard errors of a mean estimated variance over 250 runs, relative
+    assert two[5, 20] < one[5] * (1 + noise)
+    assert two[10, 20] < one[10] * (1 + noise)
+    assert max(two.values()) < min(two.values()) * (1.05 + noise)
+
+
+def test_the_papers_measure_flatters_strata_that_starve():
+    case = LikeEpsilon()
+    rng = np.random.default_rng(6)
+
+    estimated, true = case.run(rng, 300, 5, 300, 300, deviations="raw", allocation_of="remainder")
+    honest = case.run(rng, 300, 5, 300, 300, deviations="recalibrated", allocation_of="total")
+
+    assert estimated < 0.4
+    assert true > 2
+    assert honest[0] == pytest.approx(honest[1], rel=0.25)
 
 
 @pytest.mark.slow
