@@ -5,8 +5,7 @@
 The peer runs in its own interpreter (`--peer`, or the variable STRATAL_PPI_PYTHON). Writes
 benchmarks/results/regression.md. "First call" is the first interval of a fresh process, imports not counted:
 what a script pays (the peer compiles its loops then). "Warm" is the best of several runs after one. Times are
-those of the processor, one thread each, so that other work on the machine does not count; the quantile's is
-by the clock.
+those of the processor, one thread each, so that other work on the machine does not count.
 """
 
 from __future__ import annotations
@@ -107,10 +106,10 @@ def quantile_row() -> str:
     rows = random.permutation(size)[:n]
     weighting = StratifiedWeighting(stratum=np.zeros(n, int), sizes=np.array([size]))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.perf_counter()
+    start = time.process_time()
     result = quantile(y[rows], 0.5, weighting=weighting, proxy=f[rows], population_proxy=f)
     result.confidence_interval(0.95)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     peak = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     return (
         f"Median with its interval, N = 10⁶, n = {n:,}: **{seconds:.2f} s**, "
