@@ -86,11 +86,15 @@ def ranked(units: Units, column: str, ranks: IntArray, seed: int) -> Any:
     """Return the query for the units at these ranks by a column, ties by their digest."""
     import ibis
 
-    table = units.table.mutate(order_value=numeric(units, column), digest=_digest(units, seed))
-    window = ibis.window(order_by=[table.order_value, table.digest, table.unit_id])
-    numbered = table.mutate(position=ibis.row_number().over(window).cast("int64"))
+    table = units.table.select(
+        drawn_id="unit_id", order_value=numeric(units, column), digest=_digest(units, seed)
+    )
+    window = ibis.window(order_by=[table.order_value, table.digest, table.drawn_id])
+    numbered = table.select("drawn_id", position=ibis.row_number().over(window).cast("int64"))
     wanted = lookup({"rank": ranks})
-    return numbered.join(wanted, numbered.position == wanted.rank).select("unit_id", *_payload(units))
+    drawn = numbered.join(wanted, numbered.position == wanted.rank).select("drawn_id")
+    joined = units.table.join(drawn, units.table.unit_id == drawn.drawn_id)
+    return joined.select("unit_id", *_payload(units))
 
 
 def in_levels(units: Units, group: str, levels: tuple[str, ...]) -> Any:
