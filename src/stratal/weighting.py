@@ -43,6 +43,12 @@ class Weighting(ABC):
         """Independent draws behind the n units: n, or fewer where units were drawn together."""
         return len(self.weights)
 
+    @property
+    def effective_draws(self) -> float:
+        """Draws, counted less where weights differ: at most (Σ w)² / Σ w² (Kish 1965)."""
+        weights = self.weights
+        return float(min(self.draws, weights.sum() ** 2 / np.sum(weights**2)))
+
     @abstractmethod
     def covariance(self, variables: FloatArray) -> FloatArray:
         """Estimated covariance (q, q) of the weighted means of `variables` (n, q), over repeated draws."""

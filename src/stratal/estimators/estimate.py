@@ -286,7 +286,7 @@ def estimate_mean(
     n_strata, k = _shape(weighting, proxy)
     if estimator == "auto":
         estimator = (
-            default_estimator(design, weighting.draws, n_strata, k, scaled=scaled)
+            default_estimator(design, round(weighting.effective_draws), n_strata, k, scaled=scaled)
             if lam is None
             else "difference"
         )

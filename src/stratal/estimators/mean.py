@@ -79,7 +79,7 @@ def default_estimator(design: str, n: int, n_strata: int, k: int, *, scaled: boo
     ----------
     design : str
     n : int
-        Labels; clusters, where these were drawn.
+        Labels; clusters, where these were drawn; fewer under unequal weights (Kish).
     n_strata : int
         H.
     k : int
@@ -240,7 +240,7 @@ def _inflation(weighting: Weighting, share: FloatArray) -> FloatArray:
     counts = (
         np.asarray(weighting.counts, dtype=np.float64)
         if isinstance(weighting, StratifiedWeighting)
-        else np.array([weighting.draws / len(share)] * len(share))
+        else np.array([weighting.effective_draws / len(share)] * len(share))
     )
     free = np.maximum(counts - 1.0, 0.0)
     left = np.maximum(free - share, free / 3.0)
