@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from stratal.adaptive import opt_a2 as opt_a2
     from stratal.allocation import Allocation as Allocation
     from stratal.allocation import allocate as allocate
+    from stratal.annotators import annotator_agreement as annotator_agreement
     from stratal.comparison import compare as compare
     from stratal.design import ClusterSample as ClusterSample
     from stratal.design import Design as Design
@@ -83,6 +84,7 @@ _HOMES = {
     "Stratified": "design",
     "Systematic": "design",
     "allocate": "allocation",
+    "annotator_agreement": "annotators",
     "classification_metrics": "metrics",
     "compare": "comparison",
     "estimate": "evaluation",

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from stratal.annotators import combine_answers
 from stratal.arrays import AnyArray, FloatArray
 from stratal.errors import InputError, near_names
 from stratal.evaluation import answers_of, class_text
@@ -142,17 +143,4 @@ def _refuse_shapes(sample: Sample, given: Any, what: str) -> None:
 def _majority(value: Any) -> str | None:
     if not isinstance(value, tuple):
         return class_text(value)
-    return majority(tuple(class_text(entry) for entry in value))
-
-
-def majority(answers: tuple[str, ...]) -> str | None:
-    """Return the answer given most often, None where two are.
-
-    Examples
-    --------
-    >>> majority(("cat", "dog", "cat")), majority(("cat", "dog"))
-    ('cat', None)
-    """
-    names, counts = np.unique(np.array(answers, dtype=object).astype(str), return_counts=True)
-    best = np.flatnonzero(counts == counts.max())
-    return str(names[best[0]]) if len(best) == 1 else None
+    return combine_answers([class_text(entry) for entry in value])

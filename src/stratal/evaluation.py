@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from stratal.annotators import COMBINATIONS, without_ties
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.design.given import SeparateSamples
 from stratal.errors import InputError, LabelError, StratalWarning
@@ -15,6 +16,7 @@ from stratal.estimators.separate import Unlabelled
 from stratal.estimators.separate_estimate import separate_estimate
 from stratal.labels import Joined, join, numeric_values
 from stratal.population.summary import StratumSummary
+from stratal.randomness import id_text
 from stratal.sample import Sample
 from stratal.variance import stratum_counts
 from stratal.weighting import StratifiedWeighting, Weighting
@@ -32,6 +34,7 @@ def estimate(
     proxy: str | None = None,
     predicted: bool | str = False,
     clip: bool = False,
+    combine: str = "mean",
 ) -> Estimate:
     """Estimate the mean outcome of the population from the labels of a sample.
 
@@ -60,6 +63,8 @@ def estimate(
         column): z = 1(label = predicted).
     clip : bool
         Whether a fitted λ is kept within [0, 1].
+    combine : {"mean", "majority"}
+        What several annotators' answers of one unit become; units without a majority count as not labelled.
 
     Returns
     -------
@@ -82,19 +87,21 @@ def estimate(
     >>> result.value, result.n
     (0.75, 4)
     """
-    joined = join(sample, labels)
+    joined, said = combined(join(sample, labels), combine)
     z = outcomes(sample, joined, predicted)
+    _refuse_outside(z, sample.ids[joined.labelled], outcome, bounds)
     frame = Respondents.of(sample, joined.labelled)
     column = _proxy_columns(sample, proxy)
     scaled = all(sample.proxy_info[c].scaled for c in column)
     if bounds is None and outcome != "unbounded":
         bounds = proxy_bounds(sample, z)
+        said = (*said, *_left_bounds(sample, z, bounds)) if outcome is None else said
     if outcome == "binary":
         bounds = None
     if isinstance(sample.design, SeparateSamples):
         return _of_separate_samples(
             sample, sample.design, joined.labelled, z, estimator=estimator, lam=lam, target=target,
-            outcome=outcome, bounds=bounds, clip=clip,
+            outcome=outcome, bounds=bounds, clip=clip, notes=(*frame.notes, *said),
         )  # fmt: skip
     return estimate_mean(
         z,
@@ -112,7 +119,7 @@ def estimate(
         stratum_names=frame.names,
         drawn=sample.size,
         clip=clip,
-        notes=frame.notes,
+        notes=(*frame.notes, *said),
     )
 
 
@@ -167,9 +174,56 @@ def outcomes(sample: Sample, joined: Joined, predicted: bool | str = False) -> F
             action="Fill in the label column, then estimate again.",
         )
     if predicted is False:
-        return _averaged(values)
+        return _averaged(values, sample.ids[joined.labelled])
     answers = answers_of(sample, predicted)[joined.labelled]
     return np.array([_share_equal(value, answer) for value, answer in zip(values, answers, strict=True)])
+
+
+def combined(joined: Joined, combine: str = "mean") -> tuple[Joined, tuple[str, ...]]:
+    """Return labels with several annotators' answers of one unit made one, and what is to be said of that.
+
+    `mean` leaves the answers as they are, for `outcomes` to average after comparing each with the model's.
+
+    Raises
+    ------
+    InputError
+        For an unknown combination.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
+    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> labels = stratal.Labels(ids=("0", "0", "0"), values=(1, 1, 0), annotators=("a", "b", "c"))
+    >>> joined, said = combined(join(sample, labels), "majority")
+    >>> [value for value in joined.values if value is not None], said
+    ([1], ('1 units have several annotators (3 answers), combined by majority',))
+    """
+    if combine not in COMBINATIONS:
+        raise InputError("no such combination", given=repr(combine), allowed=", ".join(COMBINATIONS))
+    several = [value for value in joined.values.tolist() if isinstance(value, tuple) and len(value) > 1]
+    if not several:
+        return joined, ()
+    answers = sum(len(value) for value in several)
+    note = f"{len(several)} units have several annotators ({answers} answers), combined by {combine}"
+    if combine == "mean":
+        return joined, (f"{note}; {_spread(several)}",) if _spread(several) else (note,)
+    values, ties = without_ties(joined.values)
+    labelled = np.array([value is not None for value in values], dtype=bool)
+    if ties:
+        note += f"; {ties} without a majority count as not labelled"
+    return Joined(values=values, labelled=labelled, annotators=joined.annotators), (note,)
+
+
+def _spread(several: list[tuple[Any, ...]]) -> str:
+    """Return the pooled variance of the answers of one unit, in words; nothing where they are no numbers."""
+    try:
+        numbers = [np.array(value, dtype=np.float64) for value in several]
+    except (TypeError, ValueError):
+        return ""
+    squares = sum(float(np.sum((value - value.mean()) ** 2)) for value in numbers)
+    freedom = sum(len(value) - 1 for value in numbers)
+    return f"answers of one unit have variance {squares / freedom:.4g}"
 
 
 def answers_of(sample: Sample, predicted: bool | str) -> AnyArray:
@@ -233,9 +287,15 @@ class Respondents:
         weighting = sample.weighting(labelled)
         counts = stratum_counts(stratum, len(sample.summary.sizes))
         if not isinstance(weighting, StratifiedWeighting) or np.all(counts > 0) or len(stratum) == 0:
-            return cls(stratum, weighting, sample.summary, names)
+            _warn_of_nonresponse(sample, labelled)
+            return cls(stratum, weighting, sample.summary, names, _nonresponse(sample, labelled))
         codes = _merge_empty(counts)
-        note = f"{int(np.sum(counts == 0))} strata without labels were merged with their neighbours"
+        empty = int(np.sum(counts == 0))
+        note = (
+            f"{empty} strata without labels were merged with their neighbours"
+            if empty > 1
+            else "1 stratum without labels was merged with its neighbour"
+        )
         warnings.warn(note, StratalWarning, stacklevel=4)
         merged = sample.summary.merged(codes)
         weighting = StratifiedWeighting(
@@ -244,7 +304,7 @@ class Respondents:
         joint = tuple(
             " + ".join(names[h] for h in np.flatnonzero(codes == c)) for c in range(codes.max() + 1)
         )
-        return cls(codes[stratum], weighting, merged, joint, (note,))
+        return cls(codes[stratum], weighting, merged, joint, (*_nonresponse(sample, labelled), note))
 
     def summary_of(self, column: list[int]) -> StratumSummary:
         """Return the population summary of the chosen proxies."""
@@ -253,6 +313,37 @@ class Respondents:
             proxy_means=self.summary.proxy_means[:, column],
             proxy_covariances=self.summary.proxy_covariances[:, column][:, :, column],
         )
+
+
+def _nonresponse(sample: Sample, labelled: BoolArray) -> tuple[str, ...]:
+    """Return how many units have no label in the strata where most lack one; nothing for one stratum."""
+    names = sample.design.stratum_names
+    drawn = np.bincount(sample.stratum, minlength=len(names))
+    lacking = np.bincount(sample.stratum[~labelled], minlength=len(names))
+    if len(names) == 1 or not np.any(lacking):
+        return ()
+    worst = np.argsort(-lacking / np.maximum(drawn, 1), kind="stable")[:_STRATA_NAMED]
+    shown = ", ".join(f"{names[h]}: {lacking[h]} of {drawn[h]}" for h in worst if lacking[h])
+    return (f"units without a label, by stratum: {shown}",)
+
+
+def _warn_of_nonresponse(sample: Sample, labelled: BoolArray) -> None:
+    """Warn where more than 10 % of the drawn units have no label."""
+    missing = sample.size - int(labelled.sum())
+    if missing > max(_MUCH_NONRESPONSE * sample.size, _FEW):
+        warnings.warn(
+            f"{missing:,} of {sample.size:,} drawn units have no label ({missing / sample.size:.0%}); those "
+            "labelled stand for them, which is right only if labels are missing at random within strata",
+            StratalWarning,
+            stacklevel=5,
+        )
+
+
+_MUCH_NONRESPONSE = 0.1
+_FEW = 4
+"""So many missing labels say nothing yet of how many there are."""
+
+_STRATA_NAMED = 3
 
 
 def _merge_empty(counts: IntArray) -> IntArray:
@@ -280,12 +371,46 @@ def proxy_bounds(sample: Sample, z: FloatArray) -> tuple[float, float] | None:
     return None
 
 
-def _averaged(values: AnyArray) -> FloatArray:
+def _left_bounds(sample: Sample, z: FloatArray, found: tuple[float, float] | None) -> tuple[str, ...]:
+    """Return what is to be said when labels leave the bounds that the proxy predicts within."""
+    known = [info.bounds for info in sample.proxy_info if info.scaled and info.bounds is not None]
+    if found is not None or not known or np.all((z == 0) | (z == 1)):
+        return ()
+    low, high = known[0]
+    outside = z[(z < low) | (z > high)]
+    return (
+        f"{len(outside)} of {len(z)} labels lie outside the proxy's bounds, {low:g} to {high:g} (first: "
+        f"{outside[0]:g}), so the outcome is taken as unbounded; better give its bounds (--bounds LOW,HIGH)",
+    )
+
+
+def _refuse_outside(z: FloatArray, ids: AnyArray, outcome: Any, bounds: tuple[float, float] | None) -> None:
+    """Refuse labels outside the values that the user allowed, naming the first such unit."""
+    if outcome == "binary":
+        wrong, allowed = (z != 0) & (z != 1), "0 or 1"
+    elif bounds is not None and outcome != "unbounded":
+        wrong, allowed = (z < bounds[0]) | (z > bounds[1]), f"{bounds[0]:g} to {bounds[1]:g}"
+    else:
+        return
+    count = int(np.sum(wrong))
+    if count:
+        first = int(np.argmax(wrong))
+        raise LabelError(
+            f"{count} label{'s lie' if count > 1 else ' lies'} outside the outcome's values "
+            f"(first: {z[first]:g} of id {id_text(ids.tolist()[first])!r})",
+            allowed=allowed,
+        )
+
+
+def _averaged(values: AnyArray, ids: AnyArray) -> FloatArray:
     """Return one number per unit (m,), several answers of a unit averaged."""
     if not any(isinstance(value, tuple) for value in values.tolist()):
-        return numeric_values(values)
+        return numeric_values(values, ids=ids)
     given = [value if isinstance(value, tuple) else (value,) for value in values.tolist()]
-    return np.array([numeric_values(np.array(several, dtype=object)).mean() for several in given])
+    return np.array([
+        numeric_values(np.array(several, dtype=object), ids=np.repeat(unit, len(several))).mean()
+        for several, unit in zip(given, ids.tolist(), strict=True)
+    ])  # fmt: skip
 
 
 def _share_equal(value: Any, answer: str) -> float:

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import stratal
-from stratal.errors import InputError, LabelError
+from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.evaluation import estimate
 from stratal.label_file import read_labels
 from stratal.labels import join, numeric_values
@@ -43,7 +43,10 @@ def test_strangers_are_counted_and_the_first_is_named(sample):
 
 def test_missing_labels_are_nonresponse(sample, truth):
     ids = sample.ids.tolist()
-    result = estimate(sample, {name: truth[name] for name in ids[:15]} | {ids[16]: float("nan"), ids[17]: None})
+    with pytest.warns(StratalWarning, match="5 of 20 drawn units have no label"):
+        result = estimate(
+            sample, {name: truth[name] for name in ids[:15]} | {ids[16]: float("nan"), ids[17]: None}
+        )
 
     assert result.nonresponse.to_dict() == {"drawn": 20, "labelled": 15, "rate": 0.25}
     assert result.n == 15
@@ -135,7 +138,8 @@ def test_the_same_annotator_twice_is_refused_and_two_annotators_are_averaged(tmp
     path = tmp_path / "labels.csv"
     name = sample.ids[0]
     path.write_text(f"id,label,annotator\n{name},1,ann\n{name},0,bob\n")
-    assert estimate(sample, read_labels(path), bounds=(0, 1)).value == 0.5
+    with pytest.warns(StratalWarning, match="19 of 20 drawn units have no label"):
+        assert estimate(sample, read_labels(path), bounds=(0, 1)).value == 0.5
     path.write_text(f"id,label,annotator\n{name},1,ann\n{name},0,ann\n")
     with pytest.raises(LabelError, match="two labels by annotator 'ann'"):
         join(sample, read_labels(path))
