@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from typing import Annotated
@@ -10,8 +11,14 @@ import typer
 from rich.console import Console
 
 from stratal import __version__
-from stratal.cli import demo, draw, estimate, inspect, plan, simulate
+from stratal.cli import demo, draw, estimate, inspect, plan, reproduce, simulate
 from stratal.errors import StratalError, StratalWarning
+
+READER_LEFT = 1
+"""Exit status with which Typer and Rich end when standard output has been closed."""
+
+INTERRUPTED = 130
+"""Exit status with which Typer ends on Ctrl-C."""
 
 app = typer.Typer(
     name="stratal",
@@ -21,7 +28,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-for command in (inspect.inspect, plan.plan, draw.draw, estimate.estimate, demo.demo, simulate.simulate):
+for command in (
+    inspect.inspect,
+    plan.plan,
+    draw.draw,
+    estimate.estimate,
+    demo.demo,
+    simulate.simulate,
+    reproduce.reproduce,
+):
     app.command()(command)
 
 
@@ -43,6 +58,8 @@ def _options(
 def main() -> None:
     """Run the command line; a `StratalError` becomes one message and exit status 2.
 
+    A reader that leaves early (`| head`) is no mistake: exit status 0. Ctrl-C ends with one word and 130.
+
     Examples
     --------
     >>> callable(main)
@@ -55,14 +72,23 @@ def main() -> None:
             console.print(f"Warning: {message}", markup=False)
 
     warnings.showwarning = show  # type: ignore[assignment]
+    status: object = 0
     try:
-        app()
-    except StratalError as error:
-        console.print(f"Error: {error}", markup=False)
-        sys.exit(2)
+        try:
+            app()
+        except SystemExit as ended:
+            status = ended.code
+        sys.stdout.flush()
+    except (StratalError, OSError) as error:
+        status = READER_LEFT
+        if not isinstance(error, BrokenPipeError):
+            console.print(f"Error: {error}", markup=False)
+            status = 2
     except KeyboardInterrupt:
-        console.print("Stopped; nothing was written.", markup=False)
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
+        status = INTERRUPTED
+    if status == READER_LEFT:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
+    elif status == INTERRUPTED:
+        console.print("Stopped.", markup=False)
+    sys.exit(status)  # type: ignore[arg-type]

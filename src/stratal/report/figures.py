@@ -16,10 +16,13 @@ import numpy as np
 
 from stratal.errors import MissingExtraError
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444", "#999933")
+COLOURS = (
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444", "#999933", "#8c4f2b",
+    "#7f7fff",
+)  # fmt: skip
 """Okabe and Ito's palette, told apart by most colour-blind readers."""
 
-MARKERS = "osD^vPX*"
+MARKERS = "osD^vPX*<>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +36,10 @@ class Line:
     low, high : sequence of float, optional
         A band around it.
     dashed : bool
+    points : bool
+        Markers only, no line between them.
+    plain : bool
+        A thin grey line without markers, to compare with.
 
     Examples
     --------
@@ -46,6 +53,8 @@ class Line:
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
     dashed: bool = False
+    points: bool = False
+    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +69,6 @@ class Panel:
         A horizontal line to compare with.
     logarithmic : str
         "x", "y", "xy" or "".
-    points : bool
-        Markers only, no line between them.
     limits : (float, float), optional
         Of the vertical axis.
 
@@ -77,7 +84,6 @@ class Panel:
     lines: Sequence[Line]
     level: float | None = None
     logarithmic: str = ""
-    points: bool = False
     limits: tuple[float, float] | None = None
 
 
@@ -93,6 +99,9 @@ def draw_lines(panels: Sequence[Panel], path: str | Path, *, columns: int = 3) -
     styles: dict[str, int] = {}
     for panel, ax in zip(panels, axes, strict=False):
         for line in panel.lines:
+            if line.plain:
+                ax.plot(line.x, line.y, color="#999999", linewidth=0.8, linestyle="--", zorder=0)
+                continue
             number = styles.setdefault(line.label, len(styles))
             colour = COLOURS[number % len(COLOURS)]
             ax.plot(
@@ -101,10 +110,10 @@ def draw_lines(panels: Sequence[Panel], path: str | Path, *, columns: int = 3) -
                 label=line.label,
                 color=colour,
                 marker=MARKERS[number % len(MARKERS)],
-                markersize=4.5 if panel.points else 3.5,
-                linestyle="none" if panel.points else "--" if line.dashed else "-",
+                markersize=4.5 if line.points else 3.5,
+                linestyle="none" if line.points else "--" if line.dashed else "-",
                 linewidth=1.4,
-                alpha=0.8 if panel.points else 1.0,
+                alpha=0.8 if line.points else 1.0,
             )
             if line.low is not None and line.high is not None:
                 ax.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, linewidth=0)

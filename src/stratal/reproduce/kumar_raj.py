@@ -264,7 +264,8 @@ def _figures_7_and_8(page: Page, runs: dict[str, Run]) -> None:
         panels.append(
             Panel(
                 title=f"{name}: what the paper does not plot", x_label="n", y_label="true MSE / random's",
-                lines=truth, level=1.0,
+                lines=truth,
+                logarithmic="y", level=1.0,
             )
         )  # fmt: skip
     path = draw_lines(panels, page.directory / "figure_7_8.png")

@@ -1,0 +1,222 @@
+"""Real classifiers on scikit-learn's bundled data, to check a paper on image models with anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import AnyArray, FloatArray
+from stratal.errors import MissingExtraError
+
+FAMILIES = {
+    "logistic": "forest",
+    "naive Bayes": "forest",
+    "small forest": "forest",
+    "neighbours": "support vectors",
+}
+"""Evaluated model → its surrogate, which is trained on more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Trained:
+    """One model's probabilities on the calibration half and on the population.
+
+    Parameters
+    ----------
+    held_out : float (M, C)
+    population : float (N, C)
+
+    Examples
+    --------
+    >>> Trained(held_out=np.eye(2), population=np.eye(3)).population.shape
+    (3, 3)
+    """
+
+    held_out: FloatArray
+    population: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Task:
+    """A classification task with trained models.
+
+    Parameters
+    ----------
+    name : str
+    held_out_labels : int (M,)
+        Of the calibration half.
+    labels : int (N,)
+        Of the population.
+    features : float (N, d)
+        Of the population; the embeddings.
+    models : dict of name to Trained
+
+    Examples
+    --------
+    >>> Task(name="a", held_out_labels=np.zeros(1, int), labels=np.zeros(2, int), features=np.zeros((2, 1)),
+    ...      models={}).name
+    'a'
+    """
+
+    name: str
+    held_out_labels: AnyArray
+    labels: AnyArray
+    features: FloatArray
+    models: dict[str, Trained]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Data:
+    features: FloatArray
+    labels: AnyArray
+    few: int
+    many: int
+
+
+def trained_tasks(*, quick: bool = False, seed: int = 0) -> list[Task]:
+    """Train every family on every bundled task.
+
+    Parameters
+    ----------
+    quick : bool
+        Two tasks only.
+    seed : int
+        Of the splits, the noise and the training.
+
+    Returns
+    -------
+    list of Task
+
+    Raises
+    ------
+    MissingExtraError
+        Without scikit-learn.
+    """
+    rng = np.random.default_rng(seed)
+    makers: dict[str, Callable[[np.random.Generator], _Data]] = {
+        "digits": _digits,
+        "cancer": _cancer,
+        "digits, noisy": _noisy_digits,
+        "digits, left half": _half_digits,
+        "digits, odd or even": _odd_digits,
+        "patch: which picture": _pictures,
+        "patch: its brightness": _brightness,
+    }
+    names = list(makers)[:2] if quick else list(makers)
+    return [_train(name, makers[name](rng), rng, seed) for name in names]
+
+
+def model(name: str, seed: int) -> Any:
+    """Return an untrained classifier by its family's name."""
+    try:
+        from sklearn.ensemble import RandomForestClassifier
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.naive_bayes import GaussianNB
+        from sklearn.neighbors import KNeighborsClassifier
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+        from sklearn.svm import SVC
+    except ImportError:
+        raise MissingExtraError("scikit-learn", extra="learn") from None
+    if name == "support vectors":
+        from sklearn.calibration import CalibratedClassifierCV
+
+        return make_pipeline(StandardScaler(), CalibratedClassifierCV(SVC(), ensemble=False))
+    return {
+        "logistic": lambda: make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)),
+        "naive Bayes": lambda: make_pipeline(StandardScaler(), GaussianNB(var_smoothing=1e-2)),
+        "small forest": lambda: RandomForestClassifier(12, max_depth=5, random_state=seed),
+        "neighbours": lambda: make_pipeline(StandardScaler(), KNeighborsClassifier(9)),
+        "forest": lambda: RandomForestClassifier(200, random_state=seed),
+    }[name]()
+
+
+def _train(name: str, data: _Data, rng: np.random.Generator, seed: int) -> Task:
+    order = rng.permutation(len(data.labels))
+    few, many, rest = order[: data.few], order[: data.many], order[data.many :]
+    held_out, population = np.array_split(rest, 2)
+    n_classes = int(data.labels.max()) + 1
+    models = {}
+    for family in dict.fromkeys([*FAMILIES, *FAMILIES.values()]):
+        rows = many if family in FAMILIES.values() else few
+        fitted = model(family, seed).fit(data.features[rows], data.labels[rows])
+        models[family] = Trained(
+            held_out=_probabilities(fitted, data.features[held_out], n_classes),
+            population=_probabilities(fitted, data.features[population], n_classes),
+        )
+    return Task(
+        name=name,
+        held_out_labels=data.labels[held_out],
+        labels=data.labels[population],
+        features=data.features[population],
+        models=models,
+    )
+
+
+def _probabilities(fitted: Any, features: FloatArray, n_classes: int) -> FloatArray:
+    """Return probabilities of all classes, none of them 0, so that every loss is finite."""
+    found = np.full((len(features), n_classes), 1e-4)
+    found[:, np.asarray(fitted.classes_, dtype=np.int64)] += fitted.predict_proba(features)
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def _bundled(name: str) -> Any:
+    try:
+        from sklearn import datasets
+    except ImportError:
+        raise MissingExtraError("scikit-learn", extra="learn") from None
+    return getattr(datasets, name)()
+
+
+def _digits(rng: np.random.Generator) -> _Data:
+    found = _bundled("load_digits")
+    return _Data(features=found.data, labels=found.target, few=60, many=400)
+
+
+def _noisy_digits(rng: np.random.Generator) -> _Data:
+    data = _digits(rng)
+    return _Data(
+        features=data.features + rng.normal(0, 5, data.features.shape), labels=data.labels, few=150, many=400
+    )
+
+
+def _half_digits(rng: np.random.Generator) -> _Data:
+    data = _digits(rng)
+    left = data.features.reshape(-1, 8, 8)[:, :, :4].reshape(len(data.labels), -1)
+    return _Data(features=left, labels=data.labels, few=150, many=400)
+
+
+def _odd_digits(rng: np.random.Generator) -> _Data:
+    data = _digits(rng)
+    return _Data(features=data.features, labels=data.labels % 2, few=60, many=400)
+
+
+def _cancer(rng: np.random.Generator) -> _Data:
+    found = _bundled("load_breast_cancer")
+    return _Data(features=found.data[:, :10], labels=found.target, few=30, many=120)
+
+
+def picture_patches(rng: np.random.Generator, count: int) -> tuple[FloatArray, AnyArray, AnyArray]:
+    """Return patches (count, 27) of 3 × 3 pixels from two photographs, which picture, and the column."""
+    images = np.stack(_bundled("load_sample_images").images).astype(np.float64)
+    picture = rng.integers(0, 2, count)
+    row = rng.integers(1, images.shape[1] - 1, count)
+    column = rng.integers(1, images.shape[2] - 1, count)
+    parts = [images[picture, row + i, column + j] for i in (-1, 0, 1) for j in (-1, 0, 1)]
+    return np.concatenate(parts, axis=1), picture, column
+
+
+def _pictures(rng: np.random.Generator) -> _Data:
+    features, picture, _ = picture_patches(rng, 16_000)
+    return _Data(features=features, labels=picture, few=300, many=4000)
+
+
+def _brightness(rng: np.random.Generator) -> _Data:
+    features, _, _ = picture_patches(rng, 16_000)
+    centre = features[:, 12:15].mean(axis=1)
+    labels = np.searchsorted(np.quantile(centre, [0.2, 0.4, 0.6, 0.8]), centre)
+    corners = np.concatenate([features[:, k : k + 3] for k in (0, 6, 18, 24)], axis=1)
+    return _Data(features=corners, labels=labels, few=300, many=4000)
