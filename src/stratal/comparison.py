@@ -23,7 +23,7 @@ from stratal.estimators.estimate_table import EstimateTable
 from stratal.estimators.linearisation import ratio_of_means
 from stratal.estimators.mean import ProxyMoments, default_estimator, mean_estimate
 from stratal.estimators.quantity import Quantity, finite
-from stratal.evaluation import Respondents
+from stratal.respondents import Respondents
 from stratal.sample import Sample
 
 Pair = tuple[int, int]

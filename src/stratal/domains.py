@@ -14,9 +14,10 @@ from stratal.estimators.domains import domain_difference, domain_mean
 from stratal.estimators.estimate_table import EstimateTable
 from stratal.estimators.linearisation import Linearised
 from stratal.estimators.quantity import Quantity
-from stratal.evaluation import Respondents, outcomes, proxy_bounds
+from stratal.evaluation import outcomes, proxy_bounds
 from stratal.intervals.evidence import infer_outcome
 from stratal.labels import join
+from stratal.respondents import Respondents
 from stratal.sample import Sample
 from stratal.weighting import Weighting
 

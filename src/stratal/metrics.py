@@ -14,7 +14,7 @@ from stratal.estimators.classification import AVERAGES, METRICS, OVERALL_METRICS
 from stratal.estimators.estimate import Estimate, estimate_mean
 from stratal.estimators.estimate_table import EstimateTable
 from stratal.estimators.mean import default_estimator
-from stratal.evaluation import Respondents
+from stratal.respondents import Respondents
 from stratal.sample import Sample
 
 DEFAULT_METRICS = ("accuracy", "precision", "recall", "f1")

@@ -15,8 +15,9 @@ from stratal.estimators.linearisation import Linearised, ratio_of_means, smooth_
 from stratal.estimators.quantile import quantile_interval
 from stratal.estimators.quantity import Quantity, finite
 from stratal.estimators.ranking import ranking_metric
-from stratal.evaluation import Respondents, class_text
+from stratal.evaluation import class_text
 from stratal.intervals.interval import ConfidenceInterval
+from stratal.respondents import Respondents
 from stratal.sample import Sample
 
 
