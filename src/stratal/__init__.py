@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from stratal.planning import plan as plan
     from stratal.population import Population as Population
     from stratal.proxy import Proxy as Proxy
+    from stratal.regression import regress as regress
     from stratal.sample import Sample as Sample
     from stratal.simulation import SimulatedDesign as SimulatedDesign
     from stratal.simulation import SimulationTable as SimulationTable
@@ -98,6 +99,7 @@ _HOMES = {
     "ranking_metrics": "targets",
     "ratio": "targets",
     "read_labels": "label_file",
+    "regress": "regression",
     "simulate": "simulation",
     "smooth_function": "targets",
     "stratify": "strata",
