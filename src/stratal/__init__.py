@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from stratal import allocation as allocation
     from stratal import proxy as proxy
     from stratal import regression as regression
+    from stratal.adaptive import extend as extend
     from stratal.adaptive import next_round as next_round
     from stratal.adaptive import opt_a1 as opt_a1
     from stratal.adaptive import opt_a2 as opt_a2
@@ -90,6 +91,7 @@ _HOMES = {
     "compare": "comparison",
     "estimate": "evaluation",
     "estimate_domains": "domains",
+    "extend": "adaptive",
     "group_differences": "domains",
     "next_round": "adaptive",
     "opt_a1": "adaptive",

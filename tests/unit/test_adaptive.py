@@ -128,9 +128,11 @@ class TestNextRound:
         other = stratal.Population.from_arrays(proxy=PROXY**2, ids=IDS)
         renamed = stratal.Population.from_arrays(proxy=PROXY, ids=IDS + 100_000)
         for strange in (small, other):
-            with pytest.raises(InputError, match="not the population that the sample was drawn from"):
+            with pytest.raises(
+                InputError, match=r"not the population that the sample|made from another population"
+            ):
                 stratal.next_round(pilot, z, additional=10, population=strange)
-        with pytest.raises(InputError, match="is not drawn from this population again"):
+        with pytest.raises(InputError, match="of the sample is not drawn again"):
             stratal.next_round(pilot, z, additional=10, population=renamed)
 
     @pytest.mark.parametrize("additional", [0, N, -1, 2.5])
@@ -168,6 +170,38 @@ class TestNextRound:
         with pytest.raises(InputError, match="has no next round") as caught:
             stratal.next_round(sample, labelled(sample), additional=5)
         assert "larger budget" in str(caught.value)
+
+
+class TestExtend:
+    @pytest.mark.parametrize(
+        ("smaller", "larger"),
+        [
+            (stratal.SimpleRandom(budget=20), stratal.SimpleRandom(budget=50)),
+            (stratal.ProportionalToSize(budget=20), stratal.ProportionalToSize(budget=50)),
+            (stratal.Poisson(probability=0.01), stratal.Poisson(probability=0.02)),
+            (
+                stratal.ClusterSample(cluster="answer", n_clusters=2),
+                stratal.ClusterSample(cluster="answer", n_clusters=2),
+            ),
+        ],
+    )
+    def test_keeps_the_units_of_nested_designs(self, smaller, larger):
+        sample = smaller.draw(population(), seed=7)
+        found = stratal.extend(sample, larger)
+
+        np.testing.assert_array_equal(found.ids[: sample.size], sample.ids)
+        assert set(found.round[sample.size :].tolist()) <= {2}
+        direct = larger.draw(population(), seed=7)
+        np.testing.assert_array_equal(np.sort(found.ids), np.sort(direct.ids))
+        by_id = dict(zip(direct.ids.tolist(), direct.inclusion_probability.tolist(), strict=True))
+        assert [by_id[unit] for unit in found.ids.tolist()] == found.inclusion_probability.tolist()
+        assert found.shown["text"].tolist() == [f"item {i}" for i in found.ids]
+
+    def test_refuses_a_draw_that_leaves_units_out(self):
+        sample = stratal.Systematic(budget=20).draw(population(), seed=7)
+
+        with pytest.raises(InputError, match="of the sample is not drawn again"):
+            stratal.extend(sample, stratal.Systematic(budget=50))
 
 
 class TestDeviations:

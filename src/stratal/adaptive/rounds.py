@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from stratal.adaptive.deviations import estimated_deviations
+from stratal.adaptive.extending import extend, last_round, population_of
 from stratal.allocation import Allocation, neyman
 from stratal.allocation.bounds import whole_number
 from stratal.arrays import FloatArray, IntArray
 from stratal.design import SimpleRandom, Stratified
-from stratal.design.stratified import check_budget, realise
+from stratal.design.stratified import check_budget
 from stratal.errors import BudgetError, InputError
 from stratal.evaluation import outcomes
 from stratal.labels import join
-from stratal.randomness import id_texts
 from stratal.sample import Sample
 
 if TYPE_CHECKING:
     from stratal.population.base import Population
-    from stratal.population.summary import Drawn
 
 ALLOCATIONS = ("total", "remainder")
 
@@ -92,14 +89,15 @@ def next_round(
         raise InputError(
             "no such allocation", given=repr(allocation_of), allowed=", ".join(map(repr, ALLOCATIONS))
         )
-    where = _population_of(sample, population)
+    _refuse_other_designs(sample)
+    where = population_of(sample, population)
     extra = _whole_extra(sample, additional)
     design = sample.design
     joined = join(sample, labels)
     z = outcomes(sample, joined, predicted)
     if isinstance(design, SimpleRandom):
         larger = SimpleRandom(budget=sample.size + extra)
-        return _extended(sample, where, larger, np.array([larger.budget]))
+        return extend(sample, larger, where)
     assert isinstance(design, Stratified)
     found = estimated_deviations(
         design.strata, z, sample.stratum[joined.labelled], deviations=deviations, bounds=bounds
@@ -111,9 +109,9 @@ def next_round(
         budget=int(n_h.sum()),
         minimum=sample.n_h,
         maximum=design.strata.sizes,
-        notes=(f"Round {_last_round(sample) + 1}: {allocation_of}, {deviations} deviations.",),
+        notes=(f"Round {last_round(sample) + 1}: {allocation_of}, {deviations} deviations.",),
     )
-    return _extended(sample, where, Stratified(strata=design.strata, allocation=allocation), n_h)
+    return extend(sample, Stratified(strata=design.strata, allocation=allocation), where)
 
 
 def next_allocation(
@@ -145,30 +143,16 @@ def next_allocation(
     return drawn + neyman(sizes, deviations, additional, minimum=0, maximum=sizes - drawn)
 
 
-def _population_of(sample: Sample, population: Population | None) -> Population:
-    """Return where to draw from, or say why there is no next round."""
-    design = sample.design
-    if not isinstance(design, SimpleRandom | Stratified):
+def _refuse_other_designs(sample: Sample) -> None:
+    kind = sample.design.kind
+    if not isinstance(sample.design, SimpleRandom | Stratified):
         raise InputError(
-            f"a sample of design '{design.kind}' has no next round",
+            f"a sample of design '{kind}' has no next round",
             allowed="simple-random, stratified",
-            action="Draw again with a larger budget: with the same seed it keeps the units of most designs."
-            if design.kind != "systematic"
-            else "A larger systematic sample is another draw.",
+            action="A larger systematic sample is another draw."
+            if kind == "systematic"
+            else "Extend it without looking at labels: extend(sample, the same design with a larger budget).",
         )
-    where = sample.population if population is None else population
-    if where is None:
-        raise InputError(
-            "this sample does not hold the population that it was drawn from",
-            action="Give population=, the one that it was drawn from.",
-        )
-    if where.size != sample.population_size:
-        raise InputError(
-            "this is not the population that the sample was drawn from",
-            given=f"{where.size} units",
-            allowed=f"{sample.population_size} units",
-        )
-    return where
 
 
 def _whole_extra(sample: Sample, additional: int) -> int:
@@ -178,47 +162,3 @@ def _whole_extra(sample: Sample, additional: int) -> int:
         raise BudgetError("so many units cannot be added", given=extra, allowed=f"1 to {left}")
     check_budget(sample.size + extra, sample.population_size)
     return extra
-
-
-def _extended(
-    sample: Sample, population: Population, design: SimpleRandom | Stratified, n_h: IntArray
-) -> Sample:
-    """Return the larger sample with the earlier units in front."""
-    rule = sample.design.strata.rule if isinstance(sample.design, Stratified) else _everything()
-    summary = population.summarise(rule)
-    if not np.array_equal(summary.sizes, sample.summary.sizes):
-        raise InputError(
-            "this is not the population that the sample was drawn from",
-            given=f"stratum sizes {summary.sizes.tolist()[:5]}",
-            allowed=f"{sample.summary.sizes.tolist()[:5]}",
-        )
-    drawn = population.smallest(rule, n_h, sample.seed)
-    order = _earlier_first(sample, drawn)
-    larger = realise(design, population, sample.seed, drawn.only(order), summary, n_h)
-    rounds = np.full(larger.size, _last_round(sample) + 1)
-    rounds[: sample.size] = sample.round
-    return Sample(**{name: getattr(larger, name) for name in Sample.__slots__} | {"round": rounds})
-
-
-def _earlier_first(sample: Sample, drawn: Drawn) -> IntArray:
-    """Return positions (n,) among the drawn: the sample's units in their order, then the others in theirs."""
-    position = {text: row for row, text in enumerate(id_texts(drawn.ids))}
-    earlier = [position.get(text, -1) for text in id_texts(sample.ids)]
-    if -1 in earlier:
-        missing = id_texts(sample.ids)[earlier.index(-1)]
-        raise InputError(
-            f"unit '{missing}' of the sample is not drawn from this population again",
-            action=f"Give the population that the sample was drawn from, unchanged (seed {sample.seed}).",
-        )
-    rest = np.setdiff1d(np.arange(len(drawn.ids)), earlier)
-    return np.concatenate([np.array(earlier, dtype=np.int64), rest])
-
-
-def _last_round(sample: Sample) -> int:
-    return 1 if sample.round is None or sample.size == 0 else int(sample.round.max())
-
-
-def _everything() -> Any:
-    from stratal.strata import Everything
-
-    return Everything()
