@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray
+from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.errors import InputError
 from stratal.estimators import tuning
 from stratal.weighting import StratifiedWeighting, Weighting
@@ -88,17 +88,46 @@ def choose_lam(
         return np.zeros((n_strata, k)), False, nothing, ()
     if k == 0:
         raise InputError(f"estimator '{estimator}' needs a proxy", action="Use estimator='horvitz-thompson'.")
-    if isinstance(weighting, StratifiedWeighting) and len(weighting.sizes) == n_strata:
-        chosen, share = _fit_stratified(z, proxy, weighting, estimator == "stratppi", shrinkage)
-    elif estimator == "stratppi":
-        raise InputError("estimator 'stratppi' needs a stratified sample", action="Use estimator='ppi++'.")
-    else:
-        chosen, share = _fit_general(z, proxy, weighting)
+    chosen, share = fit_lam(z, proxy, weighting, estimator, shrinkage)
     if not np.any(share):
         return chosen, True, share, ("λ is 0: too few labels, or a constant proxy, leave nothing to fit",)
     if clip:
         return np.clip(chosen, 0.0, 1.0), True, share, ("λ was clipped to [0, 1]",)
     return chosen, True, share, ()
+
+
+def fit_lam(
+    z: FloatArray,
+    proxy: ProxyMoments,
+    weighting: Weighting,
+    estimator: str,
+    shrinkage: float,
+    kept: BoolArray | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the fitted λ (H, k) and the parameters that fall to each stratum (H,).
+
+    Parameters
+    ----------
+    z, proxy, weighting, shrinkage
+        See `stratal.estimators.mean.mean_estimate`.
+    estimator : {"ppi++", "stratppi"}
+    kept : bool (n,), optional
+        Units whose labels are used; all unless given.
+
+    Examples
+    --------
+    >>> proxy = ProxyMoments(values=np.array([[0.2], [0.6]]), stratum=np.array([0, 0]), sizes=np.array([10]),
+    ...                      means=np.array([[0.5]]), covariances=np.array([[[0.18]]]))
+    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
+    >>> fit_lam(np.array([0.0, 1.0]), proxy, weighting, "ppi++", 20.0)[0]
+    array([[1.]])
+    """
+    kept = np.ones(len(z), dtype=bool) if kept is None else kept
+    if isinstance(weighting, StratifiedWeighting) and len(weighting.sizes) == len(proxy.means):
+        return _fit_stratified(z, proxy, weighting, estimator == "stratppi", shrinkage, kept)
+    if estimator == "stratppi":
+        raise InputError("estimator 'stratppi' needs a stratified sample", action="Use estimator='ppi++'.")
+    return _fit_general(z, proxy, weighting, kept)
 
 
 def _given_lam(given: Any, n_strata: int, k: int) -> FloatArray:
@@ -118,12 +147,17 @@ def _given_lam(given: Any, n_strata: int, k: int) -> FloatArray:
 
 
 def _fit_stratified(
-    z: FloatArray, proxy: ProxyMoments, weighting: StratifiedWeighting, per_stratum: bool, shrinkage: float
+    z: FloatArray,
+    proxy: ProxyMoments,
+    weighting: StratifiedWeighting,
+    per_stratum: bool,
+    shrinkage: float,
+    kept: BoolArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Return λ (H, k) and the number of fitted parameters that fall to each stratum (H,)."""
     n_strata, k = proxy.means.shape
     centred = proxy.values - proxy.means[proxy.stratum]
-    moments = tuning.stratum_moments(z, centred, proxy.stratum, n_strata)
+    moments = tuning.stratum_moments(z[kept], centred[kept], proxy.stratum[kept], n_strata)
     population = proxy.unbiased_covariances
     factors = weighting.variance_factors * (moments.counts > 1)
     pooled = tuning.pooled_lam(moments.cross_covariances, population, factors)
@@ -139,10 +173,15 @@ def _fit_stratified(
     return own, gain * k * (weight > 0) + (1.0 - gain) * share
 
 
-def _fit_general(z: FloatArray, proxy: ProxyMoments, weighting: Weighting) -> tuple[FloatArray, FloatArray]:
-    """Return the λ of least variance beside an intercept, which costs a parameter where Σ w is random."""
+def _fit_general(
+    z: FloatArray, proxy: ProxyMoments, weighting: Weighting, kept: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the λ of least variance beside an intercept, which costs a parameter where Σ w is random.
+
+    Units that are not kept are set to zero, as units outside a domain are, so that the design stays whole.
+    """
     n_strata, k = proxy.means.shape
-    joint = weighting.covariance(np.column_stack([z, proxy.values, np.ones(len(z))]))
+    joint = weighting.covariance(np.column_stack([z, proxy.values, np.ones(len(z))]) * kept[:, None])
     if not np.all(np.isfinite(joint)):
         return np.zeros((n_strata, k)), np.zeros(n_strata)
     constant = joint[-1, -1] <= _CONSTANT

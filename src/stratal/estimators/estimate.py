@@ -4,7 +4,7 @@
 
     estimate_mean(z, proxies, weighting, summary, *, stratum, estimator="auto", lam=None, target="population",
                   outcome=None, bounds=None, design="stratified", scaled=True, stratum_names=None, drawn=None,
-                  clip=False, shrinkage=20.0, stratum_weights_known=False, notes=()) -> Estimate
+                  clip=False, shrinkage=20.0, stratum_weights_known=False, folds=None, notes=()) -> Estimate
 
     z (n,), proxies (n, k), stratum (n,) in 0 … H − 1: labelled units only; summary: StratumSummary of the
     population; weighting: Weighting of the labelled units; drawn: units drawn, labelled or not.
@@ -221,6 +221,7 @@ def estimate_mean(
     clip: bool = False,
     shrinkage: float = 20.0,
     stratum_weights_known: bool = False,
+    folds: IntArray | None = None,
     notes: tuple[str, ...] = (),
 ) -> Estimate:
     """Estimate the mean of z over the population from its labelled units.
@@ -239,7 +240,7 @@ def estimate_mean(
         Stratum of the labelled units, 0 … H − 1.
     estimator : str
         `auto` (see `default_estimator`) or one of `stratal.estimators.mean.ESTIMATORS`.
-    lam, target, clip, shrinkage, stratum_weights_known
+    lam, target, clip, shrinkage, stratum_weights_known, folds
         See `stratal.estimators.mean.mean_estimate`.
     outcome : {"binary", "bounded", "unbounded"}, optional
         Inferred where that is safe: only 0 and 1 is binary, given bounds are bounds, anything else is
@@ -307,6 +308,7 @@ def estimate_mean(
         stratum_weights_known=stratum_weights_known,
         clip=clip,
         shrinkage=shrinkage,
+        folds=folds,
     )
     evidence = Evidence.of_mean(
         z, result, weighting, kind, limits, superpopulation=target == "superpopulation"

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray
+from stratal.arrays import FloatArray, IntArray
 from stratal.errors import InputError, near_names
 from stratal.estimators.choice import ProxyMoments as ProxyMoments
 from stratal.estimators.choice import choose_lam
+from stratal.estimators.cross_fitting import cross_fitted_lam
 from stratal.weighting import StratifiedWeighting, Weighting
 
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++", "stratppi", "hajek", "post-stratified")
@@ -118,6 +119,7 @@ def mean_estimate(
     stratum_weights_known: bool = False,
     clip: bool = False,
     shrinkage: float = 20.0,
+    folds: IntArray | None = None,
 ) -> MeanEstimate:
     """Estimate the population mean of z.
 
@@ -143,6 +145,9 @@ def mean_estimate(
         a free one contradict each other.
     shrinkage : float
         See `stratal.estimators.tuning.stratum_lam`.
+    folds : int (n,), optional
+        Folds for cross-fitting: each unit's λ is fitted on the other folds
+        (`stratal.estimators.cross_fitting`).
 
     Raises
     ------
@@ -161,7 +166,16 @@ def mean_estimate(
     """
     _check_names(estimator, target)
     chosen, fitted, share, notes = choose_lam(z, proxy, weighting, estimator, lam, clip, shrinkage)
-    residuals, known = _residuals(z, proxy, weighting, chosen)
+    by_unit = None
+    if folds is not None and fitted and proxy is not None:
+        by_unit, chosen = cross_fitted_lam(
+            z, proxy, weighting, folds, estimator=estimator, clip=clip, shrinkage=shrinkage
+        )
+        share = np.zeros_like(share)  # residuals of units that λ has not seen need no correction
+        notes = (*notes, f"λ was cross-fitted in {folds.max() + 1} folds")
+    elif folds is not None:
+        notes = (*notes, "λ was not fitted, so there was nothing to cross-fit")
+    residuals, known = _residuals(z, proxy, weighting, chosen, by_unit)
     if fitted and not isinstance(weighting, StratifiedWeighting):
         intercept = _intercept(residuals, weighting)
         residuals, known = residuals - intercept, known + intercept
@@ -208,17 +222,28 @@ def _intercept(residuals: FloatArray, weighting: Weighting) -> float:
 
 
 def _residuals(
-    z: FloatArray, proxy: ProxyMoments | None, weighting: Weighting, lam: FloatArray
+    z: FloatArray,
+    proxy: ProxyMoments | None,
+    weighting: Weighting,
+    lam: FloatArray,
+    by_unit: FloatArray | None = None,
 ) -> tuple[FloatArray, float]:
-    """Return the per-unit residual (n,) and the known total that its weighted mean lacks."""
-    if proxy is None or not np.any(lam):
+    """Return the per-unit residual (n,) and the known total that its weighted mean lacks.
+
+    A λ that differs between units (n, k) multiplies what the proxy departs from its stratum's mean; `lam`
+    is then its mean per stratum.
+    """
+    if proxy is None or not (np.any(lam) or np.any(by_unit)):
         return z, 0.0
+    of_units = lam[proxy.stratum] if by_unit is None else by_unit
     by_stratum = np.einsum("hk,hk->h", lam, proxy.means)
     everywhere = float(proxy.shares @ by_stratum)
-    if not isinstance(weighting, StratifiedWeighting):
-        return z - np.einsum("nk,nk->n", lam[proxy.stratum], proxy.values), everywhere
     centred = proxy.values - proxy.means[proxy.stratum]
-    residuals = z - np.einsum("nk,nk->n", lam[proxy.stratum], centred)
+    if not isinstance(weighting, StratifiedWeighting):
+        if by_unit is None:
+            return z - np.einsum("nk,nk->n", of_units, proxy.values), everywhere
+        return z - np.einsum("nk,nk->n", of_units, centred) - by_stratum[proxy.stratum], everywhere
+    residuals = z - np.einsum("nk,nk->n", of_units, centred)
     labelled = float(weighting.weights @ by_stratum[proxy.stratum])
     known = everywhere - labelled if np.any(weighting.counts == 0) else 0.0
     return residuals, known
