@@ -134,6 +134,7 @@ def next_allocation(
 
     Examples
     --------
+    >>> import numpy as np
     >>> sizes, drawn, s = np.array([100, 100]), np.array([10, 10]), np.array([0.1, 0.4])
     >>> next_allocation(sizes, drawn, s, 20), next_allocation(sizes, drawn, s, 20, allocation_of="remainder")
     (array([10, 30]), array([14, 26]))
