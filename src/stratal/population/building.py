@@ -13,6 +13,9 @@ from stratal.population.arrays import ArrayPopulation
 from stratal.population.summary import ProxyInfo
 from stratal.randomness import id_array
 
+LARGEST_PROXY = 1e100
+"""Proxies and labels beyond this overflow in sums of squares."""
+
 
 def from_arrays(
     *,
@@ -98,6 +101,13 @@ def proxy_info_for(
     >>> proxy_info_for("score", 1.0, 5.0, (1.0, 5.0), None).scaled
     True
     """
+    if max(abs(low), abs(high)) > LARGEST_PROXY:
+        raise InputError(
+            f"proxy '{name}' is too large to be squared",
+            given=f"{low:g} to {high:g}",
+            allowed=f"up to {LARGEST_PROXY:g} in size",
+            action="Rescale it.",
+        )
     if scaled is False:
         return ProxyInfo(name=name, scaled=False, bounds=bounds)
     if bounds is None:
