@@ -58,7 +58,7 @@ def reference_page() -> str:
     import stratal
 
     rows = ["| name | what it is |", "|---|---|"]
-    for name in sorted(set(stratal.__all__) - {"__version__"}, key=str.lower):
+    for name in sorted(set(stratal.__all__) - {"__version__"}, key=lambda name: (name.lower(), name)):
         value = getattr(stratal, name)
         summary = " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split()).replace("|", "\\|")
         shown = f"stratal.{name}" + ("" if inspect.isclass(value) or inspect.ismodule(value) else "()")
