@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stratal.annotators import COMBINATIONS, without_ties
 from stratal.arrays import AnyArray, BoolArray, FloatArray
+from stratal.calibrated import calibrated_estimator, calibrated_proxy, sample_folds
 from stratal.design.given import SeparateSamples
 from stratal.errors import InputError, LabelError
 from stratal.estimators.estimate import Estimate, estimate_mean
@@ -17,6 +18,9 @@ from stratal.labels import Joined, join, numeric_values
 from stratal.randomness import id_text
 from stratal.respondents import Respondents
 from stratal.sample import Sample
+
+if TYPE_CHECKING:
+    from stratal.population.base import Population
 
 
 def estimate(
@@ -32,6 +36,9 @@ def estimate(
     predicted: bool | str = False,
     clip: bool = False,
     combine: str = "mean",
+    cross_fit: int | None = None,
+    calibration: str | None = None,
+    population: Population | None = None,
 ) -> Estimate:
     """Estimate the mean outcome of the population from the labels of a sample.
 
@@ -62,6 +69,13 @@ def estimate(
         Whether a fitted λ is kept within [0, 1].
     combine : {"mean", "majority"}
         What several annotators' answers of one unit become; units without a majority count as not labelled.
+    cross_fit : int, optional
+        Number of folds: each unit's λ is fitted on the labels of the other folds.
+    calibration : {"isotonic", "logistic"}, optional
+        Calibrate the proxy on these labels first, cross-fitted in `cross_fit` folds, or 5. `auto` is then
+        `ppi++`, and `difference` below 50 labels.
+    population : Population, optional
+        Where the sample was drawn from, which calibration needs; the sample's own while in memory.
 
     Returns
     -------
@@ -73,7 +87,8 @@ def estimate(
     LabelError
         For ids that are not in the sample, duplicates, and values outside the outcome's bounds.
     InputError
-        For an unknown estimator or target, and for one that needs a proxy where there is none.
+        For an unknown estimator or target, and for one that needs a proxy where there is none; for folds
+        that do not fit the labels, and calibration without what it needs.
 
     Examples
     --------
@@ -96,15 +111,26 @@ def estimate(
     if outcome == "binary":
         bounds = None
     if isinstance(sample.design, SeparateSamples):
+        _refuse_folds(cross_fit, calibration)
         return _of_separate_samples(
             sample, sample.design, joined.labelled, z, estimator=estimator, lam=lam, target=target,
             outcome=outcome, bounds=bounds, clip=clip, notes=(*frame.notes, *said),
         )  # fmt: skip
+    proxies, summary = sample.proxies[joined.labelled][:, column], frame.summary_of(column)
+    folds = None if cross_fit is None else sample_folds(sample, joined.labelled, frame, cross_fit)
+    if calibration is not None:
+        estimator = calibrated_estimator(estimator, len(z), given=lam is not None)
+        calibrated = calibrated_proxy(
+            sample, joined.labelled, frame, z, column=column, method=calibration, folds=folds,
+            population=population, outcome=outcome, bounds=bounds,
+        )  # fmt: skip
+        proxies, summary, scaled = calibrated.values, calibrated.summary, True
+        said = (*said, calibrated.note)
     return estimate_mean(
         z,
-        sample.proxies[joined.labelled][:, column],
+        proxies,
         frame.weighting,
-        frame.summary_of(column),
+        summary,
         stratum=frame.stratum,
         estimator=estimator,
         lam=lam,
@@ -116,8 +142,17 @@ def estimate(
         stratum_names=frame.names,
         drawn=sample.size,
         clip=clip,
+        folds=folds,
         notes=(*frame.notes, *said),
     )
+
+
+def _refuse_folds(cross_fit: int | None, calibration: str | None) -> None:
+    if cross_fit is not None or calibration is not None:
+        raise InputError(
+            "a separate unlabelled sample has no cross-fitting and no calibration",
+            action="Leave cross_fit and calibration out.",
+        )
 
 
 def _of_separate_samples(

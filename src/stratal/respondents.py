@@ -26,6 +26,8 @@ class Respondents:
     summary : StratumSummary
     names : tuple of str (H,)
     notes : tuple of str
+    codes : int (strata of the design,), optional
+        Where strata were merged, the one that each became part of.
 
     Examples
     --------
@@ -43,9 +45,10 @@ class Respondents:
         summary: StratumSummary,
         names: tuple[str, ...],
         notes: tuple[str, ...] = (),
+        codes: IntArray | None = None,
     ) -> None:
         self.stratum, self.weighting, self.summary = stratum, weighting, summary
-        self.names, self.notes = names, notes
+        self.names, self.notes, self.codes = names, notes, codes
 
     @classmethod
     def of(cls, sample: Sample, labelled: BoolArray) -> Respondents:
@@ -71,7 +74,8 @@ class Respondents:
         joint = tuple(
             " + ".join(names[h] for h in np.flatnonzero(codes == c)) for c in range(codes.max() + 1)
         )
-        return cls(codes[stratum], weighting, merged, joint, (*_nonresponse(sample, labelled), note))
+        notes = (*_nonresponse(sample, labelled), note)
+        return cls(codes[stratum], weighting, merged, joint, notes, codes)
 
     def summary_of(self, column: list[int]) -> StratumSummary:
         """Return the population summary of the chosen proxies."""

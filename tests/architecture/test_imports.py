@@ -19,7 +19,7 @@ LAYERS = {
     "allocation": 2, "strata": 2, "population": 2, "proxy": 2, "design": 2, "sample": 2, "sample_file": 2,
     "labels": 2, "label_file": 2, "estimators": 2, "regression": 2, "handover": 2, "inspection": 2,
     "small_table": 2, "closed_forms": 2, "annotators": 2,
-    "evaluation": 3, "respondents": 3, "expectations": 3, "plan_text": 3, "labelled": 3,
+    "evaluation": 3, "respondents": 3, "calibrated": 3, "expectations": 3, "plan_text": 3, "labelled": 3,
     "planning": 4, "adaptive": 4, "columns": 3, "metrics": 4, "domains": 4, "targets": 4, "comparison": 4,
     "demonstration": 5, "simulation": 5,
     "report": 6,

@@ -16,7 +16,7 @@ import numbers
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray
+from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError
 from stratal.estimators.choice import ProxyMoments, fit_lam
 from stratal.weighting import StratifiedWeighting, Weighting
@@ -49,7 +49,7 @@ def check_folds(n_folds: object, units: int) -> int:
 
 
 def assign_folds(
-    keys: FloatArray | IntArray, stratum: IntArray, n_folds: int, cluster: IntArray | None = None
+    keys: AnyArray, stratum: IntArray, n_folds: int, cluster: IntArray | None = None
 ) -> IntArray:
     """Return each unit's fold (n,), 0 … K − 1: as equal in size as can be, within strata and altogether.
 
