@@ -165,7 +165,7 @@ class SimulationTable:
         }
 
     def __str__(self) -> str:
-        from stratal.report.text import text_table
+        from stratal.tabulation import text_table
 
         header = ["design", "estimator", "interval", "n", "bias", "RMSE", "efficiency", "coverage", "width"]
         rows = [
