@@ -176,7 +176,7 @@ def cases() -> Iterator[Case]:
     z = data["z"].astype(np.float64)
     close = [np.clip(1 - np.abs(data[c] - z), 0, 1).astype(np.float64) for c in ("proxy", "factcc")]
     kernel = together(
-        quantile_kernel(z), domain_kernel(z, codes(data["group"]), None), comparison_kernel(*close)
+        quantile_kernel(z), domain_kernel(z, codes(data["group"]), (0.0, 1.0)), comparison_kernel(*close)
     )
     yield Case(name="frank_factuality", proxy=data["proxy"].astype(np.float64), kernel=kernel)
     data = columns("gsm8k_models")

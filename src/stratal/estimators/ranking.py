@@ -11,13 +11,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray
+from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.errors import InputError, near_names
 from stratal.estimators.classification import satterthwaite_of_groups
 from stratal.estimators.linearisation import of_variable
 from stratal.estimators.quantity import Quantity
-from stratal.estimators.smoothing import smoothed
-from stratal.weighting import Weighting
+from stratal.weighting import StratifiedWeighting, Weighting
 
 Statistic = Callable[[FloatArray, BoolArray, FloatArray], tuple[float, FloatArray]]
 
@@ -124,24 +123,31 @@ def _trials(
 ) -> tuple[float, float]:
     """Return the effective number of trials and its degrees of freedom.
 
-    A pseudo-label of each class stands in the middle of the other, so that a perfect ranking of a few units
-    has a variance.
+    Every unit counts a little as one of the other class with the same score: each stratum's labels are mixed
+    with half a label of either class, so that a stratum whose labels all agree may still hold others.
     """
-    weights = weighting.weights
-    shares = [_label(weights[positive]), _label(weights[~positive])]
-    smoothing = smoothed(weighting, np.array(shares))
-    middles = [np.median(score[~positive]), np.median(score[positive])]
-    scores = np.concatenate([score, middles])
-    classes = np.concatenate([positive, [True, False]])
-    both = np.concatenate([smoothing.unit_weights, smoothing.pseudo_weights])
-    value, influence = statistic(scores, classes, both)
-    n = len(score)
-    hidden = smoothing.variance(influence[:n], influence[n:])
+    counts, stratum, factors = _strata(weighting)
+    total = counts + 1.0
+    own = ((counts + 0.5) / total)[stratum]
+    classes = np.concatenate([positive, ~positive])
+    shares = np.concatenate([own, 1.0 - own])
+    weights = shares * np.tile(weighting.weights, 2)
+    value, influence = statistic(np.tile(score, 2), classes, weights)
+    first, second = (
+        np.bincount(np.tile(stratum, 2), shares * influence**power, minlength=len(counts))
+        / np.maximum(counts, 1)
+        for power in (1, 2)
+    )
+    hidden = float(factors @ np.maximum(second - first**2, 0.0))
     largest = max(hidden, variance if np.isfinite(variance) else 0.0)
-    freedom = satterthwaite_of_groups(classes.astype(np.int64), both, influence)
+    freedom = satterthwaite_of_groups(classes.astype(np.int64), weights, influence)
     return (value * (1.0 - value) / largest if largest > 0 else np.inf), freedom
 
 
-def _label(weights: FloatArray) -> float:
-    """Return the weight of a typical label."""
-    return float(np.sum(weights**2) / np.sum(weights))
+def _strata(weighting: Weighting) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return labels per stratum (H,), strata (n,), and the factors of the variances within (H,)."""
+    if isinstance(weighting, StratifiedWeighting):
+        return weighting.counts, weighting.stratum, weighting.variance_factors
+    weights = weighting.weights
+    factor = float(np.sum(weights**2)) / float(np.sum(weights)) ** 2
+    return np.array([len(weights)]), np.zeros(len(weights), np.int64), np.array([factor])
