@@ -11,21 +11,20 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "stratal"
 
-LAYERS = {
-    "errors": 0,
-    "__init__": 0,
-    "arrays": 1, "randomness": 1, "variance": 1, "weighting": 1, "distribution": 1, "binning": 1, "array_counter": 1,
-    "intervals": 1, "rates": 1, "files": 1, "tabulation": 1, "weighting_clusters": 1, "weighting_systematic": 1,
-    "allocation": 2, "strata": 2, "population": 2, "proxy": 2, "design": 2, "sample": 2, "sample_file": 2,
-    "labels": 2, "label_file": 2, "estimators": 2, "regression": 2, "handover": 2, "inspection": 2,
-    "small_table": 2, "closed_forms": 2, "annotators": 2,
-    "evaluation": 3, "respondents": 3, "calibrated": 3, "expectations": 3, "plan_text": 3, "calibrated": 3, "labelled": 3,
-    "planning": 4, "adaptive": 4, "columns": 3, "metrics": 4, "domains": 4, "targets": 4, "comparison": 4,
-    "demonstration": 5, "simulation": 5,
-    "report": 6,
-    "reproduce": 7,
-    "cli": 8,
-}  # fmt: skip
+FLOORS = (
+    "__init__ errors",
+    "array_counter arrays binning distribution files intervals randomness rates tabulation "
+    "variance weighting weighting_clusters weighting_systematic",
+    "allocation annotators closed_forms design estimators handover inspection label_file labels "
+    "population proxy regression sample sample_file small_table strata",
+    "calibrated columns evaluation expectations labelled plan_text respondents",
+    "adaptive comparison domains metrics planning targets",
+    "demonstration simulation",
+    "report",
+    "reproduce",
+    "cli",
+)
+LAYERS = {name: number for number, names in enumerate(FLOORS) for name in names.split()}
 """Layer of each module or package of `stratal`; a file may import its own layer and those below."""
 
 ARRAY_LAYERS = (
