@@ -39,9 +39,14 @@ def empty_folder(folder: Path) -> None:
     --------
     >>> empty_folder(Path("/nowhere/new"))
     """
-    if folder.is_file():
-        raise InputError(f"{folder}: is a file", allowed="a new or an empty directory")
-    if folder.is_dir() and any(folder.iterdir()):
+    try:
+        taken = not folder.is_dir() and (folder.exists() or folder.is_symlink())
+        full = folder.is_dir() and any(folder.iterdir())
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be read ({error.strerror})") from None
+    if taken:
+        raise InputError(f"{folder}: is not a directory", allowed="a new or an empty directory")
+    if full:
         raise InputError(
             f"{folder}: is not empty",
             allowed="a new or an empty directory",
@@ -79,18 +84,36 @@ def write_handover(sample: Sample, folder: Path) -> Handover:
         )
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
+        place = folder if folder.is_dir() else folder.parent
+        partial = Path(tempfile.mkdtemp(dir=place, prefix=f".{folder.name}."))
     except OSError as error:
-        raise InputError(f"{folder}: cannot write here ({error.strerror})") from None
+        raise InputError(f"{folder}: cannot write here ({error.strerror or error})") from None
     try:
         sample.write(partial / SAMPLE_NAME)
         newest = write_to_label(sample, partial / TO_LABEL_NAME)
-        partial.chmod(0o755)
-        partial.replace(folder)
-    except BaseException:
+        _put_in_place(partial, folder)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot write here ({error.strerror or error})") from None
+    finally:
         shutil.rmtree(partial, ignore_errors=True)
-        raise
     return Handover(folder / SAMPLE_NAME, folder / TO_LABEL_NAME, newest)
+
+
+def _put_in_place(partial: Path, folder: Path) -> None:
+    """Rename a finished folder; into one that exists already (perhaps the current one), move its files."""
+    if not folder.is_dir():
+        partial.chmod(0o755)
+        partial.rename(folder)
+        return
+    moved = []
+    try:
+        for name in (TO_LABEL_NAME, SAMPLE_NAME):
+            (partial / name).rename(folder / name)
+            moved.append(folder / name)
+    except BaseException:
+        for path in moved:
+            path.unlink(missing_ok=True)
+        raise
 
 
 def write_to_label(sample: Sample, path: Path) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, frozen
 from stratal.errors import LabelError
-from stratal.randomness import id_array, id_texts
+from stratal.randomness import id_array, id_text, id_texts
 from stratal.sample import Sample
 
 SKIPPED = "skipped"
@@ -188,8 +188,10 @@ def _numbers_in_order(sample: Sample, labels: Any) -> FloatArray | None:
     return labels.astype(np.float64)
 
 
-def numeric_values(values: AnyArray, source: str = "labels") -> FloatArray:
+def numeric_values(values: AnyArray, source: str = "labels", ids: AnyArray | None = None) -> FloatArray:
     """Return labels (n,) as numbers; `true` and `false` count as 1 and 0, any other text is refused.
+
+    An error names `source` and, of `ids` (n,), the unit.
 
     Examples
     --------
@@ -198,24 +200,27 @@ def numeric_values(values: AnyArray, source: str = "labels") -> FloatArray:
     """
     if values.dtype.kind == "f" and np.all(np.isfinite(values)):
         return np.asarray(values, dtype=np.float64)
-    return np.array([_number(value, source) for value in values.tolist()], dtype=np.float64)
+    numbers = [_number(value) for value in values.tolist()]
+    wrong = [row for row, number in enumerate(numbers) if not np.isfinite(number)]
+    if wrong:
+        unit = "" if ids is None else f" of id {id_text(ids.tolist()[wrong[0]])!r}"
+        others = f" ({len(wrong)} such labels)" if len(wrong) > 1 else ""
+        raise LabelError(
+            f"{source}: label {values.tolist()[wrong[0]]!r}{unit} is not a finite number{others}",
+            allowed="numbers (or true/false), and nothing where there is no label",
+            action="If labels are classes, say which column holds the model's answer (--predicted).",
+        )
+    return np.array(numbers, dtype=np.float64)
 
 
-def _number(value: object, source: str) -> float:
+def _number(value: object) -> float:
     text = str(value).strip().lower()
     if text in ("true", "false"):
         return float(text == "true")
     try:
-        number = float(text)
+        return float(text)
     except ValueError:
-        number = np.nan
-    if not np.isfinite(number):
-        raise LabelError(
-            f"{source}: label {value!r} is not a finite number",
-            allowed="numbers (or true/false)",
-            action="If labels are classes, say which column holds the model's answer (--predicted).",
-        )
-    return number
+        return float("nan")
 
 
 def _refuse_strangers(labels: Labels, position: Mapping[str, int], sample: Sample) -> None:

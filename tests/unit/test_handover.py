@@ -41,6 +41,6 @@ def test_nothing_is_half_written(tmp_path, monkeypatch):
         raise OSError("disk full")
 
     monkeypatch.setattr("stratal.handover.write_to_label", fail)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(InputError, match="disk full"):
         write_handover(drawn(), tmp_path / "audit")
     assert list(tmp_path.iterdir()) == []

@@ -64,7 +64,7 @@ def test_no_label_at_all_is_refused(sample):
 
 @pytest.mark.parametrize("value", ["pass", "1,5", "nan", "inf"])
 def test_a_label_that_is_not_a_number_is_named(sample, value):
-    with pytest.raises(LabelError, match=f"label '{value}' is not a finite number"):
+    with pytest.raises(LabelError, match=f"label '{value}' of id .* is not a finite number"):
         estimate(sample, {sample.ids[0]: value})
 
 

@@ -38,5 +38,5 @@ def inspect(
     print_table("Columns", COLUMN_HEADER, column_rows(columns))
     if proxies is not None:
         print_table("Proxies", PROXY_HEADER, proxy_rows(proxies))
-    words = suggestion(columns, id, proxy)
+    words = [*suggestion(columns, id, proxy), *o.reading_words(reading)]
     print_text("", "Next: " + shlex.join(["stratal", "plan", str(file), *words, "--budget", "300"]))

@@ -104,6 +104,20 @@ class Reading:
         )
 
 
+def reading_words(reading: Reading) -> list[str]:
+    """Return the options that say how the file is written and what scale its proxy is on, to be typed again.
+
+    Examples
+    --------
+    >>> reading_words(Reading(file=Path("p.csv"), delimiter=";", margin=True))
+    ['--margin', '--delimiter', ';']
+    """
+    words = [] if reading.proxy_bounds is None else ["--proxy-bounds", reading.proxy_bounds]
+    words += ["--margin"] if reading.margin else []
+    words += [] if reading.delimiter is None else ["--delimiter", reading.delimiter]
+    return words + (["--directory"] if reading.directory else [])
+
+
 def refuse_leading(reading: Reading) -> None:
     """Refuse to show the annotators what would lead them, or a column that the label would overwrite.
 

@@ -48,9 +48,11 @@ def plan(
         return
     print_plan(made)
     words = ["stratal", "draw", str(file), *_given("--id", id), *_given("--proxy", proxy)]
-    words += ["--budget", str(made.budget), *_given("--by", by), *_given("--strata", strata)]
-    words += [*_given("--stratify", None if stratify == "k-means" else stratify)]
+    words += ["--budget", str(made.budget), *_given("--groups", groups), *_given("--by", by)]
+    words += [*_given("--strata", strata), *_given("--stratify", None if stratify == "k-means" else stratify)]
     words += [*_given("--allocation", None if allocation == "robust" else allocation)]
+    words += [*_given("--minimum", None if minimum == 2 else minimum), *_given("--features", features)]
+    words += [*_given("--second-moment", second_moment), *o.reading_words(reading)]
     print_text("", "Next: " + shlex.join([*words, "--seed", "7", "--output", "audit/"]))
 
 

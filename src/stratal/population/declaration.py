@@ -128,8 +128,14 @@ def _default_id(existing: list[str], label: str) -> str:
     raise InputError(
         f"{label}: no column is called 'id'",
         given=near_names("id", existing),
-        action="Name the column of unique ids: id=…, --id COLUMN.",
+        action=_other_delimiter(existing) or "Name the column of unique ids: id=…, --id COLUMN.",
     )
+
+
+def _other_delimiter(existing: list[str]) -> str | None:
+    """Return what to do if all columns look like one, because they are delimited by another character."""
+    found = [mark for mark in (";", "\t", "|") if len(existing) == 1 and mark in existing[0]]
+    return f"Say what delimits the columns: delimiter={found[0]!r}, --delimiter." if found else None
 
 
 def _second_moments(given: str | Mapping[str, str] | None, proxies: tuple[str, ...]) -> dict[str, str]:
@@ -156,7 +162,11 @@ def _require(name: str, existing: list[str], label: str) -> None:
         raise InputError("a column is named by text", given=repr(name), allowed=near_names("", existing))
     count = existing.count(name)
     if count == 0:
-        raise InputError(f"{label}: no such column: {name!r}", allowed=near_names(name, existing))
+        raise InputError(
+            f"{label}: no such column: {name!r}",
+            allowed=near_names(name, existing),
+            action=_other_delimiter(existing),
+        )
     if count > 1:
         raise InputError(
             f"{label}: {count} columns are called {name!r}",

@@ -59,7 +59,11 @@ def estimate_headline(estimate: dict[str, Any]) -> list[str]:
         f"estimator, {estimate['interval_method']} interval, {estimate['outcome']} outcome, target: "
         f"{estimate['target']}",
     ]
-    if estimate["effective_sample_size"] is not None:
+    if estimate["standard_error"] == 0 and estimate["n"] < estimate["population_size"]:
+        lines.append(
+            "All labels of each stratum agree: what they are worth in random ones cannot be told yet."
+        )
+    elif estimate["effective_sample_size"] is not None:
         worth = f"{estimate['effective_sample_size']:,.0f}"
         lines.append(f"Your {estimate['n']:,} labels are worth {worth} random ones.")
     missing = estimate["nonresponse"]

@@ -1,0 +1,196 @@
+"""What a first-time user gives by mistake, or by bad luck: one clear message, nothing half-written."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+import stratal
+from stratal.cli.application import app
+from stratal.errors import InputError, LabelError
+from stratal.handover import write_handover
+
+COMMAND = [sys.executable, "-c", "from stratal.cli import main; main()"]
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "predictions.csv"
+    rows = "".join(f"u{number},{number / 100}\n" for number in range(100))
+    path.write_text("id,proxy\n" + rows)
+    return path
+
+
+@pytest.fixture
+def sample():
+    population = stratal.Population.from_arrays(
+        proxy=[number / 60 for number in range(60)], ids=[f"u{number}" for number in range(60)]
+    )
+    return stratal.plan(population, budget=20).draw(seed=7)
+
+
+def piped(words, *, reads):
+    """Run the command with a reader that takes `reads` lines and leaves."""
+    process = subprocess.Popen(
+        [*COMMAND, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    for _ in range(reads):
+        process.stdout.readline()
+    process.stdout.close()
+    message = process.stderr.read()
+    process.stderr.close()
+    return process.wait(), message
+
+
+@pytest.mark.parametrize("words", [["--json"], []], ids=["json", "tables"])
+def test_a_reader_that_leaves_early_is_no_mistake(file, words):
+    assert piped(["plan", file, "--proxy", "proxy", "--budget", 20, *words], reads=0) == (0, "")
+
+
+def test_a_full_disk_is_one_message(file):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full")
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(
+            [*COMMAND, "plan", str(file), "--proxy", "proxy", "--budget", "20", "--json"],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+
+    assert result.returncode == 2
+    assert "No space left" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_ctrl_c_ends_quietly(tmp_path):
+    program = (
+        "import stratal.cli.application as application, stratal.planning as planning, time\n"
+        "def forever(*_, **__):\n"
+        "    print('started', flush=True)\n"
+        "    time.sleep(60)\n"
+        "planning.plan = forever\n"
+        "application.main()\n"
+    )
+    path = tmp_path / "predictions.csv"
+    path.write_text("id,proxy\na,0.5\nb,0.6\n")
+    words = ["plan", str(path), "--proxy", "proxy", "--budget", "2"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    process.stdout.readline()
+    time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    _, message = process.communicate(timeout=20)
+
+    assert process.returncode == 130
+    assert message == "Stopped.\n"
+
+
+def test_the_current_folder_takes_the_files_if_it_is_empty(sample, tmp_path, monkeypatch):
+    folder = tmp_path / "here"
+    folder.mkdir()
+    before = folder.stat().st_ino
+    monkeypatch.chdir(folder)
+
+    write_handover(sample, type(tmp_path)("."))
+
+    assert sorted(os.listdir()) == ["sample.parquet", "to_label.csv"]
+    assert folder.stat().st_ino == before
+
+
+def test_a_dangling_link_is_no_folder(sample, tmp_path):
+    (tmp_path / "link").symlink_to("nowhere")
+
+    with pytest.raises(InputError, match="is not a directory"):
+        write_handover(sample, tmp_path / "link")
+
+    assert os.listdir(tmp_path) == ["link"]
+
+
+def test_nothing_stays_when_the_second_file_cannot_be_put_in_place(sample, tmp_path, monkeypatch):
+    folder = tmp_path / "audit"
+    folder.mkdir()
+    path_type = type(tmp_path)
+    rename = path_type.rename
+
+    def failing(self, target):
+        if self.name == "sample.parquet":
+            raise OSError(28, "No space left on device")
+        return rename(self, target)
+
+    monkeypatch.setattr(path_type, "rename", failing)
+    with pytest.raises(InputError, match="No space left"):
+        write_handover(sample, folder)
+
+    assert os.listdir(folder) == []
+
+
+def test_a_label_that_is_no_number_is_named_by_its_unit(sample):
+    first = sample.ids[3]
+
+    with pytest.raises(LabelError, match=f"label 'yes' of id '{first}' is not a finite number"):
+        stratal.estimate(sample, {**dict.fromkeys(sample.ids.tolist(), 1), first: "yes"})
+
+
+@pytest.mark.parametrize(
+    ("options", "allowed"), [({"bounds": (0, 1)}, "0 to 1"), ({"outcome": "binary"}, "0 or 1")]
+)
+def test_a_label_outside_the_outcome_is_named_by_its_unit(sample, options, allowed):
+    first = sample.ids[3]
+    labels = {**dict.fromkeys(sample.ids.tolist(), 1), first: 2}
+
+    with pytest.raises(LabelError, match=rf"1 label lies outside .*2 of id '{first}'.*{allowed}"):
+        stratal.estimate(sample, labels, **options)
+
+
+def test_an_outcome_that_leaves_the_proxys_bounds_is_said_to(sample):
+    labels = [1 + row % 5 for row in range(sample.size)]
+
+    plain = stratal.estimate(sample, labels)
+    bounded = stratal.estimate(sample, labels, bounds=(1, 5))
+
+    assert plain.outcome == "unbounded"
+    assert any("--bounds" in note for note in plain.notes)
+    assert not any("--bounds" in note for note in bounded.notes)
+
+
+def test_labels_that_all_agree_are_not_said_to_be_worth_the_whole_population(sample, tmp_path):
+    sample.write(tmp_path / "sample.parquet")
+    (tmp_path / "labels.csv").write_text("id,label\n" + "".join(f"{unit},1\n" for unit in sample.ids))
+
+    shown = (
+        CliRunner()
+        .invoke(app, ["estimate", str(tmp_path / "sample.parquet"), str(tmp_path / "labels.csv")])
+        .stdout
+    )
+
+    assert "worth 60 random" not in shown
+    assert "cannot be told" in shown
+
+
+def test_another_delimiter_is_recognised_as_such(tmp_path):
+    path = tmp_path / "predictions.csv"
+    path.write_text("id;proxy\na;0.5\n")
+
+    with pytest.raises(InputError, match="delimiter=';'"):
+        stratal.Population.read(path, proxy="proxy")
+
+
+def test_the_next_command_repeats_how_the_file_is_read(tmp_path):
+    path = tmp_path / "predictions.csv"
+    path.write_text("id;proxy;g\n" + "".join(f"u{n};{n};{n % 2}\n" for n in range(60)))
+    given = ["--proxy", "proxy", "--groups", "g", "--minimum", "1", "--delimiter", ";", "--margin"]
+
+    planned = CliRunner().invoke(app, ["plan", str(path), *given, "--budget", "20"]).stdout
+    following = shlex.split(planned.strip().splitlines()[-1].removeprefix("Next: stratal"))
+    drawn = CliRunner().invoke(app, [*following[:-1], str(tmp_path / "audit")])
+
+    assert set(given) <= set(following)
+    assert drawn.exit_code == 0
+    assert (tmp_path / "audit" / "to_label.csv").exists()
