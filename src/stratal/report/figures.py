@@ -133,12 +133,15 @@ def draw_violins(
     y_label: str,
     level: float | None = None,
     columns: int = 2,
+    logarithmic: bool = False,
 ) -> Path:
     """Draw violins with their points: {panel: {name: values}}."""
     figure, axes = _figure(len(panels), columns, width=4.6)
     rng = np.random.default_rng(0)
     for (title, groups), ax in zip(panels.items(), axes, strict=False):
         values = [np.asarray(group, dtype=np.float64) for group in groups.values()]
+        if logarithmic:
+            values = [group[group > 0] for group in values]
         places = np.arange(1, len(values) + 1)
         spread = [group for group in values if len(group) > 1 and np.ptp(group) > 0]
         if spread:
@@ -159,6 +162,8 @@ def draw_violins(
             ax.plot(place + shift, group, ".", color=COLOURS[(int(place) - 1) % len(COLOURS)], markersize=5)
         ax.set_xticks(places, list(groups), rotation=35, ha="right", fontsize=7)
         _finish(ax, title, "", y_label)
+        if logarithmic:
+            _logarithmic(ax)
         if level is not None:
             ax.axhline(level, color="#b00000", linewidth=1.0, linestyle="--")
     return _save(figure, axes, path, legend=False)
@@ -218,6 +223,16 @@ def _scales(ax: Any, panel: Panel) -> None:
     if "y" in panel.logarithmic:
         ax.set_yscale("log")
         ax.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _logarithmic(ax: Any) -> None:
+    """A logarithmic vertical axis with plain numbers."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    ax.set_yscale("log")
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _sparse(ticks: Sequence[float], ratio: float = 1.45) -> Iterator[float]:

@@ -163,7 +163,8 @@ def _probabilities(fitted: Any, features: FloatArray, n_classes: int) -> FloatAr
     return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
-def _bundled(name: str) -> Any:
+def bundled(name: str) -> Any:
+    """Return one of scikit-learn's bundled data sets by the name of its loader."""
     try:
         from sklearn import datasets
     except ImportError:
@@ -172,7 +173,7 @@ def _bundled(name: str) -> Any:
 
 
 def _digits(rng: np.random.Generator) -> _Data:
-    found = _bundled("load_digits")
+    found = bundled("load_digits")
     return _Data(features=found.data, labels=found.target, few=60, many=400)
 
 
@@ -195,13 +196,13 @@ def _odd_digits(rng: np.random.Generator) -> _Data:
 
 
 def _cancer(rng: np.random.Generator) -> _Data:
-    found = _bundled("load_breast_cancer")
+    found = bundled("load_breast_cancer")
     return _Data(features=found.data[:, :10], labels=found.target, few=30, many=120)
 
 
 def picture_patches(rng: np.random.Generator, count: int) -> tuple[FloatArray, AnyArray, AnyArray]:
     """Return patches (count, 27) of 3 × 3 pixels from two photographs, which picture, and the column."""
-    images = np.stack(_bundled("load_sample_images").images).astype(np.float64)
+    images = np.stack(bundled("load_sample_images").images).astype(np.float64)
     picture = rng.integers(0, 2, count)
     row = rng.integers(1, images.shape[1] - 1, count)
     column = rng.integers(1, images.shape[2] - 1, count)

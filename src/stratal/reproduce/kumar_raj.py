@@ -25,6 +25,7 @@ METHODS = {
 """Methods and the paper's names for them."""
 
 BUDGETS = (60, 80, 100, 120, 150, 200, 300, 400, 600, 800)
+QUICK_BUDGETS = (60, 120, 150, 300, 800)
 NUMBERS = range(2, 11)
 SHOWN = {
     "proportional": {"rcv1": "equal-width", "epsilon": "equal-size", "news20": "k-means"},
@@ -141,15 +142,16 @@ def _grid(found: Predictions, name: str, replicates: int, seed: int, *, quick: b
     designs += [f"{shown}:6:{rule}" for rule in ("proportional", "equal", "oracle", "two-round")]
     designs += [f"{shown}:6:opt-a1:5"]
     designs += [f"{shown}:6:opt-a2:{pilot}:{step}" for pilot in (5, 10) for step in (10, 20)]
-    population = Population.from_arrays(proxy=found.proxy)
+    population = Population.from_arrays(proxy=found.proxy, scaled=None if found.scaled else False)
+    usual = QUICK_BUDGETS if quick else BUDGETS
     tables = [
         simulate(
             population, found.z, designs=list(dict.fromkeys(chosen)), intervals=(), budgets=budgets,
             replicates=replicates, seed=seed, with_replacement=True,
         )
         for chosen, budgets in (
-            (designs, BUDGETS),
-            ([f"{shown}:6:opt-a1:20"], [n for n in BUDGETS if n >= 120]),  # six pilots of 20
+            (designs, usual),
+            ([f"{shown}:6:opt-a1:20"], [n for n in usual if n >= 120]),  # six pilots of 20
         )
     ]  # fmt: skip
     return SimulationTable.from_rows(row for table in tables for row in table.rows())
@@ -164,7 +166,7 @@ def _accuracies(replicates: int, seed: int, quick: bool) -> dict[str, Simulation
         result[name] = simulate(
             Population.from_arrays(proxy=found.proxy, scaled=False), found.z,
             designs=["equal-size:6:opt-a2:5:10", "equal-size:6:proportional", "equal-size:6:oracle"],
-            intervals=(), budgets=BUDGETS, replicates=replicates, seed=seed, with_replacement=True,
+            intervals=(), budgets=QUICK_BUDGETS if quick else BUDGETS, replicates=replicates, seed=seed, with_replacement=True,
         )  # fmt: skip
     return result
 

@@ -20,6 +20,8 @@ class Predictions:
     ----------
     name : str
     z, proxy : float (N,)
+    scaled : bool
+        Whether the proxy is on the outcome's scale; a margin is not.
 
     Examples
     --------
@@ -30,6 +32,7 @@ class Predictions:
     name: str
     z: FloatArray
     proxy: FloatArray
+    scaled: bool = True
 
     @property
     def binary(self) -> bool:
@@ -201,7 +204,7 @@ def libsvm_predictions(directory: Path | None, name: str, *, seed: int = 0) -> P
     train = order[: TRAINING_SIZES[name]]
     test = order[TRAINING_SIZES[name] :]
     correct, score = _trained_scores(features[train], labels[train], features[test], labels[test], name)
-    return Predictions(name=name, z=correct, proxy=score)
+    return Predictions(name=name, z=correct, proxy=score, scaled=name != "epsilon")
 
 
 def _libsvm_paths(directory: Path, name: str) -> list[Path]:

@@ -57,7 +57,7 @@ class ScoreShape:
         chance = self.ceiling * expit(a + b * t)
         z = (rng.random(self.size) < chance).astype(np.float64)
         score = 0.5 + 0.5 * np.tanh(0.5 * t) if self.probability else t
-        return Predictions(name=name, z=z, proxy=score)
+        return Predictions(name=name, z=z, proxy=score, scaled=self.probability)
 
     def _distances(self, n: int, rng: np.random.Generator) -> FloatArray:
         return rng.gamma(1.2, 1.0, n) if self.heavy else np.abs(rng.normal(1.6, 1.0, n))

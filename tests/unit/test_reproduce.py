@@ -1,0 +1,150 @@
+"""The papers' reproductions: loaders, populations, pages; each paper once, quickly."""
+
+import json
+
+import numpy as np
+import pytest
+
+from stratal.errors import InputError
+from stratal.reproduce import PAPERS, Claim, Page, reproduce
+from stratal.reproduce.gaussian import SCENARIOS, Scenario, run_scenario
+from stratal.reproduce.loaders import clip_benchmark, libsvm_predictions, prediction_files
+from stratal.reproduce.scored import SHAPES, ScoreShape
+
+
+def write_predictions(directory, name, z, proxy):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table({"z": z, "proxy": proxy}), directory / f"{name}.parquet")
+
+
+def judged(size, seed):
+    rng = np.random.default_rng(seed)
+    proxy = rng.beta(2, 2, size)
+    return (rng.random(size) < proxy).astype(float), proxy
+
+
+def test_page_is_written_with_claims_and_json(tmp_path):
+    page = Page(title="A paper", directory=tmp_path / "out")
+    page.claims.append(Claim(where="§1", says="a | b", found="c", holds=np.bool_(False)))
+    page.add_table("T", ["n"], [[1]])
+    path = page.write()
+
+    assert "a \\| b" in path.read_text()
+    assert "**no**" in path.read_text()
+    assert json.loads((tmp_path / "out" / "claims.json").read_text())[0]["agrees"] is False
+
+
+def test_prediction_files_take_what_is_usable(tmp_path):
+    z, proxy = judged(50, 1)
+    write_predictions(tmp_path, "good", z, proxy)
+    write_predictions(tmp_path, "rating", 5 * z, proxy)
+    write_predictions(tmp_path, "wins", z * 0.5, proxy)
+    found = {entry.name: entry for entry in prediction_files(tmp_path)}
+
+    assert set(found) == {"good", "wins"}
+    assert found["good"].binary
+    assert found["wins"].win_rate
+    with pytest.raises(InputError, match="no directory"):
+        prediction_files(tmp_path / "missing")
+
+
+def test_clip_benchmark_predictions_are_read(tmp_path):
+    (tmp_path / "task").mkdir()
+    logits = np.array([[2.0, 0.0], [0.0, 1.0]])
+    np.savez(tmp_path / "task" / "model.npz", logits=logits, labels=np.array([0, 0]))
+    (found,) = clip_benchmark(tmp_path)
+
+    assert found.task == "task"
+    assert found.correct.tolist() == [1.0, 0.0]
+    assert found.probabilities.sum(axis=1) == pytest.approx([1, 1])
+    np.savez(tmp_path / "task" / "bad.npz", logits=logits)
+    with pytest.raises(InputError, match="lacks predictions"):
+        clip_benchmark(tmp_path)
+    np.savez(tmp_path / "task" / "bad.npz", logits=logits, labels=np.zeros(3))
+    with pytest.raises(InputError, match="one row of logits per label"):
+        clip_benchmark(tmp_path)
+
+
+@pytest.mark.parametrize(("name", "file"), [("news20", "news20.binary"), ("epsilon", "epsilon_normalized")])
+def test_libsvm_files_are_read_and_trained_on(tmp_path, monkeypatch, name, file):
+    datasets = pytest.importorskip("sklearn.datasets")
+    from stratal.reproduce import loaders
+
+    rng = np.random.default_rng(2)
+    features = rng.normal(size=(400, 5))
+    labels = np.where(features[:, 0] + 0.5 * rng.normal(size=400) > 0, 1, -1)
+    datasets.dump_svmlight_file(features, labels, str(tmp_path / file))
+    monkeypatch.setitem(loaders.TRAINING_SIZES, name, 100)
+    found = libsvm_predictions(tmp_path, name)
+
+    assert len(found.z) == 300
+    assert found.truth > 0.75
+    assert np.corrcoef(found.z, found.proxy)[0, 1] > 0.2
+    assert np.all((found.proxy >= 0) & (found.proxy <= 1))
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_simulated_populations_have_the_shape_that_was_asked_for(name):
+    shape = SHAPES[name]
+    found = shape.draw(name, 3)
+    order = np.argsort(found.proxy)
+    fine = np.array([part.mean() for part in np.array_split(found.z[order], 100)])
+    explained = 1 - np.mean(fine * (1 - fine)) / (found.truth * (1 - found.truth))
+
+    assert len(found.z) == shape.size
+    assert found.truth == pytest.approx(shape.accuracy, abs=0.012)
+    assert explained == pytest.approx(shape.explained, abs=0.06)
+
+
+def test_score_shapes_may_be_small():
+    assert len(ScoreShape(size=50, accuracy=0.8, explained=0.1).draw("a", 1).z) == 50
+
+
+def test_known_lambda_gives_the_known_variance_of_figure_1():
+    """Homogeneous strata: λ* = Cov/Var = 1/2, so Var = (1 − 1/2)/n + (1/4 · 2)/N to leading order."""
+    n, trials = 400, 6000
+    found = run_scenario(SCENARIOS["homogeneous"], (n,), trials=trials, seed=1)
+    expected = np.sqrt(0.5 / n + 0.5 / 10_000)
+
+    for arm in ("PPI++", "StratPPI proportional", "StratPPI optimal"):
+        assert found[arm]["rmse"][0] == pytest.approx(expected, rel=4 / np.sqrt(2 * trials))
+    assert found["classical"]["rmse"][0] == pytest.approx(1 / np.sqrt(n), rel=4 / np.sqrt(2 * trials))
+    assert abs(found["classical"]["coverage"][0] - 0.9) < 4 * np.sqrt(0.09 / trials)
+
+
+def test_optimal_shares_follow_the_residual_deviations():
+    shares = Scenario(biases=(0.0, 0.0), noises=(0.5, 2.0)).optimal_shares
+
+    assert shares[1] / shares[0] == pytest.approx(2.0)
+    assert shares.sum() == pytest.approx(1.0)
+
+
+def test_stratppi_on_given_files(tmp_path):
+    pytest.importorskip("matplotlib")
+    data = tmp_path / "data"
+    data.mkdir()
+    write_predictions(data, "galaxies", *judged(600, 1))
+    write_predictions(data, "other", *judged(300, 2))
+    page = reproduce("stratppi", tmp_path / "out", data=data, quick=True)
+
+    assert {claim.where for claim in page.claims} >= {"Fig. 1, left", "Fig. 2, Galaxy", "§5.2, other files"}
+    assert (tmp_path / "out" / "figure_2_galaxies.png").exists()
+
+
+@pytest.mark.parametrize("paper", ["kumar-raj", "fogliato"])
+def test_other_papers_without_data(tmp_path, paper):
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("sklearn")
+    page = reproduce(paper, tmp_path, quick=True)
+
+    assert len(page.claims) > 8
+    assert all(path.exists() for path in page.files)
+    assert "The paper says, we get" in (tmp_path / "page.md").read_text()
+
+
+def test_unknown_papers_and_directories_are_refused(tmp_path):
+    assert PAPERS == ("fogliato", "kumar-raj", "stratppi")
+    with pytest.raises(InputError, match="no such paper"):
+        reproduce("neyman", tmp_path)
+    with pytest.raises(InputError, match="no directory"):
+        reproduce("stratppi", tmp_path, data=tmp_path / "missing")
