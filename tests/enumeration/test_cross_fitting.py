@@ -1,0 +1,98 @@
+"""All samples and all folds of tiny populations: cross-fitted estimates are exactly unbiased."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+
+import stratal
+from stratal.calibrated import calibrated_proxy
+from stratal.estimators.mean import ProxyMoments, mean_estimate
+from stratal.respondents import Respondents
+from stratal.weighting import StratifiedWeighting
+
+Z = np.array([0.0, 1, 1, 0, 1, 1, 0, 1])
+PROXY = np.array([0.1, 0.7, 0.9, 0.4, 0.3, 0.8, 0.6, 0.95])
+STRATUM = np.array([0, 0, 0, 0, 1, 1, 1, 1])
+ONE = np.zeros(8, dtype=np.int64)
+
+
+def moments(units, stratum):
+    sizes = np.bincount(stratum)
+    means = np.bincount(stratum, PROXY) / sizes
+    spread = np.bincount(stratum, (PROXY - means[stratum]) ** 2) / sizes
+    return ProxyMoments(
+        values=PROXY[units, None], stratum=stratum[units], sizes=sizes,
+        means=means[:, None], covariances=spread[:, None, None],
+    )  # fmt: skip
+
+
+def samples(stratum, n_h):
+    parts = [list(itertools.combinations(np.flatnonzero(stratum == h), n)) for h, n in enumerate(n_h)]
+    return [np.array([unit for part in chosen for unit in part]) for chosen in itertools.product(*parts)]
+
+
+def splits(sizes):
+    """All assignments of each stratum's units to folds of the given sizes."""
+    labels = [np.repeat(np.arange(len(row)), row).tolist() for row in sizes]
+    ways = [sorted(set(itertools.permutations(row))) for row in labels]
+    return [np.array(sum(chosen, ())) for chosen in itertools.product(*ways)]
+
+
+@pytest.mark.parametrize("estimator", ["ppi++", "stratppi"])
+@pytest.mark.parametrize(
+    ("stratum", "fold_sizes"),
+    [
+        (ONE, [(2, 2)]),
+        (ONE, [(2, 1)]),
+        (ONE, [(1, 1, 1)]),
+        (STRATUM, [(1, 2), (2, 1)]),
+        (STRATUM, [(2, 2), (1, 1)]),
+    ],
+)
+def test_a_cross_fitted_lam_is_unbiased(stratum, fold_sizes, estimator):
+    values = [
+        mean_estimate(
+            Z[units], moments(units, stratum), estimator=estimator, shrinkage=1.0, folds=folds,
+            weighting=StratifiedWeighting(stratum=stratum[units], sizes=np.bincount(stratum)),
+        ).value
+        for units in samples(stratum, [sum(row) for row in fold_sizes])
+        for folds in splits(fold_sizes)
+    ]  # fmt: skip
+
+    assert Z.mean() == pytest.approx(np.mean(values), abs=1e-12)
+    assert np.std(values) > 0.01
+
+
+def test_a_lam_fitted_on_the_same_labels_is_not():
+    values = [
+        mean_estimate(
+            Z[units], moments(units, ONE), estimator="ppi++",
+            weighting=StratifiedWeighting(stratum=ONE[units], sizes=np.array([8])),
+        ).value
+        for units in samples(ONE, [4])
+    ]  # fmt: skip
+
+    assert abs(np.mean(values) - Z.mean()) > 1e-3
+
+
+@pytest.mark.parametrize("method", ["isotonic", "logistic"])
+def test_a_cross_fitted_calibration_is_unbiased(method):
+    population = stratal.Population.from_arrays(proxy=PROXY)
+    drawn = stratal.SimpleRandom(budget=4).draw(population, seed=1)
+    everyone = np.ones(4, dtype=bool)
+    values = []
+    for units in samples(ONE, [4]):
+        sample = dataclasses.replace(drawn, ids=units, proxies=PROXY[units, None])
+        frame = Respondents.of(sample, everyone)
+        for folds in splits([(2, 2)]):
+            found = calibrated_proxy(
+                sample, everyone, frame, Z[units], column=[0], method=method, folds=folds
+            )
+            values.append(float(np.mean(Z[units] - found.values[:, 0]) + found.summary.proxy_means[0, 0]))
+
+    assert Z.mean() == pytest.approx(np.mean(values), abs=1e-12)
+    assert np.std(values) > 0.01
