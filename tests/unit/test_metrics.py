@@ -224,7 +224,7 @@ class TestTable:
 
     def test_refusals_name_what_is_wrong(self):
         sample, labels, *_ = drawn(np.random.default_rng(13))
-        with pytest.raises(InputError, match="no such metric.*precisoin"):
+        with pytest.raises(InputError, match=r"no such metric.*precisoin"):
             stratal.classification_metrics(sample, labels, metrics=["precisoin"])
         with pytest.raises(InputError, match="no such average"):
             stratal.classification_metrics(sample, labels, average="mean")

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import stratal
+from stratal.errors import InputError, LabelError, MissingExtraError
+
+pytest.importorskip("krippendorff")
+
+
+def labels(rows):
+    ids, annotators, values = zip(*rows, strict=True)
+    return stratal.Labels(ids=ids, values=values, annotators=annotators)
+
+
+def test_alpha_of_krippendorffs_example_of_two_observers():
+    """Krippendorff, "Computing Krippendorff's alpha-reliability" (2011), binary data: 0.095."""
+    first, second = "0100000000", "1110011000"
+    rows = [(str(j), who, int(text[j])) for who, text in (("a", first), ("b", second)) for j in range(10)]
+
+    found = stratal.annotator_agreement(labels(rows))
+
+    assert found.alpha == pytest.approx(0.095, abs=0.001)
+    assert (found.answers, found.units, found.shared) == (20, 10, 10)
+
+
+def test_annotator_variance_is_pooled_within_units():
+    found = stratal.annotator_agreement(
+        labels([("u", "a", 1), ("u", "b", 3), ("v", "a", 2), ("v", "b", 2), ("w", "a", 9)]), level="interval"
+    )
+
+    assert found.variance == pytest.approx((2 + 0) / 2)
+    assert found.shared == 2
+
+
+def test_text_answers_and_undefined_alpha():
+    found = stratal.annotator_agreement(labels([("u", "a", "cat"), ("u", "b", "cat")]))
+
+    assert found.alpha is None
+    assert found.variance is None
+    assert "undefined" in str(found)
+    with pytest.raises(LabelError, match="needs numbers"):
+        stratal.annotator_agreement(labels([("u", "a", "cat"), ("u", "b", "dog")]), level="interval")
+    with pytest.raises(InputError, match="no such level"):
+        stratal.annotator_agreement(labels([("u", "a", 1)]), level="interval-ish")
+    with pytest.raises(LabelError, match="no annotators are named"):
+        stratal.annotator_agreement(stratal.Labels(ids=("u",), values=(1,)))
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "krippendorff", None)
+    with pytest.raises(MissingExtraError, match="agreement"):
+        stratal.annotator_agreement(labels([("u", "a", 1), ("u", "b", 0)]))
+
+
+@pytest.fixture
+def sample():
+    population = stratal.Population.from_arrays(proxy=np.full(50, 0.5), ids=[f"u{j}" for j in range(50)])
+    return stratal.SimpleRandom(budget=3).draw(population, seed=1)
+
+
+def test_answers_are_averaged_or_the_majority_taken(sample):
+    one, two, three = sample.ids.tolist()
+    rows = [(one, "a", 1), (one, "b", 1), (one, "c", 0), (two, "a", 0), (two, "b", 1), (three, "a", 1)]
+
+    mean = stratal.estimate(sample, labels(rows), bounds=(0, 1))
+    majority = stratal.estimate(sample, labels(rows), combine="majority")
+
+    assert mean.value == pytest.approx((2 / 3 + 1 / 2 + 1) / 3)
+    assert majority.value == 1.0
+    assert majority.n == 2
+    assert any("1 without a majority" in note for note in majority.notes)
+    assert any("variance" in note for note in mean.notes)
+    with pytest.raises(InputError, match="no such combination"):
+        stratal.estimate(sample, labels(rows), combine="median")
+
+
+def test_metrics_take_the_majority(sample):
+    one, two, three = sample.ids.tolist()
+    rows = [(one, "a", "cat"), (one, "b", "cat"), (one, "c", "dog"), (two, "a", "dog"), (three, "a", "cat")]
+    answers = {one: "cat", two: "cat", three: "cat"}
+
+    table = stratal.classification_metrics(
+        sample, labels(rows), answers, metrics="precision", classes=["cat"]
+    )
+
+    assert table.rows[0]["estimate"] == pytest.approx(2 / 3)
