@@ -315,6 +315,8 @@ def _refuse_outside(z: FloatArray, ids: AnyArray, outcome: Any, bounds: tuple[fl
     if outcome == "binary":
         wrong, allowed = (z != 0) & (z != 1), "0 or 1"
     elif bounds is not None and outcome != "unbounded":
+        if not _is_interval(bounds):
+            raise InputError("bounds must be two finite numbers, the lower first", given=repr(bounds))
         wrong, allowed = (z < bounds[0]) | (z > bounds[1]), f"{bounds[0]:g} to {bounds[1]:g}"
     else:
         return
@@ -326,6 +328,13 @@ def _refuse_outside(z: FloatArray, ids: AnyArray, outcome: Any, bounds: tuple[fl
             f"(first: {z[first]:g} of id {id_text(ids.tolist()[first])!r})",
             allowed=allowed,
         )
+
+
+def _is_interval(bounds: Any) -> bool:
+    numbers = isinstance(bounds, tuple | list) and len(bounds) == 2
+    if not numbers or any(isinstance(bound, str) for bound in bounds):
+        return False
+    return bool(np.all(np.isfinite(bounds)) and bounds[0] < bounds[1])
 
 
 def _averaged(values: AnyArray, ids: AnyArray) -> FloatArray:

@@ -73,13 +73,14 @@ def expectations(design: str, strata: Strata, allocation: Allocation, whole: Str
     """
     rows = []
     has_proxy = math.isfinite(whole.proxy_means[0])
+    told = whole.scaled and has_proxy and (not all_certain(whole) or allocation.budget == whole.size)
     for estimator in ESTIMATORS:
         if estimator != ESTIMATORS[0] and not has_proxy:
             continue
         if estimator == "difference" and not whole.scaled:
             continue
         error = gain = None
-        if whole.scaled and has_proxy:
+        if told:
             variances = expected_variances(strata, estimator)
             error = math.sqrt(expected_variance(strata, allocation, variances))
             simple = expected_variances(whole, ESTIMATORS[0])
@@ -91,6 +92,40 @@ def expectations(design: str, strata: Strata, allocation: Allocation, whole: Str
             )
         )
     return rows
+
+
+def all_certain(whole: Strata) -> bool:
+    """Return whether the proxy calls every outcome certain, and so tells nothing of errors to expect.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> sure = stratal.Population.from_arrays(proxy=[1.0] * 50)
+    >>> all_certain(stratal.stratify(sure, "none"))
+    True
+    """
+    return bool(whole.scaled and whole.standard_deviations[0] == 0)
+
+
+def assumptions(whole: Strata) -> tuple[str, ...]:
+    """Return what the expectations of a population rest on.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> assumptions(stratal.stratify(stratal.Population.from_arrays(groups={"g": ["a"]}), "none"))
+    ('Nothing is known of the outcome before the first label.',)
+    """
+    if not math.isfinite(whole.proxy_means[0]):
+        return ("Nothing is known of the outcome before the first label.",)
+    if not whole.scaled:
+        return ("The proxy only orders units: no standard error can be expected from it alone.",)
+    if all_certain(whole):
+        return ("The proxy calls every outcome certain: no standard error can be expected from it alone.",)
+    return (
+        f"Outcomes follow the proxy with a slope of {CALIBRATION_SLOPE}: most proxies are too sure.",
+        "All labels that are asked for come back.",
+    )
 
 
 def hedged_standard_deviations(strata: Strata) -> FloatArray:

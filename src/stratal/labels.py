@@ -119,10 +119,16 @@ def as_labels(labels: Any, sample: Sample) -> Labels:
     if isinstance(labels, Mapping):
         ids, values = list(labels.keys()), list(labels.values())
         return Labels(ids=tuple(_texts(ids)), values=tuple(_value(v) for v in values))
-    if hasattr(labels, "index") and hasattr(labels, "to_numpy"):
+    if hasattr(labels, "columns"):
+        raise LabelError(
+            "labels cannot be a dataframe",
+            allowed="a mapping of id to label, a Series indexed by id, an array in the order of sample.ids",
+            action="Give dict(zip(frame['id'], frame['label'])).",
+        )
+    if hasattr(labels, "index") and not callable(labels.index) and hasattr(labels, "to_numpy"):
         texts = _texts(list(labels.index))
         return Labels(ids=tuple(texts), values=tuple(_value(v) for v in labels.to_numpy().tolist()))
-    array = np.asarray(labels.to_numpy() if hasattr(labels, "to_numpy") else labels)
+    array = np.asarray(labels)
     if array.shape != (sample.size,):
         raise LabelError(
             "an array of labels must have one entry per drawn unit, in the order of sample.ids",

@@ -15,8 +15,9 @@ from stratal.design.stratified import check_budget
 from stratal.errors import BudgetError, InputError
 from stratal.estimators.mean import default_estimator
 from stratal.expectations import (
-    CALIBRATION_SLOPE,
     PlannedDesign,
+    all_certain,
+    assumptions,
     expectations,
     hedged_standard_deviations,
     normal_quantile,
@@ -185,7 +186,8 @@ def plan(
     half_width : float, optional
         Half the width of the interval that is wanted; the smallest budget expected to reach it is found.
     method, n_strata, by, proxy
-        See `stratal.stratify`. Ten strata by default, fewer for budgets under 50: at least five draws each.
+        See `stratal.stratify`. Ten strata by default (of each category, with `by`), fewer for small budgets:
+        on average at least five draws each.
     allocation : str
         See `stratal.allocate`.
     minimum : int
@@ -218,7 +220,7 @@ def plan(
     """
     if (budget is None) == (half_width is None):
         raise InputError("give either a budget or a half-width", given=f"{budget=}, {half_width=}")
-    if not 0 < confidence_level < 1:
+    if not (isinstance(confidence_level, int | float) and 0 < confidence_level < 1):
         raise InputError(
             "confidence_level is out of range", given=confidence_level, allowed="between 0 and 1"
         )
@@ -271,7 +273,7 @@ class _Planner:
             allocation=used_allocation,
             designs=tuple(designs),
             recommended=chosen,
-            assumptions=_assumptions(whole),
+            assumptions=assumptions(whole),
             notes=(*notes, *used.notes, *used_allocation.notes),
             half_width=half_width,
             confidence_level=self.confidence_level,
@@ -279,12 +281,17 @@ class _Planner:
         )
 
     def reaching(self, half_width: float) -> Plan:
-        if not (math.isfinite(half_width) and half_width > 0):
-            raise InputError("half_width must be a positive number", given=half_width)
+        if not (isinstance(half_width, int | float) and math.isfinite(half_width) and half_width > 0):
+            raise InputError("half_width must be a positive number", given=repr(half_width))
         if not self.whole().scaled:
             raise InputError(
                 "a half-width can be planned for only with a proxy on the outcome's scale",
                 action="Give a budget, or a proxy in known bounds.",
+            )
+        if all_certain(self.whole()):
+            raise InputError(
+                "the proxy calls every outcome certain, so no half-width can be planned for",
+                action="Give a budget, or another proxy.",
             )
 
         def reached(budget: int) -> bool:
@@ -308,7 +315,8 @@ class _Planner:
             return None, ("There is no proxy: nothing tells which units are uncertain.",)
         wanted = self.n_strata
         if wanted is None:
-            wanted = max(1, min(MOST_STRATA, budget // max(DRAWS_PER_STRATUM, self.minimum)))
+            share = budget // (max(DRAWS_PER_STRATUM, self.minimum) * self._levels())
+            wanted = max(1, min(MOST_STRATA, share))
         if wanted not in self._strata:
             method = "category" if self.by is not None and not self.population.proxies else self.method
             self._strata[wanted] = stratify(
@@ -317,6 +325,12 @@ class _Planner:
         strata = self._strata[wanted]
         self._check_minimum(strata, budget)
         return (strata, ()) if strata.n_strata > 1 else (None, strata.notes)
+
+    def _levels(self) -> int:
+        """Return how many categories are each divided on their own."""
+        if self.by is None or self.method == "category":
+            return 1
+        return max(1, len(self.population.levels(self.by)))
 
     def _check_minimum(self, strata: Strata, budget: int) -> None:
         needed = int(np.minimum(self.minimum, strata.sizes).sum())
@@ -374,17 +388,6 @@ def smallest_true(holds: Callable[[int], bool], low: int, high: int) -> int:
         else:
             low = middle + 1
     return low
-
-
-def _assumptions(whole: Strata) -> tuple[str, ...]:
-    if not math.isfinite(whole.proxy_means[0]):
-        return ("Nothing is known of the outcome before the first label.",)
-    if not whole.scaled:
-        return ("The proxy only orders units: no standard error can be expected from it alone.",)
-    return (
-        f"Outcomes follow the proxy with a slope of {CALIBRATION_SLOPE}: most proxies are too sure.",
-        "All labels that are asked for come back.",
-    )
 
 
 def _number(value: float | None) -> float | None:

@@ -89,7 +89,7 @@ def id_array(values: Any) -> AnyArray:
     >>> id_array(["a", "b"])
     array(['a', 'b'], dtype='<U1')
     """
-    array = np.asarray(values) if not hasattr(values, "to_numpy") else np.asarray(values.to_numpy())
+    array = np.asarray(values)
     if array.ndim != 1:
         raise InputError("ids must be one-dimensional", given=f"shape {array.shape}")
     if array.dtype.kind in "iu" and (array.size == 0 or array.max() < 2**63):

@@ -194,3 +194,65 @@ def test_the_next_command_repeats_how_the_file_is_read(tmp_path):
     assert set(given) <= set(following)
     assert drawn.exit_code == 0
     assert (tmp_path / "audit" / "to_label.csv").exists()
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_a_proxy_that_calls_everything_certain_promises_no_precision(value):
+    population = stratal.Population.from_arrays(proxy=[value] * 60)
+    planned = stratal.plan(population, budget=10)
+
+    assert planned.recommended.expected_standard_error is None
+    assert "certain" in planned.assumptions[0]
+    assert stratal.plan(population, budget=60).recommended.expected_standard_error == 0
+    with pytest.raises(InputError, match="certain"):
+        stratal.plan(population, half_width=0.05)
+
+
+def test_the_default_number_of_strata_leaves_draws_for_every_category():
+    population = stratal.Population.from_arrays(
+        proxy=[number / 400 for number in range(400)], groups={"g": [number % 8 for number in range(400)]}
+    )
+
+    planned = stratal.plan(population, budget=50, by="g")
+
+    assert planned.strata.n_strata == 8
+    assert planned.allocation.n_h.min() >= 2
+
+
+@pytest.mark.parametrize("bounds", [(0,), "01", (1, 0), (0, float("inf"))])
+def test_bounds_that_are_none_are_refused(sample, bounds):
+    with pytest.raises(InputError, match="two finite numbers"):
+        stratal.estimate(sample, [1] * 20, bounds=bounds)
+
+
+@pytest.mark.parametrize("half_width", ["0.1", float("nan"), 0])
+def test_a_half_width_that_is_none_is_refused(half_width):
+    with pytest.raises(InputError, match="positive number"):
+        stratal.plan(stratal.Population.from_arrays(proxy=[0.5, 0.6, 0.7]), half_width=half_width)
+
+
+def test_arrow_arrays_are_arrays(sample):
+    arrow = pytest.importorskip("pyarrow")
+    names, values = [f"u{number}" for number in range(60)], [number / 60 for number in range(60)]
+
+    population = stratal.Population.from_arrays(proxy=arrow.array(values), ids=arrow.array(names))
+    again = stratal.plan(population, budget=20).draw(seed=7)
+
+    assert again.ids.tolist() == sample.ids.tolist()
+    assert stratal.estimate(sample, arrow.array([1, 0] * 10)).n == 20
+
+
+def test_a_dataframe_of_labels_is_refused_with_the_way_out(sample):
+    pandas = pytest.importorskip("pandas")
+
+    with pytest.raises(LabelError, match="dict"):
+        stratal.estimate(sample, pandas.DataFrame({"id": sample.ids, "label": 1}))
+
+
+def test_a_missing_category_of_pandas_is_refused():
+    pandas = pytest.importorskip("pandas")
+
+    with pytest.raises(InputError, match="missing"):
+        stratal.Population.from_arrays(
+            proxy=[0.1, 0.2], groups={"g": pandas.array([None, "a"], dtype="string")}
+        )

@@ -136,7 +136,7 @@ def _named_proxies(proxy: Any) -> dict[str, Any]:
 
 def _group_column(name: str, values: Any) -> AnyArray:
     array = np.asarray(values)
-    missing = [i for i, entry in enumerate(array.tolist()) if entry is None or entry != entry]
+    missing = [i for i, entry in enumerate(array.tolist()) if _is_missing(entry)]
     if missing:
         raise InputError(
             f"group column '{name}' holds {len(missing)} missing values (first at position {missing[0]})",
@@ -145,6 +145,11 @@ def _group_column(name: str, values: Any) -> AnyArray:
     if array.dtype.kind == "f":
         array = np.array([str(int(v) if v.is_integer() else v) for v in array.tolist()])
     return frozen(array.astype(np.str_))
+
+
+def _is_missing(entry: Any) -> bool:
+    """Return whether a category is None, NaN or a dataframe's NA, which is equal to nothing and to itself."""
+    return entry is None or type(entry).__name__ in ("NAType", "NaTType") or bool(entry != entry)
 
 
 def _common_size(columns: Mapping[str, AnyArray]) -> int:
