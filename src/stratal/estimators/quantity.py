@@ -43,15 +43,24 @@ class Parts:
     def ends(self, value: float, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the interval around `value`, the sum of the terms."""
         error = max(tail_shares(confidence_level, alternative))
-        reach = np.empty((2, len(self.terms)))
-        for k, term in enumerate(self.terms):
-            low, high = term.confidence_interval(1.0 - 2.0 * error)
-            below, above = term.value - low, high - term.value
-            reach[:, k] = (below, above) if self.coefficients[k] > 0 else (above, below)
-        signed = reach * self.coefficients
-        below, above = (float(np.sqrt(max(side @ self.correlation @ side, 0.0))) for side in signed)
+        # A one-sided end of less than 50 % lies beyond the value: as far as the other side's of the rest.
+        mirrored = error > 0.5
+        below, above = self._reach(1.0 - error if mirrored else error)
+        if mirrored:
+            below, above = -above, -below
         low = value - below if alternative != "less" else -np.inf
         return low, value + above if alternative != "greater" else np.inf
+
+    def _reach(self, error: float) -> tuple[float, float]:
+        """Return how far the ends lie below and above the sum, `error` being left out on either side."""
+        reach = np.empty((2, len(self.terms)))
+        for k, term in enumerate(self.terms):
+            low, high = term.confidence_interval(max(1.0 - 2.0 * error, 1e-12))
+            sides = (term.value - low, high - term.value)
+            reach[:, k] = sides if self.coefficients[k] > 0 else sides[::-1]
+        signed = reach * self.coefficients
+        below, above = (float(np.sqrt(max(side @ self.correlation @ side, 0.0))) for side in signed)
+        return below, above
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
