@@ -196,13 +196,13 @@ class Quantity:
         if self.scale == "log":
             value, error = float(np.log(value)), error / value
             bounds = (-np.inf, np.inf)
-        low, high = student_t(
+        ends = student_t(
             value, error, degrees_of_freedom=self.degrees_of_freedom, bounds=bounds,
             confidence_level=confidence_level, alternative=alternative,
         )  # fmt: skip
         if self.scale == "log":
-            low, high = np.exp(low), np.exp(high)
-        return float(low), float(high)
+            ends = np.exp(ends[0]), np.exp(ends[1])
+        return float(ends[0]), float(ends[1])
 
     def _binomial_ends(self, trials: float, confidence_level: float, alternative: str) -> tuple[float, float]:
         lowest, highest = self.bounds or (0.0, 1.0)
