@@ -49,7 +49,7 @@ def test_a_stratum_without_labels_is_merged_and_said_so(population, truth):
         for name, h in zip(sample.ids.tolist(), sample.stratum.tolist(), strict=True)
         if h != 2
     }
-    with pytest.warns(StratalWarning, match="1 strata without labels were merged"):
+    with pytest.warns(StratalWarning, match="1 stratum without labels was merged"):
         result = stratal.estimate(sample, labels, estimator="difference")
 
     assert len(result.strata) == 4
@@ -107,7 +107,9 @@ def test_the_estimate_survives_the_file(population, truth, tmp_path):
     sample = stratified(population)
     back = stratal.Sample.read(sample.write(tmp_path / "s.parquet"))
 
-    assert stratal.estimate(back, revealed(sample, truth)) == stratal.estimate(sample, revealed(sample, truth))
+    assert stratal.estimate(back, revealed(sample, truth)) == stratal.estimate(
+        sample, revealed(sample, truth)
+    )
 
 
 def test_the_value_does_not_depend_on_the_order_of_labels(population, truth):
@@ -151,7 +153,9 @@ def test_the_order_of_rows_is_irrelevant():
     one = stratal.Population.from_arrays(proxy=proxy, ids=ids)
     other = stratal.Population.from_arrays(proxy=proxy[order], ids=ids[order])
 
-    assert stratal.plan(one, 40).draw(seed=3).ids.tolist() == stratal.plan(other, 40).draw(seed=3).ids.tolist()
+    assert (
+        stratal.plan(one, 40).draw(seed=3).ids.tolist() == stratal.plan(other, 40).draw(seed=3).ids.tolist()
+    )
 
 
 def test_inclusion_frequencies_are_the_inclusion_probabilities():
