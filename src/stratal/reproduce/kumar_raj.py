@@ -166,7 +166,8 @@ def _accuracies(replicates: int, seed: int, quick: bool) -> dict[str, Simulation
         result[name] = simulate(
             Population.from_arrays(proxy=found.proxy, scaled=False), found.z,
             designs=["equal-size:6:opt-a2:5:10", "equal-size:6:proportional", "equal-size:6:oracle"],
-            intervals=(), budgets=QUICK_BUDGETS if quick else BUDGETS, replicates=replicates, seed=seed, with_replacement=True,
+            intervals=(), budgets=QUICK_BUDGETS if quick else BUDGETS, replicates=replicates, seed=seed,
+            with_replacement=True,
         )  # fmt: skip
     return result
 

@@ -56,7 +56,9 @@ def _labels(page: Page, runs: dict[str, Run]) -> None:
         elif np.isnan(random):
             found, holds = "1 % is not reached within these budgets", None
         elif np.isnan(stratified):
-            found, holds = f"{random:.0f} → not within {int(run.table['budget'].max())} labels", False
+            second = run.labels(f"{design.split(':')[0]}:6:two-round")
+            found = f"{random:.0f} → not within {int(run.table['budget'].max())} labels; a second round with "
+            found, holds = f"{found}recalibrated S_h: {second:.0f} ({second / random - 1:+.0%})", False
         else:
             found = f"{random:.0f} → {stratified:.0f} labels, {stratified / random - 1:+.1%}"
             holds = stratified < random

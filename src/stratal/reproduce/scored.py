@@ -12,7 +12,7 @@ from stratal.arrays import FloatArray
 from stratal.reproduce.loaders import Predictions
 
 _BISECTIONS = 60
-_PROBE = 20_000
+_PROBE = 5_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
