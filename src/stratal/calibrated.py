@@ -7,6 +7,7 @@ every stratum is known; a unit enters with the curve that has not seen its label
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -80,6 +81,26 @@ def sample_folds(sample: Sample, labelled: BoolArray, frame: Respondents, n_fold
     count = check_folds(n_folds, frame.weighting.draws)
     keys = keys_of_ids(id_texts(sample.ids[labelled]), sample.seed, "fold:")
     return assign_folds(keys, frame.stratum, count, cluster)
+
+
+def population_of(sample: Sample, path: Path) -> Population:
+    """Return the population in a file, with the columns that the sample's proxies and strata need.
+
+    Examples
+    --------
+    >>> population_of.__name__
+    'population_of'
+    """
+    from stratal.population.base import Population
+
+    others = [name for name in _rule(sample).columns if name not in sample.proxy_names]
+    return Population.read(
+        path,
+        id=sample.id_name,
+        proxy=list(sample.proxy_names),
+        groups=[name for name in others if name in sample.groups],
+        features=[name for name in others if name not in sample.groups],
+    )
 
 
 def calibrated_estimator(estimator: str, n: int, *, given: bool) -> str:
@@ -188,7 +209,7 @@ def _checked(
     if population is None:
         raise InputError(
             "calibration needs the population, for the calibrated proxy's mean over all units",
-            action="Give population=: the one that the sample was drawn from.",
+            action="Give population= (--population FILE): the one that the sample was drawn from.",
         )
     if limits is None:
         raise InputError("calibration needs an outcome with bounds", action="Give bounds=(lowest, highest).")

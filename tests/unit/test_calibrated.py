@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -247,3 +248,34 @@ def test_the_estimator_is_fixed_by_the_sizes():
     assert calibrated_estimator("auto", 50, given=False) == "ppi++"
     assert calibrated_estimator("auto", 50, given=True) == "auto"
     assert calibrated_estimator("stratppi", 5, given=False) == "stratppi"
+
+
+def test_from_the_command_line(tmp_path):
+    from typer.testing import CliRunner
+
+    from stratal.cli.application import app
+
+    def run(*words):
+        result = CliRunner().invoke(app, [str(word) for word in words])
+        assert result.exit_code == 0, result.output
+        return result.stdout
+
+    rng = np.random.default_rng(0)
+    proxy, language = rng.beta(2, 1, 300), rng.choice(["de", "en"], 300)
+    file, drawn, filled = tmp_path / "units.csv", tmp_path / "audit", tmp_path / "labels.csv"
+    rows = [f"u{i},{p:.4f},{g}\n" for i, (p, g) in enumerate(zip(proxy, language, strict=True))]
+    file.write_text("id,score,language\n" + "".join(rows))
+    run("draw", file, "--proxy", "score", "--groups", "language", "--by", "language", "--budget", 60,
+        "--output", drawn, "--json")  # fmt: skip
+    sample = stratal.Sample.read(next(drawn.glob("sample.*")))
+    chances = sample.proxies[:, 0] ** 2
+    labels = {unit: int(rng.random() < p) for unit, p in zip(sample.ids.tolist(), chances, strict=True)}
+    filled.write_text("id,label\n" + "".join(f"{unit},{label}\n" for unit, label in labels.items()))
+
+    words = ("estimate", next(drawn.glob("sample.*")), filled, "--calibration", "logistic", "--population")
+    found = json.loads(run(*words, file, "--cross-fit", 4, "--json"))
+    population = stratal.Population.read(file, proxy="score", groups="language")
+    again = stratal.estimate(sample, labels, calibration="logistic", cross_fit=4, population=population)
+
+    assert found["estimate"] == again.value
+    assert found["notes"] == list(again.notes)

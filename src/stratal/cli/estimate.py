@@ -39,6 +39,17 @@ def estimate(
         typer.Option(help="auto, horvitz-thompson, difference, ppi++, stratppi, hajek or post-stratified."),
     ] = "auto",
     lam: Annotated[float | None, typer.Option(help="λ given instead of fitted.")] = None,
+    cross_fit: Annotated[
+        int | None, typer.Option(metavar="FOLDS", help="Fit each unit's λ on the other folds' labels.")
+    ] = None,
+    calibration: Annotated[
+        str | None,
+        typer.Option(help="Calibrate the proxy on the labels, cross-fitted: isotonic or logistic."),
+    ] = None,
+    population: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --calibration: the file that the sample was drawn from."),
+    ] = None,
     target: Annotated[str, typer.Option(help="population or superpopulation.")] = "population",
     outcome: Annotated[
         str | None, typer.Option(help="binary, bounded or unbounded; inferred where that is safe.")
@@ -90,6 +101,7 @@ def estimate(
         described = _described(
             drawn, given, confidence_level, interval, wanted=wanted, files=labels or [], estimator=estimator,
             target=target, outcome=outcome, bounds=o.pair("--bounds", bounds), lam=lam, predicted=predicted,
+            cross_fit=cross_fit, calibration=calibration, population=population,
         )  # fmt: skip
     if json:
         print_json(described)
@@ -121,13 +133,16 @@ def _described(
     wanted: targets.Targets,
     files: list[Path],
     predicted: str | None,
+    population: Path | None,
     **choices: Any,
 ) -> dict[str, Any]:
     """Return the estimate's dict with what the wanted targets add."""
+    from stratal.calibrated import population_of
     from stratal.evaluation import estimate as estimated
 
+    whole = None if population is None else population_of(drawn, population)
     drawn = targets.with_predictions(drawn, files, predicted)
-    result = estimated(drawn, given, predicted=predicted or False, **choices)
+    result = estimated(drawn, given, predicted=predicted or False, population=whole, **choices)
     described: dict[str, Any] = result.to_dict(confidence_level, interval)
     described |= wanted.tables(
         drawn, given, files, predicted=predicted, confidence_level=confidence_level, bounds=choices["bounds"]
