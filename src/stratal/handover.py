@@ -15,6 +15,8 @@ from stratal.sample import Sample
 SAMPLE_NAME = "sample.parquet"
 TO_LABEL_NAME = "to_label.csv"
 LABEL = "label"
+RESERVED = (LABEL, "annotator", "status")
+"""Columns that mean something in a file of labels, and so cannot be shown ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +80,12 @@ def write_handover(sample: Sample, folder: Path) -> Handover:
     'id,label'
     """
     empty_folder(folder)
-    if LABEL in sample.shown or sample.id_name == LABEL:
-        raise InputError(
-            f"a column cannot be called '{LABEL}'", action="That is where the labels go; rename the column."
-        )
+    for name in RESERVED:
+        if name in sample.shown or sample.id_name == name:
+            raise InputError(
+                f"a column cannot be called '{name}'",
+                action="That is where the annotators' answers go; rename the column.",
+            )
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         place = folder if folder.is_dir() else folder.parent
@@ -138,8 +142,9 @@ def write_to_label(sample: Sample, path: Path) -> int:
     """
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream)
-        writer.writerow([sample.id_name, *sample.shown, LABEL])
-        columns = [values.tolist() for values in sample.shown.values()]
+        payload = {name: values for name, values in sample.shown.items() if name != sample.id_name}
+        writer.writerow([sample.id_name, *payload, LABEL])
+        columns = [values.tolist() for values in payload.values()]
         texts = id_texts(sample.ids)
         newest = [row for row, number in enumerate(sample.round) if number == sample.round.max()]
         for row in newest:

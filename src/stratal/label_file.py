@@ -107,11 +107,12 @@ def read_rows(path: Path) -> tuple[list[str], list[Row]]:
         ".ndjson": _read_json_lines,
         ".parquet": _read_parquet,
     }
-    if path.suffix not in readers:
+    kind = path.suffix.lower()
+    if kind not in readers:
         raise InputError(f"{path}: unknown kind of label file", allowed=", ".join(readers))
     existing_file(path)
     try:
-        columns, rows = readers[path.suffix](path)
+        columns, rows = readers[kind](path)
     except (pa.ArrowException, UnicodeDecodeError, json.JSONDecodeError, csv.Error, OSError) as error:
         raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0]})") from None
     if not rows:
@@ -120,13 +121,19 @@ def read_rows(path: Path) -> tuple[list[str], list[Row]]:
 
 
 def _read_csv(path: Path) -> tuple[list[str], list[Row]]:
-    delimiter = "\t" if path.suffix == ".tsv" else ","
     with path.open(encoding="utf-8-sig", newline="") as stream:
+        delimiter = "\t" if path.suffix.lower() == ".tsv" else _delimiter(stream.readline())
+        stream.seek(0)
         reader = csv.reader(stream, delimiter=delimiter, strict=True)
         header = next(reader, None)
         if header is None:
             raise InputError(f"{path}: is empty")
         return header, list(_csv_rows(path, header, reader))
+
+
+def _delimiter(header: str) -> str:
+    """Return what delimits a header: a comma, or what spreadsheets of other countries write in its place."""
+    return next((mark for mark in (";", "\t") if "," not in header and mark in header), ",")
 
 
 def _csv_rows(path: Path, header: Sequence[str], reader: Any) -> Iterator[Row]:
@@ -144,7 +151,7 @@ def _csv_rows(path: Path, header: Sequence[str], reader: Any) -> Iterator[Row]:
 def _read_json_lines(path: Path) -> tuple[list[str], list[Row]]:
     rows: list[Row] = []
     columns: dict[str, None] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(path.read_text(encoding="utf-8-sig").split("\n"), start=1):
         if not line.strip():
             continue
         row = json.loads(line)

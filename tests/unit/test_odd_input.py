@@ -16,6 +16,7 @@ import stratal
 from stratal.cli.application import app
 from stratal.errors import InputError, LabelError
 from stratal.handover import write_handover
+from stratal.label_file import read_labels
 
 COMMAND = [sys.executable, "-c", "from stratal.cli import main; main()"]
 
@@ -256,3 +257,39 @@ def test_a_missing_category_of_pandas_is_refused():
         stratal.Population.from_arrays(
             proxy=[0.1, 0.2], groups={"g": pandas.array([None, "a"], dtype="string")}
         )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("semicolons.csv", "id;label\r\na;1\r\nb;0,5\r\n"),
+        ("tabs.csv", "id\tlabel\na\t1\nb\t0,5\n"),
+        ("CAPITALS.CSV", 'id,label\na,1\nb,"0,5"\n'),
+        ("mark.jsonl", '\ufeff{"id": "a", "label": 1, "text": "\u2028"}\n{"id": "b", "label": "0,5"}\n'),
+    ],
+)
+def test_label_files_as_spreadsheets_write_them(tmp_path, name, text):
+    (tmp_path / name).write_bytes(text.encode())
+
+    labels = read_labels(tmp_path / name)
+
+    assert labels.ids == ("a", "b")
+    assert [str(value) for value in labels.values] == ["1", "0,5"]
+
+
+@pytest.mark.parametrize("name", ["label", "annotator", "status"])
+def test_shown_columns_that_mean_something_in_a_label_file_are_refused(tmp_path, name):
+    population = stratal.Population.from_arrays(proxy=[0.1, 0.5], show={name: ["x", "y"]})
+
+    with pytest.raises(InputError, match=f"called '{name}'"):
+        write_handover(stratal.SimpleRandom(budget=1).draw(population, seed=7), tmp_path / "audit")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_id_that_is_shown_too_stands_there_once(file, tmp_path):
+    words = ["draw", file, "--proxy", "proxy", "--budget", 9, "--show", "id", "--output", tmp_path / "audit"]
+    drawn = CliRunner().invoke(app, [str(word) for word in words])
+
+    assert drawn.exit_code == 0
+    assert (tmp_path / "audit" / "to_label.csv").read_text().splitlines()[0] == "id,label"

@@ -70,7 +70,7 @@ def _require_file(file: Path) -> None:
         raise InputError(
             f"{file} is a directory",
             allowed="a file",
-            action="A directory of Parquet parts is read with directory=True.",
+            action="A directory of Parquet parts is read with directory=True, --directory.",
         )
     if not file.exists():
         near = ", ".join(sorted(entry.name for entry in file.parent.glob("*") if entry.suffix in FORMATS)[:5])
@@ -87,7 +87,7 @@ def _format_of(file: Path) -> str:
         raise InputError(
             f"{file}: the name does not tell the format",
             allowed=", ".join(FORMATS),
-            action="Say it: format='parquet', 'csv' or 'jsonl'.",
+            action="Rename it, or say format='parquet', 'csv' or 'jsonl' in Python.",
         )
     return kind
 
