@@ -182,7 +182,8 @@ def _alpha(table: Any, level: str) -> float | None:
         import krippendorff
     except ImportError:
         raise MissingExtraError("krippendorff", extra="agreement") from None
-    return float(krippendorff.alpha(reliability_data=table, level_of_measurement=level))
+    measure: Any = level
+    return float(krippendorff.alpha(reliability_data=table, level_of_measurement=measure))
 
 
 def _pooled_variance(table: Any) -> float:
