@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from stratal.strata.rule import Rule
 
 _USES_PROXY = ("difference", "ppi++", "stratppi")
-_MINIMUM_FOR_FITTING = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -103,8 +102,11 @@ def population_of(sample: Sample, path: Path) -> Population:
     )
 
 
-def calibrated_estimator(estimator: str, n: int, *, given: bool) -> str:
-    """Return the estimator of a calibrated proxy: `auto` is `ppi++`, and `difference` below 50 labels.
+def calibrated_estimator(estimator: str, *, given: bool) -> str:
+    """Return the estimator of a calibrated proxy: `auto` is `difference`.
+
+    A calibrated proxy needs no λ: fitting one as well gained nothing where it was measured, and brought back
+    the bias that cross-fitting removes (benchmarks/results/cross_fitting.md).
 
     Raises
     ------
@@ -113,13 +115,13 @@ def calibrated_estimator(estimator: str, n: int, *, given: bool) -> str:
 
     Examples
     --------
-    >>> calibrated_estimator("auto", 200, given=False)
-    'ppi++'
+    >>> calibrated_estimator("auto", given=False)
+    'difference'
     """
     if given or estimator in _USES_PROXY:
         return estimator
     if estimator == "auto":
-        return "ppi++" if n >= _MINIMUM_FOR_FITTING else "difference"
+        return "difference"
     raise InputError(
         f"estimator '{estimator}' uses no proxy, so there is nothing to calibrate",
         allowed=", ".join(("auto", *_USES_PROXY)),

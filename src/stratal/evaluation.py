@@ -73,7 +73,7 @@ def estimate(
         Number of folds: each unit's λ is fitted on the labels of the other folds.
     calibration : {"isotonic", "logistic"}, optional
         Calibrate the proxy on these labels first, cross-fitted in `cross_fit` folds, or 5. `auto` is then
-        `ppi++`, and `difference` below 50 labels.
+        `difference`.
     population : Population, optional
         Where the sample was drawn from, which calibration needs; the sample's own while in memory.
 
@@ -119,7 +119,7 @@ def estimate(
     proxies, summary = sample.proxies[joined.labelled][:, column], frame.summary_of(column)
     folds = None if cross_fit is None else sample_folds(sample, joined.labelled, frame, cross_fit)
     if calibration is not None:
-        estimator = calibrated_estimator(estimator, len(z), given=lam is not None)
+        estimator = calibrated_estimator(estimator, given=lam is not None)
         calibrated = calibrated_proxy(
             sample, joined.labelled, frame, z, column=column, method=calibration, folds=folds,
             population=population, outcome=outcome, bounds=bounds,
