@@ -30,6 +30,7 @@ def test_page_is_written_with_claims_and_json(tmp_path):
     path = page.write()
 
     assert "a \\| b" in path.read_text()
+    assert (tmp_path / "out" / "t.csv").read_text().split() == ["n", "1"]
     assert "**no**" in path.read_text()
     assert json.loads((tmp_path / "out" / "claims.json").read_text())[0]["agrees"] is False
 

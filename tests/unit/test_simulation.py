@@ -170,6 +170,34 @@ def test_number_of_workers_changes_nothing(benchmark):
     assert run(benchmark, designs=DESIGNS + LITERAL, workers=2) == serial
 
 
+def test_joblib_decides_where_to_run(benchmark):
+    joblib = pytest.importorskip("joblib")
+    with joblib.parallel_config(backend="threading", n_jobs=2):
+        found = run(benchmark, workers=None)
+
+    assert found == run(benchmark)
+
+
+def test_errors_of_a_worker_arrive(benchmark):
+    pytest.importorskip("joblib")
+    with pytest.raises(BudgetError, match="below the pilot"):
+        run(benchmark, designs=[*LITERAL, "k-means:3:equal"], budgets=[19], workers=2)
+
+
+def test_superpopulation_adds_the_populations_own_variance(benchmark):
+    z = benchmark[1]
+    options = {"designs": ["simple-random"], "budgets": [200], "replicates": 4000}
+    here = run(benchmark, **options)
+    beyond = run(benchmark, target="superpopulation", **options)
+    spread = z.var(ddof=1)
+
+    assert here["estimated_variance"][0] == pytest.approx(spread * (1 / 200 - 1 / 2000), rel=0.01)
+    assert beyond["estimated_variance"][0] == pytest.approx(spread / 200, rel=0.01)
+    assert beyond["mvr"][0] == pytest.approx(1, rel=0.01)
+    assert beyond["relative_efficiency"][0] == pytest.approx(1, abs=4 * beyond["relative_efficiency_se"][0])
+    assert beyond["width"][0] > here["width"][0]
+
+
 class KilledError(Exception):
     """Stands for a kill between two cells."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,9 +69,11 @@ class Page:
     claims: list[Claim] = field(default_factory=list)
     sections: list[str] = field(default_factory=list)
     files: list[Path] = field(default_factory=list)
+    tables: dict[str, list[list[Any]]] = field(default_factory=dict)
 
     def add_table(self, title: str, header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Add a table."""
+        """Add a table, which is also written as a file of comma-separated values."""
+        self.tables[file_name(title)] = [list(header), *(list(row) for row in rows)]
         self.sections.append(f"## {title}\n\n{markdown_table(header, rows)}")
 
     def add_figure(self, title: str, path: Path, words: str = "") -> None:
@@ -88,8 +92,13 @@ class Page:
         return "\n\n".join([*parts, *self.sections]) + "\n"
 
     def write(self) -> Path:
-        """Write `page.md` and `claims.json`, and return the page's path."""
+        """Write `page.md`, `claims.json` and a CSV file per table, and return the page's path."""
         self.directory.mkdir(parents=True, exist_ok=True)
+        for name, rows in self.tables.items():
+            table = self.directory / f"{name}.csv"
+            with table.open("w", newline="", encoding="utf-8") as opened:
+                csv.writer(opened).writerows(rows)
+            self.files.append(table)
         path = self.directory / "page.md"
         path.write_text(self.markdown(), encoding="utf-8")
         claims = self.directory / "claims.json"
@@ -112,6 +121,17 @@ class Page:
             ],
             "files": [str(path) for path in self.files],
         }
+
+
+def file_name(title: str) -> str:
+    """Return a title as the stem of a file's name.
+
+    Examples
+    --------
+    >>> file_name("Figure 1 at n = 400")
+    'figure_1_at_n_400'
+    """
+    return re.sub(r"[^a-z0-9]+", "_", title.lower()).strip("_")
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

@@ -239,14 +239,13 @@ def _yardstick(
         closed = formulas.stratified(
             truth.sizes, truth.residual_variances(fixed[estimator]), n_h, with_replacement=replacing
         )
-    if settings.target == "superpopulation":
-        whole = spread / budget
     return Yardstick(
         truth=truth.value,
         random_variance=whole,
         population_variance=spread,
         size=size,
         closed_form=closed,
+        target_variance=spread / budget if settings.target == "superpopulation" else None,
     )
 
 

@@ -26,6 +26,8 @@ class Yardstick:
         N.
     closed_form : float
         The design's variance by formula; NaN where there is none.
+    target_variance : float, optional
+        The same as `random_variance` for the target whose variance is estimated, if that is another.
 
     Examples
     --------
@@ -40,6 +42,7 @@ class Yardstick:
     population_variance: float
     size: int
     closed_form: float
+    target_variance: float | None = None
 
 
 def mean_and_error(values: FloatArray) -> tuple[float, float]:
@@ -74,6 +77,7 @@ def summarise(values: FloatArray, variances: FloatArray, yardstick: Yardstick) -
     mse, mse_se = mean_and_error(errors**2)
     mae, mae_se = mean_and_error(np.abs(errors))
     estimated, estimated_se = mean_and_error(variances)
+    expected = yardstick.random_variance if yardstick.target_variance is None else yardstick.target_variance
     relative = mse_se / mse if mse > 0 else 0.0
     efficiency = _ratio(yardstick.random_variance, mse)
     whole = mse + yardstick.population_variance / yardstick.size
@@ -89,8 +93,8 @@ def summarise(values: FloatArray, variances: FloatArray, yardstick: Yardstick) -
         "relative_efficiency": _rounded(efficiency),
         "relative_efficiency_se": efficiency * relative,
         "estimated_variance": estimated,
-        "mvr": _rounded(_ratio(estimated, yardstick.random_variance)),
-        "mvr_se": _ratio(estimated_se, yardstick.random_variance),
+        "mvr": _rounded(_ratio(estimated, expected)),
+        "mvr_se": _ratio(estimated_se, expected),
         "effective_sample_size": effective,
         "effective_sample_size_se": effective * _ratio(mse_se, whole),
     }
