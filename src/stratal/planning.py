@@ -339,7 +339,7 @@ class _Planner:
                 f"the budget is below {self.minimum} units for each of {strata.n_strata} strata",
                 given=budget,
                 allowed=f"{needed} to {strata.size}",
-                action="Use fewer strata, a larger budget, or minimum=1.",
+                action="Use fewer strata, a larger budget, or minimum=1 (--minimum 1).",
             )
 
     def _recommend(

@@ -35,12 +35,15 @@ def write_sample(sample: Sample, path: Path) -> Path:
     """
     if path.suffix not in (".parquet", ".csv"):
         raise InputError(f"{path}: unknown kind of sample file", allowed=".parquet or .csv")
-    table = pa.table(_columns(sample))
-    description = json.dumps(_describe(sample), ensure_ascii=False, allow_nan=False)
+    columns, described = _columns(sample), _describe(sample)
+    if path.suffix == ".csv":
+        described["encoded"] = _encode_payload(sample, columns)
+    table = pa.table(columns)
+    description = json.dumps(described, ensure_ascii=False, allow_nan=False)
     if path.suffix == ".parquet":
         with replacing(path) as partial:
-            described = table.replace_schema_metadata({_KEY: description.encode()})
-            pyarrow.parquet.write_table(described, partial)
+            with_design = table.replace_schema_metadata({_KEY: description.encode()})
+            pyarrow.parquet.write_table(with_design, partial)
         return path
     with replacing(path) as partial, replacing(path.with_suffix(".json")) as beside:
         pyarrow.csv.write_csv(table, partial)
@@ -106,6 +109,17 @@ def _payload(values: AnyArray) -> pa.Array:
         return pa.array([None if value is None else str(value) for value in values.tolist()])
 
 
+def _encode_payload(sample: Sample, columns: dict[str, pa.Array]) -> list[str]:
+    """Make JSON of the payload columns that are more than text, for a CSV file; return their names."""
+    encoded = []
+    for name, values in sample.shown.items():
+        if not all(isinstance(value, str) for value in values.tolist()):
+            texts = [json.dumps(value, ensure_ascii=False, default=str) for value in values.tolist()]
+            columns[f"show.{name}"] = pa.array(texts)
+            encoded.append(name)
+    return encoded
+
+
 def _describe(sample: Sample) -> dict[str, Any]:
     return {
         "format": FORMAT,
@@ -136,17 +150,20 @@ def _read_csv(path: Path) -> tuple[pa.Table, dict[str, Any] | None]:
     if not beside.exists():
         return pa.table({}), None
     description = json.loads(beside.read_text(encoding="utf-8"))
-    with path.open("rb") as stream:
-        header = stream.readline().decode().strip().replace('"', "").split(",")
     kinds = {"stratum": pa.int64(), "inclusion_probability": pa.float64(), "round": pa.int64()}
-    kinds |= {name: pa.float64() for name in header if name.startswith("proxy.")}
-    text = {name: pa.string() for name in header if name.startswith(("group.", "show."))}
+    kinds |= {f"proxy.{entry['name']}": pa.float64() for entry in description.get("proxies", ())}
+    text = {f"group.{name}": pa.string() for name in description.get("groups", ())}
+    text |= {f"show.{name}": pa.string() for name in description.get("shown", ())}
     identity = pa.int64() if description.get("ids") == "integer" else pa.string()
     options = pyarrow.csv.ConvertOptions(
         column_types={"id": identity, **kinds, **text}, strings_can_be_null=False
     )
     parsing = pyarrow.csv.ParseOptions(newlines_in_values=True)
     table = pyarrow.csv.read_csv(path, convert_options=options, parse_options=parsing)
+    for name in description.get("encoded", ()):
+        place = table.column_names.index(f"show.{name}")
+        values = [json.loads(value) for value in table.column(place).to_pylist()]
+        table = table.set_column(place, f"show.{name}", pa.array(values))
     return table, description
 
 

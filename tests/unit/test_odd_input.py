@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -293,3 +294,18 @@ def test_an_id_that_is_shown_too_stands_there_once(file, tmp_path):
 
     assert drawn.exit_code == 0
     assert (tmp_path / "audit" / "to_label.csv").read_text().splitlines()[0] == "id,label"
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_sample_with_any_payload_is_read_back_equal(tmp_path, kind):
+    payload = {"a, b": ["x\ny", "", "1"], "number": [1.5, 2.5, 3.5], "list": [[1, 2], [], [3]]}
+    payload["missing"] = [None, "x", ""]
+    objects = {name: np.empty(3, dtype=object) for name in payload}
+    for name, values in payload.items():
+        objects[name][:] = values
+    population = stratal.Population.from_arrays(
+        proxy={"a, proxy": [0.1, 0.5, 0.9]}, groups={"g, h": ["x", "", "z"]}, show=objects
+    )
+    sample = stratal.SimpleRandom(budget=3).draw(population, seed=7)
+
+    assert stratal.Sample.read(sample.write(tmp_path / f"sample.{kind}")) == sample
