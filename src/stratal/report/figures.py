@@ -212,7 +212,7 @@ def _finish(ax: Any, title: str, x_label: str, y_label: str) -> None:
 
 
 def _scales(ax: Any, panel: Panel) -> None:
-    from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator, StrMethodFormatter
+    from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
     if "x" in panel.logarithmic:
         ax.set_xscale("log")
@@ -221,8 +221,7 @@ def _scales(ax: Any, panel: Panel) -> None:
         ax.xaxis.set_major_formatter(StrMethodFormatter("{x:.0f}"))
         ax.xaxis.set_minor_locator(NullLocator())
     if "y" in panel.logarithmic:
-        ax.set_yscale("log")
-        ax.yaxis.set_minor_formatter(NullFormatter())
+        _logarithmic(ax)
 
 
 def _logarithmic(ax: Any) -> None:
