@@ -250,7 +250,8 @@ def _save(figure: Any, axes: Sequence[Any], path: str | Path, *, legend: bool = 
             for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
                 seen.setdefault(label, handle)
         if seen:
-            columns = min(len(seen), 4)
+            inches = 0.5 + 0.06 * max(map(len, seen))
+            columns = max(1, min(len(seen), 4, int(figure.get_figwidth() / inches)))
             figure.legend(
                 list(seen.values()), list(seen), loc="outside lower center", ncols=columns, fontsize=7,
                 frameon=False,
