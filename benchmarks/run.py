@@ -23,7 +23,7 @@ PAGE = HERE / "RESULTS.md"
 
 ORDER = (
     "main_job", "tables", "strata", "robust_allocation", "adaptive", "coverage", "metrics_coverage",
-    "estimates", "regression", "simulation",
+    "cross_fitting", "estimates", "regression", "simulation",
 )  # fmt: skip
 
 
@@ -57,6 +57,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "adaptive": list,
         "coverage": list,
         "metrics_coverage": list,
+        "cross_fitting": list,
         "estimates": list,
         "regression": lambda: ["--peer", ppi()],
         "simulation": lambda: ["--peer", ssepy(), "--grid"],
