@@ -75,6 +75,12 @@ def _read_one(path: Path, id_name: str, value: str) -> Labels:
         raise InputError(
             f"{path}: no column {value!r}", allowed=near_names(value, columns), action="Name it with --value."
         )
+    for name in (identity, value):
+        if columns.count(name) > 1:
+            raise InputError(
+                f"{path}: {columns.count(name)} columns are called {name!r}",
+                action="Rename or drop the others.",
+            )
     many = "annotator" in columns
     places, ids, values, annotators = [], [], [], []
     for place, row in rows:

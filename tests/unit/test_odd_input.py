@@ -309,3 +309,10 @@ def test_a_sample_with_any_payload_is_read_back_equal(tmp_path, kind):
     sample = stratal.SimpleRandom(budget=3).draw(population, seed=7)
 
     assert stratal.Sample.read(sample.write(tmp_path / f"sample.{kind}")) == sample
+
+
+def test_two_columns_of_labels_are_refused(tmp_path):
+    (tmp_path / "labels.csv").write_text("id,label,label\na,1,0\n")
+
+    with pytest.raises(InputError, match="2 columns are called 'label'"):
+        read_labels(tmp_path / "labels.csv")
