@@ -335,3 +335,26 @@ def test_outcomes_must_fit_the_population(benchmark):
         run((benchmark[0], benchmark[1][:-1]))
     with pytest.raises(InputError, match="NaN"):
         run((benchmark[0], np.full(2000, np.nan)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_second_round_is_the_one_that_the_library_draws(benchmark, seed):
+    from stratal.simulation.allotment import optimal_counts
+    from stratal.simulation.deviations import recalibrated_deviations
+    from stratal.simulation.rounds import pilot_counts
+    from stratal.simulation.sums import StratumSums
+
+    population, z = benchmark
+    strata = stratal.stratify(population, "k-means", 6)
+    design = SimulatedDesign.parse("k-means:6:two-round")
+    allocation = stratal.allocate(strata, 60, "proportional")
+    first = stratal.Stratified(strata=strata, allocation=allocation).draw(population, seed=seed)
+    labels = z[first.ids]
+    second = stratal.next_round(first, labels, additional=60, population=population)
+    good = np.bincount(first.stratum, labels, minlength=6)[None]
+    sums = StratumSums(counts=allocation.n_h[None].astype(float), z=good, zz=good)
+    deviations = recalibrated_deviations(sums, 0.0, strata, binary=True)
+    counts = optimal_counts(strata.sizes * deviations, allocation.n_h, strata.sizes, 120)
+
+    assert pilot_counts(design, strata.sizes, 120).tolist() == allocation.n_h.tolist()
+    assert counts[0].tolist() == np.bincount(second.stratum, minlength=6).tolist()

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from stratal import __version__
 from stratal.allocation import allocate
 from stratal.arrays import FloatArray, IntArray
 from stratal.errors import BudgetError, InputError
@@ -71,7 +72,7 @@ class Settings:
 
 
 def cell_key(fingerprint: str, design: SimulatedDesign, settings: Settings) -> str:
-    """Return the key of a cell: a digest of everything that its rows depend on.
+    """Return the key of a cell: a digest of all that its rows depend on, this version included.
 
     Examples
     --------
@@ -79,7 +80,7 @@ def cell_key(fingerprint: str, design: SimulatedDesign, settings: Settings) -> s
     >>> len(cell_key("data", SimulatedDesign(), settings))
     32
     """
-    parts = json.dumps([fingerprint, design.to_dict(), asdict(settings)], sort_keys=True)
+    parts = json.dumps([__version__, fingerprint, design.to_dict(), asdict(settings)], sort_keys=True)
     return hashlib.sha256(parts.encode()).hexdigest()[:32]
 
 
