@@ -20,7 +20,7 @@ from stratal.intervals.interval import tail_shares
 from stratal.intervals.proportion import student_quantile
 from stratal.weighting import Weighting
 
-_DRAWS = 40_000
+_DRAWS = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

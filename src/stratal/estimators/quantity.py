@@ -58,8 +58,11 @@ class Parts:
             low, high = term.confidence_interval(max(1.0 - 2.0 * error, 1e-12))
             sides = (term.value - low, high - term.value)
             reach[:, k] = sides if self.coefficients[k] > 0 else sides[::-1]
-        signed = reach * self.coefficients
-        below, above = (float(np.sqrt(max(side @ self.correlation @ side, 0.0))) for side in signed)
+        signs = np.sign(self.coefficients)
+        # What would cancel is left out: ends of different levels would cross otherwise.
+        shared = np.maximum(self.correlation * np.outer(signs, signs), 0.0)
+        lengths = reach * np.abs(self.coefficients)
+        below, above = (float(np.sqrt(max(side @ shared @ side, 0.0))) for side in lengths)
         return below, above
 
 

@@ -140,8 +140,15 @@ def _trials(
     )
     hidden = float(factors @ np.maximum(second - first**2, 0.0))
     largest = max(hidden, variance if np.isfinite(variance) else 0.0)
+    if largest <= _DUST:
+        # Either every unit is labelled, or all scores tie, so that no label tells anything.
+        fewest = float(min(positive.sum(), len(positive) - positive.sum()))
+        return (fewest if np.any(factors > 0) else np.inf), np.inf
     freedom = satterthwaite_of_groups(classes.astype(np.int64), weights, influence)
-    return (value * (1.0 - value) / largest if largest > 0 else np.inf), freedom
+    return value * (1.0 - value) / largest, freedom
+
+
+_DUST = 1e-24
 
 
 def _strata(weighting: Weighting) -> tuple[IntArray, IntArray, FloatArray]:

@@ -1,0 +1,130 @@
+"""Whatever the labels: an estimate inside its bounds with an interval around it, or a clear word why not."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import stratal
+from stratal.errors import InputError
+from stratal.estimators.classification import AVERAGES, CLASS_METRICS, OVERALL_METRICS, Confusion
+from stratal.estimators.comparison import critical_values, paired_differences
+from stratal.estimators.domains import domain_difference, domain_mean
+from stratal.estimators.quantile import quantile_interval
+from stratal.estimators.ranking import ranking_metric
+from stratal.weighting import PoissonWeighting, StratifiedWeighting, WithReplacementWeighting
+
+
+@st.composite
+def designs(draw):
+    """A weighting, and whether every unit is labelled."""
+    counts = np.array(draw(st.lists(st.integers(1, 6), min_size=1, max_size=4)))
+    n = int(counts.sum())
+    if draw(st.booleans()):
+        sizes = counts + np.array(
+            draw(st.lists(st.integers(0, 500), min_size=len(counts), max_size=len(counts)))
+        )
+        stratum = np.repeat(np.arange(len(counts)), counts)
+        return StratifiedWeighting(stratum=stratum, sizes=sizes), bool(np.all(sizes == counts)), n
+    probability = np.array(draw(st.lists(st.floats(0.01, 0.9), min_size=n, max_size=n)))
+    if draw(st.booleans()):
+        return (
+            PoissonWeighting(inclusion_probability=probability, size=float(np.sum(1 / probability))),
+            False,
+            n,
+        )
+    weights = 1 / probability
+    return WithReplacementWeighting(design_weight=weights, size=float(weights.sum())), False, n
+
+
+def check(quantity, lowest, highest, census):
+    if not quantity.defined:
+        assert quantity.row(0.95)["confidence_interval"] is None
+        return
+    low, high = quantity.confidence_interval()
+    assert lowest - 1e-12 <= low <= quantity.value + 1e-9
+    assert quantity.value - 1e-9 <= high <= highest + 1e-12
+    assert census or high > low
+    wide = quantity.confidence_interval(0.99)
+    assert wide.low <= low + 1e-9
+    assert wide.high >= high - 1e-9
+    assert 0 <= quantity.p_value(quantity.value) <= 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(designs(), st.integers(1, 4), st.data())
+def test_classification(design, n_classes, data):
+    weighting, census, n = design
+    codes = st.lists(st.integers(0, n_classes - 1), min_size=n, max_size=n)
+    true, predicted = (np.array(data.draw(codes), np.int64) for _ in range(2))
+    confusion = Confusion(true=true, predicted=predicted, n_classes=n_classes, weighting=weighting)
+
+    for name in OVERALL_METRICS:
+        check(confusion.metric(name), -1 if name == "mcc" else 0, 1, census)
+    name = data.draw(st.sampled_from(CLASS_METRICS))
+    for which in (0, *AVERAGES):
+        check(confusion.metric(name, which), 0, 1, census)
+
+
+@settings(max_examples=25, deadline=None)
+@given(designs(), st.data())
+def test_ranking_domains_and_quantiles(design, data):
+    weighting, census, n = design
+    score = np.array(data.draw(st.lists(st.integers(-3, 3), min_size=n, max_size=n)), float)
+    positive = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+
+    for name in ("auc", "average_precision"):
+        check(ranking_metric(name, score, positive, weighting), 0, 1, census)
+    means = [
+        domain_mean((score + 3) / 6, part, weighting, bounds=(0.0, 1.0)) for part in (positive, ~positive)
+    ]
+    for quantity, _ in means:
+        check(quantity, 0, 1, census)
+    check(domain_difference(*means, weighting), -1, 1, census)
+    value, (low, high) = quantile_interval(score, 0.5, weighting)
+    assert low <= value.value <= high
+
+
+@settings(max_examples=25, deadline=None)
+@given(designs(), st.data())
+def test_comparisons_of_any_numbers(design, data):
+    weighting, census, n = design
+    numbers = st.one_of(st.floats(-1e12, 1e12), st.sampled_from([0.0, 1.0, 1e-300, 0.5]))
+    contrasts = np.array(data.draw(st.lists(numbers, min_size=3 * n, max_size=3 * n))).reshape(n, 3)
+    found = paired_differences(contrasts, weighting)
+    critical, p_values = critical_values(found, 0.95)
+    low, high = found.intervals(critical)
+
+    if np.all(np.isfinite(found.interval_errors)):
+        assert np.all(low <= found.values)
+        assert np.all(found.values <= high)
+        assert np.all((p_values >= 0) & (p_values <= 1))
+    bounded = paired_differences(np.sign(contrasts), weighting, bound=1.0)
+    low, high = bounded.intervals(critical_values(bounded, 0.95)[0])
+    assert np.all((low >= -1) & (high <= 1))
+    assert census or np.all(high > low)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.sampled_from([0.0, 1.0, None, float("nan"), float("inf"), "cat"]), min_size=8, max_size=8))
+def test_any_labels_give_a_table_or_one_clear_error(values):
+    population = stratal.Population.from_arrays(
+        proxy=np.linspace(0.1, 0.9, 30), groups={"answer": ["0", "1", "cat"] * 10}, predicted="answer"
+    )
+    sample = stratal.SimpleRandom(budget=8).draw(population, seed=1)
+    labels = dict(zip(sample.ids.tolist(), values, strict=True))
+
+    for call in (
+        lambda: stratal.classification_metrics(sample, labels),
+        lambda: stratal.ranking_metrics(sample, labels),
+        lambda: stratal.estimate_domains(sample, labels, by="answer"),
+        lambda: stratal.compare(sample, {"a": labels, "b": [1, 0] * 4}),
+    ):
+        try:
+            with np.errstate(all="raise", under="ignore"):
+                table = call()
+        except (InputError, stratal.StratalWarning):
+            continue
+        for row in table:
+            assert row["confidence_interval"] is None or None not in row["confidence_interval"]
