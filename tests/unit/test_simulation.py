@@ -46,7 +46,7 @@ def test_replicates_equal_the_library_one_by_one(target, n_h, graded):
     summary = StratumSummary(
         sizes=truth.sizes, proxy_means=truth.proxy_means[:, None], proxy_covariances=divided[:, None, None]
     )
-    for estimator in ESTIMATORS[:4]:
+    for estimator in ESTIMATORS[:5]:
         found = replicate_means(sums, truth, layout, estimator, target=target)
         ranges = replicate_intervals(
             found, sums, layout, GUARDED, centre=truth.centre, bounds=(0.0, 1.0), target=target
@@ -278,6 +278,44 @@ def test_census_has_no_error(benchmark):
     assert table["mse"] == pytest.approx([0, 0], abs=1e-20)
     assert table["width"] == pytest.approx([0, 0], abs=1e-9)
     assert table["effective_sample_size"] == pytest.approx([2000, 2000])
+
+
+def test_designs_without_strata_are_drawn_by_the_library(benchmark):
+    designs = ["poisson", "poisson:equal", "proportional-to-size", "systematic"]
+    table = run(
+        benchmark, designs=designs, budgets=[60], replicates=150, estimators=["hajek", "difference"],
+        intervals=["auto", "t"],
+    )  # fmt: skip
+
+    assert list(dict.fromkeys(table["design"])) == designs
+    assert np.all(np.abs(table["bias"]) < 5 * table["bias_se"])
+    assert np.all(table["coverage"] > 0.85)
+    assert table == run(
+        benchmark, designs=designs, budgets=[60], replicates=150, estimators=["hajek", "difference"],
+        intervals=["auto", "t"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"estimators": ["published-ppi++"]}, "for strata only"),
+        ({"intervals": ["published"]}, "for strata only"),
+        ({"with_replacement": True}, "not drawn with replacement"),
+        ({"designs": ["poisson:a:b"]}, "cannot be read"),
+    ],
+)
+def test_what_designs_without_strata_cannot_do_is_said(benchmark, options, message):
+    with pytest.raises(InputError, match=message):
+        run(benchmark, **({"designs": ["poisson"]} | options))
+
+
+def test_designs_without_strata_refuse_ids_of_their_own(benchmark):
+    ids = [f"u{i}" for i in range(2000)]
+    population = stratal.Population.from_arrays(proxy=np.full(2000, 0.5), ids=ids)
+
+    with pytest.raises(InputError, match="numbered by row"):
+        run((population, benchmark[1]), designs=["systematic"])
 
 
 def test_adaptive_designs_spend_the_budget(benchmark):

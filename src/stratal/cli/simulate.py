@@ -26,11 +26,12 @@ def simulate(
         str,
         typer.Option(
             help="simple-random, or stratification:number:allocation[:pilot[:step]]; allocations: "
-            "proportional, equal, neyman, robust, stratppi, oracle, two-round, opt-a1, opt-a2."
+            "proportional, equal, neyman, robust, stratppi, oracle, two-round, opt-a1, opt-a2. Or poisson, "
+            "proportional-to-size, systematic (a millisecond each)."
         ),
     ] = "simple-random,k-means:10:proportional,k-means:10:robust,k-means:10:two-round",
     estimators: Annotated[
-        str, typer.Option(help="horvitz-thompson, difference, ppi++, stratppi: NAME,…")
+        str, typer.Option(help="horvitz-thompson, hajek, difference, ppi++, stratppi: NAME,…")
     ] = "horvitz-thompson",
     intervals: Annotated[str, typer.Option(help="auto, t, normal, wilson, …: NAME,…")] = "auto",
     replicates: Annotated[int, typer.Option(help="Samples drawn of each design.")] = 3000,

@@ -31,6 +31,9 @@ _CACHE_NUMBERS = 1 << 17
 
 _URN_BATCH = 1 << 13
 
+Collected = dict[tuple[int, str, str], list[FloatArray]]
+"""(budget, estimator, what) → batches of replicates."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
@@ -68,7 +71,7 @@ class Settings:
     @property
     def counts_suffice(self) -> bool:
         """Whether no estimator needs the proxies of the units drawn."""
-        return set(self.estimators) == {"horvitz-thompson"}
+        return set(self.estimators) <= {"horvitz-thompson", "hajek"}
 
 
 def cell_key(fingerprint: str, design: SimulatedDesign, settings: Settings) -> str:
@@ -99,15 +102,35 @@ def run_cell(
         From `cell_key`.
     """
     counts = None if design.adaptive else fixed_counts(design, strata, truth, settings.budgets)
-    collected: dict[tuple[int, str, str], list[FloatArray]] = {}
+    collected: Collected = {}
     for batch in _batches(design, strata, truth, settings, counts, key):
         for budget, sums in zip(settings.budgets, batch, strict=True):
             _collect(collected, budget, sums, truth, settings)
+    return rows_of(design, collected, counts, truth, settings)
+
+
+def rows_of(
+    design: SimulatedDesign,
+    collected: Collected,
+    counts: list[IntArray] | None,
+    truth: Truth,
+    settings: Settings,
+) -> list[dict[str, Any]]:
+    """Return the rows of a cell from what its replicates gave.
+
+    Parameters
+    ----------
+    design : SimulatedDesign
+    collected : dict of (budget, estimator, what) to batches of replicates
+    counts : list of int (H,), optional
+        n_h at each budget, where they are fixed.
+    truth : Truth
+    settings : Settings
+    """
     rows = []
-    for budget_number, budget in enumerate(settings.budgets):
-        n_h = None if counts is None else counts[budget_number]
+    for number, budget in enumerate(settings.budgets):
+        n_h = None if counts is None else counts[number]
         for estimator in settings.estimators:
-            yardstick = _yardstick(budget, estimator, n_h, truth, settings)
             values = np.concatenate(collected[budget, estimator, "values"])
             variances = np.concatenate(collected[budget, estimator, "variances"])
             shared = {
@@ -115,9 +138,9 @@ def run_cell(
                 "estimator": estimator,
                 "budget": budget,
                 "replicates": settings.replicates,
-                "n_strata": strata.n_strata,
+                "n_strata": len(truth.sizes),
                 "truth": truth.value,
-                **summarise(values, variances, yardstick),
+                **summarise(values, variances, _yardstick(budget, estimator, n_h, truth, settings)),
             }
             for interval in settings.intervals:
                 low = np.concatenate(collected[budget, estimator, f"{interval} low"])
@@ -127,6 +150,19 @@ def run_cell(
             if not settings.intervals:
                 rows.append({**shared, "interval": "", **_NO_INTERVAL})
     return rows
+
+
+def seeds_of(settings: Settings, key: str) -> np.random.SeedSequence:
+    """Return where a cell's random numbers come from: the seed and the cell's key.
+
+    Examples
+    --------
+    >>> settings = Settings(estimators=("difference",), intervals=(), budgets=(50,), replicates=9, seed=7)
+    >>> seeds_of(settings, "0" * 32).entropy
+    7
+    """
+    words = tuple(int(key[i : i + 8], 16) for i in range(0, len(key), 8))
+    return np.random.SeedSequence(settings.seed, spawn_key=words)
 
 
 _NO_INTERVAL = dict.fromkeys(
@@ -163,8 +199,7 @@ def _batches(
     key: str,
 ) -> Iterator[list[StratumSums]]:
     """Yield batches of replicates, each as its sums at every budget."""
-    words = tuple(int(key[i : i + 8], 16) for i in range(0, len(key), 8))
-    rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence(settings.seed, spawn_key=words)))
+    rng = np.random.Generator(np.random.SFC64(seeds_of(settings, key)))
     limits = _limits(design, strata, settings, counts)
     urns = truth.binary and settings.counts_suffice and _growing(counts)
     size = _URN_BATCH if urns else max(_CACHE_NUMBERS // max(int(limits.max()), 1), 64)
@@ -200,7 +235,7 @@ def _growing(counts: list[IntArray] | None) -> bool:
 
 
 def _collect(
-    collected: dict[tuple[int, str, str], list[FloatArray]],
+    collected: Collected,
     budget: int,
     sums: StratumSums,
     truth: Truth,
@@ -235,7 +270,7 @@ def _yardstick(
         np.array([size]), np.array([spread]), np.array([budget]), with_replacement=replacing
     )
     closed = float("nan")
-    fixed = {"horvitz-thompson": 0.0, "difference": 1.0}
+    fixed = {"horvitz-thompson": 0.0, "hajek": 0.0, "difference": 1.0}
     if n_h is not None and estimator in fixed:
         closed = formulas.stratified(
             truth.sizes, truth.residual_variances(fixed[estimator]), n_h, with_replacement=replacing

@@ -15,6 +15,9 @@ ROUNDS = ("two-round", "opt-a1", "opt-a2")
 """`two-round`: half the budget in a proportional pilot, the total by Neyman on recalibrated S_h.
 `opt-a1`, `opt-a2`: the literal rules of Kumar & Raj."""
 
+MECHANISMS = ("poisson", "proportional-to-size", "systematic")
+"""Designs without strata, drawn one replicate at a time."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedDesign:
@@ -39,6 +42,10 @@ class SimulatedDesign:
         As in `stratal.stratify`.
     label : str, optional
         A name of its own.
+    mechanism : str, optional
+        One of `MECHANISMS`, instead of strata.
+    size : str
+        `poisson`, `proportional-to-size`: the size measure, as in `stratal.ProportionalToSize`.
 
     Examples
     --------
@@ -57,8 +64,14 @@ class SimulatedDesign:
     by: str | None = None
     proxy: str | None = None
     label: str | None = field(default=None, compare=False)
+    mechanism: str | None = None
+    size: str = "sqrt-variance"
 
     def __post_init__(self) -> None:
+        if self.mechanism is not None and self.mechanism not in MECHANISMS:
+            raise InputError(
+                "no such mechanism", given=repr(self.mechanism), allowed=", ".join(map(repr, MECHANISMS))
+            )
         if self.stratification is not None and self.stratification not in METHODS:
             raise InputError(
                 "no such stratification",
@@ -102,6 +115,8 @@ class SimulatedDesign:
         """The label, or the text that `parse` understands."""
         if self.label is not None:
             return self.label
+        if self.mechanism is not None:
+            return self.mechanism if self.size == "sqrt-variance" else f"{self.mechanism}:{self.size}"
         if self.stratification is None:
             return "simple-random"
         text = f"{self.stratification}:{self.n_strata}:{self.allocation}"
@@ -118,10 +133,13 @@ class SimulatedDesign:
 
     @classmethod
     def parse(cls, text: str) -> SimulatedDesign:
-        """Return the design of `simple-random` or `stratification:n_strata:allocation[:pilot[:step]]`."""
+        """Return the design of `simple-random`, `stratification:n_strata:allocation[:pilot[:step]]` or
+        `poisson[:size]`, `proportional-to-size[:size]`, `systematic`."""
         if text == "simple-random":
             return cls()
         parts = text.split(":")
+        if parts[0] in MECHANISMS and len(parts) <= 2 and (parts[0] != "systematic" or len(parts) == 1):
+            return cls(mechanism=parts[0], size=parts[1] if len(parts) > 1 else "sqrt-variance")
         shape = "simple-random, or stratification:number:allocation[:pilot[:step]], as k-means:10:neyman"
         if not 3 <= len(parts) <= 5 or not parts[1].isdigit() or int(parts[1]) < 1:
             raise InputError("this design cannot be read", given=repr(text), allowed=shape)

@@ -12,8 +12,9 @@ import numpy as np
 
 from stratal.arrays import FloatArray, finite_vector
 from stratal.errors import InputError, MissingExtraError
-from stratal.simulation.cell import Settings, cell_key, check_settings, run_cell
+from stratal.simulation.cell import Settings, cell_key, check_settings, rows_of, run_cell, seeds_of
 from stratal.simulation.design import SimulatedDesign
+from stratal.simulation.drawn import collect_drawn
 from stratal.simulation.store import CellStore
 from stratal.simulation.table import SimulationTable
 from stratal.simulation.truth import Truth
@@ -32,6 +33,7 @@ class _Task:
     population: Population
     z: FloatArray
     proxy: FloatArray | None
+    proxy_name: str | None
     designs: tuple[SimulatedDesign, ...]
     keys: tuple[str, ...]
     settings: Settings
@@ -66,10 +68,11 @@ def simulate(
         The outcome of every unit.
     designs : sequence of str or SimulatedDesign
         `simple-random`, or `stratification:n_strata:allocation[:pilot[:step]]`: `k-means:10:robust`,
-        `neyman:10:oracle`, `k-means:10:two-round`, `equal-size:6:opt-a2:5:10`.
+        `neyman:10:oracle`, `k-means:10:two-round`, `equal-size:6:opt-a2:5:10`. Or `poisson`,
+        `proportional-to-size`, `systematic`, which are drawn one by one and take a millisecond each.
     estimators : sequence of str
-        `horvitz-thompson`, `difference`, `ppi++`, `stratppi`, and the papers' own `published-ppi++` and
-        `published-stratppi`.
+        `horvitz-thompson`, `hajek`, `difference`, `ppi++`, `stratppi`, and the papers' own
+        `published-ppi++` and `published-stratppi`.
     intervals : sequence of str
         `auto`, `t`, `normal`, `clopper-pearson`, `wilson`, `logit`, `blaker`, `published`; none is allowed.
     budgets : iterable of int
@@ -176,6 +179,7 @@ def _tasks(
             population=population,
             z=z,
             proxy=columns[name],
+            proxy_name=name,
             designs=tuple(design for design, _ in members),
             keys=tuple(key for _, key in members),
             settings=settings,
@@ -228,7 +232,14 @@ def _cells(task: _Task) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     needed = not (binary and task.settings.counts_suffice)
     truth = Truth.of(task.z, task.proxy, codes, strata.n_strata, units=needed)
     for design, key in zip(task.designs, task.keys, strict=True):
-        yield key, run_cell(design, strata, truth, task.settings, key)
+        if design.mechanism is None:
+            yield key, run_cell(design, strata, truth, task.settings, key)
+        else:
+            seeds = seeds_of(task.settings, key)
+            found = collect_drawn(
+                design, task.population, task.z, task.settings, seeds, task.proxy_name or first.proxy
+            )
+            yield key, rows_of(design, found, None, truth, task.settings)
 
 
 def _map(tasks: list[_Task], workers: int | None) -> Iterator[tuple[str, list[dict[str, Any]]]]:

@@ -19,13 +19,15 @@ from stratal.variance import collapse_singletons
 
 ESTIMATORS = (
     "horvitz-thompson",
+    "hajek",
     "difference",
     "ppi++",
     "stratppi",
     "published-ppi++",
     "published-stratppi",
 )
-"""`published-…`: λ unshrunk and no degrees of freedom taken off for fitting it, as the papers have it."""
+"""Hájek's is Horvitz–Thompson's where the weights add up to one, as they do in strata. `published-…`: λ
+unshrunk and no degrees of freedom taken off for fitting it, as the papers have it."""
 
 _SHRINKAGE = 20.0
 
@@ -185,7 +187,7 @@ def replicate_means(
         )
     if target not in ("population", "superpopulation"):
         raise InputError("no such target", given=repr(target), allowed="'population' or 'superpopulation'")
-    if estimator != "horvitz-thompson" and sums.p is None:
+    if estimator not in ("horvitz-thompson", "hajek") and sums.p is None:
         raise InputError(f"estimator '{estimator}' needs a proxy", action="Give the population a proxy.")
     lam, share = _lam(sums, layout, estimator)
     first, second = sums.residual(lam)
@@ -227,7 +229,7 @@ def _lam(sums: StratumSums, layout: Layout, estimator: str) -> tuple[FloatArray,
     """Return λ, (H,) or (R, H), and the fitted parameters that fall to each stratum."""
     n_strata = len(layout.sizes)
     nothing = np.zeros((1, n_strata))
-    if estimator == "horvitz-thompson":
+    if estimator in ("horvitz-thompson", "hajek"):
         return np.zeros(n_strata), nothing
     if estimator == "difference":
         return np.ones(n_strata), nothing
