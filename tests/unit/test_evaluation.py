@@ -191,3 +191,26 @@ def test_a_seed_must_be_a_whole_number(population):
     for seed in (-1, 1.5, "7", None):
         with pytest.raises(InputError, match="seed"):
             stratal.SimpleRandom(budget=5).draw(population, seed=seed)
+
+
+def test_labels_that_all_agree_are_not_worth_the_whole_population(population):
+    sample = stratal.SimpleRandom(budget=20).draw(population, seed=1)
+    result = stratal.estimate(sample, np.ones(20), estimator="horvitz-thompson")
+
+    assert result.effective_sample_size is None
+    assert result.design_effect is None
+    assert result.to_dict()["effective_sample_size"] is None
+
+
+@pytest.mark.parametrize("lam", ["a", [None], {}])
+def test_a_lambda_that_is_no_number(population, lam):
+    sample = stratal.SimpleRandom(budget=20).draw(population, seed=1)
+    with pytest.raises(InputError, match="λ"):
+        stratal.estimate(sample, np.ones(20), lam=lam)
+
+
+@pytest.mark.parametrize("level", ["a", None, 95, 0, float("nan")])
+def test_a_level_that_is_none(population, level):
+    sample = stratal.SimpleRandom(budget=20).draw(population, seed=1)
+    with pytest.raises(InputError, match="confidence_level"):
+        stratal.estimate(sample, np.ones(20)).confidence_interval(level)

@@ -131,7 +131,10 @@ def fit_lam(
 
 
 def _given_lam(given: Any, n_strata: int, k: int) -> FloatArray:
-    lam = np.asarray(given, dtype=np.float64)
+    try:
+        lam = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("λ is not a number", given=repr(given), allowed="finite numbers") from None
     if not np.all(np.isfinite(lam)):
         raise InputError("λ must be finite", given=given)
     if lam.ndim == 1 and k == 1 and lam.shape[0] == n_strata and n_strata > 1:

@@ -87,7 +87,7 @@ class Estimate:
     nonresponse : Nonresponse
     strata : tuple of StratumRow
     design_effect : float
-        Variance over that of a simple random sample of n; None where the outcome did not vary.
+        Variance over that of a simple random sample of n; None where the labels show no variance.
     effective_sample_size : float
         Size of the simple random sample of this population with the same variance; a census is worth N.
     relative_efficiency : float
@@ -345,7 +345,8 @@ def assemble(
     variance = evidence.reported_variance
     size = weighting.population_size
     spread = evidence.population_spread
-    effect, effective = design_effect(variance, spread, len(z), size, target)
+    known = evidence.varies or evidence.census
+    effect, effective = design_effect(variance if known else np.nan, spread, len(z), size, target)
     lam = result.lam
     shown = tuple(float(v) for v in lam[0]) if np.any(lam) and np.all(lam == lam[0]) else ()
     rows = strata_table(z, proxy, weighting, stratum, lam, names)

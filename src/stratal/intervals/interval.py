@@ -67,7 +67,7 @@ def tail_shares(confidence_level: float, alternative: str) -> tuple[float, float
     >>> tail_shares(0.9, "greater")[1]
     0.0
     """
-    if not 0.0 < confidence_level < 1.0:
+    if not isinstance(confidence_level, int | float | np.number) or not 0.0 < confidence_level < 1.0:
         raise InputError(
             "confidence_level is out of range", given=confidence_level, allowed="between 0 and 1"
         )

@@ -13,6 +13,7 @@ from stratal.intervals.evidence import Evidence
 from stratal.intervals.guaranteed import betting_bounds
 from stratal.intervals.interval import ConfidenceInterval, tail_shares
 from stratal.intervals.resampled import bootstrap_bounds
+from stratal.intervals.unseen import unseen_bounds
 
 Bounds: TypeAlias = Callable[[float], tuple[float, float]]
 """Confidence level to (low, high)."""
@@ -79,7 +80,26 @@ def _bounded(evidence: Evidence, method: str, alternative: str) -> Bounds:
         return bootstrap_bounds(evidence, alternative, studentise=method == "bootstrap-t")
     if method.startswith("betting"):
         return betting_bounds(evidence, alternative, anytime=method == "betting-anytime")
-    return _proportion(evidence, method, alternative)
+    exact = _proportion(evidence, method, alternative)
+    return exact if evidence.outcome == "binary" else _with_unseen(evidence, exact, alternative)
+
+
+def _with_unseen(evidence: Evidence, exact: Bounds, alternative: str) -> Bounds:
+    """Widen a graded outcome's interval to what its labels cannot have shown; see `intervals.unseen`."""
+
+    def bounds(level: float) -> tuple[float, float]:
+        low, high = exact(level)
+        least, most = unseen_bounds(
+            evidence.value,
+            evidence.limits,
+            evidence.weighting.weights,
+            evidence.weighting.population_size,
+            level,
+            alternative,
+        )
+        return min(low, least), max(high, most)
+
+    return bounds
 
 
 def _proportion(evidence: Evidence, method: str, alternative: str) -> Bounds:

@@ -1,0 +1,47 @@
+"""A graded outcome that is nearly always the same, and rarely at its far bound."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stratal
+from stratal.intervals.unseen import unseen_bounds, unseen_share
+
+DRAWS = 400
+
+
+@pytest.mark.parametrize(("share", "n"), [(0.02, 50), (0.05, 24), (0.05, 50), (0.1, 50)])
+def test_rare_extremes_are_covered(share, n):
+    size = 2000
+    z = np.where(np.random.default_rng(0).permutation(size) < share * size, 5.0, 3.0)
+    population = stratal.Population.from_arrays(ids=np.arange(size))
+    covered = 0
+    for seed in range(DRAWS):
+        sample = stratal.SimpleRandom(budget=n).draw(population, seed=seed)
+        low, high = stratal.estimate(sample, z[sample.ids], bounds=(1, 5)).confidence_interval()
+        covered += low <= z.mean() <= high
+
+    assert covered / DRAWS > 0.95 - 3 * np.sqrt(0.95 * 0.05 / DRAWS)
+
+
+def test_the_share_is_that_of_no_success():
+    assert unseen_share(10, 0.0, 0.05) == pytest.approx(1 - 0.05**0.1)
+    assert unseen_share(10, 1.0, 0.05) == 0
+    assert unseen_share(10, 0.0, 0.0) == 0
+
+
+def test_one_sided_bounds_move_one_side_only():
+    low, high = unseen_bounds(3.0, (1.0, 5.0), np.ones(20), 1000.0, 0.95, "greater")
+
+    assert low < 3.0
+    assert high == 3.0
+
+
+def test_binary_outcomes_keep_their_exact_interval():
+    population = stratal.Population.from_arrays(ids=np.arange(10_000))
+    sample = stratal.SimpleRandom(budget=20).draw(population, seed=1)
+    low, high = stratal.estimate(sample, np.ones(20)).confidence_interval()
+
+    assert high == 1
+    assert low == pytest.approx(0.025 ** (1 / (20 / (1 - 20 / 10_000))), abs=1e-6)
