@@ -49,7 +49,7 @@ def test_replicates_equal_the_library_one_by_one(target, n_h, graded):
     for estimator in ESTIMATORS[:5]:
         found = replicate_means(sums, truth, layout, estimator, target=target)
         ranges = replicate_intervals(
-            found, sums, layout, GUARDED, centre=truth.centre, bounds=(0.0, 1.0), target=target
+            found, sums, layout, GUARDED, centre=truth.centre, bounds=(0.0, 1.0), target=target, graded=graded
         )
         for r, (stratum, labels, proxy) in enumerate(labelled_units(truth, n_h, 8, 5)):
             expected = estimate_mean(

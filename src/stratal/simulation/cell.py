@@ -253,7 +253,7 @@ def _collect(
         ranges = replicate_intervals(
             found, sums, layout, settings.intervals,
             centre=truth.centre, bounds=settings.bounds, confidence_level=settings.confidence_level,
-            target=settings.target,
+            target=settings.target, graded=not truth.binary,
         )  # fmt: skip
         for interval, (low, high) in ranges.items():
             parts[f"{interval} low"], parts[f"{interval} high"] = low, high

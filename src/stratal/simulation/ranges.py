@@ -24,6 +24,7 @@ def replicate_intervals(
     bounds: tuple[float, float] | None,
     confidence_level: float = 0.95,
     target: str = "population",
+    graded: bool = False,
 ) -> dict[str, tuple[FloatArray, FloatArray]]:
     """Return (low, high), each (R,), for every method asked for.
 
@@ -40,6 +41,8 @@ def replicate_intervals(
         What the outcome cannot leave.
     confidence_level : float
     target : str
+    graded : bool
+        Whether a bounded outcome takes other values than its bounds.
 
     Examples
     --------
@@ -62,7 +65,7 @@ def replicate_intervals(
     result = {}
     unit = None
     if bounds is not None and any(method != "published" for method in methods):
-        unit = _Unit(found, sums, layout, centre, bounds, target)
+        unit = _Unit(found, sums, layout, centre, bounds, target, graded)
     for method in methods:
         result[method] = _interval(found, unit, method, bounds, confidence_level)
     return result
@@ -101,6 +104,9 @@ def _interval(
         below, above = formula.get(method, proportion.clopper_pearson)(
             unit_values, unit.trials, confidence_level=level
         )
+    unseen = np.where(np.isfinite(unit.trials), unit.unseen(level), 0.0)
+    below = np.minimum(below, unit_values * (1.0 - unseen))
+    above = np.maximum(above, unit_values + unseen * (1.0 - unit_values))
     return (
         np.maximum(np.minimum(low + (high - low) * below, values), low),
         np.minimum(np.maximum(low + (high - low) * above, values), high),
@@ -118,8 +124,10 @@ class _Unit:
         centre: float,
         bounds: tuple[float, float],
         target: str,
+        graded: bool,
     ) -> None:
         low, high = bounds
+        self._layout, self._graded = layout, graded
         scale, shift = high - low, centre - low
         counts = layout.counts
         first = (sums.z + shift * counts) / scale
@@ -143,6 +151,18 @@ class _Unit:
         self.trials = np.where(census, np.inf, trials)
         floor_variance = self.mean * (1.0 - self.mean) / self.trials * scale**2
         self.guarded_variance = np.fmax(found.variances, floor_variance)
+
+    def unseen(self, confidence_level: float) -> FloatArray:
+        """The largest share of units that the labels of a graded outcome can have missed, at either end.
+
+        See `stratal.intervals.unseen`.
+        """
+        if not self._graded:
+            return np.zeros(1)
+        counts, layout = self._layout.counts, self._layout
+        kish = 1.0 / (layout.weights**2 / counts).sum(axis=1)
+        left = 1.0 - np.minimum(counts.sum(axis=1) / layout.sizes.sum(), 1.0)
+        return np.asarray(-left * np.expm1(np.log((1.0 - confidence_level) / 2.0) / np.maximum(kish, 1.0)))
 
     def _smooth(self, layout: Layout, raw: FloatArray, raw_second: FloatArray) -> None:
         """Stratum moments shrunk to the overall ones, which start from labels at either bound."""
