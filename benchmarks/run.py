@@ -58,8 +58,9 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "coverage": list,
         "metrics_coverage": list,
         "cross_fitting": list,
-        "estimates": list,
+        "designs": list,
         "regression": lambda: ["--peer", ppi()],
+        "regression_coverage": list,
         "simulation": lambda: ["--peer", ssepy(), "--grid"],
     }
 
@@ -88,8 +89,8 @@ def gather() -> None:
     parts = [
         "# Measured\n\nRatios are against the peer in the same run on the same machine: "
         f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, NumPy "
-        f"{numpy.__version__}, SciPy {scipy.__version__}, stratal {stratal.__version__}. "
-        "Timings are not tests. All of it is written by `make bench`, or by the command that stands in the section."
+        f"{numpy.__version__}, SciPy {scipy.__version__}, stratal {stratal.__version__}. Timings are not "
+        "tests. All of it is written by `make bench`, or by the command that stands in the section."
     ]
     for name in ORDER:
         page = RESULTS / f"{name}.md"
