@@ -149,3 +149,18 @@ def test_unknown_papers_and_directories_are_refused(tmp_path):
         reproduce("neyman", tmp_path)
     with pytest.raises(InputError, match="no directory"):
         reproduce("stratppi", tmp_path, data=tmp_path / "missing")
+
+
+def test_command_prints_what_it_wrote(tmp_path):
+    pytest.importorskip("matplotlib")
+    testing = pytest.importorskip("typer.testing")
+    from stratal.cli.application import app
+
+    words = ["reproduce", "stratppi", "--quick", "--output", str(tmp_path / "out")]
+    plain = testing.CliRunner().invoke(app, words, catch_exceptions=False)
+    found = json.loads(testing.CliRunner().invoke(app, [*words, "--json"], catch_exceptions=False).stdout)
+
+    assert plain.exit_code == 0
+    assert "page.md" in plain.stdout
+    assert {"title", "claims", "files"} == set(found)
+    assert found["claims"][0]["agrees"] is True
