@@ -22,8 +22,9 @@ RESULTS = HERE / "results"
 PAGE = HERE / "RESULTS.md"
 
 ORDER = (
-    "main_job", "tables", "strata", "robust_allocation", "adaptive", "coverage", "metrics_coverage",
-    "cross_fitting", "estimates", "regression", "simulation",
+    "main_job", "tables", "strata", "robust_allocation", "designs", "adaptive", "coverage",
+    "peers_coverage", "cross_fitting", "metrics_coverage", "regression", "regression_coverage",
+    "simulation",
 )  # fmt: skip
 
 
@@ -59,6 +60,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "metrics_coverage": list,
         "cross_fitting": list,
         "designs": list,
+        "peers_coverage": lambda: ["--peer", ppi()],
         "regression": lambda: ["--peer", ppi()],
         "regression_coverage": list,
         "simulation": lambda: ["--peer", ssepy(), "--grid"],
