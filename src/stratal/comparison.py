@@ -114,7 +114,7 @@ def compare(
         rows.append({
             "a": names[a], "b": names[b],
             "difference": float(differences.values[i]),
-            "standard_error": float(differences.standard_errors[i]),
+            "standard_error": finite(differences.standard_errors[i]),
             "confidence_interval": [finite(low[i]), finite(high[i])] if known else None,
             "p_value": finite(p_values[i]) if known else None,
             "n": len(z),

@@ -13,7 +13,7 @@ from stratal.errors import InputError, LabelError
 from stratal.estimators.estimate_table import EstimateTable
 from stratal.estimators.linearisation import Linearised, ratio_of_means, smooth_mean_function
 from stratal.estimators.quantile import quantile_interval
-from stratal.estimators.quantity import Quantity, finite
+from stratal.estimators.quantity import Quantity
 from stratal.estimators.ranking import ranking_metric
 from stratal.evaluation import class_text
 from stratal.intervals.interval import ConfidenceInterval
@@ -207,19 +207,6 @@ def ranking_metrics(
         confidence_level=confidence_level,
         notes=tuple(notes),
     )
-
-
-def quantity_row(quantity: Quantity, confidence_level: float = 0.95) -> dict[str, Any]:
-    """Return a quantity as plain numbers for JSON.
-
-    Examples
-    --------
-    >>> entry = Quantity(value=0.5, standard_error=0.1, degrees_of_freedom=9.0, n=10)
-    >>> quantity_row(entry)["estimate"]
-    0.5
-    """
-    row = quantity.row(confidence_level)
-    return {**row, "degrees_of_freedom": finite(quantity.degrees_of_freedom)}
 
 
 def _numbers(sample: Sample, variables: Mapping[str, Any]) -> tuple[FloatArray, BoolArray]:

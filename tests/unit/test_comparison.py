@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
 import stratal
 from stratal.comparison import ranks
-from stratal.errors import InputError, LabelError
+from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimators.comparison import critical_values, paired_differences, rank_sets
 from stratal.weighting import StratifiedWeighting
 
@@ -185,3 +187,17 @@ def test_refusals(sample):
         stratal.compare(sample, found, alternative="bigger")
     with pytest.raises(LabelError, match="every model"):
         stratal.compare(sample, {"a": {int(sample.ids[0]): None}, "b": {}})
+
+
+def test_one_label_is_enough_for_bounded_outcomes_and_says_so_for_others(sample):
+    first = int(sample.ids[0])
+    with pytest.warns(StratalWarning):
+        bounded = stratal.compare(sample, {"a": {first: 1}, "b": {first: 0}}).rows[0]
+    with pytest.warns(StratalWarning):
+        other = stratal.compare(sample, {"a": {first: 3.7}, "b": {first: 0.2}}).rows[0]
+
+    low, high = bounded["confidence_interval"]
+    assert -1 <= low < high <= 1
+    assert other["standard_error"] is None
+    assert other["confidence_interval"] is None
+    json.dumps([bounded, other], allow_nan=False)

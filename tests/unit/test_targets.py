@@ -59,6 +59,15 @@ class TestFunctions:
 
         assert inside / draws > 0.95 - 0.03 - 3 * np.sqrt(0.95 * 0.05 / draws)
 
+    def test_it_prints_and_has_a_json_twin(self, sample):
+        rng = np.random.default_rng(12)
+        found = stratal.ratio(sample, rng.uniform(1, 2, sample.size), rng.uniform(1, 3, sample.size))
+
+        described = found.to_dict(0.9)
+        assert described["confidence_interval"] == list(found.confidence_interval(0.9))
+        assert described["interval_method"] == "t"
+        assert str(found).startswith("Estimate 0.")
+
     def test_refusals(self, sample):
         z = np.ones(sample.size)
         with pytest.raises(InputError, match="not finite at the estimated means"):

@@ -91,7 +91,9 @@ class Confusion:
                 bounds=(lowest, 1.0), notes=(note,),
             )  # fmt: skip
         result = of_variable(value, slopes.along(self.true, self.predicted), self.weighting, target)
-        trials, error, freedom = self._trials(function, pseudo, lowest, result.design_variance)
+        trials, error, freedom = self._trials(
+            function, pseudo, lowest, result.design_variance, counted if isinstance(which, int) else None
+        )
         averaged = name in ("mcc", "balanced_accuracy") or which in ("macro", "weighted")
         dice = name == "f1" and isinstance(which, int)
         if dice:
@@ -182,17 +184,21 @@ class Confusion:
         return np.array(true, np.int64), np.array(predicted, np.int64), np.array(shares)
 
     def _trials(
-        self, function: _Metric, pseudo: _Pseudo, lowest: float, variance: float
+        self, function: _Metric, pseudo: _Pseudo, lowest: float, variance: float, counted: FloatArray | None
     ) -> tuple[float, float, float]:
         """Return the effective number of trials, the smoothed standard error, and degrees of freedom."""
         true, predicted, shares = pseudo
-        smoothing = smoothed(self.weighting, shares)
+        smoothing = smoothed(self.weighting, shares, counted)
         both = (np.concatenate([self.true, true]), np.concatenate([self.predicted, predicted]))
         weights = np.concatenate([smoothing.unit_weights, smoothing.pseudo_weights])
         value, slopes, _ = function(_Shares.of(*both, weights, self.n_classes + 1))
         variable = slopes.along(*both)
         n = len(self.true)
         hidden = smoothing.variance(variable[:n], variable[n:])
+        if counted is not None:
+            # Borrowed labels must not make the denominator look larger than it was found to be.
+            seen = float(self.weighting.weights @ counted)
+            hidden *= max((float(weights[:n] @ counted) + float(weights[n:].sum())) / seen, 1.0) ** 2
         largest = max(hidden, variance if np.isfinite(variance) else 0.0)
         unit = (value - lowest) / (1.0 - lowest)
         spread = unit * (1.0 - unit) * (1.0 - lowest) ** 2

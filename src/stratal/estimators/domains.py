@@ -44,7 +44,7 @@ def domain_mean(
     >>> member = np.array([True, True, True, False])
     >>> quantity, _ = domain_mean(np.array([1.0, 1.0, 1.0, 0.0]), member, weighting, bounds=(0, 1))
     >>> quantity.value, quantity.n, round(quantity.confidence_interval().low, 2)
-    (1.0, 3, 0.34)
+    (1.0, 3, 0.33)
     """
     inside = member.astype(np.float64)
     n = int(member.sum())
@@ -127,12 +127,14 @@ def _trials(
     """Return the number of independent trials as informative as the domain's labels."""
     weights = weighting.weights * inside
     label = float(np.sum(weights**2) / np.sum(weights))
-    smoothing = smoothed(weighting, np.full(2, label / 2))
+    smoothing = smoothed(weighting, np.full(2, label / 2), inside)
     unit = (z - bounds[0]) / (bounds[1] - bounds[0])
     units, pseudo = smoothing.unit_weights * inside, smoothing.pseudo_weights
     below = float(units.sum() + pseudo.sum())
     value = float(units @ unit + pseudo @ np.array([0.0, 1.0])) / below
     hidden = smoothing.variance(inside * (unit - value) / below, (np.array([0.0, 1.0]) - value) / below)
+    # Borrowed labels must not make the domain look larger than it was found to be.
+    hidden *= max(below / float(np.sum(weights)), 1.0) ** 2
     own = variance / (bounds[1] - bounds[0]) ** 2
     largest = max(hidden, own if np.isfinite(own) else 0.0)
     return value * (1.0 - value) / largest if largest > 0 else np.inf

@@ -173,6 +173,27 @@ class Quantity:
             "n": self.n,
         }
 
+    def to_dict(self, confidence_level: float = 0.95) -> dict[str, Any]:
+        """Return the JSON twin; what is not finite is None."""
+        return {
+            **self.row(confidence_level),
+            "degrees_of_freedom": finite(self.degrees_of_freedom),
+            "confidence_level": confidence_level,
+            "interval_method": self.method,
+            "bounds": None if self.bounds is None else list(self.bounds),
+            "notes": list(self.notes),
+        }
+
+    def __str__(self) -> str:
+        if not self.defined:
+            return "undefined" + "".join(f" ({note})" for note in self.notes)
+        interval = self.row(0.95)["confidence_interval"]
+        low, high = ("–" if end is None else f"{end:.4g}" for end in interval) if interval else ("–", "–")
+        return (
+            f"Estimate {self.value:.4g} (standard error {self.standard_error:.4g}), "
+            f"95% interval {low} to {high} ({self.method}), {self.n:,} labels"
+        )
+
     def _ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         if self.parts is not None and self.trials is None:
             lowest, highest = self.bounds or (-np.inf, np.inf)

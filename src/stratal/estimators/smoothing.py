@@ -61,8 +61,11 @@ class Smoothing:
         return float(weighting.variance_factors @ np.maximum(squares - means**2, 0.0))
 
 
-def smoothed(weighting: Weighting, pseudo_shares: FloatArray) -> Smoothing:
+def smoothed(weighting: Weighting, pseudo_shares: FloatArray, counted: FloatArray | None = None) -> Smoothing:
     """Return the smoothed weights under pseudo-labels of given shares (J,) of the population.
+
+    `counted` (n,) is 1 for the units that the statistic counts, such as the positives for a recall. Half of
+    the borrowed label is then one of these: a large stratum in which none was seen may hold some.
 
     Examples
     --------
@@ -74,6 +77,10 @@ def smoothed(weighting: Weighting, pseudo_shares: FloatArray) -> Smoothing:
     total = float(weights.sum())
     scale = total + float(pseudo_shares.sum())
     overall_units, overall_pseudo = weights / scale, pseudo_shares / scale
+    if counted is not None and _several_strata(weighting):
+        inside = float(overall_units @ counted + overall_pseudo.sum())
+        overall_units = overall_units * (1.0 + counted / inside) / 2.0
+        overall_pseudo = overall_pseudo * (1.0 + 1.0 / inside) / 2.0
     if not isinstance(weighting, StratifiedWeighting):
         return Smoothing(
             weighting=weighting,
@@ -93,3 +100,7 @@ def smoothed(weighting: Weighting, pseudo_shares: FloatArray) -> Smoothing:
         overall_units=overall_units,
         overall_pseudo=overall_pseudo,
     )
+
+
+def _several_strata(weighting: Weighting) -> bool:
+    return isinstance(weighting, StratifiedWeighting) and int(np.sum(weighting.counts > 0)) > 1

@@ -1,0 +1,64 @@
+"""Coverage of metrics, comparisons and domains under a stratified design that hides what matters."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stratal.estimators.classification import Confusion
+from stratal.estimators.comparison import critical_values, paired_differences
+from stratal.estimators.domains import domain_mean
+from stratal.weighting import StratifiedWeighting
+
+SIZES, COUNTS = np.array([6000, 3000, 1000]), np.array([20, 25, 35])
+
+
+def population():
+    """Rare positives, missed mostly in the large stratum; a second model that rarely differs."""
+    rng = np.random.default_rng(1)
+    stratum = np.repeat([0, 1, 2], SIZES)
+    true = (rng.random(10_000) < np.array([0.02, 0.2, 0.7])[stratum]).astype(np.int64)
+    found = np.array([0.3, 0.6, 0.95])[stratum]
+    predicted = np.where(true == 1, rng.random(10_000) < found, rng.random(10_000) < 0.03).astype(np.int64)
+    other = np.where(rng.random(10_000) < 0.03, 1 - predicted, predicted)
+    return stratum, true, predicted, other
+
+
+def intervals(rows, weighting, true, predicted, other, group):
+    confusion = Confusion(true=true[rows], predicted=predicted[rows], n_classes=2, weighting=weighting)
+    for name, which in (("precision", 1), ("recall", 1), ("f1", 1), ("mcc", None), ("f1", "macro"),
+                        ("balanced_accuracy", None)):  # fmt: skip
+        yield f"{name} {which}", confusion.metric(name, which)
+    right = (true == predicted)[rows].astype(float)
+    yield "domain", domain_mean(right, group[rows], weighting, bounds=(0.0, 1.0))[0]
+
+
+def coverage(draws):
+    stratum, true, predicted, other = population()
+    group = np.random.default_rng(2).random(10_000) < 0.15
+    whole = StratifiedWeighting(stratum=stratum, sizes=SIZES)
+    rows = np.arange(10_000)
+    truth = {name: q.value for name, q in intervals(rows, whole, true, predicted, other, group)}
+    contrast = ((true == predicted).astype(float) - (true == other).astype(float))[:, None]
+    truth["difference"] = float(contrast.mean())
+    weighting = StratifiedWeighting(stratum=np.repeat([0, 1, 2], COUNTS), sizes=SIZES)
+    members = [np.flatnonzero(stratum == h) for h in range(3)]
+    inside = dict.fromkeys(truth, 0)
+    rng = np.random.default_rng(3)
+    for _ in range(draws):
+        rows = np.concatenate([rng.choice(m, n, replace=False) for m, n in zip(members, COUNTS, strict=True)])
+        for name, quantity in intervals(rows, weighting, true, predicted, other, group):
+            low, high = quantity.confidence_interval() if quantity.defined else (-1, 1)
+            inside[name] += low <= truth[name] <= high
+        found = paired_differences(contrast[rows], weighting, bound=1.0)
+        low, high = found.intervals(critical_values(found, 0.95)[0])
+        inside["difference"] += bool(low[0] <= truth["difference"] <= high[0])
+    return {name: count / draws for name, count in inside.items()}
+
+
+@pytest.mark.parametrize("draws", [300, pytest.param(4000, marks=pytest.mark.slow)])
+def test_every_interval_covers_what_it_claims(draws):
+    error = np.sqrt(0.94 * 0.06 / draws)
+
+    for name, share in coverage(draws).items():
+        assert share > 0.94 - 3.5 * error, f"{name} covers {share:.3f}"
