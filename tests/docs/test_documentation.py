@@ -39,6 +39,30 @@ def test_made_pages_are_up_to_date(page):
     assert (ROOT / "docs" / page).read_text() == namespace["PAGES"][page](), "run: make docs"
 
 
+@pytest.fixture(scope="module")
+def predictions(tmp_path_factory):
+    """The file that the README's example reads."""
+    from stratal.demonstration import make_data, write_data
+
+    return write_data(make_data(), tmp_path_factory.mktemp("demo") / "data").predictions
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: page.name)
+def test_every_example_runs(page, predictions, tmp_path, monkeypatch):
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    (tmp_path / "predictions.parquet").write_bytes(predictions.read_bytes())
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"ask_a_human": lambda unit: float(not unit.endswith("7"))}
+    for block in blocks:
+        exec(compile(block, str(page), "exec"), namespace)
+
+
+def test_the_shell_lines_of_the_readme_are_commands():
+    commands = set(typer.main.get_command(app).commands)
+    block = re.search(r"```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL).group(1)
+    assert {line.split()[1] for line in block.splitlines()} <= commands
+
+
 def test_links_between_pages_lead_somewhere():
     for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
         for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text()):
