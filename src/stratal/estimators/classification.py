@@ -222,9 +222,9 @@ class _Shares:
     def of(true: IntArray, predicted: IntArray, weights: FloatArray, n_classes: int) -> _Shares:
         hit = true == predicted
         return _Shares(
-            hits=np.bincount(true[hit], weights[hit], minlength=n_classes),
-            predicted=np.bincount(predicted, weights, minlength=n_classes),
-            true=np.bincount(true, weights, minlength=n_classes),
+            hits=np.bincount(true[hit], weights[hit], minlength=n_classes).astype(np.float64),
+            predicted=np.bincount(predicted, weights, minlength=n_classes).astype(np.float64),
+            true=np.bincount(true, weights, minlength=n_classes).astype(np.float64),
             everything=float(weights.sum()),
         )
 
