@@ -130,3 +130,17 @@ def test_coverage_of_rare_domains():
             inside += 1
 
     assert inside / draws > 0.95 - 3.5 * np.sqrt(0.95 * 0.05 / draws)
+
+
+def test_a_domain_that_is_a_stratum_has_the_interval_of_that_stratum():
+    z, stratum = np.tile([1.0, 1, 1, 0, 1], 8), np.repeat([0, 1], 20)
+    both = StratifiedWeighting(stratum=stratum, sizes=np.array([2000, 90_000]))
+    alone = StratifiedWeighting(stratum=np.zeros(20, np.int64), sizes=np.array([2000]))
+    everyone = np.ones(20, dtype=bool)
+
+    found = domain_mean(z, stratum == 0, both, bounds=(0.0, 1.0))[0]
+    expected = domain_mean(z[:20], everyone, alone, bounds=(0.0, 1.0))[0]
+    assert expected.standard_error == pytest.approx(found.standard_error)
+    assert tuple(expected.confidence_interval()) == pytest.approx(
+        tuple(found.confidence_interval()), abs=0.02
+    )

@@ -12,7 +12,7 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.estimators.linearisation import Linearised, ratio_of_means
 from stratal.estimators.quantity import Parts, Quantity
 from stratal.estimators.smoothing import smoothed
-from stratal.weighting import Weighting
+from stratal.weighting import StratifiedWeighting, Weighting
 
 
 def domain_mean(
@@ -125,6 +125,11 @@ def _trials(
     z: FloatArray, inside: FloatArray, weighting: Weighting, bounds: tuple[float, float], variance: float
 ) -> float:
     """Return the number of independent trials as informative as the domain's labels."""
+    whole = _whole_strata(inside, weighting)
+    if whole is not None:
+        member = inside > 0
+        z, inside, weighting = z[member], np.ones(int(member.sum())), whole
+        variance = variance if np.isfinite(variance) else 0.0
     weights = weighting.weights * inside
     label = float(np.sum(weights**2) / np.sum(weights))
     smoothing = smoothed(weighting, np.full(2, label / 2), inside)
@@ -138,3 +143,23 @@ def _trials(
     own = variance / (bounds[1] - bounds[0]) ** 2
     largest = max(hidden, own if np.isfinite(own) else 0.0)
     return value * (1.0 - value) / largest if largest > 0 else np.inf
+
+
+def _whole_strata(inside: FloatArray, weighting: Weighting) -> StratifiedWeighting | None:
+    """Return the weighting of the domain alone if it is, as far as can be seen, made of whole strata.
+
+    No other stratum then holds any of its units.
+    """
+    if not isinstance(weighting, StratifiedWeighting):
+        return None
+    counts = weighting.counts
+    members = np.bincount(weighting.stratum, inside, minlength=len(counts))
+    whole = (members == counts) & (counts > 1)
+    if np.all(whole) or not np.all(whole | (members == 0)):
+        return None
+    number = np.cumsum(whole) - 1
+    return StratifiedWeighting(
+        stratum=number[weighting.stratum[inside > 0]],
+        sizes=weighting.sizes[whole],
+        with_replacement=weighting.with_replacement,
+    )
