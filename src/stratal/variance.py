@@ -56,6 +56,12 @@ def stratum_covariances(variables: FloatArray, stratum: IntArray, n_strata: int)
     deviations = variables - stratum_means(variables, stratum, n_strata)[stratum]
     q = variables.shape[1]
     result = np.empty((n_strata, q, q))
+    if n_strata < q:
+        # One matrix product per stratum takes less than one sum per pair of variables.
+        for h in range(n_strata):
+            part = deviations if n_strata == 1 else deviations[stratum == h]
+            result[h] = part.T @ part / (len(part) - 1) if len(part) > 1 else np.nan
+        return result
     with np.errstate(invalid="ignore", divide="ignore"):
         for a in range(q):
             for b in range(a, q):

@@ -16,8 +16,8 @@ FLOORS = (
     "array_counter arrays binning distribution files intervals randomness rates tabulation "
     "variance weighting weighting_clusters weighting_systematic",
     "allocation annotators closed_forms design estimators handover inspection label_file labels "
-    "population proxy regression sample sample_file small_table strata",
-    "calibrated columns evaluation expectations labelled plan_text respondents",
+    "population proxy regression respondents sample sample_file small_table strata",
+    "calibrated columns evaluation expectations labelled plan_text",
     "adaptive comparison domains metrics planning targets",
     "demonstration simulation",
     "report",

@@ -141,3 +141,20 @@ def test_bad_arguments_are_told(result, call, message):
 def test_coefficients_are_found_by_name_or_position(result):
     assert result.index("length") == result.index(1) == 1
     assert result.index(-1) == 2
+
+
+def test_a_null_of_the_wrong_length_is_told(result):
+    with pytest.raises(InputError, match="one number or one per coefficient"):
+        result.p_values([0.0, 0.0])
+
+
+def test_a_tiny_p_value_is_not_printed_as_zero(result):
+    shifted = result.combination(np.eye(3), names=result.names)
+    far = MEstimate(
+        **{name: getattr(shifted, name) for name in MEstimate.__slots__ if name != "coefficients"},
+        coefficients=result.coefficients + 50 * result.standard_errors,
+    )
+
+    assert "<0.0001" in str(far)
+    assert " 0.0000 | " not in str(far).splitlines()[3]
+    assert "&lt;0.0001" in far._repr_html_()

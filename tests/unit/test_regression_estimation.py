@@ -539,3 +539,15 @@ def test_the_clip_is_the_caller_s():
     data = Data()
 
     assert np.all(data.fit(clip=(0.1, 0.2)).lam == 0.2)
+
+
+def test_a_λ_outside_the_convex_range_that_still_has_a_minimum_is_noted():
+    random = np.random.default_rng(3)
+    x = np.column_stack([np.ones(300), random.normal(size=300)])
+    y = x[:, 1] + random.normal(size=300)
+    weighting = StratifiedWeighting(stratum=np.zeros(60, int), sizes=np.array([300]))
+    units = ArrayUnlabelled(features=x, proxy=y + 1)
+    given = {"features": x[:60], "proxy": y[:60] + 1, "unlabelled": units, "weighting": weighting}
+
+    assert m_estimate(Linear(), y[:60], lam=1.0, **given).notes == ()
+    assert "outside 0 to 1" in m_estimate(Linear(), y[:60], lam=1.1, **given).notes[0]

@@ -56,6 +56,29 @@ def test_the_sums_are_those_of_the_parts(name):
     assert fast.hessian == pytest.approx(slow.hessian)
 
 
+@pytest.mark.parametrize("name", list(LOSSES))
+def test_the_rectified_sums_are_the_difference(name):
+    loss, (features, outcome, weights, theta) = LOSSES[name], units(name)
+    lam = np.linspace(0, 1, len(weights))
+    proxy = outcome[::-1]
+
+    fast = loss.rectified(theta, features, outcome, proxy, weights, lam)
+    own = Loss.summed(loss, theta, features, outcome, weights)
+    slow = own.plus(Loss.summed(loss, theta, features, proxy, weights * lam), -1.0)
+
+    assert fast.value == pytest.approx(slow.value)
+    assert fast.gradient == pytest.approx(slow.gradient)
+    assert fast.hessian == pytest.approx(slow.hessian)
+
+
+@pytest.mark.parametrize("eta", [-800.0, -40.0, -1e-9, 0.0, 3.0, 800.0])
+def test_one_exponential_gives_the_logistic_cumulant_and_mean(eta):
+    cumulant, mean = Logistic().cumulant_and_mean(np.array([eta]))
+
+    assert cumulant[0] == pytest.approx(np.logaddexp(0, eta), rel=1e-15, abs=1e-15)
+    assert mean[0] == pytest.approx(Logistic().mean(np.array([eta]))[0], rel=1e-14)
+
+
 @pytest.mark.parametrize("name", ["linear", "logistic", "poisson"])
 def test_leverages_add_up_to_the_number_of_coefficients(name):
     loss, (features, outcome, _, theta) = LOSSES[name], units(name)
@@ -74,7 +97,7 @@ def test_large_linear_predictors_do_not_overflow():
 
 @pytest.mark.parametrize(("loss", "outcome"), [(Logistic(), [0.5, 1.2]), (Poisson(), [1.0, -1.0])])
 def test_impossible_outcomes_are_refused(loss, outcome):
-    with pytest.raises(InputError, match="needs a proxy"):
+    with pytest.raises(InputError, match=r"proxy of a .* regression must"):
         loss.check(np.array(outcome), "proxy")
 
 

@@ -14,6 +14,7 @@ from stratal.regression import (
     regress,
 )
 from stratal.regression.losses import Linear
+from stratal.weighting import StratifiedWeighting
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def world():
     )
     strata = stratal.stratify(population, n_strata=3)
     allocation = stratal.allocate(strata, 120)
-    sample = stratal.design.Stratified(strata=strata, allocation=allocation).draw(population, seed=3)
+    sample = stratal.Stratified(strata=strata, allocation=allocation).draw(population, seed=3)
     return {"length": length, "language": language, "p": p, "y": y}, population, sample, strata
 
 
@@ -111,11 +112,18 @@ def test_missing_labels_are_nonresponse(world):
     ("change", "message"),
     [
         ({"family": "probit"}, "no such family"),
-        ({"features": ("lenght",)}, "no such column: 'lenght'"),
+        ({"features": ("lenght",)}, "no column 'lenght'"),
         ({"features": ("lenght",), "estimator": "classical"}, "no column 'lenght'"),
         ({"data": {"length": [1.0]}}, "one entry per drawn unit"),
         ({"proxy": "judge"}, "no such proxy"),
         ({"features": (), "formula": "1 + age"}, "names no column"),
+        ({"features": ()}, "linear regression needs features"),
+        ({"formula": "length"}, "features= or formula=, not both"),
+        ({"features": ("language",)}, "'language' is not numeric"),
+        ({"family": "mean"}, "a mean has no features"),
+        ({"family": "quantile"}, "a quantile has no features"),
+        ({"family": "quantile", "features": (), "minimise": "trace"}, "a quantile has no minimise"),
+        ({"lamda": 0.5}, "no such option: 'lamda'"),
     ],
 )
 def test_bad_arguments_are_told(world, change, message):
@@ -128,3 +136,43 @@ def test_bad_arguments_are_told(world, change, message):
 def test_no_label_is_told(world):
     with pytest.raises(LabelError, match="no unit is labelled"):
         regress(world[2], {})
+
+
+def test_a_feature_that_is_not_finite_is_named(world):
+    table, _, sample, _ = world
+    length = table["length"][sample.ids].copy()
+    length[3] = np.nan
+    with pytest.raises(InputError, match="feature 'length' holds 1 value that is NaN"):
+        regress(sample, table["y"][sample.ids], features="length", data={"length": length})
+
+
+def test_a_stratum_without_labels_is_merged_as_in_estimate(world):
+    table, _, sample, strata = world
+    answered = np.flatnonzero(sample.stratum != 1)
+    labels = {sample.ids[i]: table["y"][sample.ids[i]] for i in answered}
+
+    with pytest.warns(stratal.StratalWarning, match="merged with its neighbour") as caught:
+        ours = regress(sample, labels, features="length", data={"length": table["length"][sample.ids]})
+    with pytest.warns(stratal.StratalWarning, match="merged with its neighbour"):
+        median = regress(sample, labels, family="quantile")
+
+    rows = sample.ids[answered]
+    merged = np.array([0, 0, 1])
+    plain = linear_regression(
+        table["length"][rows],
+        table["y"][rows],
+        weighting=StratifiedWeighting(
+            stratum=merged[sample.stratum[answered]], sizes=np.bincount(merged, strata.sizes).astype(int)
+        ),
+        proxy=table["p"][rows],
+        population_features=table["length"],
+        population_proxy=table["p"],
+        population_stratum=merged[strata.rule.assign({"proxy": table["p"]})],
+        intercept=True,
+        names=["length"],
+    )
+    assert caught[0].filename == __file__
+    assert ours.coefficients == pytest.approx(plain.coefficients)
+    assert ours.covariance == pytest.approx(plain.covariance)
+    assert any("merged" in note for note in ours.notes)
+    assert median.n == len(rows)

@@ -71,3 +71,17 @@ def test_covariance_of_several_variables_is_bilinear():
         assert total == pytest.approx(joint.sum())
         spread = weighting.population_covariance(y)
         assert np.all(np.linalg.eigvalsh(spread) >= -1e-15)
+
+
+@pytest.mark.parametrize("q", [1, 2, 3, 5])
+def test_stratum_covariances_are_numpy_s_however_many_variables(q):
+    random = np.random.default_rng(q)
+    variables, stratum = random.normal(size=(30, q)), random.integers(0, 2, size=30)
+    stratum[stratum == 1] = np.where(np.arange(np.sum(stratum == 1)) > 4, 0, 1)
+
+    found = variance.stratum_covariances(variables, stratum, 2)
+
+    for h in range(2):
+        expected = np.cov(variables[stratum == h], rowvar=False).reshape(q, q)
+        assert found[h] == pytest.approx(expected)
+    assert np.all(np.isnan(variance.stratum_covariances(variables[:2], np.array([0, 1]), 2)))

@@ -33,6 +33,21 @@ def independent(weighting: Weighting) -> Weighting:
     return weighting
 
 
+def degrees_of_freedom(weighting: Weighting, variables: FloatArray) -> FloatArray:
+    """Return the degrees of freedom (q,) of the variance of each variable (n, q).
+
+    Examples
+    --------
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(3, int), sizes=np.array([9]))
+    >>> degrees_of_freedom(weighting, np.arange(6.0).reshape(3, 2))
+    array([2., 2.])
+    """
+    if isinstance(weighting, StratifiedWeighting) and len(weighting.sizes) == 1:
+        # Of one stratum they do not depend on the variable.
+        return np.full(variables.shape[1], weighting.degrees_of_freedom(variables[:, 0]))
+    return np.array([weighting.degrees_of_freedom(column) for column in variables.T])
+
+
 def left_out_residuals(
     residuals: FloatArray, leverages: FloatArray, stratum: IntArray, n_strata: int
 ) -> FloatArray:

@@ -29,7 +29,7 @@ class MEstimate:
     loss : str
         What was minimised: "linear", "logistic", …
     estimator : str
-        "classical", "ppi++", "stratppi" or "given".
+        "classical", "ppi++", "stratppi" or "given λ".
     lam : float (H,)
         λ per stratum.
     lam_kept : float (H,)
@@ -157,7 +157,14 @@ class MEstimate:
         Parameters are those of `confidence_interval`; `null` is a number or (d,).
         """
         side = intervals.require_alternative(alternative)
-        distance = self.coefficients - np.asarray(null, dtype=np.float64)
+        nulls = np.asarray(null, dtype=np.float64)
+        if nulls.shape not in ((), self.coefficients.shape):
+            raise InputError(
+                "null must be one number or one per coefficient",
+                given=nulls.shape,
+                allowed=f"({len(self.names)},)",
+            )
+        distance = self.coefficients - nulls
         error = self.standard_errors
         with np.errstate(divide="ignore", invalid="ignore"):
             statistic = np.where(distance == 0, 0.0, distance / error)

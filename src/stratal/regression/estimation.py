@@ -111,7 +111,7 @@ def m_estimate(
     (('intercept', 'slope'), True)
     """
     problem = Problem(loss, outcome, weighting, features, proxy, unlabelled, names)
-    chosen = Options(**options)
+    chosen = Options.read(options)
     if chosen.form == "fits" and not loss.quadratic:
         raise InputError("form='fits' is for linear regression", given=loss.name, allowed="form='loss'")
     problem.require_target(chosen)
@@ -167,8 +167,8 @@ def _sandwich(
     used = power.fitted + max(problem.features.shape[1] - 1, 0)
     free = max(len(residual) - len(problem.shares), 1)
     kept = max(1.0 - used / free, 0.0)
-    freedom = [max(kept * design.degrees_of_freedom(column), 1.0) for column in (corrected @ bread).T]
-    return bread @ meat @ bread, np.array(freedom)
+    freedom = covariance.degrees_of_freedom(design, corrected @ bread)
+    return bread @ meat @ bread, np.maximum(kept * freedom, 1.0)
 
 
 def _corrected(
@@ -233,7 +233,7 @@ def _within(problem: Problem, gradients: FloatArray) -> FloatArray:
     centred = gradients - variance.stratum_means(gradients, problem.stratum, n_strata)[problem.stratum]
     within = np.zeros((n_strata, d, d))
     for h in np.flatnonzero(problem.counts > 1):
-        part = centred[problem.stratum == h]
+        part = centred if n_strata == 1 else centred[problem.stratum == h]
         within[h] = part.T @ part / (len(part) - 1)
     return within
 

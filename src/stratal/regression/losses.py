@@ -125,6 +125,21 @@ class Loss(ABC):
             hessian=self.hessian(theta, features, outcome, weights) if curvature else np.zeros((d, d)),
         )
 
+    def rectified(
+        self,
+        theta: FloatArray,
+        features: FloatArray,
+        outcome: FloatArray,
+        proxy: FloatArray,
+        weights: FloatArray,
+        lam: FloatArray,
+        *,
+        curvature: bool = True,
+    ) -> LossSums:
+        """Return the sums of w (ℓ(x, y) − λ ℓ(x, f)), and of its gradient and Hessian; λ is (n,)."""
+        own = self.summed(theta, features, outcome, weights, curvature=curvature)
+        return own.plus(self.summed(theta, features, proxy, weights * lam, curvature=curvature), -1.0)
+
 
 class Mean(Loss):
     """½ ‖y − θ‖², the mean of an outcome (n,) or of a vector of outcomes (n, d). Convex for every λ.
@@ -183,6 +198,10 @@ class GeneralisedLinear(Loss):
     def mean(self, eta: FloatArray) -> FloatArray:
         """b'(η), the conditional mean."""
 
+    def cumulant_and_mean(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """b(η) and b'(η); together they can share the exponential."""
+        return self.cumulant(eta), self.mean(eta)
+
     @abstractmethod
     def variance(self, mean: FloatArray) -> FloatArray:
         """b''(η) as a function of the mean: the conditional variance up to a dispersion."""
@@ -220,15 +239,42 @@ class GeneralisedLinear(Loss):
         curvature: bool = True,
     ) -> LossSums:
         """Return the sums with one pass over η and none over an (n, d) array of gradients."""
+        return self._sums(theta, features, weights, weights * outcome, curvature)
+
+    def rectified(
+        self,
+        theta: FloatArray,
+        features: FloatArray,
+        outcome: FloatArray,
+        proxy: FloatArray,
+        weights: FloatArray,
+        lam: FloatArray,
+        *,
+        curvature: bool = True,
+    ) -> LossSums:
+        """Return the sums in one pass: outcomes enter linearly, so that b(η) is weighted by w (1 − λ)."""
+        return self._sums(
+            theta, features, weights * (1.0 - lam), weights * (outcome - lam * proxy), curvature
+        )
+
+    def _sums(
+        self,
+        theta: FloatArray,
+        features: FloatArray,
+        weights: FloatArray,
+        linear: FloatArray,
+        curvature: bool,
+    ) -> LossSums:
+        """Return Σ w b(η) − linear·η, and its gradient and Hessian."""
         eta = features @ theta
-        mean = self.mean(eta)
+        cumulant, mean = self.cumulant_and_mean(eta)
         d = len(theta)
         hessian = np.zeros((d, d))
         if curvature:
             hessian = features.T @ (features * (weights * self.variance(mean))[:, None])
         return LossSums(
-            value=float(weights @ (self.cumulant(eta) - outcome * eta)),
-            gradient=(weights * (mean - outcome)) @ features,
+            value=float(weights @ cumulant - linear @ eta),
+            gradient=(weights * mean - linear) @ features,
             hessian=hessian,
         )
 
@@ -277,6 +323,13 @@ class Logistic(GeneralisedLinear):
         """1 / (1 + exp(−η))."""
         return np.asarray(expit(eta))
 
+    def cumulant_and_mean(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Both from one exponential, log(1 + e) being exact enough for a sum of such terms."""
+        small = np.exp(-np.abs(eta))
+        whole = 1.0 + small
+        positive = eta > 0
+        return np.log(whole) + eta * positive, np.where(positive, 1.0, small) / whole
+
     def variance(self, mean: FloatArray) -> FloatArray:
         """μ (1 − μ)."""
         return np.asarray(mean * (1.0 - mean))
@@ -285,7 +338,7 @@ class Logistic(GeneralisedLinear):
         """Refuse numbers outside [0, 1]."""
         if outcome.size and (outcome.min() < 0 or outcome.max() > 1):
             raise InputError(
-                f"logistic regression needs a {role} between 0 and 1",
+                f"{role} of a logistic regression must be between 0 and 1",
                 given=f"{outcome.min():g} to {outcome.max():g}",
                 action="Give 0/1 (or probabilities), or use linear_regression.",
             )
@@ -314,6 +367,11 @@ class Poisson(GeneralisedLinear):
         """Exp η."""
         return self.cumulant(eta)
 
+    def cumulant_and_mean(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Both are exp η."""
+        mean = self.cumulant(eta)
+        return mean, mean
+
     def variance(self, mean: FloatArray) -> FloatArray:
         """μ."""
         return mean
@@ -322,7 +380,7 @@ class Poisson(GeneralisedLinear):
         """Refuse negative numbers."""
         if outcome.size and outcome.min() < 0:
             raise InputError(
-                f"Poisson regression needs a {role} that is not negative",
+                f"{role} of a Poisson regression must not be negative",
                 given=f"{outcome.min():g} at the lowest",
                 action="Give counts, or use linear_regression.",
             )

@@ -67,7 +67,8 @@ def choose_power(problem: Problem, options: Options) -> Power:
         if np.any(lam):
             problem.proxied()
             start = _start(problem, options, start)
-        return Power(lam=lam, kept=zero, fitted=0.0, solution=problem.require_solution(lam, start, options))
+        solution = problem.require_solution(lam, start, options)
+        return Power(lam=lam, kept=zero, fitted=0.0, solution=solution, notes=_outside(lam, problem.loss))
     if options.estimator == "classical" or problem.unlabelled is None:
         return Power(lam=zero, kept=zero, fitted=0.0, solution=problem.require_solution(zero, start, options))
     theta = _start(problem, options, start)
@@ -87,6 +88,14 @@ def choose_power(problem: Problem, options: Options) -> Power:
         solution=solution,
         notes=notes,
     )
+
+
+def _outside(lam: FloatArray, loss: Loss) -> tuple[str, ...]:
+    """Return a note where a given λ leaves the range in which the rectified loss is surely convex."""
+    low, high = loss.convex_range
+    if np.all((lam >= low) & (lam <= high)):
+        return ()
+    return (f"λ is outside {low:g} to {high:g}: the rectified loss need not be convex, nor this its minimum",)
 
 
 def fitted_count(kept: FloatArray, options: Options) -> float:

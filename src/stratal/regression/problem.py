@@ -7,14 +7,14 @@ The design enters through a `Weighting` alone: its weights form the means over S
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.errors import InputError
+from stratal.errors import InputError, near_names
 from stratal.regression import checks
 from stratal.regression.losses import Loss, LossSums
 from stratal.regression.solver import Solution, newton, require_inverse
@@ -49,6 +49,20 @@ class Options:
     start: Any = None
     tolerance: float = 1e-9
     max_iterations: int = 100
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Options:
+        """Return the options by name, refusing names that do not exist.
+
+        Examples
+        --------
+        >>> Options.read({"lam": 0.5}).lam
+        0.5
+        """
+        for name in given:
+            if name not in cls.__slots__:
+                raise InputError(f"no such option: {name!r}", allowed=near_names(name, cls.__slots__))
+        return cls(**given)
 
     def __post_init__(self) -> None:
         allowed = {
@@ -93,6 +107,11 @@ class Problem:
         self._check(n)
 
     def _check(self, n: int) -> None:
+        if self.n_parameters == 0:
+            raise InputError(
+                f"the {self.loss.name} loss has no coefficient: there are no features",
+                action="Give features (a column of ones for the mean alone), or take the mean.",
+            )
         for name, array in (("features", self.features), ("proxy", self.proxy), ("weights", self.weights)):
             if array is not None and len(array) != n:
                 raise InputError(
@@ -150,14 +169,13 @@ class Problem:
 
     def evaluate(self, theta: FloatArray, lam: FloatArray, *, curvature: bool = True) -> LossSums:
         """Return the rectified loss at θ: value, gradient and Hessian."""
-        total = self.loss.summed(theta, self.features, self.outcome, self.weights, curvature=curvature)
+        loss, features, outcome, weights = self.loss, self.features, self.outcome, self.weights
         if self.proxy is None or self.unlabelled is None or not np.any(lam):
-            return total
-        rectifier = self.loss.summed(
-            theta, self.features, self.proxy, self.weights * self.per_unit(lam), curvature=curvature
+            return loss.summed(theta, features, outcome, weights, curvature=curvature)
+        labelled = loss.rectified(
+            theta, features, outcome, self.proxy, weights, self.per_unit(lam), curvature=curvature
         )
-        whole = self.unlabelled.summed(self.loss, theta, self.shares * lam, curvature=curvature)
-        return total.plus(rectifier, -1.0).plus(whole)
+        return labelled.plus(self.unlabelled.summed(loss, theta, self.shares * lam, curvature=curvature))
 
     def solve(self, lam: FloatArray, start: FloatArray, options: Options) -> Solution:
         """Minimise the rectified loss at a given λ."""

@@ -24,6 +24,7 @@ from stratal.regression.unlabelled import ArrayUnlabelled, Unlabelled
 from stratal.weighting import Weighting
 
 _ROUNDING = 1e-12
+_NOT_OF_QUANTILES = ("minimise", "clip", "hessian", "form", "start", "tolerance", "max_iterations")
 
 
 class Pinball(Loss):
@@ -206,7 +207,10 @@ def quantile(
         unlabelled = ArrayUnlabelled(proxy=population_proxy, stratum=population_stratum)
     loss = Pinball(float(probability))
     problem = Problem(loss, finite_vector("outcome", outcome), weighting, None, proxy, unlabelled, None)
-    chosen = Options(**options)
+    unused = [name for name in options if name in _NOT_OF_QUANTILES]
+    if unused:
+        raise InputError(f"a quantile has no {unused[0]}=", action="Leave it out.")
+    chosen = Options.read(options)
     problem.require_target(chosen)
     search = _Search(problem)
     lam, kept, fitted, value = _choose(search, chosen)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, refuse_nonfinite
 from stratal.errors import InputError, LabelError, near_names
 from stratal.labels import join, numeric_values
 from stratal.population.base import Population
@@ -19,6 +20,7 @@ from stratal.regression.models import with_intercept
 from stratal.regression.quantiles import QuantileEstimate, quantile
 from stratal.regression.source import from_population
 from stratal.regression.unlabelled import Unlabelled
+from stratal.respondents import Respondents
 from stratal.sample import Sample
 
 _FAMILIES: dict[str, type[Loss]] = {
@@ -34,7 +36,7 @@ def regress(
     labels: Any,
     *,
     family: str | Loss = "linear",
-    features: tuple[str, ...] = (),
+    features: str | tuple[str, ...] = (),
     formula: str | None = None,
     data: Mapping[str, Any] | None = None,
     population: Population | None = None,
@@ -49,10 +51,11 @@ def regress(
     ----------
     sample : Sample
     labels : mapping of id to outcome, Series, array in the order of `sample.ids`, or Labels
-        Units without a label are left out, as nonresponse within their stratum.
+        Units without a label are left out, as nonresponse within their stratum; a stratum without any label
+        is merged with its neighbour.
     family : str or Loss
         "linear", "logistic", "poisson", "mean", "quantile", or a loss of your own.
-    features : tuple of str
+    features : str or tuple of str
         Numeric columns.
     formula : str, optional
         Instead of `features`, as in "log(length) * language" (extra "formula").
@@ -101,16 +104,38 @@ def regress(
         raise InputError(
             f"no such family: {family!r}", allowed=", ".join(map(repr, (*_FAMILIES, "quantile")))
         )
-    weighting = sample.weighting(joined.labelled)
+    chosen = (features,) if isinstance(features, str) else tuple(features)
+    _check_features(family, chosen, formula)
     fixed = None if formula is None else _fixed_formula(formula, population, sample, data)
-    units, own = _proxies(sample, population, joined.labelled, proxy, features, fixed, intercept, options)
-    if family == "quantile":
-        return quantile(y, probability, weighting=weighting, proxy=own, unlabelled=units, **options)
-    loss = _FAMILIES[family]() if isinstance(family, str) else family
-    matrix, names = _features(sample, joined.labelled, data, features, fixed, intercept)
-    return m_estimate(
-        loss, y, weighting=weighting, features=matrix, proxy=own, unlabelled=units, names=names, **options
+    matrix, names = _features(sample, joined.labelled, data, chosen, fixed, intercept)
+    labelled = _respondents(sample, joined.labelled)
+    units, own = _proxies(
+        sample, population, joined.labelled, proxy, chosen, fixed, intercept, labelled.codes, options
     )
+    known: dict[str, Any] = {"weighting": labelled.weighting, "proxy": own, "unlabelled": units, **options}
+    if family == "quantile":
+        return quantile(y, probability, **known)
+    loss = _FAMILIES[family]() if isinstance(family, str) else family
+    result = m_estimate(loss, y, features=matrix, names=names, **known)
+    return dataclasses.replace(result, notes=(*labelled.notes, *result.notes))
+
+
+def _check_features(family: str | Loss, features: tuple[str, ...], formula: str | None) -> None:
+    """Refuse features where the family takes none, and none where it needs some."""
+    given = bool(features) or formula is not None
+    if features and formula is not None:
+        raise InputError("give features= or formula=, not both")
+    if family in ("mean", "quantile") and given:
+        raise InputError(f"a {family} has no features", action="Leave them out, or choose another family.")
+    if isinstance(family, str) and family not in ("mean", "quantile") and not given:
+        raise InputError(
+            f"{family} regression needs features", action="Give features= or formula= (or family='mean')."
+        )
+
+
+def _respondents(sample: Sample, labelled: BoolArray) -> Respondents:
+    """Return the labelled units, strata without labels merged, as `stratal.estimate` sees them."""
+    return Respondents.of(sample, labelled)
 
 
 def _column(sample: Sample, data: Mapping[str, Any] | None, name: str) -> AnyArray:
@@ -128,6 +153,21 @@ def _column(sample: Sample, data: Mapping[str, Any] | None, name: str) -> AnyArr
             f"column {name!r} must have one entry per drawn unit", given=len(column), allowed=str(sample.size)
         )
     return column
+
+
+def _numbers(sample: Sample, data: Mapping[str, Any] | None, name: str) -> FloatArray:
+    """Return a numeric column of the drawn units (n,)."""
+    column = _column(sample, data, name)
+    try:
+        numbers = np.asarray(column, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"feature {name!r} is not numeric",
+            given=repr(np.asarray(column).tolist()[0]),
+            action="Give it in formula=, which takes categories.",
+        ) from None
+    refuse_nonfinite(f"feature {name!r}", numbers)
+    return numbers
 
 
 def _fixed_formula(
@@ -164,8 +204,7 @@ def _features(
         return formula.features({name: _column(sample, data, name)[labelled] for name in read}), formula.names
     if not features:
         return None, None
-    columns = [numeric_values(_column(sample, data, name)[labelled]) for name in features]
-    matrix = np.stack(columns, axis=1)
+    matrix = np.stack([_numbers(sample, data, name)[labelled] for name in features], axis=1)
     return (with_intercept(matrix), ("intercept", *features)) if intercept else (matrix, features)
 
 
@@ -177,6 +216,7 @@ def _proxies(
     features: tuple[str, ...],
     fixed: tuple[Formula, tuple[str, ...]] | None,
     intercept: bool,
+    merged: IntArray | None,
     options: Mapping[str, Any],
 ) -> tuple[Unlabelled | None, FloatArray | None]:
     """Return the population side and the labelled units' proxy, or neither for the classical estimate."""
@@ -199,5 +239,6 @@ def _proxies(
         columns=() if fixed is None else fixed[1],
         intercept=intercept,
         rule=None if strata is None else strata.rule,
+        merged=merged,
     )
     return units, sample.proxies[labelled, sample.proxy_names.index(name)]

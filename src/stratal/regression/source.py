@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from stratal.arrays import IntArray
 from stratal.errors import InputError
 from stratal.regression.unlabelled import BatchedUnlabelled, Block
 from stratal.strata.rule import Rule
@@ -25,6 +26,7 @@ def from_population(
     columns: tuple[str, ...] = (),
     intercept: bool = True,
     rule: Rule | None = None,
+    merged: IntArray | None = None,
     batch_size: int = 262_144,
 ) -> BatchedUnlabelled:
     """Return the units of a population as an estimator reads them: a few passes, in batches.
@@ -42,6 +44,8 @@ def from_population(
         Whether to put a column of ones first (a formula brings its own).
     rule : Rule, optional
         The stratification rule of the design.
+    merged : int (H,), optional
+        Where strata were merged, the new code of each of the rule's.
     batch_size : int
 
     Returns
@@ -77,10 +81,13 @@ def from_population(
                 parts += [np.asarray(batch[name], dtype=np.float64) for name in wanted]
                 matrix = np.stack(parts, axis=1) if parts else np.empty((m, 0))
             stratum = np.zeros(m, dtype=np.int64) if rule is None else rule.assign(batch)
+            if merged is not None:
+                stratum = merged[stratum]
             yield Block(
                 features=matrix,
                 proxy=proxies[:, 0] if len(chosen) == 1 else proxies,
                 stratum=stratum.astype(np.int64, copy=False),
             )
 
-    return BatchedUnlabelled(blocks, n_strata=1 if rule is None else rule.n_strata)
+    n_strata = 1 if rule is None else rule.n_strata
+    return BatchedUnlabelled(blocks, n_strata=n_strata if merged is None else int(merged.max()) + 1)

@@ -129,7 +129,7 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
         _number(row["estimate"]),
         _number(error),
         statistic,
-        f"{row['p_value']:.4f}",
+        f"{row['p_value']:.4f}" if row["p_value"] >= 5e-5 else "<0.0001",
         _number(low),
         _number(high),
         "∞" if freedom is None else f"{freedom:.1f}",

@@ -18,6 +18,10 @@ from stratal.errors import InputError
 from stratal.regression.losses import Loss, LossSums
 
 _CHUNK = 1 << 16
+"""Units per block where there are no features."""
+
+_CHUNK_NUMBERS = 25_000
+"""Numbers in a block's features, so that arrays of their size stay in the cache and the allocator's pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +130,7 @@ class Unlabelled(ABC):
             for h, rows in _stratum_rows(block.stratum, n_strata):
                 part = gradients[rows]
                 m = len(part)
-                centre = part.mean(axis=0)
+                centre = np.full(m, 1.0 / m) @ part
                 centred = part - centre
                 shift = centre - means[h]
                 spread[h] += centred.T @ centred + np.outer(shift, shift) * (seen[h] * m / (seen[h] + m))
@@ -220,8 +224,10 @@ class ArrayUnlabelled(Unlabelled):
 
     def blocks(self) -> Iterator[Block]:
         """Yield runs short enough for the cache."""
-        for start in range(0, len(self.proxy), _CHUNK):
-            rows = slice(start, start + _CHUNK)
+        width = self.features.shape[1]
+        chunk = max(_CHUNK_NUMBERS // width, 512) if width else _CHUNK
+        for start in range(0, len(self.proxy), chunk):
+            rows = slice(start, start + chunk)
             yield Block(
                 features=self.features[rows],
                 proxy=self.proxy[rows],
