@@ -22,7 +22,7 @@ RESULTS = HERE / "results"
 PAGE = HERE / "RESULTS.md"
 
 ORDER = (
-    "main_job", "tables", "strata", "robust_allocation", "designs", "adaptive", "coverage",
+    "main_job", "tables", "strata", "estimates", "robust_allocation", "designs", "adaptive", "coverage",
     "peers_coverage", "cross_fitting", "metrics_coverage", "regression", "regression_coverage",
     "simulation",
 )  # fmt: skip
@@ -55,6 +55,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "tables": lambda: ["--directory", scratch],
         "strata": lambda: ["--ssepy", ssepy()],
         "robust_allocation": lambda: ["--replicates", "2000"],
+        "estimates": list,
         "adaptive": list,
         "coverage": list,
         "metrics_coverage": list,

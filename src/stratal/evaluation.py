@@ -233,6 +233,8 @@ def combined(joined: Joined, combine: str = "mean") -> tuple[Joined, tuple[str, 
     """
     if combine not in COMBINATIONS:
         raise InputError("no such combination", given=repr(combine), allowed=", ".join(COMBINATIONS))
+    if joined.values.dtype != object:  # plain numbers: one answer of each unit
+        return joined, ()
     several = [value for value in joined.values.tolist() if isinstance(value, tuple) and len(value) > 1]
     if not several:
         return joined, ()
@@ -339,7 +341,7 @@ def _is_interval(bounds: Any) -> bool:
 
 def _averaged(values: AnyArray, ids: AnyArray) -> FloatArray:
     """Return one number per unit (m,), several answers of a unit averaged."""
-    if not any(isinstance(value, tuple) for value in values.tolist()):
+    if values.dtype != object or not any(isinstance(value, tuple) for value in values.tolist()):
         return numeric_values(values, ids=ids)
     given = [value if isinstance(value, tuple) else (value,) for value in values.tolist()]
     return np.array([

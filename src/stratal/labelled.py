@@ -74,8 +74,25 @@ def sample_from_labelled(
         predicted=predicted,
         id_name=id or "id",
     )
+    return sample, _labels(sample, columns, value)
+
+
+def labels_of(sample: Sample, table: Any, value: str) -> Labels:
+    """Return another column of the table that `sample` was made of, as labels.
+
+    Examples
+    --------
+    >>> rows = {"right": [1, 0], "other": [1, 1]}
+    >>> sample, _ = sample_from_labelled(rows, value="right", population_size=10)
+    >>> labels_of(sample, rows, "other").answered
+    2
+    """
+    return _labels(sample, Columns.of(table, "the table of labels"), value)
+
+
+def _labels(sample: Sample, columns: Columns, value: str) -> Labels:
     values = tuple(_label(entry) for entry in columns.values(value))
-    return sample, Labels(ids=tuple(id_texts(ids)), values=values, source=columns.label)
+    return Labels(ids=tuple(id_texts(sample.ids)), values=values, source=columns.label)
 
 
 class Known:

@@ -281,6 +281,7 @@ def test_two_models_on_the_same_labels(demo, tmp_path):
 
     (row,) = result["comparisons"]
     assert (row["a"], row["b"]) == ("a", "b")
+    assert result["notes"] == ["the estimate is of 'a', the first of the models compared"]
     assert row["confidence_interval"][0] < row["difference"] < row["confidence_interval"][1]
     assert 0 <= row["p_value"] < 0.05
 
@@ -309,3 +310,28 @@ def test_a_sample_from_elsewhere(tmp_path):
     assert result["population_size"] == 40
     with pytest.raises(StratalError, match="nothing to estimate from"):
         run("estimate", "--value", "right")
+
+
+def test_comparing_models_leaves_the_label_column_alone(demo, tmp_path):
+    sample, labels = classes_drawn(demo, tmp_path / "audit")
+    given = ("estimate", sample, labels, "--predicted", "predicted", "--metric", "accuracy,recall", "--json")
+    alone, beside = json.loads(run(*given)), json.loads(run(*given, "--compare", "a,b"))
+
+    assert beside["estimate"] == alone["estimate"]
+    assert beside["metrics"] == alone["metrics"]
+    assert len(beside["comparisons"]) == 1
+
+
+def test_models_are_compared_on_a_sample_from_elsewhere(tmp_path):
+    rows = [f"{i % 4 > 0:d},{'ab'[i % 2]},{i % 5 > 0:d},{i % 3 > 0:d}" for i in range(60)]
+    (tmp_path / "labels.csv").write_text("right,kind,large,small\n" + "\n".join(rows) + "\n")
+    (tmp_path / "sizes.csv").write_text("stratum,size\na,100\nb,300\n")
+    result = json.loads(
+        run("estimate", "--labelled", tmp_path / "labels.csv", "--value", "right", "--stratum", "kind",
+            "--sizes", tmp_path / "sizes.csv", "--compare", "large,small", "--json")
+    )  # fmt: skip
+
+    (row,) = result["comparisons"]
+    assert row["n"] == 60
+    assert row["difference"] == pytest.approx(48 / 60 - 40 / 60)
+    assert result["estimate"] == pytest.approx(0.25 * 0.5 + 0.75 * 1.0)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from stratal.labels import Labels
     from stratal.sample import Sample
 
+_LABEL = "label"
 File = Annotated[Path | None, typer.Option(metavar="FILE")]
 
 
@@ -27,7 +28,7 @@ def estimate(
         list[Path] | None,
         typer.Argument(metavar="LABELS…", help="Labels, joined by id: CSV, JSON Lines or Parquet."),
     ] = None,
-    value: Annotated[str, typer.Option("--value", "--label", help="Column of the label.")] = "label",
+    value: Annotated[str, typer.Option("--value", "--label", help="Column of the label.")] = _LABEL,
     predicted: Annotated[
         str | None,
         typer.Option(
@@ -96,13 +97,16 @@ def estimate(
         )  # fmt: skip
         drawn, given = elsewhere.read(labelled, value)
     else:
-        drawn, given = _drawn(sample, labels, value, wanted)
+        drawn, given = _drawn(sample, labels, value, wanted, predicted)
     with progress("estimating"):
         described = _described(
-            drawn, given, confidence_level, interval, wanted=wanted, files=labels or [], estimator=estimator,
-            target=target, outcome=outcome, bounds=o.pair("--bounds", bounds), lam=lam, predicted=predicted,
-            cross_fit=cross_fit, calibration=calibration, population=population,
+            drawn, given, confidence_level, interval, wanted=wanted, files=labels or [], labelled=labelled,
+            estimator=estimator, target=target, outcome=outcome, bounds=o.pair("--bounds", bounds), lam=lam,
+            predicted=predicted, cross_fit=cross_fit, calibration=calibration, population=population,
         )  # fmt: skip
+    column = value if labelled else _column(value, wanted, predicted)
+    if column != value:
+        described["notes"].append(f"the estimate is of {column!r}, the first of the models compared")
     if json:
         print_json(described)
         return
@@ -111,17 +115,28 @@ def estimate(
 
 
 def _drawn(
-    sample: Path | None, labels: list[Path] | None, value: str, wanted: targets.Targets
+    sample: Path | None,
+    labels: list[Path] | None,
+    value: str,
+    wanted: targets.Targets,
+    predicted: str | None,
 ) -> tuple[Sample, Labels]:
-    """Return the sample and the labels; of models to compare, the first one's outcomes."""
+    """Return the sample and the labels: the first model's outcomes where models alone are compared."""
     from stratal.label_file import read_labels
     from stratal.sample import Sample
 
     if sample is None or not labels:
         raise InputError("nothing to estimate from", allowed="SAMPLE LABELS…, or --labelled FILE")
     drawn = Sample.read(sample)
-    column = value if not wanted.models else o.listed(wanted.models)[0]
+    column = _column(value, wanted, predicted)
     return drawn, read_labels(*labels, id_name=drawn.id_name, value=column)
+
+
+def _column(value: str, wanted: targets.Targets, predicted: str | None) -> str:
+    """Return the column of the labels: the first model's where models alone are compared."""
+    if wanted.models and not wanted.metrics and predicted is None and value == _LABEL:
+        return o.listed(wanted.models)[0]
+    return value
 
 
 def _described(
@@ -132,6 +147,7 @@ def _described(
     *,
     wanted: targets.Targets,
     files: list[Path],
+    labelled: Path | None,
     predicted: str | None,
     population: Path | None,
     **choices: Any,
@@ -145,8 +161,9 @@ def _described(
     result = estimated(drawn, given, predicted=predicted or False, population=whole, **choices)
     described: dict[str, Any] = result.to_dict(confidence_level, interval)
     described |= wanted.tables(
-        drawn, given, files, predicted=predicted, confidence_level=confidence_level, bounds=choices["bounds"]
-    )
+        drawn, given, files if labelled is None else labelled, predicted=predicted,
+        confidence_level=confidence_level, bounds=choices["bounds"],
+    )  # fmt: skip
     return described
 
 

@@ -72,16 +72,18 @@ class Targets:
         self,
         sample: Sample,
         labels: Labels,
-        files: list[Path],
+        files: list[Path] | Path,
         *,
         predicted: str | None,
         confidence_level: float,
         bounds: tuple[float, float] | None,
     ) -> dict[str, Any]:
-        """Return `metrics`, `comparisons` and `domains`, those that are wanted, and their notes."""
+        """Return `metrics`, `comparisons` and `domains`, those that are wanted.
+
+        `files` are the label files, or the one table of a sample from elsewhere.
+        """
         from stratal.comparison import compare
         from stratal.domains import estimate_domains
-        from stratal.label_file import read_labels
         from stratal.metrics import classification_metrics
 
         found: dict[str, Any] = {}
@@ -91,9 +93,7 @@ class Targets:
                 classes=listed(self.classes) or None, confidence_level=confidence_level,
             ).to_dict()  # fmt: skip
         if self.models is not None:
-            outcomes = {
-                name: read_labels(*files, id_name=sample.id_name, value=name) for name in listed(self.models)
-            }
+            outcomes = {name: outcome_of(sample, files, name) for name in listed(self.models)}
             table = compare(sample, outcomes, bounds=bounds, confidence_level=confidence_level)
             found |= table.to_dict()
         if self.group is not None:
@@ -102,6 +102,23 @@ class Targets:
                 confidence_level=confidence_level,
             ).to_dict()  # fmt: skip
         return {kind: found[kind] for kind in KINDS if kind in found}
+
+
+def outcome_of(sample: Sample, files: list[Path] | Path, name: str) -> Labels:
+    """Return a model's outcomes: from label files by id, from the table of a sample from elsewhere by row.
+
+    Examples
+    --------
+    >>> outcome_of.__name__
+    'outcome_of'
+    """
+    if isinstance(files, list):
+        from stratal.label_file import read_labels
+
+        return read_labels(*files, id_name=sample.id_name, value=name)
+    from stratal.labelled import labels_of
+
+    return labels_of(sample, files, name)
 
 
 def with_predictions(sample: Sample, files: list[Path], predicted: str | None) -> Sample:
