@@ -24,6 +24,7 @@ from stratal.expectations import (
 )
 from stratal.plan_text import plan_text
 from stratal.strata import Strata, stratify
+from stratal.strata.merging import groups_that_fit
 
 if TYPE_CHECKING:
     from stratal.design.base import Design
@@ -248,7 +249,8 @@ class _Planner:
         self.population, self.method, self.n_strata, self.by = population, method, n_strata, by
         self.proxy, self.rule, self.minimum = proxy, allocation, minimum
         self.confidence_level = confidence_level
-        self._strata: dict[int, Strata] = {}
+        self._strata: dict[tuple[int, int | None], Strata] = {}
+        self._sizes = np.array([population.size] if by is None else list(population.levels(by).values()))
         self._whole: Strata | None = None
 
     def at(self, budget: int, half_width: float | None = None) -> Plan:
@@ -313,24 +315,26 @@ class _Planner:
         """Return the strata for a budget, or None where there is nothing to stratify by."""
         if not self.population.proxies and self.by is None and self.method != "features":
             return None, ("There is no proxy: nothing tells which units are uncertain.",)
+        n_groups, pooled = self._categories(budget)
         wanted = self.n_strata
         if wanted is None:
-            share = budget // (max(DRAWS_PER_STRATUM, self.minimum) * self._levels())
+            share = budget // (max(DRAWS_PER_STRATUM, self.minimum) * n_groups)
             wanted = max(1, min(MOST_STRATA, share))
-        if wanted not in self._strata:
+        key = (wanted, budget if pooled else None)
+        if key not in self._strata:
             method = "category" if self.by is not None and not self.population.proxies else self.method
-            self._strata[wanted] = stratify(
-                self.population, method, wanted, by=self.by, proxy=self.proxy, minimum=self.minimum
-            )
-        strata = self._strata[wanted]
+            self._strata[key] = stratify(
+                self.population, method, wanted,
+                by=self.by, proxy=self.proxy, minimum=self.minimum, budget=key[1],
+            )  # fmt: skip
+        strata = self._strata[key]
         self._check_minimum(strata, budget)
         return (strata, ()) if strata.n_strata > 1 else (None, strata.notes)
 
-    def _levels(self) -> int:
-        """Return how many categories are each divided on their own."""
-        if self.by is None or self.method == "category":
-            return 1
-        return max(1, len(self.population.levels(self.by)))
+    def _categories(self, budget: int) -> tuple[int, bool]:
+        """Return how many categories are each divided, and whether small ones are pooled."""
+        n_groups = groups_that_fit(self._sizes, budget, self.minimum)
+        return 1 if self.method == "category" else n_groups, n_groups < len(self._sizes)
 
     def _check_minimum(self, strata: Strata, budget: int) -> None:
         needed = int(np.minimum(self.minimum, strata.sizes).sum())

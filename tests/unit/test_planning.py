@@ -118,3 +118,24 @@ def test_another_design_of_the_same_plan(population):
     assert plan.draw(seed=1).design == stratal.SimpleRandom(budget=100)
     with pytest.raises(InputError, match="no poisson design"):
         plan.using("poisson")
+
+
+def test_categories_too_small_for_their_draws_are_pooled_and_the_plan_says_so():
+    rng = np.random.default_rng(0)
+    groups = np.where(rng.random(4000) < 0.5, "large", np.arange(4000).astype(str))
+    many = stratal.Population.from_arrays(proxy=rng.beta(4, 1, 4000), groups={"g": groups})
+
+    plan = stratal.plan(many, 100, by="g")
+
+    assert plan.strata.n_strata == 20
+    assert any("were pooled" in note for note in plan.notes)
+    assert plan.draw(seed=1).size == 100
+    assert stratal.plan(many, 2, by="g").draw(seed=1).size == 2
+
+
+def test_strata_that_were_asked_for_in_number_are_not_pooled():
+    rng = np.random.default_rng(0)
+    units = stratal.Population.from_arrays(proxy=rng.random(300), groups={"g": np.arange(300) % 3})
+
+    with pytest.raises(BudgetError, match="minimum=1"):
+        stratal.plan(units, 40, by="g", n_strata=10)

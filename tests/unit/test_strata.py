@@ -202,6 +202,41 @@ class TestCategories:
         check = np.bincount(crossed.codes, minlength=crossed.n_strata)
         assert check.tolist() == crossed.sizes.tolist()
 
+    @pytest.mark.parametrize("method", ["category", "k-means", "neyman"])
+    def test_a_budget_pools_categories_too_small_for_their_draws(self, method):
+        rng = np.random.default_rng(1)
+        levels = np.where(rng.random(3000) < 0.9, 0, rng.integers(1, 200, 3000))
+        units = Population.from_arrays(proxy=rng.random(3000), groups={"g": levels})
+
+        strata = stratify(units, method, 3, by="g", budget=100)
+
+        assert np.minimum(2, strata.sizes).sum() <= 100
+        assert "were pooled" in strata.notes[0]
+        assert strata.n_strata == (2 if method == "category" else 6)  # the pool is divided like a level
+        check_against_units(strata, units)
+
+    def test_a_pool_of_everything_is_cut_like_the_population(self):
+        rng = np.random.default_rng(2)
+        proxy = rng.random(2000)
+        units = Population.from_arrays(proxy=proxy, groups={"g": np.arange(2000)})
+
+        pooled = stratify(units, "k-means", 5, by="g", budget=50)
+        plain = stratify(units, "k-means", 5)
+
+        assert pooled.codes.tolist() == plain.codes.tolist()
+        assert pooled.proxy_variances == pytest.approx(plain.proxy_variances)
+
+    def test_a_large_pool_is_cut_on_merged_bins(self, monkeypatch):
+        monkeypatch.setattr("stratal.strata.categories.LARGEST_POOL", 300)
+        rng = np.random.default_rng(3)
+        units = Population.from_arrays(proxy=rng.random(2000), groups={"g": np.arange(2000)})
+
+        strata = stratify(units, "k-means", 5, by="g", budget=50)
+
+        assert strata.n_strata == 5
+        assert np.bincount(strata.codes).tolist() == strata.sizes.tolist()
+        assert strata.proxy_means[0] == pytest.approx(0.1, abs=0.02)
+
     def test_min_size_pools_small_levels_and_merges_small_intervals(self):
         strata = stratify(population(), "equal-width", 8, by="language", min_size=40)
 

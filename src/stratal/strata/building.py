@@ -60,10 +60,10 @@ def stratify(
     features : sequence of str, optional
         Feature columns for `method="features"`; all of them unless named.
     budget : int, optional
-        Labels that can be bought; needed for `"auto"`, which also pools categories too small for `minimum`
-        draws.
+        Labels that can be bought; needed for `"auto"`. With `by`, categories whose share of it is too small
+        for `minimum` draws are pooled into one, and each has no more strata than its share bears.
     minimum : int
-        Draws that each stratum keeps when their number is chosen.
+        Draws that each stratum keeps when their number is chosen, or categories are pooled.
     min_size : int
         Strata with fewer units join a neighbour; small categories are pooled.
     standardise : bool

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 _NO_BOUNDARIES = np.empty(0, np.int64)
 
+LARGEST_POOL = 65_536
+"""Bins that a pool of categories may have; neighbours are merged beyond."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
@@ -55,7 +58,7 @@ class Groups:
 
 def pooled_groups(levels: dict[str, int], column: str, wish: Wish) -> Groups:
     """Return the groups of a column: its levels, those too small for their draws (or for `min_size`) in one
-    pool.
+    pool. What a level's draws are follows from the budget; without one nothing is too small.
 
     Examples
     --------
@@ -65,14 +68,12 @@ def pooled_groups(levels: dict[str, int], column: str, wish: Wish) -> Groups:
     """
     sizes = np.array(list(levels.values()), np.int64)
     codes = pool_levels(sizes, wish.min_size)
-    if wish.n_strata is None and wish.budget is not None:
+    if wish.budget is not None:
         tight = levels_within_budget(sizes, wish.budget, wish.minimum)
         codes = tight if tight.max() < codes.max() else codes
     rule = Categories(column=column, levels=tuple(levels), codes=codes)
     n_pooled = len(sizes) - int(codes.max())
-    notes = (
-        (f"{n_pooled} small categories of '{column}' were pooled into one stratum.",) if n_pooled > 1 else ()
-    )
+    notes = (f"{n_pooled} small categories of '{column}' were pooled into one.",) if n_pooled > 1 else ()
     return Groups(rule=rule, sizes=sizes, notes=notes)
 
 
@@ -95,24 +96,24 @@ def category_draft(population: Population, by: str, proxy: str | None, wish: Wis
 
 
 def crossed_draft(population: Population, by: str, column: str, wish: Wish) -> Draft:
-    """Return a category crossed with intervals of a proxy; a pool of small categories is not cut."""
+    """Return a category crossed with intervals of a proxy; a pool of small categories is cut as one."""
     pictures = population.distributions(by, column)
     groups = pooled_groups({level: picture.size for level, picture in pictures.items()}, by, wish)
     ordered = list(pictures.values())
-    whole = [[ordered[i] for i in members] for members in groups.members()]
-    boundaries, notes = _group_boundaries(whole, wish)
+    parts = [_Part.of([ordered[i] for i in members]) for members in groups.members()]
+    boundaries, notes = _group_boundaries(parts, wish)
     inner: list[CutPoints] = []
     names: list[str] = []
     moments: list[Moments] = []
     merged = 0
-    for group, (parts, group_name) in enumerate(zip(whole, groups.names(), strict=True)):
-        cut, went = merged_boundaries(parts[0], boundaries[group], wish.min_size)
+    for part, found, group_name in zip(parts, boundaries, groups.names(), strict=True):
+        cut, went = merged_boundaries(part.picture, found, wish.min_size)
         merged += went
-        rule = CutPoints(column=column, cuts=parts[0].cuts[cut - 1])
+        rule = CutPoints(column=column, cuts=part.picture.cuts[cut - 1])
         inner.append(rule)
         pieces = interval_names(column, rule.cuts) if len(rule.cuts) else ("",)
         names.extend(f"{group_name}, {piece}" if piece else group_name for piece in pieces)
-        moments.append(_moments(parts, cut))
+        moments.append(part.moments(cut))
     if merged:
         notes += (f"{merged} strata with fewer than {wish.min_size} units were merged into a neighbour.",)
     return Draft(
@@ -123,42 +124,106 @@ def crossed_draft(population: Population, by: str, column: str, wish: Wish) -> D
     )
 
 
-def _moments(parts: list[Distribution], boundaries: IntArray) -> Moments:
-    if len(parts) == 1:
-        return of_bins(parts[0], boundaries)
-    return joined([of_bins(part, _NO_BOUNDARIES) for part in parts]).pooled(np.zeros(len(parts), np.int64))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """One group of a crossed stratification: a level, or a pool of small ones."""
+
+    picture: Distribution
+    divisible: bool
+    whole: Moments
+
+    @classmethod
+    def of(cls, pictures: list[Distribution]) -> _Part:
+        if len(pictures) == 1:
+            return cls(picture=pictures[0], divisible=True, whole=of_bins(pictures[0], _NO_BOUNDARIES))
+        pool = pooled_picture(pictures)
+        whole = joined([of_bins(entry, _NO_BOUNDARIES) for entry in pictures])
+        return cls(
+            picture=pictures[0] if pool is None else pool,
+            divisible=pool is not None,
+            whole=whole.pooled(np.zeros(len(pictures), np.int64)),
+        )
+
+    @property
+    def size(self) -> int:
+        return int(self.whole.sizes[0])
+
+    def moments(self, boundaries: IntArray) -> Moments:
+        return of_bins(self.picture, boundaries) if len(boundaries) else self.whole
 
 
-def _group_boundaries(groups: list[list[Distribution]], wish: Wish) -> tuple[list[IntArray], tuple[str, ...]]:
+def pooled_picture(pictures: list[Distribution]) -> Distribution | None:
+    """Return the distribution of several categories together; `None` if one of them is a histogram.
+
+    Examples
+    --------
+    >>> one = Distribution(values=np.array([0.1, 0.4]), counts=np.array([2, 1]), cuts=np.array([0.4]))
+    >>> two = Distribution(values=np.array([0.4]), counts=np.array([3]), cuts=np.array([]))
+    >>> pooled_picture([one, two]).counts
+    array([2, 4])
+    """
+    if not all(picture.exact for picture in pictures):
+        return None
+    every = np.concatenate([picture.values for picture in pictures])
+    weights = np.concatenate([picture.counts for picture in pictures])
+    values, place = np.unique(every, return_inverse=True)
+    counts = np.bincount(place, weights).astype(np.int64)
+    second = None
+    moments = [picture.second_moments for picture in pictures]
+    if all(entry is not None for entry in moments):
+        products = weights * np.concatenate([entry for entry in moments if entry is not None])
+        second = np.bincount(place, products) / counts
+    starts = np.arange(0, len(values), -(-len(values) // LARGEST_POOL))
+    total = np.add.reduceat(counts, starts)
+    whole = len(starts) == len(values)
+    return Distribution(
+        values=values if whole else np.add.reduceat(counts * values, starts) / total,
+        counts=total,
+        cuts=values[starts[1:]],
+        second_moments=second
+        if whole or second is None
+        else np.add.reduceat(counts * second, starts) / total,
+        scaled=pictures[0].scaled,
+        exact=whole,
+    )
+
+
+def _group_boundaries(parts: list[_Part], wish: Wish) -> tuple[list[IntArray], tuple[str, ...]]:
     """Return the boundaries within each group, and notes."""
     if wish.n_strata is None:
-        return _chosen(groups, wish)
+        return _chosen(parts, wish)
     asked = wish.n_strata
+    total = sum(part.size for part in parts)
     found = [
-        boundaries_of(parts[0], wish.method, asked) if len(parts) == 1 else _NO_BOUNDARIES for parts in groups
+        boundaries_of(part.picture, wish.method, wish.most(part.size / total))
+        if part.divisible
+        else _NO_BOUNDARIES
+        for part in parts
     ]
     short = sum(len(entry) + 1 < asked for entry in found)
     if not short:
         return found, ()
-    return found, (f"{short} of {len(groups)} groups have fewer than the {asked} strata asked for in each.",)
+    return found, (f"{short} of {len(parts)} groups have fewer than the {asked} strata asked for in each.",)
 
 
-def _chosen(groups: list[list[Distribution]], wish: Wish) -> tuple[list[IntArray], tuple[str, ...]]:
+def _chosen(parts: list[_Part], wish: Wish) -> tuple[list[IntArray], tuple[str, ...]]:
     """Choose one number of strata for every group; a group has fewer if its draws do not suffice."""
     assert wish.budget is not None
-    total = sum(part.size for parts in groups for part in parts)
+    total = sum(part.size for part in parts)
     tables = []
-    for parts in groups:
-        most = wish.most(sum(part.size for part in parts) / total)
-        single = len(parts) == 1 and most > 1
-        tables.append(candidate_boundaries(parts[0], wish.method, most) if single else [_NO_BOUNDARIES])
+    for part in parts:
+        most = wish.most(part.size / total)
+        divisible = part.divisible and most > 1
+        tables.append(
+            candidate_boundaries(part.picture, wish.method, most) if divisible else [_NO_BOUNDARIES]
+        )
     numbers = range(max(len(table) for table in tables))
     picks = [[table[min(number, len(table) - 1)] for table in tables] for number in numbers]
     candidates = [
-        joined([_moments(parts, cut) for parts, cut in zip(groups, pick, strict=True)]) for pick in picks
+        joined([part.moments(cut) for part, cut in zip(parts, pick, strict=True)]) for pick in picks
     ]
     best = choose_number(
-        candidates, wish.budget, minimum=wish.minimum, scaled=groups[0][0].scaled, bounds=wish.bounds
+        candidates, wish.budget, minimum=wish.minimum, scaled=parts[0].picture.scaled, bounds=wish.bounds
     )
     n_strata = len(candidates[best].sizes)
     return picks[best], (f"{n_strata} strata in all were chosen for a budget of {wish.budget}.",)

@@ -55,10 +55,11 @@ class Wish:
     bounds: tuple[float, float] = (-math.inf, math.inf)
 
     def most(self, share: float = 1.0) -> int:
-        """Return the largest number of strata to try in a part of the population with this share of the
-        units.
+        """Return the largest number of strata in a part of the population with this share of the units: what
+        was asked for, and no more than its share of the budget bears.
         """
-        if self.n_strata is not None:
+        if self.budget is None:
+            assert self.n_strata is not None
             return self.n_strata
-        assert self.budget is not None
-        return max(1, int(share * self.budget) // max(self.minimum, 1))
+        bearable = max(1, int(share * self.budget) // max(self.minimum, 1))
+        return bearable if self.n_strata is None else min(self.n_strata, bearable)

@@ -82,3 +82,18 @@ def levels_within_budget(sizes: IntArray, budget: int, minimum: int) -> IntArray
     array([0, 1, 2, 2])
     """
     return pool_levels(sizes, int(np.ceil(minimum * sizes.sum() / budget)))
+
+
+def groups_that_fit(sizes: IntArray, budget: int, minimum: int) -> int:
+    """Return how many groups levels of these sizes (L,) make: L, or fewer if the budget falls short of their
+    minimum and small ones must be pooled.
+
+    Examples
+    --------
+    >>> sizes = np.array([500, 480, 10, 10])
+    >>> groups_that_fit(sizes, 8, 2), groups_that_fit(sizes, 7, 2)
+    (4, 2)
+    """
+    if int(np.minimum(minimum, sizes).sum()) <= budget:
+        return len(sizes)
+    return int(levels_within_budget(sizes, budget, minimum).max()) + 1
