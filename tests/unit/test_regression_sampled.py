@@ -124,6 +124,12 @@ def test_missing_labels_are_nonresponse(world):
         ({"family": "quantile"}, "a quantile has no features"),
         ({"family": "quantile", "features": (), "minimise": "trace"}, "a quantile has no minimise"),
         ({"lamda": 0.5}, "no such option: 'lamda'"),
+        ({"family": Linear}, "family must be a name or a loss"),
+        ({"names": ["a"]}, "finds names= itself"),
+        ({"start": [0.0, 0.0, 0.0]}, "start must have one entry"),
+        ({"start": [0.0, np.nan]}, "start holds 1 value that is NaN"),
+        ({"clip": (1, 0)}, "clip must be a range"),
+        ({"clip": 3}, "clip must be a range"),
     ],
 )
 def test_bad_arguments_are_told(world, change, message):

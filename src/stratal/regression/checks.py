@@ -70,6 +70,30 @@ def refuse_few_labels(weighting: Weighting, n: int, n_parameters: int) -> None:
             )
 
 
+def refuse_wrong_shapes(loss: Loss, features: FloatArray, outcome: FloatArray, n_parameters: int) -> None:
+    """Raise an `InputError` where a loss gives gradients or Hessians of another shape than it should.
+
+    Examples
+    --------
+    >>> from stratal.regression.losses import Mean
+    >>> refuse_wrong_shapes(Mean(), np.empty((2, 0)), np.ones(2), 1)
+    """
+    theta, few = np.zeros(n_parameters), slice(0, 2)
+    x, y = features[few], outcome[few]
+    with np.errstate(all="ignore"):
+        found = {
+            "gradients": (np.shape(loss.gradients(theta, x, y)), (len(y), n_parameters)),
+            "hessian": (np.shape(loss.hessian(theta, x, y, np.ones(len(y)))), (n_parameters, n_parameters)),
+        }
+    for method, (given, wanted) in found.items():
+        if given != wanted:
+            raise InputError(
+                f"{method}() of the {loss.name} loss has the wrong shape",
+                given=f"{given} for {len(y)} units and {n_parameters} coefficients",
+                allowed=str(wanted),
+            )
+
+
 def minimum_failure(
     solution: Solution,
     loss: Loss,

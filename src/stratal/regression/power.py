@@ -61,7 +61,7 @@ def choose_power(problem: Problem, options: Options) -> Power:
     """
     n_strata = len(problem.shares)
     zero = np.zeros(n_strata)
-    start = np.zeros(problem.n_parameters) if options.start is None else np.asarray(options.start, float)
+    start = _given_start(problem, options)
     if options.lam is not None:
         lam = given_lam(options.lam, n_strata)
         if np.any(lam):
@@ -71,15 +71,17 @@ def choose_power(problem: Problem, options: Options) -> Power:
         return Power(lam=lam, kept=zero, fitted=0.0, solution=solution, notes=_outside(lam, problem.loss))
     if options.estimator == "classical" or problem.unlabelled is None:
         return Power(lam=zero, kept=zero, fitted=0.0, solution=problem.require_solution(zero, start, options))
+    bounds = _clip_range(options.clip, problem.loss)
     theta = _start(problem, options, start)
     first = dataclasses.replace(options, tolerance=_FIRST_TOLERANCE)
     for chosen in (first, options):
         fit = fitted_lam(problem, options, theta)
-        lam = np.clip(fit.lam, *_clip_range(options.clip, problem.loss))
+        lam = np.clip(fit.lam, *bounds)
         solution = problem.require_solution(lam, theta, chosen)
         theta = solution.theta
     clipped = bool(np.any(lam != fit.lam))
-    notes = ("λ was clipped to the range in which the rectified loss is convex",) if clipped else ()
+    why = "the range in which the rectified loss is convex" if options.clip == "convex" else "the given range"
+    notes = (f"λ was clipped to {why}",) if clipped else ()
     return Power(
         lam=lam,
         kept=fit.kept,
@@ -88,6 +90,19 @@ def choose_power(problem: Problem, options: Options) -> Power:
         solution=solution,
         notes=notes,
     )
+
+
+def _given_start(problem: Problem, options: Options) -> FloatArray:
+    if options.start is None:
+        return np.zeros(problem.n_parameters)
+    start = finite_array("start", options.start)
+    if start.shape != (problem.n_parameters,):
+        raise InputError(
+            "start must have one entry per coefficient",
+            given=start.shape,
+            allowed=f"({problem.n_parameters},)",
+        )
+    return start
 
 
 def _outside(lam: FloatArray, loss: Loss) -> tuple[str, ...]:
@@ -256,5 +271,7 @@ def _clip_range(clip: Any, loss: Loss) -> tuple[float, float]:
         if clip != "convex":
             raise InputError("unknown clip", given=repr(clip), allowed="'convex', None, (low, high)")
         return loss.convex_range
-    low, high = clip
-    return float(low), float(high)
+    bounds = np.asarray(clip, dtype=np.float64)
+    if bounds.shape != (2,) or not bounds[0] <= bounds[1]:
+        raise InputError("clip must be a range", given=repr(clip), allowed="'convex', None, (low, high)")
+    return float(bounds[0]), float(bounds[1])

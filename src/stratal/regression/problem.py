@@ -124,6 +124,7 @@ class Problem:
         if self.features.shape[1]:
             checks.refuse_collinear(self.features, self.weights, self.names)
         self.loss.check(self.outcome, "outcome")
+        checks.refuse_wrong_shapes(self.loss, self.features, self.outcome, self.n_parameters)
         if (self.proxy is None) != (self.unlabelled is None):
             raise InputError(
                 "proxy= (labelled units) and unlabelled= (population) must be given together",

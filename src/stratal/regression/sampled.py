@@ -104,6 +104,9 @@ def regress(
         raise InputError(
             f"no such family: {family!r}", allowed=", ".join(map(repr, (*_FAMILIES, "quantile")))
         )
+    taken = [name for name in ("outcome", "weighting", "unlabelled", "names") if name in options]
+    if taken:
+        raise InputError(f"regress finds {taken[0]}= itself", action="Leave it out, or use m_estimate.")
     chosen = (features,) if isinstance(features, str) else tuple(features)
     _check_features(family, chosen, formula)
     fixed = None if formula is None else _fixed_formula(formula, population, sample, data)
@@ -122,6 +125,10 @@ def regress(
 
 def _check_features(family: str | Loss, features: tuple[str, ...], formula: str | None) -> None:
     """Refuse features where the family takes none, and none where it needs some."""
+    if not isinstance(family, str | Loss):
+        raise InputError(
+            "family must be a name or a loss", given=repr(family), action="Give an instance, as in MyLoss()."
+        )
     given = bool(features) or formula is not None
     if features and formula is not None:
         raise InputError("give features= or formula=, not both")

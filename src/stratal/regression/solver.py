@@ -12,6 +12,9 @@ from stratal.arrays import FloatArray
 from stratal.errors import InputError
 from stratal.regression.losses import LossSums
 
+_ROUGH = 1e-6
+"""With a tolerance above this the rounding of one exact step needs no correction."""
+
 Status = Literal["converged", "indefinite", "diverged"]
 
 
@@ -81,8 +84,9 @@ def newton(
             return Solution(theta=theta, hessian=sums.hessian, iterations=iteration, status="indefinite")
         if quadratic:
             theta = theta + step
-            refinement = newton_step(sums.hessian, evaluate(theta, False).gradient)
-            theta = theta if refinement is None else theta + refinement
+            if tolerance < _ROUGH:
+                refinement = newton_step(sums.hessian, evaluate(theta, False).gradient)
+                theta = theta if refinement is None else theta + refinement
             return Solution(theta=theta, hessian=sums.hessian, iterations=iteration, status="converged")
         scale = np.sqrt(np.diag(sums.hessian))
         length = float(np.max(np.abs(step) * scale))
