@@ -164,3 +164,46 @@ def test_command_prints_what_it_wrote(tmp_path):
     assert "page.md" in plain.stdout
     assert {"title", "claims", "files"} == set(found)
     assert found["claims"][0]["agrees"] is True
+
+
+def test_data_that_cannot_be_read_are_named(tmp_path):
+    (tmp_path / "task").mkdir()
+    broken = tmp_path / "task" / "model.npz"
+    broken.write_text("nothing of the kind")
+    with pytest.raises(InputError, match=r"model\.npz: cannot be read as NumPy arrays"):
+        clip_benchmark(tmp_path)
+    np.savez(broken, labels=np.arange(2), logits=np.full((2, 3), np.nan))
+    with pytest.raises(InputError, match=r"model\.npz: a value is not finite"):
+        clip_benchmark(tmp_path)
+    (tmp_path / "junk.parquet").write_text("junk")
+    with pytest.raises(InputError, match=r"junk\.parquet: cannot be read as Parquet"):
+        prediction_files(tmp_path)
+    (tmp_path / "junk.parquet").unlink()
+    write_predictions(tmp_path, "words", ["a", "b"], [0.1, 0.2])
+    assert prediction_files(tmp_path) == []
+
+
+def test_libsvm_files_that_cannot_be_used_are_named(tmp_path):
+    pytest.importorskip("sklearn")
+    (tmp_path / "news20.binary").write_text("hello world\n")
+    with pytest.raises(InputError, match=r"news20\.binary: cannot be read as LIBSVM"):
+        libsvm_predictions(tmp_path, "news20")
+    (tmp_path / "news20.binary").write_text("1 1:0.5\n-1 1:0.25\n")
+    with pytest.raises(InputError, match="too few items to train on"):
+        libsvm_predictions(tmp_path, "news20")
+
+
+def test_a_reproduction_that_fails_leaves_nothing(tmp_path):
+    pytest.importorskip("matplotlib")
+    data, output = tmp_path / "data", tmp_path / "output"
+    data.mkdir()
+    (data / "junk.parquet").write_text("junk")
+    with pytest.raises(InputError, match="cannot be read as Parquet"):
+        reproduce("stratppi", output, data=data, quick=True)
+    (tmp_path / "file").write_text("kept")
+    with pytest.raises(InputError, match="file: is not a directory"):
+        reproduce("stratppi", tmp_path / "file" / "output", quick=True)
+    with pytest.raises(InputError, match="the seed must be a whole number"):
+        reproduce("stratppi", output, quick=True, seed=-1)
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "file"]

@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 
+import stratal
 from stratal.errors import InputError
 from stratal.simulation import SimulationTable
 from stratal.simulation.reading import read_benchmark
@@ -79,6 +80,60 @@ def test_a_file_without_a_proxy_can_be_simulated(pilot):
 
     assert population.proxies == ()
     assert len(z) == population.size == 800
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--output", "missing/table.parquet"), "there is no directory missing"),
+        (("--output", "table.csv"), "--output is a Parquet file"),
+        (("--resume", "missing/cells.parquet"), "there is no directory missing"),
+        (("--target-error", -1), "--target-error must be positive"),
+        (("--workers", 0), "workers cannot be 0"),
+        (("--seed", -4), "the seed must be a whole number"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_anything_is_simulated(pilot, words, message, monkeypatch):
+    monkeypatch.setattr("stratal.simulation.engine._map", lambda *_: pytest.fail("simulated"))
+    with pytest.raises(InputError, match=message):
+        command(pilot, *USUAL, *words)
+
+
+def test_places_that_are_taken_are_refused(pilot, tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    csv = pytest.importorskip("pyarrow.csv")
+    data = tmp_path / "pilot.parquet"
+    pq.write_table(csv.read_csv(pilot), data)
+    before = data.read_bytes()
+    with pytest.raises(InputError, match="would overwrite the data"):
+        command(data, *USUAL, "--output", data)
+    with pytest.raises(InputError, match="is a directory"):
+        command(data, *USUAL, "--resume", tmp_path)
+    with pytest.raises(InputError, match=r"pilot\.csv: is not a directory"):
+        command(data, *USUAL, "--figures", pilot / "figures")
+    assert data.read_bytes() == before
+
+
+def test_an_error_that_is_not_reached_is_said_so(pilot):
+    result = command(pilot, *USUAL, "--designs", "simple-random", "--target-error", 0.0001)
+
+    assert "simple-random, horvitz-thompson: not within these budgets" in result.stdout
+
+
+def test_every_interval_has_its_panels(pilot, tmp_path, monkeypatch):
+    from stratal.report import simulation as report
+
+    drawn = {}
+    monkeypatch.setattr(report, "draw_lines", lambda panels, path, **_: drawn.update({path.stem: panels}))
+    population, z = read_benchmark(pilot, "correct", ["confidence"])
+    table = stratal.simulate(
+        population, z, designs=["simple-random"], intervals=["t", "wilson"], budgets=[50], replicates=50
+    )
+    report.write_figures(table, tmp_path)
+
+    assert [panel.title for panel in drawn["coverage"]] == ["horvitz-thompson, t", "horvitz-thompson, wilson"]
+    assert [panel.title for panel in drawn["mse"]] == ["horvitz-thompson"]
+    assert drawn["width"][0].lines[0].y != drawn["width"][1].lines[0].y
 
 
 SCRIPT = """

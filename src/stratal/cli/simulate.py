@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,7 +51,9 @@ def simulate(
     resume: Annotated[
         Path | None, typer.Option(help="Parquet file of finished cells; a killed run goes on from it.")
     ] = None,
-    output: Annotated[Path | None, typer.Option(help="Write the table to this Parquet file.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write the table to this Parquet file, over one that exists.")
+    ] = None,
     figures: Annotated[Path | None, typer.Option(help="Write figures to this directory.")] = None,
     delimiter: o.Delimiter = None,
     directory: o.Directory = False,
@@ -62,6 +65,9 @@ def simulate(
     from stratal.simulation.table import json_value
 
     limits = o.pair("--bounds", bounds)
+    check_places(file, output, figures)
+    if target_error is not None and not target_error > 0:
+        raise InputError("--target-error must be positive", given=target_error)
     population, z = read_benchmark(
         file, outcome, o.listed(proxy), id=id, bounds=limits, scaled=False if margin else None,
         delimiter=delimiter, directory=directory,
@@ -86,7 +92,9 @@ def simulate(
     print_text(str(table))
     if reached:
         print_text("", f"Labels until the mean absolute error is {target_error:g}:")
-        print_text(*(f"  {row['design']}, {row['estimator']}: {row['labels']:.0f}" for row in reached))
+        print_text(
+            *(f"  {row['design']}, {row['estimator']}: {labels_text(row['labels'])}" for row in reached)
+        )
     if written:
         print_text("", *(f"Wrote {path}" for path in written))
 
@@ -109,6 +117,41 @@ def counting(what: str) -> Iterator[Callable[[int, int], None] | None]:
     with Progress(*columns, console=errors, transient=True) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def check_places(file: Path, output: Path | None, figures: Path | None) -> None:
+    """Refuse, before anything is simulated, places that nothing can be written to.
+
+    Examples
+    --------
+    >>> check_places(Path("pilot.csv"), Path("results.csv"), None)
+    Traceback (most recent call last):
+    stratal.errors.InputError: --output is a Parquet file (given: results.csv; allowed: .parquet or .pq).
+    """
+    if output is not None:
+        if output.suffix.lower() not in (".parquet", ".pq"):
+            raise InputError("--output is a Parquet file", given=output, allowed=".parquet or .pq")
+        if not output.parent.is_dir():
+            raise InputError(f"{output}: there is no directory {output.parent}", action="Make it first.")
+        if output.is_dir():
+            raise InputError(f"{output}: is a directory", allowed="a file")
+        if output.exists() and file.exists() and output.samefile(file):
+            raise InputError("--output would overwrite the data", given=output, action="Choose another file.")
+    if figures is not None:
+        found = next(place for place in (figures, *figures.parents) if place.exists())
+        if not found.is_dir():
+            raise InputError(f"{found}: is not a directory", action="Choose another --figures.")
+
+
+def labels_text(labels: float) -> str:
+    """Return a number of labels as text.
+
+    Examples
+    --------
+    >>> labels_text(151.7), labels_text(float("nan"))
+    ('152', 'not within these budgets')
+    """
+    return "not within these budgets" if math.isnan(labels) else f"{labels:.0f}"
 
 
 def whole_numbers(option: str, text: str) -> list[int]:

@@ -220,6 +220,8 @@ def _scales(ax: Any, panel: Panel) -> None:
         ax.xaxis.set_major_locator(FixedLocator(list(_sparse(ticks))))
         ax.xaxis.set_major_formatter(StrMethodFormatter("{x:.0f}"))
         ax.xaxis.set_minor_locator(NullLocator())
+    elif all(float(x).is_integer() for line in panel.lines for x in line.x):
+        ax.xaxis.get_major_locator().set_params(integer=True)
     if "y" in panel.logarithmic:
         _logarithmic(ax)
 

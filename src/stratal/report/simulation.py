@@ -22,10 +22,13 @@ _FIGURES = (
 )
 
 
+_OF_INTERVALS = ("coverage", "width")
+
+
 def write_figures(
     table: SimulationTable, directory: str | Path, *, confidence_level: float = 0.95
 ) -> list[Path]:
-    """Write one PNG per figure of merit, a panel per estimator, a line per design.
+    """Write one PNG per figure of merit, a panel per estimator (and interval), a line per design.
 
     Parameters
     ----------
@@ -50,16 +53,32 @@ def write_figures(
         if np.all(np.isnan(table[name])):
             continue
         level = confidence_level if name == "coverage" else level
-        panels = [_panel(table, name, label, level, logarithmic, estimator) for estimator in estimators]
+        panels = [
+            _panel(table, name, label, level, logarithmic, estimator, interval)
+            for estimator in estimators
+            for interval in _intervals(table, name, estimator)
+        ]
         written.append(draw_lines(panels, Path(directory) / f"{name}.png", columns=2))
     return written
 
 
+def _intervals(table: SimulationTable, name: str, estimator: str) -> list[str]:
+    """Return the intervals to draw: all where they matter, the first where they do not."""
+    found = list(dict.fromkeys(table.where(estimator=estimator)["interval"].tolist()))
+    return found if name in _OF_INTERVALS else found[:1]
+
+
 def _panel(
-    table: SimulationTable, name: str, label: str, level: float | None, logarithmic: str, estimator: str
+    table: SimulationTable,
+    name: str,
+    label: str,
+    level: float | None,
+    logarithmic: str,
+    estimator: str,
+    interval: str,
 ) -> Panel:
     kept = table.where(estimator=estimator)
-    interval = kept["interval"][0]
+    title = f"{estimator}, {interval}" if name in _OF_INTERVALS and interval else estimator
     lines = []
     for design in dict.fromkeys(kept["design"].tolist()):
         x, y = kept.series(name, design=design, interval=interval)
@@ -74,5 +93,5 @@ def _panel(
             )
         )
     return Panel(
-        title=estimator, x_label="labels", y_label=label, lines=lines, level=level, logarithmic=logarithmic
+        title=title, x_label="labels", y_label=label, lines=lines, level=level, logarithmic=logarithmic
     )

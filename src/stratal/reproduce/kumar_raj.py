@@ -123,7 +123,7 @@ def _opening(page: Page, runs: dict[str, Run], replicates: int) -> None:
             f"**Simulated populations:** {', '.join(made)}. Their files were not given (--data), so these "
             "are populations of the paper's size whose accuracy and score shape were chosen to resemble "
             "what it prints. Numbers on them show that the methods behave as described, not that the paper's "
-            "figures come out to the digit."
+            'figures come out to the digit: "agrees" is said of directions and rankings, not of sizes.'
         )
     rows = [
         [name, f"{len(run.found.z):,}", f"{run.found.truth:.4f}", "simulated" if run.simulated else "file"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -67,6 +68,7 @@ def prediction_files(
     >>> prediction_files(None)
     []
     """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     if directory is None:
@@ -75,9 +77,14 @@ def prediction_files(
         raise InputError(f"{directory} is no directory", action="Give --data a directory of data files.")
     found = []
     for path in sorted(directory.glob("*.parquet")):
-        if not {outcome, proxy} <= set(pq.read_schema(path).names):
+        try:
+            if not {outcome, proxy} <= set(pq.read_schema(path).names):
+                continue
+            table = pq.read_table(path, columns=[outcome, proxy])
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InputError(f"{path}: cannot be read as Parquet ({error})") from None
+        if not all(_numeric(column.type) for column in table.columns):
             continue
-        table = pq.read_table(path, columns=[outcome, proxy])
         z = table[outcome].to_numpy().astype(np.float64)
         values = table[proxy].to_numpy().astype(np.float64)
         usable = np.isfinite(z) & np.isfinite(values)
@@ -85,6 +92,12 @@ def prediction_files(
         if len(z) and min(z.min(), values.min()) >= 0 and max(z.max(), values.max()) <= 1:
             found.append(Predictions(name=path.stem, z=z, proxy=values))
     return found
+
+
+def _numeric(kind: Any) -> bool:
+    import pyarrow.types as types
+
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -133,7 +146,8 @@ def clip_benchmark(directory: Path | None) -> list[ClassProbabilities]:
     Raises
     ------
     InputError
-        For a file without these arrays, or whose lengths differ.
+        For a file that cannot be read or lacks these arrays, and for arrays whose lengths differ or whose
+        values are not finite.
 
     Examples
     --------
@@ -142,18 +156,20 @@ def clip_benchmark(directory: Path | None) -> list[ClassProbabilities]:
     """
     found = []
     for path in [] if directory is None else sorted(directory.glob("*/*.npz")):
-        with np.load(path, allow_pickle=False) as arrays:
-            if "labels" not in arrays or not {"logits", "probabilities"} & set(arrays):
-                raise InputError(
-                    f"{path} lacks predictions", allowed="arrays 'labels' and 'logits' or 'probabilities'"
-                )
-            labels = np.asarray(arrays["labels"])
-            scores = np.asarray(
-                arrays["logits"] if "logits" in arrays else np.log(arrays["probabilities"] + 1e-12)
-            ).astype(np.float64)
-            embeddings = np.asarray(arrays["embeddings"], np.float64) if "embeddings" in arrays else None
+        arrays = _arrays(path)
+        if "labels" not in arrays or not {"logits", "probabilities"} & set(arrays):
+            raise InputError(
+                f"{path} lacks predictions", allowed="arrays 'labels' and 'logits' or 'probabilities'"
+            )
+        labels = np.asarray(arrays["labels"])
+        scores = np.asarray(
+            arrays["logits"] if "logits" in arrays else np.log(arrays["probabilities"] + 1e-12)
+        ).astype(np.float64)
+        embeddings = np.asarray(arrays["embeddings"], np.float64) if "embeddings" in arrays else None
         if scores.ndim != 2 or len(scores) != len(labels):
             raise InputError(f"{path}: one row of logits per label is needed", given=scores.shape)
+        if not np.all(np.isfinite(scores)):
+            raise InputError(f"{path}: a value is not finite", allowed="finite logits or probabilities")
         chances = np.exp(scores - scores.max(axis=1, keepdims=True))
         chances /= chances.sum(axis=1, keepdims=True)
         found.append(
@@ -163,6 +179,14 @@ def clip_benchmark(directory: Path | None) -> list[ClassProbabilities]:
             )
         )  # fmt: skip
     return found
+
+
+def _arrays(path: Path) -> dict[str, AnyArray]:
+    try:
+        with np.load(path, allow_pickle=False) as opened:
+            return dict(opened)
+    except (ValueError, OSError, EOFError, BadZipFile, AttributeError, TypeError) as error:
+        raise InputError(f"{path}: cannot be read as NumPy arrays ({error})") from None
 
 
 LIBSVM_NAMES = {
@@ -199,6 +223,13 @@ def libsvm_predictions(directory: Path | None, name: str, *, seed: int = 0) -> P
     if not paths:
         return None
     features, labels = _read_libsvm(paths)
+    if len(labels) <= TRAINING_SIZES[name]:
+        raise InputError(
+            f"{name}: too few items to train on and to sample from",
+            given=len(labels),
+            allowed=f"more than {TRAINING_SIZES[name]}",
+            action="Are all its files there?",
+        )
     rng = np.random.default_rng(seed)
     order = np.arange(len(labels)) if name == "rcv1" else rng.permutation(len(labels))
     train = order[: TRAINING_SIZES[name]]
@@ -224,7 +255,11 @@ def _read_libsvm(paths: list[Path]) -> tuple[Any, AnyArray]:
         from sklearn.datasets import load_svmlight_files
     except ImportError:
         raise MissingExtraError("scikit-learn", extra="learn") from None
-    read = load_svmlight_files([str(path) for path in paths])
+    try:
+        read = load_svmlight_files([str(path) for path in paths])
+    except (ValueError, OSError, EOFError) as error:
+        names = ", ".join(map(str, paths))
+        raise InputError(f"{names}: cannot be read as LIBSVM's format ({error})") from None
     return sparse.vstack(read[0::2]).tocsr(), np.concatenate(read[1::2])
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import shutil
+import tempfile
 from pathlib import Path
 
 from stratal.errors import InputError, near_names
+from stratal.randomness import check_seed
 from stratal.reproduce.page import Page
 
 PAPERS = ("fogliato", "kumar-raj", "stratppi")
@@ -20,7 +23,7 @@ def reproduce(
     ----------
     paper : {"fogliato", "kumar-raj", "stratppi"}
     output : path
-        Directory; made if it does not exist.
+        Directory; made if it does not exist. Files of the same names are replaced, all at the end or none.
     data : path, optional
         Directory of the paper's data, where there are any; see docs/papers.
     quick : bool
@@ -34,7 +37,8 @@ def reproduce(
     Raises
     ------
     InputError
-        For an unknown paper or a data directory that does not exist.
+        For an unknown paper, a data directory that does not exist or holds files that cannot be read, or an
+        output that is no directory.
     MissingExtraError
         Without Matplotlib, or scikit-learn where classifiers are trained.
 
@@ -51,5 +55,14 @@ def reproduce(
     folder = None if data is None else Path(data)
     if folder is not None and not folder.is_dir():
         raise InputError(f"{folder} is no directory", action="Give --data a directory of data files.")
-    page: Page = getattr(module, f"reproduce_{name}")(Path(output), data=folder, quick=quick, seed=seed)
+    target = Path(output)
+    above = next(place for place in (target, *target.absolute().parents) if place.exists())
+    if not above.is_dir():
+        raise InputError(f"{above}: is not a directory", action="Choose another --output.")
+    run = getattr(module, f"reproduce_{name}")
+    with tempfile.TemporaryDirectory(dir=above, prefix=".reproduce-") as partial:
+        page: Page = run(Path(partial), data=folder, quick=quick, seed=check_seed(seed))
+        target.mkdir(parents=True, exist_ok=True)
+        page.files = [Path(shutil.move(path, target / path.name)) for path in page.files]
+    page.directory = target
     return page

@@ -12,6 +12,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, finite_vector
 from stratal.errors import InputError, MissingExtraError
+from stratal.randomness import check_seed
 from stratal.simulation.cell import Settings, cell_key, check_settings, rows_of, run_cell, seeds_of
 from stratal.simulation.design import SimulatedDesign
 from stratal.simulation.drawn import collect_drawn
@@ -120,6 +121,10 @@ def simulate(
     >>> [round(float(value), 1) for value in table["relative_efficiency"]]
     [1.0, 2.0]
     """
+    if workers == 0:
+        raise InputError(
+            "workers cannot be 0", allowed="1 or more; -1 for all processors; None as joblib is configured"
+        )
     z = finite_vector("outcome", outcome)
     if len(z) != population.size:
         raise InputError("there must be one outcome per unit", given=f"{len(z)} for {population.size} units")
@@ -133,7 +138,7 @@ def simulate(
         intervals=tuple(intervals),
         budgets=tuple(sorted({int(budget) for budget in budgets})),
         replicates=int(replicates),
-        seed=int(seed),
+        seed=check_seed(seed),
         confidence_level=confidence_level,
         target=target,
         bounds=bounds,

@@ -31,7 +31,15 @@ class CellStore:
     def __init__(self, path: str | Path | None) -> None:
         self._path = None if path is None else Path(path)
         self._cells: dict[str, list[dict[str, Any]]] = {}
-        if self._path is not None and self._path.exists():
+        if self._path is None:
+            return
+        if not self._path.parent.is_dir():
+            raise InputError(
+                f"{self._path}: there is no directory {self._path.parent}", action="Make it first."
+            )
+        if self._path.is_dir():
+            raise InputError(f"{self._path}: is a directory", allowed="a file")
+        if self._path.exists():
             self._read(self._path)
 
     def get(self, key: str) -> list[dict[str, Any]] | None:
