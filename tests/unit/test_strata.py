@@ -514,3 +514,16 @@ class TestHardHistograms:
         best = of_bins(exact, k_means_boundaries(exact, 4)[-1])
         within = strata.sizes @ [proxy[strata.codes == h].var() for h in range(strata.n_strata)]
         assert within <= best.sizes @ best.proxy_variances * (1 + 1e-4) + 1e-9
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_embeddings_are_given_as_a_matrix(named):
+    rng = np.random.default_rng(0)
+    embeddings = rng.normal(0, 0.1, (90, 3)) + np.repeat(np.eye(3), 30, axis=0)
+
+    units = Population.from_arrays(features={"e": embeddings} if named else embeddings)
+    strata = stratify(units, "features", 3, standardise=False)
+
+    assert units.feature_names == tuple(f"{'e' if named else 'feature'}_{column}" for column in range(3))
+    assert sorted(strata.sizes.tolist()) == [30, 30, 30]
+    assert len(set(strata.codes[:30].tolist())) == 1

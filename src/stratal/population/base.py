@@ -157,7 +157,7 @@ class Population(ABC):
         proxy: Any = None,
         ids: Any = None,
         groups: Mapping[str, Any] | None = None,
-        features: Mapping[str, Any] | None = None,
+        features: Any = None,
         show: Mapping[str, Any] | None = None,
         predicted: str | None = None,
         bounds: tuple[float, float] | None = None,
@@ -175,8 +175,9 @@ class Population(ABC):
             Unique text or integers; row numbers if left out.
         groups : mapping of name to array-like (N,), optional
             Categories, compared as text.
-        features : mapping of name to array-like (N,), optional
-            Numbers to cluster on or to regress on.
+        features : mapping of name to array-like (N,) or (N, d), or array (N, d), optional
+            Numbers to cluster on or to regress on. A matrix becomes the columns `name_0`, `name_1`, …
+            (`feature_0`, … without a name).
         show : mapping of name to array-like (N,), optional
             Payload for the annotators.
         predicted : str, optional

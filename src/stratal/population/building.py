@@ -22,7 +22,7 @@ def from_arrays(
     proxy: Any = None,
     ids: Any = None,
     groups: Mapping[str, Any] | None = None,
-    features: Mapping[str, Any] | None = None,
+    features: Any = None,
     show: Mapping[str, Any] | None = None,
     predicted: str | None = None,
     bounds: tuple[float, float] | None = None,
@@ -39,7 +39,7 @@ def from_arrays(
     kinds: list[dict[str, AnyArray]] = []
     converters: list[tuple[Mapping[str, Any] | None, Callable[[str, Any], AnyArray]]] = [
         (groups, _group_column),
-        (features, finite_vector),
+        (_named_features(features), finite_vector),
         (show, lambda _, values: frozen(values, object)),
     ]
     for given, convert in converters:
@@ -132,6 +132,22 @@ def _named_proxies(proxy: Any) -> dict[str, Any]:
     if isinstance(proxy, Mapping):
         return dict(proxy)
     return {str(getattr(proxy, "name", None) or "proxy"): proxy}
+
+
+def _named_features(features: Any) -> dict[str, Any]:
+    """Return feature columns by name; a matrix (N, d), such as embeddings, becomes d columns."""
+    if features is None:
+        return {}
+    if not hasattr(features, "items"):
+        features = {"feature": features}
+    named: dict[str, Any] = {}
+    for name, values in features.items():
+        matrix = values if hasattr(values, "ndim") else np.asarray(values)
+        if matrix.ndim == 2:
+            named.update({f"{name}_{column}": matrix[:, column] for column in range(matrix.shape[1])})
+        else:
+            named[name] = values
+    return named
 
 
 def _group_column(name: str, values: Any) -> AnyArray:
