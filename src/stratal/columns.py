@@ -44,8 +44,9 @@ def class_column(sample: Sample, given: Any, what: str) -> AnyArray:
     if isinstance(given, str):
         return np.array(group_column(sample, given), dtype=object)
     _refuse_shapes(sample, given, what)
-    values = join(sample, given).values
-    return np.array([None if value is None else _majority(value) for value in values], dtype=object)
+    joined = join(sample, given)
+    pairs = zip(joined.values, joined.labelled, strict=True)
+    return np.array([_majority(value) if labelled else None for value, labelled in pairs], dtype=object)
 
 
 def group_column(sample: Sample, name: str) -> AnyArray:
@@ -67,7 +68,7 @@ def group_column(sample: Sample, name: str) -> AnyArray:
         raise InputError(
             f"this sample has no group column {name!r}",
             allowed=near_names(name, sample.groups) or "none was kept",
-            action="Draw with groups= (--group COL), so that the column is kept.",
+            action="Draw with groups= (--groups COL), so that the column is kept.",
         )
     return np.asarray(sample.groups[name])
 
@@ -118,12 +119,15 @@ def number_column(sample: Sample, given: Any, what: str) -> FloatArray:
             raise InputError(f"no such proxy: {given!r}", allowed=near_names(given, sample.proxy_names))
         return np.asarray(sample.proxies[:, sample.proxy_names.index(given)])
     _refuse_shapes(sample, given, what)
-    values = join(sample, given).values
+    joined = join(sample, given)
     numbers = np.full(sample.size, np.nan)
-    for unit, value in enumerate(values):
-        if value is not None:
-            parts = value if isinstance(value, tuple) else (value,)
-            numbers[unit] = float(np.mean(numeric_values(np.array(parts, dtype=object), what)))
+    if joined.values.dtype != object:  # plain numbers: one answer of each unit
+        numbers[joined.labelled] = numeric_values(joined.values[joined.labelled], what)
+        return numbers
+    for unit in np.flatnonzero(joined.labelled):
+        value = joined.values[unit]
+        parts = value if isinstance(value, tuple) else (value,)
+        numbers[unit] = float(np.mean(numeric_values(np.array(parts, dtype=object), what)))
     return numbers
 
 

@@ -90,6 +90,10 @@ def compare(
     >>> row["a"], row["b"], round(row["difference"], 3), round(row["win_rate"]["estimate"], 3)
     ('new', 'old', 0.4, 0.7)
     """
+    if not isinstance(outcomes, Mapping):
+        raise InputError(
+            "outcomes must be a mapping of model name to outcomes", given=type(outcomes).__name__
+        )
     names = list(outcomes)
     check_models(len(names))
     pairs = _pairs(names, reference)

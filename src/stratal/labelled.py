@@ -164,7 +164,7 @@ class Known:
         sizes = np.array([given[name] for name in self.names], np.int64)
         if np.any(self.counts == 0):
             raise InputError(
-                f"{label}: stratum {self.names[int(np.argmin(self.counts))]!r} has no unit",
+                f"{label}: stratum {self.names[int(np.argmin(self.counts))]!r} has no labelled unit",
                 action="Merge it with another stratum, in the table and in the sizes.",
             )
         over = np.flatnonzero(self.counts > sizes)

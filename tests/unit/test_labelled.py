@@ -170,7 +170,7 @@ class TestRefusals:
         ({"stratum": "language"}, "what the labels are a sample of"),
         ({"stratum": "language", "sizes": {"de": 30}}, "stratum 'en' has no size"),
         ({"stratum": "language", "sizes": {"de": 2, "en": 60}}, "more labelled units than units"),
-        ({"stratum": "language", "sizes": {**SIZES, "fr": 5}}, "stratum 'fr' has no unit"),
+        ({"stratum": "language", "sizes": {**SIZES, "fr": 5}}, "stratum 'fr' has no labelled unit"),
         ({"stratum": "language", "sizes": {"de": 30.5, "en": 60}}, "whole numbers"),
         ({"stratum": "language", "sizes": {"de": -3, "en": 60}}, "not usable"),
         ({"stratum": "langauge", "sizes": SIZES}, "no column 'langauge'.*'language'"),

@@ -200,3 +200,31 @@ class TestQuantiles:
         z = np.arange(9.0)
         quantity, interval = quantile_interval(z, 0.5, simple(9, 9))
         assert quantity.value == interval.low == interval.high == 4.0
+
+
+def test_nan_in_an_array_is_a_unit_without_a_label():
+    """As in `estimate`: nonresponse, neither a mistake nor a class called nan."""
+    population = stratal.Population.from_arrays(proxy=np.linspace(0.1, 0.9, 500))
+    sample = stratal.SimpleRandom(budget=60).draw(population, seed=2)
+    right = np.tile([1.0, 0.0, 1.0], 20)
+    missing = np.where(np.arange(60) == 3, np.nan, right)
+    by_id = dict(zip(sample.ids.tolist(), right, strict=True))
+    del by_id[sample.ids.tolist()[3]]
+    ones = np.ones(60)
+
+    def results(given):
+        yield stratal.quantile(sample, given, 0.5)[1]
+        yield stratal.ratio(sample, given, ones).value
+        yield stratal.smooth_function(sample, {"a": given, "b": ones}, lambda a, b: a + b).value
+        yield stratal.compare(sample, {"a": given, "b": 1 - right}).rows
+        yield stratal.classification_metrics(sample, given, right.astype(int)).rows
+        yield stratal.ranking_metrics(sample, given, np.linspace(0, 1, 60)).rows
+
+    for by_array, by_mapping in zip(results(missing), results(by_id), strict=True):
+        assert by_array == by_mapping
+
+
+def test_models_come_in_a_mapping():
+    sample = stratal.SimpleRandom(budget=2).draw(stratal.Population.from_arrays(proxy=[0.1, 0.5]), seed=1)
+    with pytest.raises(InputError, match="mapping"):
+        stratal.compare(sample, [[1, 0], [0, 0]])
