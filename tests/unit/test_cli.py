@@ -335,3 +335,14 @@ def test_models_are_compared_on_a_sample_from_elsewhere(tmp_path):
     assert row["n"] == 60
     assert row["difference"] == pytest.approx(48 / 60 - 40 / 60)
     assert result["estimate"] == pytest.approx(0.25 * 0.5 + 0.75 * 1.0)
+
+
+def test_what_is_undefined_is_said_why(demo, tmp_path):
+    sample, labels = classes_drawn(demo, tmp_path / "audit")
+    result = json.loads(
+        run("estimate", sample, labels, "--predicted", "predicted", "--metric", "recall", "--class", "none",
+            "--json")
+    )  # fmt: skip
+
+    assert result["metrics"][0]["estimate"] is None
+    assert any(note.startswith("recall of none: ") for note in result["notes"])

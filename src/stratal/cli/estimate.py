@@ -160,11 +160,12 @@ def _described(
     drawn = targets.with_predictions(drawn, files, predicted)
     result = estimated(drawn, given, predicted=predicted or False, population=whole, **choices)
     described: dict[str, Any] = result.to_dict(confidence_level, interval)
-    described |= wanted.tables(
+    found = wanted.tables(
         drawn, given, files if labelled is None else labelled, predicted=predicted,
         confidence_level=confidence_level, bounds=choices["bounds"],
     )  # fmt: skip
-    return described
+    found["notes"] = list(dict.fromkeys([*described["notes"], *found["notes"]]))
+    return described | found
 
 
 def print_estimate(described: dict[str, Any]) -> None:

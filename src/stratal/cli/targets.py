@@ -10,6 +10,7 @@ from stratal.cli.options import listed
 from stratal.cli.output import print_table, print_text
 
 if TYPE_CHECKING:
+    from stratal.estimators.estimate_table import EstimateTable
     from stratal.labels import Labels
     from stratal.sample import Sample
 
@@ -78,7 +79,7 @@ class Targets:
         confidence_level: float,
         bounds: tuple[float, float] | None,
     ) -> dict[str, Any]:
-        """Return `metrics`, `comparisons` and `domains`, those that are wanted.
+        """Return `metrics`, `comparisons` and `domains`, those that are wanted, and their `notes`.
 
         `files` are the label files, or the one table of a sample from elsewhere.
         """
@@ -86,22 +87,27 @@ class Targets:
         from stratal.domains import estimate_domains
         from stratal.metrics import classification_metrics
 
-        found: dict[str, Any] = {}
+        found: dict[str, Any] = {"notes": []}
         if self.metrics is not None:
-            found |= classification_metrics(
+            _add(found, classification_metrics(
                 sample, labels, predicted, metrics=listed(self.metrics),
                 classes=listed(self.classes) or None, confidence_level=confidence_level,
-            ).to_dict()  # fmt: skip
+            ))  # fmt: skip
         if self.models is not None:
             outcomes = {name: outcome_of(sample, files, name) for name in listed(self.models)}
-            table = compare(sample, outcomes, bounds=bounds, confidence_level=confidence_level)
-            found |= table.to_dict()
+            _add(found, compare(sample, outcomes, bounds=bounds, confidence_level=confidence_level))
         if self.group is not None:
-            found |= estimate_domains(
+            _add(found, estimate_domains(
                 sample, labels, self.group, predicted=predicted or False, bounds=bounds,
                 confidence_level=confidence_level,
-            ).to_dict()  # fmt: skip
-        return {kind: found[kind] for kind in KINDS if kind in found}
+            ))  # fmt: skip
+        return found
+
+
+def _add(found: dict[str, Any], table: EstimateTable) -> None:
+    """Add a table's rows, and those of its notes that are new."""
+    found[table.kind] = table.to_dict()[table.kind]
+    found["notes"] += [note for note in table.notes if note not in found["notes"]]
 
 
 def outcome_of(sample: Sample, files: list[Path] | Path, name: str) -> Labels:
