@@ -106,6 +106,28 @@ def test_larger_budgets_keep_the_units_of_smaller_ones(columns, seed):
         assert set(inside.ids.tolist()) <= set(outside.ids.tolist())
 
 
+def stratified(units, budget, method="robust"):
+    strata = stratal.stratify(units, n_strata=3)
+    return stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, budget, method, minimum=1))
+
+
+@settings(max_examples=30, deadline=None)
+@given(populations(), SEEDS, st.sampled_from(["robust", "neyman", "proportional", "equal"]), st.data())
+def test_stratified_draws_are_nested_and_do_not_depend_on_the_order_of_rows(columns, seed, method, data):
+    order = np.random.default_rng(seed).permutation(len(columns["ids"]))
+    one, other = (stratal.Population.from_arrays(**rows) for rows in (columns, reordered(columns, order)))
+    budget = data.draw(st.integers(3, one.size - 1))
+
+    sample = stratified(one, budget, method).draw(one, seed)
+    mirrored = stratified(other, budget, method).draw(other, seed)
+    larger = stratified(one, budget + 1, method).draw(one, seed)
+
+    assert sample.size == budget
+    np.testing.assert_array_equal(sample.ids, mirrored.ids)
+    np.testing.assert_array_equal(sample.inclusion_probability, mirrored.inclusion_probability)
+    assert set(sample.ids.tolist()) < set(larger.ids.tolist())
+
+
 # ---- inclusion frequencies
 
 REPLICATES = 4000
@@ -149,6 +171,17 @@ def test_inclusion_frequencies_are_the_inclusion_probabilities(design, expected)
     if expected is None:
         expected = inclusion_probabilities(next(iter(units.batches(("size",))))["size"], 4)
 
+    assert within_chance(frequencies(design, units), expected)
+
+
+def test_stratified_inclusion_frequencies_are_the_shares_of_the_strata():
+    units = small()
+    design = stratified(units, 6)
+    strata = design.strata
+
+    expected = (design.allocation.n_h / strata.sizes)[strata.codes]
+
+    assert len(np.unique(expected)) > 1
     assert within_chance(frequencies(design, units), expected)
 
 
