@@ -214,3 +214,33 @@ def test_a_level_that_is_none(population, level):
     sample = stratal.SimpleRandom(budget=20).draw(population, seed=1)
     with pytest.raises(InputError, match="confidence_level"):
         stratal.estimate(sample, np.ones(20)).confidence_interval(level)
+
+
+@pytest.mark.parametrize(
+    "design",
+    [
+        stratal.ProportionalToSize(budget=40),
+        stratal.Poisson(budget=40, size="sqrt-variance"),
+        stratal.ClusterSample(cluster="page", n_clusters=8),
+        stratal.Systematic(budget=40),
+    ],
+    ids=lambda design: design.kind,
+)
+def test_post_stratification_does_not_forget_how_units_were_drawn(design):
+    """It would put equal weights in the place of the design's, and call clusters single units."""
+    population = stratal.Population.from_arrays(
+        proxy=np.linspace(0.05, 0.95, 400), groups={"page": (np.arange(400) // 10).astype(str)}
+    )
+    sample = design.draw(population, seed=1)
+    labels = (np.arange(sample.size) % 3 > 0).astype(float)
+    with pytest.raises(InputError, match="equal chances"):
+        stratal.estimate(sample, labels, estimator="post-stratified")
+
+
+def test_equal_chances_can_be_post_stratified():
+    population = stratal.Population.from_arrays(proxy=np.linspace(0.05, 0.95, 400))
+    for design in (stratal.SimpleRandom(budget=40), stratal.Poisson(budget=40)):
+        sample = design.draw(population, seed=1)
+        labels = (np.arange(sample.size) % 3 > 0).astype(float)
+        estimate = stratal.estimate(sample, labels, estimator="post-stratified")
+        assert estimate.value == pytest.approx(labels.mean())

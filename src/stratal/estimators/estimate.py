@@ -20,7 +20,13 @@ import numpy as np
 from stratal.arrays import FloatArray, IntArray, finite_vector, numeric_array, refuse_nonfinite, same_length
 from stratal.errors import InputError
 from stratal.estimators.estimate_text import estimate_html, estimate_text
-from stratal.estimators.mean import MeanEstimate, ProxyMoments, default_estimator, mean_estimate
+from stratal.estimators.mean import (
+    MeanEstimate,
+    ProxyMoments,
+    default_estimator,
+    mean_estimate,
+    post_stratified_weighting,
+)
 from stratal.estimators.strata_table import (
     StratumRow,
     design_effect,
@@ -297,7 +303,7 @@ def estimate_mean(
             action="Use estimator='ppi++' or 'horvitz-thompson'.",
         )
     if estimator == "post-stratified" and summary is not None:
-        weighting = StratifiedWeighting(stratum=stratum, sizes=summary.sizes)
+        weighting = post_stratified_weighting(weighting, stratum, summary.sizes)
     result = mean_estimate(
         z,
         proxy,

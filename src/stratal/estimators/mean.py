@@ -17,7 +17,7 @@ from stratal.errors import InputError, near_names
 from stratal.estimators.choice import ProxyMoments as ProxyMoments
 from stratal.estimators.choice import choose_lam
 from stratal.estimators.cross_fitting import cross_fitted_lam
-from stratal.weighting import StratifiedWeighting, Weighting
+from stratal.weighting import PoissonWeighting, StratifiedWeighting, Weighting
 
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++", "stratppi", "hajek", "post-stratified")
 _MINIMUM_FOR_FITTING = 50
@@ -200,6 +200,31 @@ def mean_estimate(
         known=known,
         inflation=inflation,
         notes=notes,
+    )
+
+
+def post_stratified_weighting(weighting: Weighting, stratum: IntArray, sizes: IntArray) -> Weighting:
+    """Return the weighting of the strata, given how many units of each were drawn.
+
+    Raises
+    ------
+    InputError
+        Where units of one stratum had unequal chances or came in clusters: the strata's weights would put
+        other ones in the place of those that the units were drawn with.
+
+    Examples
+    --------
+    >>> drawn = PoissonWeighting(inclusion_probability=np.full(3, 0.1), size=30.0)
+    >>> post_stratified_weighting(drawn, np.array([0, 0, 1]), np.array([10, 20])).weights.round(3)
+    array([0.167, 0.167, 0.667])
+    """
+    if isinstance(weighting, StratifiedWeighting):
+        return StratifiedWeighting(stratum=stratum, sizes=sizes, with_replacement=weighting.with_replacement)
+    if isinstance(weighting, PoissonWeighting) and np.ptp(weighting.inclusion_probability) == 0:
+        return StratifiedWeighting(stratum=stratum, sizes=sizes)
+    raise InputError(
+        "post-stratification needs units drawn with equal chances, one by one",
+        action="Use estimator='hajek', 'difference' or 'ppi++' for this design.",
     )
 
 
