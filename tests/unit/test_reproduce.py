@@ -207,3 +207,19 @@ def test_a_reproduction_that_fails_leaves_nothing(tmp_path):
         reproduce("stratppi", output, quick=True, seed=-1)
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "file"]
+
+
+@pytest.mark.parametrize(
+    ("deviation", "sets", "verdict"), [(3.2, 200, True), (3.2, 1, False), (4.5, 200, False)]
+)
+def test_noise_is_that_of_the_largest_of_many_ratios(tmp_path, deviation, sets, verdict):
+    from stratal.reproduce.fogliato_claims import _never_worse
+    from stratal.reproduce.sources import Measured
+
+    arm, other = ("SSRS proportional HT", "f"), ("SRS DF", "f*c")
+    ratios = [0.9] * (sets - 1) + [1 + 0.04 * deviation]
+    found = [Measured(ratios={arm: r, other: 0.9}, errors={arm: 0.04, other: 0.04}) for r in ratios]
+    page = Page(title="A paper", directory=tmp_path)
+    _never_worse(page, found)
+
+    assert page.claims[0].holds is verdict

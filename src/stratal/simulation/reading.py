@@ -83,7 +83,7 @@ def read_benchmark(
     whole = {name: np.concatenate(parts) for name, parts in columns.items()}
     population = Population.from_arrays(
         proxy={name: whole[name] for name in proxies} or None,
-        ids=None if proxies or groups or features else np.arange(read.size),
+        show=None if proxies or groups or features else {outcome: whole[outcome]},
         groups={name: whole[name] for name in groups},
         features={name: whole[name] for name in features},
         bounds=bounds if proxies else None,
