@@ -343,6 +343,8 @@ def _moments(given: Any, stratified: bool) -> dict[str, tuple[float, float, int]
     names = columns.texts("stratum").tolist() if stratified or "stratum" in columns.lists else ["all"]
     means, variances = columns.numbers("mean"), columns.numbers("variance")
     counts = columns.numbers("count", positive=True)
+    if np.any(counts != np.floor(counts)):
+        raise InputError(f"{columns.label}: counts must be whole numbers of units")
     if np.any(variances < 0):
         raise InputError(f"{columns.label}: a variance is negative", given=float(variances.min()))
     if len(set(names)) < len(names) or len(names) != len(means):

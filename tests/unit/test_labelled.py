@@ -208,3 +208,13 @@ def test_half_the_labels_missing_warn_but_do_not_shrink_the_estimate():
     with pytest.warns(StratalWarning, match="50 of 100 drawn units have no label"):
         result = stratal.estimate(sample, labels)
     assert result.value == 1.0
+
+
+def test_counts_of_unlabelled_units_are_whole():
+    table = {"right": [1, 0, 1, 1], "kind": list("aabb"), "score": [0.9, 0.5, 0.1, 0.2]}
+    moments = {"stratum": ["a", "b"], "mean": [0.5, 0.5], "variance": [0.1, 0.1], "count": [3.5, 88]}
+    with pytest.raises(InputError, match="whole numbers"):
+        stratal.Sample.from_labelled(
+            table, value="right", stratum="kind", sizes={"a": 40, "b": 90}, proxy="score",
+            proxy_moments=moments,
+        )  # fmt: skip
