@@ -23,7 +23,7 @@ PAGE = HERE / "RESULTS.md"
 
 ORDER = (
     "main_job", "tables", "strata", "estimates", "robust_allocation", "designs", "adaptive", "coverage",
-    "peers_coverage", "cross_fitting", "metrics_coverage", "regression", "regression_coverage",
+    "kumar_raj", "peers_coverage", "cross_fitting", "metrics_coverage", "regression", "regression_coverage",
     "simulation",
 )  # fmt: skip
 
@@ -61,6 +61,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "metrics_coverage": list,
         "cross_fitting": list,
         "designs": list,
+        "kumar_raj": list,
         "peers_coverage": lambda: ["--peer", ppi()],
         "regression": lambda: ["--peer", ppi()],
         "regression_coverage": list,

@@ -209,7 +209,10 @@ def test_a_second_round_extends_the_first(demo, tmp_path):
     second = fill(tmp_path / "two" / "to_label.csv", demo / "labels.csv", tmp_path / "second.csv")
     result = json.loads(run("estimate", drawn["sample"], first, second, "--json"))
 
+    shown = run("draw", file, "--extend", sample, "--labels", first, "--additional", 40,
+                "--output", tmp_path / "again")  # fmt: skip
     assert (drawn["n"], drawn["new"], drawn["round"], drawn["seed"]) == (90, 40, 2, 3)
+    assert f"{first} " in shown.split("Next:")[1]
     assert result["n"] == 90
     assert result["nonresponse"]["rate"] == 0
 

@@ -93,7 +93,7 @@ def draw(
             "round": int(sample.round.max()), "new": written.new,
         })  # fmt: skip
         return
-    _report(sample, written)
+    _report(sample, written, labels or [])
 
 
 def _extended(
@@ -160,7 +160,7 @@ def _unequal(
         return made.draw(reading.population(), seed)
 
 
-def _report(sample: Sample, written: Handover) -> None:
+def _report(sample: Sample, written: Handover, earlier: list[Path]) -> None:
     """Print what was drawn, where it is and what to do next."""
     added = f", {written.new:,} of them new in round {sample.round.max()}" if sample.round.max() > 1 else ""
     print_text(
@@ -176,5 +176,6 @@ def _report(sample: Sample, written: Handover) -> None:
         f"To label: {written.to_label}  (fill in the column `label`)",
         f"Sample:   {written.sample}  (keep it: the estimate needs it)",
         "",
-        "Next: " + shlex.join(["stratal", "estimate", str(written.sample), str(written.to_label)]),
+        "Next: "
+        + shlex.join(["stratal", "estimate", *map(str, [written.sample, *earlier, written.to_label])]),
     )

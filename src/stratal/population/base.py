@@ -97,6 +97,11 @@ class Population(ABC):
             raise InputError(f"no such group column: {name!r}", allowed=allowed, action="Name it in groups=.")
         return name
 
+    def __repr__(self) -> str:
+        named = {"proxies": self.proxy_names, "groups": self.group_names, "features": self.feature_names}
+        kept = "".join(f", {what}={list(names)}" for what, names in named.items() if names)
+        return f"{type(self).__name__}({self.size:,} units{kept})"
+
     # ---- what it answers
 
     @abstractmethod
