@@ -12,6 +12,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray
 from stratal.errors import InputError, near_names
+from stratal.files import replacing
 from stratal.simulation.summary import labels_for_error
 
 TEXT_COLUMNS = ("design", "estimator", "interval")
@@ -140,10 +141,11 @@ class SimulationTable:
         )
 
     def to_parquet(self, path: str | Path) -> Path:
-        """Write the table to a Parquet file and return its path."""
+        """Write the table to a Parquet file, whole or not at all, and return its path."""
         import pyarrow.parquet as pq
 
-        pq.write_table(self.to_arrow(), Path(path))
+        with replacing(Path(path)) as partial:
+            pq.write_table(self.to_arrow(), partial)
         return Path(path)
 
     @classmethod
