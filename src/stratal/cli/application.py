@@ -73,6 +73,7 @@ def main() -> None:
 
     warnings.showwarning = show  # type: ignore[assignment]
     status: object = 0
+    stuck = False
     try:
         try:
             app()
@@ -80,14 +81,16 @@ def main() -> None:
             status = ended.code
         sys.stdout.flush()
     except (StratalError, OSError) as error:
-        status = READER_LEFT
+        status, stuck = READER_LEFT, isinstance(error, OSError)
         if not isinstance(error, BrokenPipeError):
             console.print(f"Error: {error}", markup=False)
             status = 2
     except KeyboardInterrupt:
         status = INTERRUPTED
-    if status == READER_LEFT:
+    if stuck:
+        # What standard output still holds cannot be written; Python would try again while it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if status == READER_LEFT:
         status = 0
     elif status == INTERRUPTED:
         console.print("Stopped.", markup=False)

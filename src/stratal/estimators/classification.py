@@ -280,6 +280,8 @@ class _Averaged:
         missing = self.n_classes - int(kept.sum())
         if missing and (self.average == "macro" or not np.any(kept)):
             return np.nan, shares, f"{missing} of {self.n_classes} classes have no unit in the denominator"
+        if self.average == "weighted" and not np.any(shares.true[kept] > 0):
+            return np.nan, shares, "the classes with units in the denominator have none in the truth"
         if self.average == "micro":
             total = float(below[kept].sum())
             value = float(above[kept].sum()) / total
