@@ -23,7 +23,7 @@ test: $(READY)  ## Run the tests
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not slow"
 
 test-slow: $(READY)  ## Run the long simulations too
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
+	OMP_NUM_THREADS=1 HYPOTHESIS_PROFILE=exploring $(BIN)/python -m pytest -q -n 2
 
 lint: $(READY)  ## Check style, format and types
 	$(BIN)/ruff check src tests benchmarks

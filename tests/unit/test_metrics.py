@@ -252,3 +252,15 @@ def test_many_missing_labels_warn():
 
     with pytest.warns(StratalWarning, match="have no label"):
         stratal.classification_metrics(sample, some)
+
+
+def test_a_class_that_nobody_saw_may_still_exist():
+    population = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 100))
+    sample = stratal.SimpleRandom(budget=20).draw(population, seed=1)
+    table = stratal.classification_metrics(
+        sample, ["b"] * 20, ["b"] * 20, metrics="prevalence", classes=["a", "b"], average=None
+    )
+    low, high = table.row(**{"class": "a"})["confidence_interval"]
+
+    assert low == 0
+    assert 0.05 < high < 0.3

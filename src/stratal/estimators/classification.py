@@ -176,7 +176,10 @@ class Confusion:
             is_true, is_predicted = self.true == k, self.predicted == k
             involved = ~is_true | ~is_predicted if negative else is_true | is_predicted
             if not np.any(involved):
-                continue
+                if len(classes) > 1:
+                    continue
+                # A class that nobody saw: its share is 0, but units without a label may have it.
+                involved = np.ones_like(involved)
             label = float(np.sum(weights[involved] ** 2) / np.sum(weights[involved]))
             true += [nobody if negative else k, k, nobody]
             predicted += [nobody if negative else k, nobody, k]
