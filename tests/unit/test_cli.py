@@ -349,3 +349,18 @@ def test_what_is_undefined_is_said_why(demo, tmp_path):
 
     assert result["metrics"][0]["estimate"] is None
     assert any(note.startswith("recall of none: ") for note in result["notes"])
+
+
+def test_the_target_reaches_every_table(demo, tmp_path):
+    sample, labels = classes_drawn(demo, tmp_path / "audit")
+    errors = {}
+    for target in ("population", "superpopulation"):
+        result = json.loads(
+            run("estimate", sample, labels, "--predicted", "predicted", "--metric", "accuracy",
+                "--compare", "a,b", "--by", "predicted", "--target", target, "--json")
+        )  # fmt: skip
+        errors[target] = [result[kind][0]["standard_error"] for kind in ("metrics", "comparisons", "domains")]
+
+    for within, beyond in zip(errors["population"], errors["superpopulation"], strict=True):
+        assert within <= beyond
+    assert errors["population"] != errors["superpopulation"]

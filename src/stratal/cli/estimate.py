@@ -162,7 +162,7 @@ def _described(
     described: dict[str, Any] = result.to_dict(confidence_level, interval)
     found = wanted.tables(
         drawn, given, files if labelled is None else labelled, predicted=predicted,
-        confidence_level=confidence_level, bounds=choices["bounds"],
+        confidence_level=confidence_level, bounds=choices["bounds"], target=choices["target"],
     )  # fmt: skip
     found["notes"] = list(dict.fromkeys([*described["notes"], *found["notes"]]))
     return described | found

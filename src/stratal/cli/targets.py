@@ -78,6 +78,7 @@ class Targets:
         predicted: str | None,
         confidence_level: float,
         bounds: tuple[float, float] | None,
+        target: str,
     ) -> dict[str, Any]:
         """Return `metrics`, `comparisons` and `domains`, those that are wanted, and their `notes`.
 
@@ -88,18 +89,18 @@ class Targets:
         from stratal.metrics import classification_metrics
 
         found: dict[str, Any] = {"notes": []}
+        shared: dict[str, Any] = {"confidence_level": confidence_level, "target": target}
         if self.metrics is not None:
             _add(found, classification_metrics(
                 sample, labels, predicted, metrics=listed(self.metrics),
-                classes=listed(self.classes) or None, confidence_level=confidence_level,
+                classes=listed(self.classes) or None, **shared,
             ))  # fmt: skip
         if self.models is not None:
             outcomes = {name: outcome_of(sample, files, name) for name in listed(self.models)}
-            _add(found, compare(sample, outcomes, bounds=bounds, confidence_level=confidence_level))
+            _add(found, compare(sample, outcomes, bounds=bounds, **shared))
         if self.group is not None:
             _add(found, estimate_domains(
-                sample, labels, self.group, predicted=predicted or False, bounds=bounds,
-                confidence_level=confidence_level,
+                sample, labels, self.group, predicted=predicted or False, bounds=bounds, **shared,
             ))  # fmt: skip
         return found
 

@@ -22,8 +22,8 @@ from stratal import variance
 from stratal.arrays import FloatArray
 from stratal.weighting import StratifiedWeighting, Weighting
 
-_LABELS_AT_THE_BOUNDS = 2.0
-_LABELS_AGAINST_LAM = 5.0
+LABELS_AT_THE_BOUNDS = 2.0
+LABELS_AGAINST_LAM = 5.0
 _DRAWS_AGAINST_RESEMBLANCE = 2.0
 
 
@@ -60,7 +60,7 @@ def smoothed_moments(unit: FloatArray, weighting: Weighting) -> SmoothedMoments:
     """Return the smoothed moments of outcomes on the 0–1 scale (n,); see guard 1 above."""
     weights = weighting.weights / weighting.weights.sum()
     kish = 1.0 / float(np.sum(weights**2))
-    share = kish / (kish + _LABELS_AT_THE_BOUNDS)
+    share = kish / (kish + LABELS_AT_THE_BOUNDS)
     powers = np.column_stack([unit, unit**2])
     overall = share * (weights @ powers) + (1.0 - share) * 0.5
     if not isinstance(weighting, StratifiedWeighting):
@@ -100,7 +100,7 @@ def remaining_share(plain: float, residual: float, information: float) -> float:
     share = residual / plain
     if share >= 1.0:
         return share
-    return (information * share + _LABELS_AGAINST_LAM) / (information + _LABELS_AGAINST_LAM)
+    return (information * share + LABELS_AGAINST_LAM) / (information + LABELS_AGAINST_LAM)
 
 
 def effective_trials(

@@ -168,7 +168,7 @@ class _Unit:
         """Stratum moments shrunk to the overall ones, which start from labels at either bound."""
         counts, weights = layout.counts, layout.weights
         kish = 1.0 / (weights**2 / counts).sum(axis=1)
-        share = kish / (kish + guard._LABELS_AT_THE_BOUNDS)
+        share = kish / (kish + guard.LABELS_AT_THE_BOUNDS)
         overall = share * (raw @ weights) + (1.0 - share) * 0.5
         overall_second = share * (raw_second @ weights) + (1.0 - share) * 0.5
         own = counts / (counts + np.sqrt(counts / 2.0))
@@ -184,7 +184,7 @@ class _Unit:
         """The share of the variance that λ leaves, shrunk to 1."""
         with np.errstate(divide="ignore", invalid="ignore"):
             share = residual / plain
-            against = guard._LABELS_AGAINST_LAM
+            against = guard.LABELS_AGAINST_LAM
             shrunk = (self.information * share + against) / (self.information + against)
         share = np.where(share >= 1.0, share, shrunk)
         return np.asarray(np.where((plain > 0) & np.isfinite(residual), share, 1.0))
