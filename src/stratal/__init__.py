@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from stratal.planning import next_round as next_round
     from stratal.planning import opt_a1 as opt_a1
     from stratal.planning import opt_a2 as opt_a2
+    from stratal.planning.findings import Findings as Findings
+    from stratal.planning.findings import findings as findings
     from stratal.planning.plan import Plan as Plan
     from stratal.planning.planner import plan as plan
     from stratal.population import Population as Population
@@ -76,6 +78,7 @@ _NAMES = {
     "estimation.smooth_functions": "quantile ranking_metrics ratio smooth_function",
     "labels": "Labels annotator_agreement read_labels",
     "planning": "labels_needed next_round opt_a1 opt_a2",
+    "planning.findings": "Findings findings",
     "planning.plan": "Plan",
     "planning.planner": "plan",
     "population": "Population",

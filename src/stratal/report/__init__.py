@@ -1,8 +1,11 @@
 """Reports: a result's plain dict becomes a page, and a page becomes text, HTML or a figure."""
 
+from stratal.report.answers import answer_sentence
+from stratal.report.document import WRITERS, report_html
 from stratal.report.estimates import estimate_page, estimates_table
 from stratal.report.inspections import handover_page, inspection_page
 from stratal.report.leaderboard import leaderboard_table
+from stratal.report.method import described_method
 from stratal.report.plain_values import plain, plain_dict
 from stratal.report.plans import plan_page
 from stratal.report.printed import Printed, Tabular
@@ -12,11 +15,14 @@ from stratal.report.studies import check_page, status_page, study_page
 from stratal.report.text import Page, Table, noted, page_text
 
 __all__ = [
+    "WRITERS",
     "Page",
     "Printed",
     "Table",
     "Tabular",
+    "answer_sentence",
     "check_page",
+    "described_method",
     "estimate_page",
     "estimates_table",
     "handover_page",
@@ -28,6 +34,7 @@ __all__ = [
     "plain_dict",
     "plan_page",
     "regression_page",
+    "report_html",
     "simulation_page",
     "status_page",
     "study_page",

@@ -7,6 +7,9 @@ from html import escape
 
 from stratal.report.text import Page, Table
 
+_NUMBER = ' class="number"'
+"""Of cells that are aligned to the right."""
+
 
 def page_html(page: Page) -> str:
     """Return a page as one HTML element; all text is escaped.
@@ -25,16 +28,22 @@ def table_html(table: Table) -> str:
 
     Examples
     --------
-    >>> table_html(Table(header=["n"], rows=[[3]], title="Labels"))
-    '<table><caption>Labels</caption><thead><tr><th>n</th></tr></thead><tbody><tr><td>3</td></tr></tbody></table>'
+    >>> table_html(Table(header=["n"], rows=[[3]]))
+    '<table><thead><tr><th scope="col">n</th></tr></thead><tbody><tr><td>3</td></tr></tbody></table>'
     """
     caption = f"<caption>{escape(table.title)}</caption>" if table.title else ""
-    body = "".join(_row(row, "td") for row in table.cells())
-    return f"<table>{caption}<thead>{_row(table.header, 'th')}</thead><tbody>{body}</tbody></table>"
+    numeric = table.numeric()
+    head = _row(table.header, numeric, 'th scope="col"')
+    body = "".join(_row(row, numeric, "td") for row in table.cells())
+    return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>"
 
 
-def _row(entries: Iterable[str], kind: str) -> str:
-    return f"<tr>{''.join(f'<{kind}>{escape(entry)}</{kind}>' for entry in entries)}</tr>"
+def _row(entries: Iterable[str], numeric: Iterable[bool], kind: str) -> str:
+    cells = (
+        f"<{kind}{_NUMBER if right else ''}>{escape(entry)}</{kind.split()[0]}>"
+        for entry, right in zip(entries, numeric, strict=True)
+    )
+    return f"<tr>{''.join(cells)}</tr>"
 
 
 def _paragraphs(lines: Iterable[str]) -> str:

@@ -66,6 +66,21 @@ def write_parts(path: Path, columns: Mapping[str, AnyArray], description: Mappin
     return path
 
 
+def sample_digest(sample: Any) -> str:
+    """Return the SHA-256 of all that a sample says: the one that its Parquet file carries.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9])
+    >>> draw = stratal.SimpleRandom(budget=2).draw
+    >>> sample_digest(draw(population, seed=7)) == sample_digest(draw(population, seed=7))
+    True
+    """
+    columns = {name: _arrow(name, values, False) for name, values in sample._columns().items()}
+    return _digest(pa.table(columns), {"format": FORMAT, **sample._description()})
+
+
 def _digest(table: pa.Table, description: Mapping[str, Any]) -> str:
     """Return the SHA-256 of all that a sample file says, however its bytes are stored."""
     digest = hashlib.sha256()

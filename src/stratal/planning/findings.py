@@ -1,0 +1,274 @@
+"""`findings`: all that a report says of a sample and its labels, as one plain dict."""
+
+from __future__ import annotations
+
+import json
+import platform
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stratal import __version__
+from stratal.arrays import BoolArray
+from stratal.errors import InputError, MissingExtraError, StratalWarning
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimate_table import EstimateTable
+from stratal.estimation.evaluation import estimate
+from stratal.estimation.proxy_check import proxy_check
+from stratal.estimation.respondents import combined, said
+from stratal.estimation.side_by_side import side_by_side
+from stratal.labels.annotators import annotator_agreement
+from stratal.labels.labels import join, with_ids_of
+from stratal.planning.more_labels import more_labels
+from stratal.report import WRITERS, answer_sentence, described_method, plain_dict, report_html
+from stratal.sampling import Stratified
+from stratal.sampling.asked import require_sample
+from stratal.sampling.files import replacing
+from stratal.sampling.sample import Sample
+from stratal.sampling.sample_file import sample_digest
+
+MOST_EXAMPLES = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """All that a report says; it writes itself as HTML, Markdown, LaTeX or JSON.
+
+    Parameters
+    ----------
+    found : dict
+        Plain numbers, text, lists and dicts; `to_dict` gives it.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.2] * 50 + [0.8] * 50)
+    >>> sample = stratal.plan(population, budget=20).draw(seed=7)
+    >>> print(stratal.findings(sample, [1.0, 0.0] * 10, quantity="accuracy"))
+    Accuracy 50.0%, 95% interval 29.0–71.0%, from 20 labels worth 20 random ones.
+    """
+
+    found: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON twin."""
+        return dict(self.found)
+
+    def write(self, path: str | Path) -> Path:
+        """Write the report to a file: `.html`, `.md`, `.tex` or `.json`.
+
+        Raises
+        ------
+        InputError
+            For any other ending.
+        """
+        target = Path(path)
+        write = WRITERS.get(target.suffix.lower())
+        if write is None and target.suffix.lower() != ".json":
+            raise InputError(
+                f"{target}: unknown kind of report", allowed=", ".join(sorted([*WRITERS, ".json"]))
+            )
+        with replacing(target) as partial:
+            text = (
+                json.dumps(self.found, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+                if write is None
+                else write(self.found)
+            )
+            partial.write_text(text, encoding="utf-8")
+        return target
+
+    def __str__(self) -> str:
+        return answer_sentence(self.found)
+
+    def _repr_html_(self) -> str:
+        return report_html(self.found, whole=False)
+
+
+def findings(
+    sample: Sample,
+    labels: Any,
+    *,
+    found: Estimate | None = None,
+    tables: Iterable[EstimateTable] = (),
+    title: str | None = None,
+    question: str | None = None,
+    quantity: str | None = None,
+    confidence_level: float = 0.95,
+    interval: str = "auto",
+    agreement: Mapping[str, Any] | None = None,
+    commands: Sequence[str] = (),
+    examples: int = 0,
+    **options: Any,
+) -> Findings:
+    """Return all that a report says of a sample and its labels.
+
+    Parameters
+    ----------
+    sample : Sample
+    labels : see `stratal.estimate`
+    found : Estimate, optional
+        The estimate, if it is there already; otherwise made with `options`.
+    tables : sequence of EstimateTable
+        Metrics, comparisons and domains to be reported too.
+    title, question : str, optional
+        The heading, and what the annotators were asked.
+    quantity : str, optional
+        What the estimate is called, such as `accuracy`.
+    confidence_level : float
+    interval : str
+        Method of the interval.
+    agreement : dict, optional
+        How far annotators agree; from the labels' annotators unless given.
+    commands : sequence of str
+        Lines that make the report again.
+    examples : int
+        Units shown with what the annotators saw; none by default, since that may be private.
+    **options
+        As of `stratal.estimate`.
+
+    Returns
+    -------
+    Findings
+
+    Raises
+    ------
+    InputError, LabelError
+        As `stratal.estimate`.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.2] * 50 + [0.8] * 50)
+    >>> sample = stratal.SimpleRandom(budget=20).draw(population, seed=7)
+    >>> found = stratal.findings(sample, [1.0, 0.0] * 10).to_dict()
+    >>> found["estimate"]["estimate"], [row["name"] for row in found["side_by_side"]]
+    (0.5, ['labels, unweighted', 'proxy alone', 'with the design'])
+    """
+    require_sample(sample, "findings")
+    predicted, combine = options.get("predicted", False), options.get("combine", "mean")
+    made = found or estimate(sample, labels, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StratalWarning)
+        labelled = combined(said(join(sample, labels), predicted), combine)[0].labelled
+    described = with_tables(made.to_dict(confidence_level, interval), tables)
+    share = made.bounds == (0.0, 1.0)
+    return Findings(
+        found=plain_dict(
+            {
+                "title": title,
+                "question": question,
+                "quantity": quantity or _quantity(made, predicted),
+                "share": share,
+                "confidence_level": confidence_level,
+                "estimate": described,
+                "side_by_side": side_by_side(sample, made, confidence_level, interval),
+                "strata": _strata(sample, made),
+                "calibration": proxy_check(sample, labelled, made, confidence_level),
+                "more_labels": more_labels(
+                    sample, labels, made, confidence_level=confidence_level, predicted=predicted
+                ),
+                "agreement": agreement or _agreement(sample, labels),
+                "method": described_method(described, _allocation(sample)),
+                "provenance": _provenance(sample, commands),
+                "examples": _examples(sample, labelled, made, examples),
+            }
+        )
+    )
+
+
+def with_tables(described: dict[str, Any], tables: Iterable[EstimateTable]) -> dict[str, Any]:
+    """Return an estimate's dict with the rows and notes of tables.
+
+    Examples
+    --------
+    >>> table = EstimateTable(kind="domains", title="", rows=({"domain": "a"},), confidence_level=0.9)
+    >>> with_tables({"notes": ["few"]}, [table])
+    {'notes': ['few'], 'domains': [{'domain': 'a'}]}
+    """
+    tables = list(tables)
+    found = dict(described)
+    for table in tables:
+        given = table.to_dict()
+        found |= {name: given[name] for name in (table.kind, "leaderboard") if name in given}
+    notes = [*found["notes"], *(note for table in tables for note in table.notes)]
+    return found | {"notes": list(dict.fromkeys(notes))}
+
+
+def _quantity(found: Estimate, predicted: bool | str) -> str:
+    if predicted:
+        return "accuracy"
+    return "share of outcomes that are 1" if found.outcome == "binary" else "mean outcome"
+
+
+def _allocation(sample: Sample) -> str | None:
+    return sample.design.allocation.method if isinstance(sample.design, Stratified) else None
+
+
+def _strata(sample: Sample, found: Estimate) -> list[dict[str, Any]]:
+    """Return the estimate's strata with the units drawn and the mean proxy of each."""
+    rows = [row.to_dict() for row in found.strata]
+    if len(rows) != len(sample.summary.sizes):
+        return [{**row, "drawn": row["n"], "proxy_mean": None} for row in rows]
+    proxies = sample.summary.proxy_means
+    return [
+        {**row, "drawn": int(drawn), "proxy_mean": float(proxies[h, 0]) if proxies.shape[1] else None}
+        for h, (row, drawn) in enumerate(zip(rows, sample.n_h, strict=True))
+    ]
+
+
+def _agreement(sample: Sample, labels: Any) -> dict[str, Any] | None:
+    given = with_ids_of(sample, labels)
+    if len(set(given.annotators or ())) < 2:
+        return None
+    try:
+        return annotator_agreement(given).to_dict()
+    except MissingExtraError:
+        return None
+
+
+def _provenance(sample: Sample, commands: Sequence[str]) -> dict[str, Any]:
+    return {
+        "stratal": __version__,
+        "drawn with stratal": sample.version,
+        "seed": sample.seed,
+        "design": sample.design.kind,
+        "sample's SHA-256": sample_digest(sample),
+        "Python": platform.python_version(),
+        **{name: metadata.version(name) for name in ("numpy", "scipy")},
+        "commands": list(commands),
+    }
+
+
+def _examples(sample: Sample, labelled: BoolArray, found: Estimate, most: int) -> list[dict[str, Any]]:
+    """Return units as annotators saw them, those first whose label the proxy foresaw least."""
+    if most <= 0:
+        return []
+    rows, z = np.flatnonzero(labelled), found.evidence.z
+    surprise = np.zeros(len(z))
+    if sample.proxies.shape[1] and sample.proxy_info[0].scaled:
+        surprise = np.abs(z - sample.proxies[rows, 0])
+    order = np.argsort(-surprise, kind="stable")[: min(most, MOST_EXAMPLES)]
+    return [
+        {
+            sample.id_name: str(sample.ids[rows[k]]),
+            **{name: _shown(values[rows[k]]) for name, values in sample.shown.items()},
+            **({sample.proxy_info[0].name: float(sample.proxies[rows[k], 0])} if sample.proxy_info else {}),
+            "outcome": float(z[k]),
+        }
+        for k in order
+    ]
+
+
+def _shown(value: Any) -> Any:
+    """Return what an annotator saw as text; long texts are cut."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
+
+
+_LONGEST = 2_000
+"""Characters of a shown text, so that a report stays small."""

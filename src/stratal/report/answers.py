@@ -1,0 +1,74 @@
+"""The answer of a report in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stratal.report.text import level_text, number
+
+
+def answer_sentence(findings: Mapping[str, Any]) -> str:
+    """Return the answer: the quantity, its interval, and what the labels are worth.
+
+    Parameters
+    ----------
+    findings : dict
+        `quantity`, `share`, and `estimate` (`Estimate.to_dict`).
+
+    Examples
+    --------
+    >>> estimate = {"estimate": 0.931, "confidence_interval": [0.916, 0.944], "confidence_level": 0.95,
+    ...     "n": 500, "effective_sample_size": 1130.0, "standard_error": 0.01, "population_size": 9000}
+    >>> answer_sentence({"quantity": "accuracy", "share": True, "estimate": estimate})
+    'Accuracy 93.1%, 95% interval 91.6–94.4%, from 500 labels worth 1,130 random ones.'
+    """
+    estimate = findings["estimate"]
+    named = findings["quantity"][:1].upper() + findings["quantity"][1:]
+    value = value_text(estimate["estimate"], findings)
+    interval = estimate["confidence_interval"]
+    parts = [f"{named} {value}"]
+    if interval is not None:
+        ends = ends_text(interval, share=findings["share"])
+        parts.append(f"{level_text(estimate['confidence_level'])} {ends}")
+    return ", ".join([*parts, f"from {estimate['n']:,} labels{_worth(estimate)}"]) + "."
+
+
+def _worth(estimate: Mapping[str, Any]) -> str:
+    size = estimate.get("effective_sample_size")
+    if size is None or (estimate["standard_error"] == 0 and estimate["n"] < estimate["population_size"]):
+        return ""
+    interval = estimate.get("effective_sample_size_interval")
+    range_ = "" if interval is None else f" ({interval[0]:,.0f}–{interval[1]:,.0f})"
+    return f" worth {size:,.0f} random ones{range_}"
+
+
+def value_text(value: float | None, findings: Mapping[str, Any]) -> str:
+    """Return a value as people say it: a share in percent, anything else as a number.
+
+    Examples
+    --------
+    >>> value_text(0.9312, {"share": True}), value_text(3.51234, {"share": False})
+    ('93.1%', '3.512')
+    """
+    if value is None:
+        return "–"
+    return f"{_percent(value)}%" if findings["share"] else number(value)
+
+
+def ends_text(interval: Sequence[float | None], *, share: bool) -> str:
+    """Return the ends of an interval as people say them.
+
+    Examples
+    --------
+    >>> ends_text([0.916, 0.944], share=True), ends_text([None, 1.5], share=False)
+    ('91.6–94.4%', '−∞ to 1.5')
+    """
+    low, high = interval
+    if share and low is not None and high is not None:
+        return f"{_percent(low)}–{_percent(high)}%"
+    return f"{'−∞' if low is None else number(low)} to {'∞' if high is None else number(high)}"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f}" if abs(value) >= 0.0005 or value == 0 else f"{100 * value:.2g}"

@@ -1,0 +1,203 @@
+"""A report as one file: HTML, Markdown or LaTeX, from the same sections."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from stratal.report.answers import answer_sentence
+from stratal.report.html import table_html
+from stratal.report.sections import report_sections
+from stratal.report.text import Table
+
+_TEMPLATES = Path(__file__).parent / "templates"
+_LATEX = {
+    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "–": "--",
+    "−": "$-$",
+    "±": r"$\pm$",
+    "∞": r"$\infty$",
+    "λ": r"$\lambda$",
+    "α": r"$\alpha$",
+    "κ": r"$\kappa$",
+    "π": r"$\pi$",
+    "≤": r"$\le$",
+    "≥": r"$\ge$",
+    "½": r"$\frac12$",
+    "…": r"\dots{}",
+    "·": r"$\cdot$",
+    "²": r"$^2$",
+    "×": r"$\times$",
+}
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~$])")
+
+
+def report_html(findings: Mapping[str, Any], *, whole: bool = True) -> str:
+    """Return a report as one page that needs nothing else: no script, no request, no font.
+
+    `whole=False` gives what a notebook shows: the same in a frame of its own.
+
+    Examples
+    --------
+    >>> report_html.__name__
+    'report_html'
+    """
+    from jinja2 import Environment, FileSystemLoader
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["table"] = lambda table: Markup(table_html(table))
+    environment.filters["svg"] = lambda drawing: Markup(drawing.svg())
+    page = environment.get_template("report.html.jinja").render(
+        title=title_of(findings),
+        style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),
+        answer=answer_sentence(findings),
+        sections=report_sections(findings),
+        made=findings["provenance"],
+    )
+    if whole:
+        return page
+    frame = "width:100%;height:40rem;border:0"
+    return f'<iframe title="Report" sandbox="" style="{frame}" srcdoc="{escape(page)}"></iframe>'
+
+
+def report_markdown(findings: Mapping[str, Any]) -> str:
+    """Return a report as Markdown; whatever stands in the data stays text.
+
+    Examples
+    --------
+    >>> report_markdown.__name__
+    'report_markdown'
+    """
+    parts = [f"# {_markdown(title_of(findings))}"]
+    for section in report_sections(findings):
+        parts.append(f"## {_markdown(section.title)}")
+        parts += [_markdown(line) for line in section.lines]
+        parts += [table_markdown(table) for table in section.tables]
+        parts += ["\n".join(f"- {_markdown(point)}" for point in section.points)] if section.points else []
+        parts += ["```sh\n" + "\n".join(section.commands) + "\n```"] if section.commands else []
+    return "\n\n".join(parts) + "\n"
+
+
+def report_latex(findings: Mapping[str, Any]) -> str:
+    r"""Return the tables of a report for LaTeX, with `booktabs`, and its method as text.
+
+    Examples
+    --------
+    >>> report_latex.__name__
+    'report_latex'
+    """
+    parts = ["% Needs \\usepackage{booktabs}", f"% {_latex(title_of(findings))}"]
+    for section in report_sections(findings):
+        if section.name in ("again", "examples"):
+            continue
+        parts.append(f"\\paragraph{{{_latex(section.title)}}}")
+        parts += [_latex(line) for line in section.lines]
+        if section.points:
+            items = "\n".join(f"\\item {_latex(point)}" for point in section.points)
+            parts.append(f"\\begin{{itemize}}\n{items}\n\\end{{itemize}}")
+        parts += [table_latex(table) for table in section.tables]
+    return "\n\n".join(parts) + "\n"
+
+
+def report_text(findings: Mapping[str, Any]) -> str:
+    """Return the answer, for a terminal.
+
+    Examples
+    --------
+    >>> report_text.__name__
+    'report_text'
+    """
+    return answer_sentence(findings)
+
+
+def title_of(findings: Mapping[str, Any]) -> str:
+    """Return the heading of a report.
+
+    Examples
+    --------
+    >>> title_of({"title": "Audit", "question": "Right?"})
+    'Audit'
+    """
+    return str(findings.get("title") or findings.get("question") or "How good is the model?")
+
+
+def table_markdown(table: Table) -> str:
+    """Return a table as Markdown.
+
+    Examples
+    --------
+    >>> print(table_markdown(Table(header=["stratum", "units"], rows=[["a|b", 1200]])))
+    | stratum | units |
+    |---|---:|
+    | a\\|b | 1,200 |
+    """
+    ends = ["---:" if numeric else "---" for numeric in table.numeric()]
+    rows = [table.header, *table.cells()]
+    lines = ["| " + " | ".join(_markdown(entry) for entry in row) + " |" for row in rows]
+    return "\n".join([lines[0], "|" + "|".join(ends) + "|", *lines[1:]])
+
+
+def table_latex(table: Table) -> str:
+    r"""Return a table for LaTeX.
+
+    Examples
+    --------
+    >>> print(table_latex(Table(header=["stratum", "units"], rows=[["a & b", 1200]], title="Strata")))
+    \begin{table}
+    \centering
+    \caption{Strata}
+    \begin{tabular}{lr}
+    \toprule
+    stratum & units \\
+    \midrule
+    a \& b & 1,200 \\
+    \bottomrule
+    \end{tabular}
+    \end{table}
+    """
+    columns = "".join("r" if numeric else "l" for numeric in table.numeric())
+    rows = [" & ".join(_latex(entry) for entry in row) + r" \\" for row in [table.header, *table.cells()]]
+    caption = [f"\\caption{{{_latex(table.title)}}}"] if table.title else []
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering",
+            *caption,
+            f"\\begin{{tabular}}{{{columns}}}",
+            r"\toprule",
+            rows[0],
+            r"\midrule",
+            *rows[1:],
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
+    )
+
+
+def _markdown(text: str) -> str:
+    return _MARKDOWN.sub(r"\\\1", " ".join(str(text).split()))
+
+
+def _latex(text: str) -> str:
+    return "".join(_LATEX.get(letter, letter) for letter in " ".join(str(text).split()))
+
+
+WRITERS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    ".html": report_html,
+    ".htm": report_html,
+    ".md": report_markdown,
+    ".tex": report_latex,
+}
+"""Endings of a report's file and what writes it; JSON is the dict itself."""

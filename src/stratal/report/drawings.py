@@ -1,0 +1,255 @@
+"""Drawings of a report as inline SVG: narrow enough for a phone, in colours of the page's style sheet.
+
+Colours are names of classes, so that print and dark mode change them; what is said by colour is said by shape
+or text too. Every drawing has a title and a description, and a table beside it that says the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from stratal.report.answers import ends_text, value_text
+from stratal.report.scale import Scale, ticks
+
+WIDTH = 320
+"""Units of a drawing's width: about what a phone shows."""
+
+_LEFT, _RIGHT = 12.0, 308.0
+_ROW = 40
+_MOST_ROWS = 40
+
+Row = tuple[str, float | None, Sequence[float | None] | None, bool]
+"""Name, value, interval, and whether it is the reported one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """A drawing and what it says in words.
+
+    Parameters
+    ----------
+    name : str
+        Part of the ids of its title and description.
+    title, description : str
+    height : float
+    marks : tuple of str
+        Elements of SVG.
+
+    Examples
+    --------
+    >>> Drawing(name="a", title="A", description="b", height=9, marks=()).svg()[:20]
+    '<svg viewBox="0 0 32'
+    """
+
+    name: str
+    title: str
+    description: str
+    height: float
+    marks: tuple[str, ...]
+
+    def svg(self) -> str:
+        """Return the element."""
+        ids = (f"{self.name}-title", f"{self.name}-description")
+        return (
+            f'<svg viewBox="0 0 {WIDTH} {self.height:g}" role="img" aria-labelledby="{ids[0]} {ids[1]}">'
+            f'<title id="{ids[0]}">{escape(self.title)}</title>'
+            f'<desc id="{ids[1]}">{escape(self.description)}</desc>{"".join(self.marks)}</svg>'
+        )
+
+
+def forest_drawing(name: str, title: str, rows: Sequence[Row], findings: Mapping[str, Any]) -> Drawing:
+    """Return intervals below each other, each with its name and value above it.
+
+    Examples
+    --------
+    >>> drawing = forest_drawing("models", "Models", [("new", 0.8, [0.7, 0.9], True)], {"share": True})
+    >>> drawing.description
+    'new: 80.0%, 70.0–90.0%'
+    """
+    rows = rows[:_MOST_ROWS]
+    scale = Scale.of((value for row in rows for value in (row[1], *(row[2] or ()))), _LEFT + 6, _RIGHT - 6)
+    marks, said = [_axis(scale, _ROW * len(rows) + 8, findings)], []
+    for number, row in enumerate(rows):
+        marks.append(_interval_row(row, scale, _ROW * number, findings))
+        said.append(f"{row[0]}: {_row_text(row, findings)}")
+    return Drawing(
+        name=name,
+        title=title,
+        description="; ".join(said),
+        height=_ROW * len(rows) + 30,
+        marks=tuple(marks),
+    )
+
+
+def _row_text(row: Row, findings: Mapping[str, Any]) -> str:
+    _, value, interval, _ = row
+    ends = "" if interval is None else f", {ends_text(interval, share=findings['share'])}"
+    return f"{value_text(value, findings)}{ends}"
+
+
+def _interval_row(row: Row, scale: Scale, top: float, findings: Mapping[str, Any]) -> str:
+    name, value, interval, reported = row
+    kind, y = "reported" if reported else "other", top + 28
+    marks = [
+        _text(_LEFT, top + 14, _cut(name, 26), "name" + (" strong" if reported else "")),
+        _text(_RIGHT, top + 14, _row_text(row, findings), "value", "end"),
+    ]
+    if interval is not None:
+        low, high = (scale.open_ended(end, lower=k == 0) for k, end in enumerate(interval))
+        marks += [_line(low, y, high, y, f"range {kind}")]
+        marks += [_line(end, y - 4, end, y + 4, f"range {kind}") for end in (low, high)]
+    if value is not None:
+        marks.append(
+            f'<circle cx="{scale(value):.1f}" cy="{y:.1f}" r="{5 if reported else 4}" class="mark {kind}"/>'
+        )
+    return "".join(marks)
+
+
+def strata_drawing(rows: Sequence[Mapping[str, Any]]) -> Drawing:
+    """Return each stratum's share of the units above its share of the labels, as bars.
+
+    Examples
+    --------
+    >>> rows = [{"name": "low", "size": 90, "n": 5}, {"name": "high", "size": 10, "n": 5}]
+    >>> strata_drawing(rows).description
+    'low: 90.0% of the units, 50.0% of the labels; high: 10.0% of the units, 50.0% of the labels'
+    """
+    rows = rows[:_MOST_ROWS]
+    units, labels = (max(sum(row[name] for row in rows), 1) for name in ("size", "n"))
+    shares = [(row["name"], row["size"] / units, row["n"] / labels) for row in rows]
+    most = max(max(pair[1:]) for pair in shares) or 1.0
+    marks = [
+        f'<rect x="{_LEFT}" y="4" width="10" height="8" class="bar units"/>',
+        _text(_LEFT + 14, 12, "share of the units", "name"),
+        f'<rect x="{_LEFT + 150}" y="4" width="10" height="8" class="bar labels"/>',
+        _text(_LEFT + 164, 12, "share of the labels", "name"),
+    ]
+    for number, (name, of_units, of_labels) in enumerate(shares):
+        top = 20 + 36 * number
+        marks.append(_text(_LEFT, top + 12, _cut(name, 30), "name"))
+        marks.append(_text(_RIGHT, top + 12, f"{of_units:.1%} · {of_labels:.1%}", "value", "end"))
+        for place, (share, kind) in enumerate(((of_units, "units"), (of_labels, "labels"))):
+            width = max((_RIGHT - _LEFT) * share / most, 0.5)
+            y = top + 16 + 7 * place
+            marks.append(f'<rect x="{_LEFT}" y="{y}" width="{width:.1f}" height="6" class="bar {kind}"/>')
+    said = "; ".join(f"{name}: {u:.1%} of the units, {n:.1%} of the labels" for name, u, n in shares)
+    return Drawing(
+        name="strata-shares",
+        title="Units and labels by stratum",
+        description=said,
+        height=24 + 36 * len(shares),
+        marks=tuple(marks),
+    )
+
+
+def calibration_drawing(check: Mapping[str, Any]) -> Drawing:
+    """Return mean labels over mean proxies with their intervals, and the diagonal.
+
+    Examples
+    --------
+    >>> bins = [{"proxy_mean": 0.9, "outcome_mean": 0.8, "confidence_interval": [0.7, 0.9], "n": 30}]
+    >>> calibration_drawing({"proxy": "judge", "bins": bins}).description
+    'mean proxy 0.900: mean outcome 0.800 (30 labels)'
+    """
+    rows = [row for row in check["bins"] if row["outcome_mean"] is not None]
+    known = [
+        value
+        for row in rows
+        for value in (row["proxy_mean"], row["outcome_mean"], *(row["confidence_interval"] or ()))
+    ]
+    across, up = Scale.of(known, 44, 300), Scale.of(known, 262, 12)
+    low, high = across.low, across.high
+    marks = [
+        _line(44, 262, 300, 262, "axis"),
+        _line(44, 262, 44, 12, "axis"),
+        _line(across(low), up(low), across(high), up(high), "diagonal"),
+        _text(172, 300, "mean proxy", "name", "middle"),
+        '<text x="12" y="137" class="name" text-anchor="middle" transform="rotate(-90 12 137)">'
+        "mean outcome</text>",
+    ]
+    for tick in ticks(low, high):
+        marks += [_text(across(tick), 278, f"{tick:g}", "tick", "middle")]
+        marks += [_text(38, up(tick) + 4, f"{tick:g}", "tick", "end")]
+    for row in rows:
+        x, interval = across(row["proxy_mean"]), row["confidence_interval"]
+        if interval is not None:
+            ends = [up.open_ended(end, lower=k == 0) for k, end in enumerate(interval)]
+            marks.append(_line(x, ends[0], x, ends[1], "range reported"))
+        marks.append(f'<circle cx="{x:.1f}" cy="{up(row["outcome_mean"]):.1f}" r="4" class="mark reported"/>')
+    said = (
+        f"mean proxy {row['proxy_mean']:.3f}: mean outcome {row['outcome_mean']:.3f} ({row['n']:,} labels)"
+        for row in rows
+    )
+    return Drawing(
+        name="calibration-curve",
+        title="Labels beside the proxy",
+        description="; ".join(said),
+        height=306,
+        marks=tuple(marks),
+    )
+
+
+def width_drawing(rows: Sequence[Mapping[str, Any]], findings: Mapping[str, Any]) -> Drawing:
+    """Return the half-width of the interval over the number of labels, on a logarithmic scale.
+
+    Examples
+    --------
+    >>> rows = [{"labels": 100, "half_width": 0.05}, {"labels": 200, "half_width": 0.035}]
+    >>> width_drawing(rows, {"share": True}).description
+    '100 labels: ± 5.0%; 200 labels: ± 3.5%'
+    """
+    across = Scale.of([math.log(row["labels"]) for row in rows], 40, 280)
+    up = Scale.of([0.0, *(row["half_width"] for row in rows)], 130, 24)
+    places = [(across(math.log(row["labels"])), up(row["half_width"])) for row in rows]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    marks = [_line(16, 140, 304, 140, "axis"), f'<polyline points="{path}" class="range reported"/>']
+    for (x, y), row in zip(places, rows, strict=True):
+        marks.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" class="mark reported"/>')
+        marks.append(_text(x, y - 9, f"± {value_text(row['half_width'], findings)}", "tick", "middle"))
+        marks.append(_text(x, 155, f"{row['labels']:,}", "tick", "middle"))
+    marks.append(_text(160, 173, "labels", "name", "middle"))
+    said = (f"{row['labels']:,} labels: ± {value_text(row['half_width'], findings)}" for row in rows)
+    return Drawing(
+        name="half-widths",
+        title="Half-width of the interval by number of labels",
+        description="; ".join(said),
+        height=180,
+        marks=tuple(marks),
+    )
+
+
+def _axis(scale: Scale, y: float, findings: Mapping[str, Any]) -> str:
+    marks = [_line(_LEFT, y, _RIGHT, y, "axis")]
+    for tick in ticks(scale.low, scale.high):
+        marks += [
+            _line(scale(tick), 0, scale(tick), y, "grid"),
+            _text(scale(tick), y + 15, tick_text(tick, findings), "tick", "middle"),
+        ]
+    return "".join(marks)
+
+
+def tick_text(tick: float, findings: Mapping[str, Any]) -> str:
+    """Return what stands at a tick.
+
+    Examples
+    --------
+    >>> tick_text(0.925, {"share": True}), tick_text(2.5, {"share": False})
+    ('92.5%', '2.5')
+    """
+    return f"{100 * tick:.6g}%" if findings["share"] else f"{tick:g}"
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>'
+
+
+def _text(x: float, y: float, text: str, kind: str, anchor: str = "start") -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,177 @@
+"""The method of an estimate in words that can be cited: what was done, what it rests on, where it is from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+SOURCES = {
+    "clopper": "Clopper & Pearson (1934), The use of confidence or fiducial limits illustrated in the case "
+    "of "
+    "the binomial. Biometrika 26, 404–413.",
+    "cochran": "Cochran (1977), Sampling techniques, 3rd ed. Wiley.",
+    "blaker": "Blaker (2000), Confidence curves and improved exact confidence intervals for discrete "
+    "distributions. Canadian Journal of Statistics 28, 783–798.",
+    "fisch": "Fisch, Maynez, Hofer, Dhingra, Globerson & Cohen (2024), Stratified prediction-powered "
+    "inference "
+    "for hybrid language model evaluation. NeurIPS. arXiv:2406.04291.",
+    "fogliato": "Fogliato, Patil, Monfort & Perona (2024), A framework for efficient model evaluation "
+    "through "
+    "stratification, sampling, and estimation. ECCV. arXiv:2406.07320.",
+    "hajek": "Hájek (1971), Comment on a paper by D. Basu. In: Foundations of statistical inference.",
+    "horvitz": "Horvitz & Thompson (1952), A generalization of sampling without replacement from a finite "
+    "universe. Journal of the American Statistical Association 47, 663–685.",
+    "korn": "Korn & Graubard (1998), Confidence intervals for proportions with small expected number of "
+    "positive counts estimated from survey data. Survey Methodology 24, 193–201.",
+    "lohr": "Lohr (2021), Sampling: design and analysis, 3rd ed. CRC Press.",
+    "neyman": "Neyman (1934), On the two different aspects of the representative method. Journal of the "
+    "Royal "
+    "Statistical Society 97, 558–625.",
+    "ohlsson": "Ohlsson (1998), Sequential Poisson sampling. Journal of Official Statistics 14, 149–162.",
+    "ppi": "Angelopoulos, Duchi & Zrnic (2023), PPI++: efficient prediction-powered inference. "
+    "arXiv:2311.01453.",
+    "rao": "Rao & Wu (1988), Resampling inference with complex survey data. Journal of the American "
+    "Statistical Association 83, 231–241.",
+    "satterthwaite": "Satterthwaite (1946), An approximate distribution of estimates of variance components. "
+    "Biometrics Bulletin 2, 110–114.",
+    "waudby": "Waudby-Smith & Ramdas (2023), Estimating means of bounded random variables by betting. "
+    "Journal "
+    "of the Royal Statistical Society B 86, 1–27.",
+    "wilson": "Wilson (1927), Probable inference, the law of succession, and statistical inference. "
+    "Journal of "
+    "the American Statistical Association 22, 209–212.",
+}
+"""Where methods come from."""
+
+Words = tuple[str, tuple[str, ...]]
+
+DESIGNS: dict[str, Words] = {
+    "simple-random": ("a simple random sample without replacement", ("cochran",)),
+    "stratified": ("a stratified simple random sample without replacement", ("cochran", "fogliato")),
+    "systematic": ("a systematic sample along the proxy, its variance approximated by successive differences",
+                   ("cochran",)),
+    "poisson": ("a Poisson sample with unequal inclusion probabilities", ("lohr",)),
+    "proportional-to-size": ("a sequential Poisson sample with inclusion probabilities proportional to size",
+                             ("ohlsson",)),
+    "clusters": ("a simple random sample of whole groups of units", ("cochran",)),
+    "given-weights": ("a probability sample drawn elsewhere, with the weights given", ("lohr",)),
+    "separate-samples": ("a labelled sample beside a separate unlabelled one", ("fisch",)),
+}  # fmt: skip
+"""What was drawn, by the design's name."""
+
+ESTIMATORS: dict[str, Words] = {
+    "horvitz-thompson": ("the weighted mean of the labels (Horvitz–Thompson)", ("horvitz",)),
+    "difference": (
+        "the mean proxy of all units plus the weighted mean difference between labels and proxies (the "
+        "difference estimator, or prediction-powered inference with λ = 1)",
+        ("cochran", "fogliato"),
+    ),
+    "difference (given λ)": (
+        "the mean proxy of all units times a given λ plus the weighted mean of what it leaves of the labels",
+        ("cochran", "ppi"),
+    ),
+    "ppi++": (
+        "the difference estimator with one λ fitted to minimise the design's variance (PPI++, a regression "
+        "estimator)",
+        ("ppi", "cochran"),
+    ),
+    "stratppi": (
+        "the difference estimator with a λ of each stratum, drawn to the pooled one (stratified "
+        "prediction-powered inference)",
+        ("fisch",),
+    ),
+    "hajek": ("the weighted mean of the labels divided by the sum of the weights (Hájek)", ("hajek",)),
+    "post-stratified": ("the post-stratified mean of the labels", ("cochran",)),
+}
+"""How the mean was estimated, by the estimator's name."""
+
+INTERVALS: dict[str, Words] = {
+    "clopper-pearson": (
+        "Clopper and Pearson's on the effective number of trials, with the finite population correction",
+        ("clopper", "korn"),
+    ),
+    "stratified-clopper-pearson": (
+        "of Clopper and Pearson's kind for several strata, by test inversion at constrained maximum "
+        "likelihood",
+        ("clopper",),
+    ),
+    "korn-graubard": ("Korn and Graubard's, on the effective sample size", ("korn",)),
+    "blaker": ("Blaker's, on the effective sample size", ("blaker",)),
+    "wilson": ("Wilson's, on the effective sample size", ("wilson",)),
+    "logit": ("on the logit scale", ("korn",)),
+    "t": ("Student's t with Satterthwaite's degrees of freedom", ("satterthwaite",)),
+    "normal": ("the normal approximation's", ("cochran",)),
+    "bootstrap": ("the percentiles of the rescaling bootstrap", ("rao",)),
+    "bootstrap-t": ("of the studentised rescaling bootstrap", ("rao",)),
+    "betting": ("by betting without replacement, valid for every sample size", ("waudby",)),
+    "betting-anytime": ("by betting, valid at every moment at once", ("waudby",)),
+}
+"""What the interval is, by its method's name."""
+
+
+def described_method(estimate: Mapping[str, Any], allocation: str | None = None) -> dict[str, Any]:
+    """Return sentences, assumptions and references of an estimate (`Estimate.to_dict`).
+
+    Parameters
+    ----------
+    estimate : dict
+    allocation : str, optional
+        How the labels were shared among the strata.
+
+    Examples
+    --------
+    >>> found = described_method({"design": "simple-random", "estimator": "horvitz-thompson",
+    ...     "outcome": "binary", "interval_method": "clopper-pearson", "confidence_level": 0.95, "n": 20,
+    ...     "population_size": 100, "target": "population",
+    ...     "nonresponse": {"drawn": 20, "labelled": 20, "rate": 0.0}})
+    >>> found["sentences"][0]
+    '20 of 100 units were labelled, drawn as a simple random sample without replacement.'
+    """
+    unknown: Words = ("", ())
+    design, sources = DESIGNS.get(estimate["design"], (f"a {estimate['design']} sample", ()))
+    mean, of_mean = ESTIMATORS.get(estimate["estimator"], (estimate["estimator"], ()))
+    interval, of_interval = INTERVALS.get(estimate["interval_method"] or "", unknown)
+    shared = "" if allocation is None else f", its labels shared among the strata by the rule {allocation!r}"
+    sentences = [
+        f"{estimate['n']:,} of {estimate['population_size']:,} units were labelled, drawn as "
+        f"{design}{shared}.",
+        f"The estimate is {mean}.",
+    ]
+    if interval:
+        sentences.append(f"Its {100 * estimate['confidence_level']:g}% confidence interval is {interval}.")
+    cited = (*sources, *(("neyman",) if allocation in ("neyman", "robust") else ()), *of_mean, *of_interval)
+    return {
+        "sentences": sentences,
+        "assumptions": _assumptions(estimate),
+        "references": [SOURCES[name] for name in dict.fromkeys(cited)],
+    }
+
+
+def _assumptions(estimate: Mapping[str, Any]) -> list[str]:
+    """Return what could fail."""
+    found = [
+        "The labels are right: what the annotators get wrong, the estimate takes for the truth.",
+        "The units were drawn at random as described, and none was replaced by hand.",
+    ]
+    counts = estimate["nonresponse"]
+    if counts is not None and counts["labelled"] < counts["drawn"]:
+        found.append("Units without a label are like the labelled ones of their stratum.")
+    if estimate["target"] == "population":
+        found.append(
+            f"The answer is about these {estimate['population_size']:,} units; for units of another kind "
+            f"or time "
+            "nothing is claimed."
+        )
+    else:
+        found.append("The units themselves are a random draw from the distribution that is asked about.")
+    if estimate["outcome"] == "unbounded":
+        found.append(
+            "The mean of the labels is nearly normal: no outcome is so rare and large that none was seen."
+        )
+    if estimate["design"] in ("systematic", "proportional-to-size"):
+        found.append("The variance is the design's approximate one.")
+    if estimate["estimator"] in ("ppi++", "stratppi"):
+        found.append(
+            "λ was fitted on the same labels; the loss of precision is counted, the small bias is not."
+        )
+    return found

@@ -1,0 +1,368 @@
+"""A report as a sequence of sections: the one content that HTML, Markdown, LaTeX and text are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from stratal.report.answers import answer_sentence, value_text
+from stratal.report.drawings import (
+    Drawing,
+    calibration_drawing,
+    forest_drawing,
+    strata_drawing,
+    width_drawing,
+)
+from stratal.report.estimates import TARGETS, estimate_page, estimates_table
+from stratal.report.leaderboard import leaderboard_table
+from stratal.report.text import Table, level_text, noted, number
+
+Findings = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One section of a report.
+
+    Parameters
+    ----------
+    title : str
+    name : str
+        Its address within the page.
+    lines : sequence of str
+        Paragraphs.
+    drawings : sequence of Drawing
+    tables : sequence of Table
+    points : sequence of str
+        A list below them.
+    commands : sequence of str
+        Lines to type.
+
+    Examples
+    --------
+    >>> Section(title="Method", name="method").lines
+    ()
+    """
+
+    title: str
+    name: str
+    lines: Sequence[str] = ()
+    drawings: Sequence[Drawing] = ()
+    tables: Sequence[Table] = ()
+    points: Sequence[str] = ()
+    commands: Sequence[str] = ()
+
+
+def report_sections(findings: Findings) -> list[Section]:
+    """Return the sections of a report (of `Findings.to_dict`); those without content are left out.
+
+    Examples
+    --------
+    >>> report_sections.__name__
+    'report_sections'
+    """
+    makers = (
+        _answer,
+        _beside,
+        _strata,
+        _calibration,
+        _metrics,
+        _models,
+        _slices,
+        _new_version,
+        _nonresponse,
+        _agreement,
+        _more_labels,
+        _method,
+        _again,
+        _examples,
+    )
+    return [section for make in makers if (section := make(findings)) is not None]
+
+
+def _answer(found: Findings) -> Section:
+    estimate = found["estimate"]
+    asked = found.get("question") if found.get("title") else None
+    question = f"Question: {asked}" if asked else ""
+    without = {"strata": (), "effective_sample_size": None, "nonresponse": None}
+    facts = list(estimate_page({**estimate, **without}).lines[1:])
+    return Section(
+        title="Answer",
+        name="answer",
+        lines=[line for line in (question, answer_sentence(found), *facts) if line],
+        points=noted(estimate["notes"]),
+    )
+
+
+def _beside(found: Findings) -> Section:
+    rows, level = found["side_by_side"], level_text(found["confidence_level"])
+    drawn = [(row["name"], row["estimate"], row["confidence_interval"], row["reported"]) for row in rows]
+    return Section(
+        title="With and without the design",
+        name="side-by-side",
+        lines=[
+            "The same labels, read in several ways. Only the reported one takes account of how the units "
+            "were "
+            "drawn and of what the proxy knows; the others show what that changes."
+        ],
+        drawings=[forest_drawing("side-by-side", "Estimates side by side", drawn, found)],
+        tables=[
+            Table(
+                title="Estimates side by side",
+                header=("reading", "estimate", level, "what it is"),
+                rows=[
+                    [
+                        row["name"] + (" (reported)" if row["reported"] else ""),
+                        *(row[name] for name in ("estimate", "confidence_interval", "what")),
+                    ]
+                    for row in rows
+                ],
+            )
+        ],
+        points=found.get("side_by_side_notes", ()),
+    )
+
+
+def _strata(found: Findings) -> Section | None:
+    rows = found["strata"]
+    if len(rows) < 2:
+        return None
+    names = ("name", "size", "drawn", "n", "proxy_mean", "mean", "standard_deviation")
+    return Section(
+        title="Strata",
+        name="strata",
+        lines=[
+            f"The population was divided into {len(rows)} strata. Where outcomes vary more, a larger share "
+            f"of "
+            "the labels was spent; each stratum counts by its share of the units, whatever its share of "
+            "labels."
+        ],
+        drawings=[strata_drawing(rows)],
+        tables=[
+            Table(
+                title="Strata",
+                header=("stratum", "units", "drawn", "labelled", "mean proxy", "mean outcome", "sd"),
+                rows=[[row[name] for name in names] for row in rows],
+            )
+        ],
+    )
+
+
+def _calibration(found: Findings) -> Section | None:
+    check = found.get("calibration")
+    if check is None:
+        return None
+    level = level_text(found["confidence_level"])
+    names = ("from", "to", "n", "proxy_mean", "outcome_mean", "confidence_interval")
+    bias = check["bias"]
+    said = ""
+    if bias is not None:
+        direction = "above" if bias["estimate"] > 0 else "below"
+        low, high = bias["confidence_interval"]
+        ends = sorted((abs(low), abs(high)))
+        sure = low * high > 0
+        said = f"On average the proxy lies {number(abs(bias['estimate']))} {direction} the labels" + (
+            f" ({level} {number(ends[0])} to {number(ends[1])})."
+            if sure
+            else f" ({level} of the difference {number(low)} to {number(high)}: it may be none)."
+        )
+    return Section(
+        title="Calibration of the proxy",
+        name="calibration",
+        lines=[
+            f"What the proxy {check['proxy']!r} said beside what people said, in groups of units with "
+            f"similar "
+            "proxies. A calibrated proxy lies on the diagonal. The estimate does not need it to: a proxy "
+            "that "
+            "is off costs labels, not truth.",
+            *([said] if said else []),
+        ],
+        drawings=[calibration_drawing(check)],
+        tables=[
+            Table(
+                title="Proxy and labels",
+                header=("proxy from", "to", "labels", "mean proxy", "mean outcome", level),
+                rows=[[row[name] for name in names] for row in check["bins"]],
+            )
+        ],
+    )
+
+
+def _targets(found: Findings, kind: str, title: str, naming: tuple[str, ...], value: str) -> Section | None:
+    estimate = found["estimate"]
+    if not estimate.get(kind):
+        return None
+    rows = estimate[kind]
+    drawn = [
+        (
+            " · ".join(str(row[name]) for name in naming if row.get(name)),
+            row[value],
+            row["confidence_interval"],
+        )
+        for row in rows
+    ]
+    drawing = forest_drawing(kind, title, [(*row, False) for row in drawn], found)
+    table = estimates_table(title, rows, found["confidence_level"])
+    return Section(title=title, name=kind, drawings=[drawing], tables=[table])
+
+
+def _metrics(found: Findings) -> Section | None:
+    return _targets(found, TARGETS[0], "Metrics", ("metric", "class"), "estimate")
+
+
+def _slices(found: Findings) -> Section | None:
+    return _targets(found, TARGETS[2], "Groups", ("domain",), "estimate")
+
+
+def _models(found: Findings) -> Section | None:
+    section = _targets(found, TARGETS[1], "Models", ("a", "b"), "difference")
+    board = found["estimate"].get("leaderboard")
+    if section is None or not board:
+        return section
+    rows = [(row["model"], row["mean"], row["confidence_interval"], False) for row in board]
+    table = leaderboard_table(board, found["confidence_level"])
+    without_bars = Table(
+        title=table.title,
+        header=[*table.header[:4], *table.header[5:]],
+        rows=[[*row[:4], *row[5:]] for row in table.rows],
+    )
+    return Section(
+        title="Models",
+        name="models",
+        lines=[
+            "Models from the best, on the same labels. A rank such as `1 to 3` is the band of ranks that the "
+            "simultaneous intervals of all differences leave open."
+        ],
+        drawings=[forest_drawing("models", "Models from the best", rows, found)],
+        tables=[without_bars, *section.tables],
+    )
+
+
+def _new_version(found: Findings) -> Section | None:
+    new = found.get("new_version")
+    if new is None:
+        return None
+    level = level_text(found["confidence_level"])
+    rows = [[row["name"], row["estimate"], row["confidence_interval"], row["what"]] for row in new["rows"]]
+    return Section(
+        title="The new version on the same labels",
+        name="new-version",
+        lines=new["lines"],
+        tables=[Table(title="Old and new", header=("", "estimate", level, "what it is"), rows=rows)],
+        points=new["needs_labels_shown"],
+    )
+
+
+def _nonresponse(found: Findings) -> Section | None:
+    counts = found["estimate"]["nonresponse"]
+    if counts is None:
+        return None
+    missing = counts["drawn"] - counts["labelled"]
+    if not missing:
+        lines = [f"All {counts['drawn']:,} drawn units have a label."]
+        return Section(title="Units without a label", name="nonresponse", lines=lines)
+    rows = [
+        [row["name"], row["drawn"], row["n"], (row["drawn"] - row["n"]) / row["drawn"]]
+        for row in found["strata"]
+        if row["drawn"] and row["n"] < row["drawn"]
+    ]
+    return Section(
+        title="Units without a label",
+        name="nonresponse",
+        lines=[
+            f"{missing:,} of {counts['drawn']:,} drawn units have no label ({counts['rate']:.1%}). The "
+            f"labelled "
+            "units of their stratum stand for them: this is right if those that were left out are like the "
+            "others of their stratum, and wrong if they were left out because they are hard."
+        ],
+        tables=[
+            Table(title="By stratum", header=("stratum", "drawn", "labelled", "share without"), rows=rows)
+        ],
+    )
+
+
+def _agreement(found: Findings) -> Section | None:
+    seen = found.get("agreement")
+    if seen is None:
+        return None
+    alpha = "undefined" if seen["alpha"] is None else f"{seen['alpha']:.3f}"
+    lines = [f"Krippendorff's α ({seen['level']}): {alpha}. 1 is perfect agreement, 0 what chance gives."]
+    if seen.get("units") is not None:
+        lines.append(
+            f"{len(seen['annotators']):,} annotators gave {seen['answers']:,} answers; {seen['shared']:,} of "
+            f"{seen['units']:,} units have several."
+        )
+    rows = [
+        [f"{pair['first']}, {pair['second']}", pair["shared"], pair["agreeing"], pair["kappa"]]
+        for pair in seen.get("pairs", ())
+    ]
+    table = Table(title="Pairs", header=("pair", "shared", "agreeing", "Cohen's κ"), rows=rows)
+    return Section(
+        title="Agreement of the annotators", name="agreement", lines=lines, tables=[table] if rows else []
+    )
+
+
+def _more_labels(found: Findings) -> Section | None:
+    rows = found.get("more_labels")
+    if not rows:
+        return None
+    level = level_text(found["confidence_level"])
+    now = rows[0]
+    last = rows[-1]
+    said = (
+        f"With {now['labels']:,} labels the {level} is ± {value_text(now['half_width'], found)}; with "
+        f"{last['labels']:,} it would be about ± {value_text(last['half_width'], found)}."
+    )
+    return Section(
+        title="What more labels would buy",
+        name="more-labels",
+        lines=[said, "Expected from the labels so far, each further round going where it helps most."],
+        drawings=[width_drawing(rows, found)],
+        tables=[
+            Table(
+                title="Expected half-widths",
+                header=("labels", f"half-width of the {level}"),
+                rows=[[row["labels"], row["half_width"]] for row in rows],
+            )
+        ],
+    )
+
+
+def _method(found: Findings) -> Section:
+    method = found["method"]
+    return Section(
+        title="Method",
+        name="method",
+        lines=[" ".join(method["sentences"]), "This rests on assumptions, which could fail:"],
+        points=[*method["assumptions"], *(f"Source: {entry}" for entry in method["references"])],
+    )
+
+
+def _again(found: Findings) -> Section:
+    made = found["provenance"]
+    rows = [[name, str(value)] for name, value in made.items() if name != "commands" and value is not None]
+    return Section(
+        title="To run it again",
+        name="again",
+        lines=["The same sample and labels give the same figures."],
+        tables=[Table(title="Versions", header=("what", "which"), rows=rows)],
+        commands=made["commands"],
+    )
+
+
+def _examples(found: Findings) -> Section | None:
+    examples = found.get("examples")
+    if not examples:
+        return None
+    names = list(dict.fromkeys(name for row in examples for name in row))
+    return Section(
+        title="Examples",
+        name="examples",
+        lines=["Units as the annotators saw them, those first where proxy and label differ most."],
+        tables=[
+            Table(
+                title="Examples", header=names, rows=[[row.get(name) for name in names] for row in examples]
+            )
+        ],
+    )

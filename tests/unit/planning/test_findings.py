@@ -1,0 +1,159 @@
+"""All that a report says: equal to the estimate, weighted where it must be, silent where nothing is known."""
+
+import json
+
+import numpy as np
+import pytest
+
+import stratal
+from stratal.sampling.sample_file import sample_digest
+
+
+@pytest.fixture
+def drawn(population, truth):
+    sample = stratal.plan(population, budget=100).draw(seed=7)
+    return sample, {unit: truth[unit] for unit in sample.ids.tolist()}
+
+
+def test_the_estimate_is_that_of_estimate(drawn):
+    found = stratal.findings(*drawn).to_dict()
+
+    assert found["estimate"] == stratal.estimate(*drawn).to_dict()
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def test_side_by_side(drawn, population):
+    sample, labels = drawn
+    rows = {row["name"]: row for row in stratal.findings(sample, labels).to_dict()["side_by_side"]}
+
+    values = np.array([labels[unit] for unit in sample.ids.tolist()])
+    assert rows["labels, unweighted"]["estimate"] == pytest.approx(values.mean())
+    assert rows["proxy alone"]["estimate"] == pytest.approx(np.random.default_rng(0).beta(3, 1, 500).mean())
+    assert rows["proxy alone"]["confidence_interval"] is None
+    assert [name for name, row in rows.items() if row["reported"]] == ["with the design"]
+
+
+def test_a_fitted_proxy_is_also_shown_left_out(population, truth):
+    sample = stratal.SimpleRandom(budget=100).draw(population, seed=7)
+    labels = {unit: truth[unit] for unit in sample.ids.tolist()}
+    rows = {row["name"]: row for row in stratal.findings(sample, labels).to_dict()["side_by_side"]}
+
+    plain = stratal.estimate(sample, labels, estimator="horvitz-thompson")
+    assert rows["labels alone, weighted"]["estimate"] == plain.value
+    assert rows["with the design"]["estimate"] == stratal.estimate(sample, labels).value
+
+
+def test_calibration_is_weighted_as_drawn():
+    """Half of the labels come from a tenth of the units; the bias is that of all units."""
+    proxy = np.array([0.2] * 900 + [0.8] * 100)
+    population = stratal.Population.from_arrays(proxy=proxy)
+    strata = stratal.stratify(population, n_strata=2)
+    design = stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, 100, method="equal"))
+    sample = design.draw(population, seed=7)
+    labels = {unit: float(unit % 5 == 0) if unit < 900 else 0.0 for unit in sample.ids.tolist()}
+    check = stratal.findings(sample, labels).to_dict()["calibration"]
+
+    rate = np.mean([value for unit, value in labels.items() if unit < 900])
+    assert check["bias"]["estimate"] == pytest.approx(0.9 * (0.2 - rate) + 0.1 * 0.8)
+    assert [row["outcome_mean"] for row in check["bins"]] == pytest.approx([rate, 0.0])
+    assert sum(row["n"] for row in check["bins"]) == 100
+
+
+def test_a_proxy_that_only_orders_is_not_calibrated():
+    population = stratal.Population.from_arrays(proxy=np.arange(100.0), scaled=False)
+    sample = stratal.SimpleRandom(budget=20).draw(population, seed=7)
+    found = stratal.findings(sample, [0.0, 1.0] * 10).to_dict()
+
+    assert found["calibration"] is None
+    assert [row["name"] for row in found["side_by_side"]] == ["labels, unweighted", "with the design"]
+
+
+def test_more_labels_are_what_the_next_rounds_expect(drawn):
+    sample, labels = drawn
+    rows = stratal.findings(sample, labels).to_dict()["more_labels"]
+    low, high = stratal.estimate(sample, labels).confidence_interval()
+
+    assert rows[0] == {"labels": 100, "half_width": pytest.approx((high - low) / 2)}
+    widths = [row["half_width"] for row in rows]
+    assert widths == sorted(widths, reverse=True)
+    wanted = stratal.labels_needed(sample, labels, rows[2]["half_width"])
+    assert wanted.expected_total == pytest.approx(rows[2]["labels"], abs=3)
+
+
+@pytest.mark.parametrize("kind", ["Systematic", "Poisson", "ProportionalToSize"])
+def test_other_designs_have_a_report_too(population, truth, kind):
+    sample = getattr(stratal, kind)(budget=60).draw(population, seed=7)
+    found = stratal.findings(sample, {unit: truth[unit] for unit in sample.ids.tolist()}).to_dict()
+
+    assert found["estimate"]["design"] == sample.design.kind
+    rows = found["more_labels"]
+    assert rows[-1]["half_width"] < rows[0]["half_width"]
+
+
+def test_units_without_a_label_are_counted_by_stratum(drawn):
+    sample, labels = drawn
+    few = dict(list(labels.items())[:90])
+    found = stratal.findings(sample, few).to_dict()
+
+    assert sum(row["drawn"] - row["n"] for row in found["strata"]) == 10
+
+
+def test_labels_that_all_agree(population):
+    sample = stratal.plan(population, budget=40).draw(seed=7)
+    found = stratal.findings(sample, [1.0] * 40)
+
+    assert str(found).startswith("Share of outcomes that are 1 100.0%, 95% interval 9")
+    assert "worth" not in str(found)
+
+
+def test_classes_are_compared_and_called_accuracy():
+    population = stratal.Population.from_arrays(
+        proxy=[0.6] * 40, groups={"answer": ["cat", "dog"] * 20}, predicted="answer"
+    )
+    sample = stratal.SimpleRandom(budget=20).draw(population, seed=7)
+    found = stratal.findings(sample, ["cat"] * 20, predicted=True).to_dict()
+
+    assert found["quantity"] == "accuracy"
+
+
+def test_examples_only_when_asked_and_those_first_that_surprise(truth):
+    proxy = np.random.default_rng(0).beta(3, 1, 500)
+    population = stratal.Population.from_arrays(
+        proxy=proxy, ids=list(truth), show={"text": [f"text {k}" for k in range(500)]}
+    )
+    sample = stratal.SimpleRandom(budget=50).draw(population, seed=7)
+    labels = {unit: truth[unit] for unit in sample.ids.tolist()}
+
+    assert stratal.findings(sample, labels).to_dict()["examples"] == []
+    rows = stratal.findings(sample, labels, examples=5).to_dict()["examples"]
+    gaps = [abs(row["outcome"] - row["proxy"]) for row in rows]
+    assert len(rows) == 5
+    assert gaps == sorted(gaps, reverse=True)
+    assert rows[0]["text"].startswith("text ")
+
+
+def test_the_hash_is_the_one_in_the_file(drawn, tmp_path):
+    import pyarrow.parquet
+
+    sample, labels = drawn
+    path = sample.write(tmp_path / "sample.parquet")
+    (described,) = pyarrow.parquet.read_schema(path).metadata.values()
+
+    assert (
+        json.loads(described)["digest"] == sample_digest(sample) == sample_digest(stratal.Sample.read(path))
+    )
+    assert stratal.findings(sample, labels).to_dict()["provenance"]["sample's SHA-256"] == sample_digest(
+        sample
+    )
+
+
+def test_agreement_of_several_annotators(drawn):
+    sample, labels = drawn
+    ids = list(labels)
+    given = stratal.Labels(
+        ids=(*ids, *ids[:10]),
+        values=(*labels.values(), *[labels[unit] for unit in ids[:10]]),
+        annotators=("ann",) * 100 + ("bob",) * 10,
+    )
+
+    assert stratal.findings(sample, given).to_dict()["agreement"]["alpha"] == 1.0
