@@ -19,4 +19,4 @@ def doctor(
 
     It is `inspect` without options.
     """
-    inspect(file, json=json)
+    inspect(file=file, json=json)

@@ -11,9 +11,11 @@ import typer
 
 from stratal.cli import options as o
 from stratal.cli.output import print_json, print_page, progress
+from stratal.cli.records import takes
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
+    from stratal.estimation.estimate import Estimate
     from stratal.estimation.estimate_table import EstimateTable
     from stratal.labels.labels import Labels
     from stratal.sampling.sample import Sample
@@ -22,15 +24,8 @@ LABEL = "label"
 """Column of the labels, unless said otherwise."""
 
 KNOWN = (
-    "id",
-    "stratum",
-    "sizes",
-    "weight",
-    "population",
-    "population_size",
-    "proxy",
-    "proxy_moments",
-    "predicted",
+    *("id", "stratum", "sizes", "weight", "population", "population_size"),
+    *("proxy", "proxy_moments", "predicted"),
 )
 """Options that say what is known of a sample that was drawn elsewhere."""
 
@@ -38,45 +33,54 @@ Column: TypeAlias = "Callable[[str], Labels]"
 """What reads a column of the labels by its name."""
 
 
-def estimate(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimateOptions:
+    """The options of `estimate`.
+
+    Examples
+    --------
+    >>> EstimateOptions(compare="a,b").answered
+    'a'
+    """
+
     sample: Annotated[
         Path | None,
         typer.Argument(metavar="SAMPLE", help="The sample file that `draw` wrote, or a study's folder."),
-    ] = None,
+    ] = None
     labels: Annotated[
         list[Path] | None,
         typer.Argument(metavar="LABELS…", help="Labels, joined by id: CSV, Excel, JSON, Parquet, Feather."),
-    ] = None,
-    value: Annotated[str, typer.Option("--value", "--label", help="Column of the label.")] = LABEL,
-    id: Annotated[  # noqa: A002
+    ] = None
+    value: Annotated[str, typer.Option("--value", "--label", help="Column of the label.")] = LABEL
+    id: Annotated[
         str | None,
         typer.Option(
             "--id",
             help="Column of ids in LABELS; row for rows in the order of to_label.csv.",
             show_default="the sample's",
         ),
-    ] = None,
-    positive: o.Positive = None,
-    map: o.Map = None,  # noqa: A002
-    combine: o.Combine = "mean",
+    ] = None
+    positive: o.Positive = None
+    map: o.Map = None
+    combine: o.Combine = "mean"
     predicted: Annotated[
         str | None,
         typer.Option(
             help="Labels are classes: compare with this column of answers, kept by draw or in LABELS."
         ),
-    ] = None,
+    ] = None
     estimator: Annotated[
         str,
         typer.Option(help="auto, horvitz-thompson, difference, ppi++, stratppi, hajek or post-stratified."),
-    ] = "auto",
-    lam: Annotated[float | None, typer.Option(help="λ given instead of fitted.")] = None,
+    ] = "auto"
+    lam: Annotated[float | None, typer.Option(help="λ given instead of fitted.")] = None
     cross_fit: Annotated[
         int | None, typer.Option(metavar="FOLDS", help="Fit each unit's λ on the other folds' labels.")
-    ] = None,
+    ] = None
     calibration: Annotated[
         str | None,
         typer.Option(help="Calibrate the proxy on the labels, cross-fitted: isotonic or logistic."),
-    ] = None,
+    ] = None
     population: Annotated[
         Path | None,
         typer.Option(
@@ -84,95 +88,87 @@ def estimate(
             help="With --labelled: all units, or the others, with the proxy. With --calibration: what the "
             "sample was drawn from.",
         ),
-    ] = None,
-    target: o.Target = "population",
+    ] = None
+    target: o.Target = "population"
     outcome: Annotated[
         str | None, typer.Option(help="binary, bounded or unbounded; inferred where that is safe.")
-    ] = None,
-    bounds: o.Bounds = None,
-    confidence_level: o.ConfidenceLevel = 0.95,
-    interval: Annotated[str, typer.Option(help="auto, or a method of the documentation's table.")] = "auto",
+    ] = None
+    bounds: o.Bounds = None
+    confidence_level: o.ConfidenceLevel = 0.95
+    interval: Annotated[str, typer.Option(help="auto, or a method of the documentation's table.")] = "auto"
     metric: Annotated[
         str | None, typer.Option(help="Classification metrics: accuracy,precision,recall,f1,…")
-    ] = None,
-    class_: Annotated[str | None, typer.Option("--class", help="Classes to report: NAME,…")] = None,
-    compare: Annotated[
-        str | None, typer.Option(help="Columns of LABELS with models' outcomes: A,B,…")
-    ] = None,
+    ] = None
+    class_: Annotated[str | None, typer.Option("--class", help="Classes to report: NAME,…")] = None
+    compare: Annotated[str | None, typer.Option(help="Columns of LABELS with models' outcomes: A,B,…")] = None
     model: Annotated[
         str | None,
         typer.Option(help="LABELS are long, one row per unit and model: column of the models' names."),
-    ] = None,
-    by: Annotated[str | None, typer.Option(help="Group to report on, one estimate for each level.")] = None,
+    ] = None
+    by: Annotated[str | None, typer.Option(help="Group to report on, one estimate for each level.")] = None
     labelled: Annotated[
         Path | None, typer.Option(help="Units drawn and labelled elsewhere, instead of SAMPLE and LABELS.")
-    ] = None,
-    stratum: Annotated[str | None, typer.Option(help="With --labelled: column of strata.")] = None,
-    sizes: Annotated[
-        Path | None, typer.Option(help="With --labelled: file with columns stratum,size.")
-    ] = None,
-    weight: Annotated[str | None, typer.Option(help="With --labelled: column of weights.")] = None,
-    population_size: Annotated[
-        int | None, typer.Option(help="With --labelled: units of the population.")
-    ] = None,
-    proxy: Annotated[str | None, typer.Option(help="With --labelled: column of the proxy.")] = None,
+    ] = None
+    stratum: Annotated[str | None, typer.Option(help="With --labelled: column of strata.")] = None
+    sizes: Annotated[Path | None, typer.Option(help="With --labelled: file with columns stratum,size.")] = (
+        None
+    )
+    weight: Annotated[str | None, typer.Option(help="With --labelled: column of weights.")] = None
+    population_size: Annotated[int | None, typer.Option(help="With --labelled: units of the population.")] = (
+        None
+    )
+    proxy: Annotated[str | None, typer.Option(help="With --labelled: column of the proxy.")] = None
     proxy_moments: Annotated[
         Path | None, typer.Option(help="With --labelled: file with columns stratum,mean,variance,count.")
-    ] = None,
-    json: o.Json = False,
-) -> None:
+    ] = None
+    json: o.Json = False
+
+    @property
+    def answered(self) -> str:
+        """The column of the labels: the first model's where models alone are compared."""
+        only = self.metric is None and self.predicted is None and self.value == LABEL
+        alone = only and self.compare and not (self.model or self.labelled)
+        return o.listed(self.compare)[0] if alone else self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A sample, what reads a column of its labels, the column to estimate from, and the models compared."""
+
+    sample: Sample
+    column: Column
+    answered: str
+    models: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> Labels:
+        """The labels to estimate from."""
+        return self.column(self.answered)
+
+
+@takes(EstimateOptions)
+def estimate(asked: EstimateOptions) -> None:
     """Estimate how good the model is, with an interval.
 
     Labels are joined to the sample by id. Units without a label are nonresponse: handled within strata, and
     counted. With --labelled the sample was drawn elsewhere: give what is known of how (strata and sizes, or
     weights).
     """
-    given = locals()
-
-    from stratal.estimation.calibrated import population_of
-    from stratal.estimation.evaluation import estimate as estimated
     from stratal.report import estimate_page
 
-    ends = o.pair("--bounds", bounds)
-    if labelled is None:
-        drawn, column, known = _drawn(sample, labels, id)
-        predicted, ends = predicted or known.get("predicted"), ends or known.get("bounds")
-    wanted = o.chosen(Targets, given | {"predicted": predicted})
-    if labelled is None:
-        drawn, answered = wanted.with_predictions(drawn, column), wanted.answered(value)
-    else:
-        drawn, column = _elsewhere(labelled, value, by, {name: given[name] for name in KNOWN})
-        answered = value
-    column = _counted(column, positive, o.mapping("--map", map))
+    asked, bounds, evidence = _gathered(asked)
     with progress("estimating"):
-        wanted, column, answered = wanted.of_models(column, answered)
-        answers = column(answered)
-        result = estimated(
-            drawn,
-            answers,
-            estimator=estimator,
-            target=target,
-            outcome=outcome,
-            bounds=ends,
-            lam=lam,
-            predicted=predicted or False,
-            combine=combine,
-            cross_fit=cross_fit,
-            calibration=calibration,
-            population=None if population is None or labelled else population_of(drawn, population),
-        )
-        tables = wanted.tables(drawn, answers, column, ends)
-    found = result.to_dict(confidence_level, interval)
+        evidence = _of_models(asked, evidence)
+        labels = evidence.labels
+        result = _estimated(asked, evidence.sample, labels, bounds)
+        tables = _tables(asked, evidence, labels, bounds)
+    found = result.to_dict(asked.confidence_level, asked.interval)
     for table in tables:
         described = table.to_dict()
         found |= {name: described[name] for name in (table.kind, "leaderboard") if name in described}
-    found["notes"] = list(
-        dict.fromkeys([*found["notes"], *(note for table in tables for note in table.notes)])
-    )
-    found["notes"] += [*_agreement(drawn, answers), *wanted.averaged(drawn)]
-    if answered != value:
-        found["notes"].append(f"the estimate is of {answered!r}, the first of the models compared")
-    if json:
+    notes = [*found["notes"], *(note for table in tables for note in table.notes)]
+    found["notes"] = [*dict.fromkeys(notes), *_remarks(asked, evidence, labels)]
+    if asked.json:
         print_json(found)
         return
     print_page(estimate_page(found))
@@ -240,104 +236,117 @@ def _agreement(sample: Sample, labels: Labels) -> list[str]:
         return [f"how far the annotators agree: {error}"]
 
 
-def _elsewhere(table: Path, value: str, by: str | None, known: dict[str, Any]) -> tuple[Sample, Column]:
+def _gathered(asked: EstimateOptions) -> tuple[EstimateOptions, tuple[float, float] | None, Evidence]:
+    """Return the options with what a study knows of them, the outcome's bounds, and what to estimate from."""
+    bounds = o.pair("--bounds", asked.bounds)
+    if asked.labelled is None:
+        sample, column, known = _drawn(asked.sample, asked.labels, asked.id)
+        asked = replace(asked, predicted=asked.predicted or known.get("predicted"))
+        bounds = bounds or known.get("bounds")
+        sample = _with_predictions(sample, asked.predicted, column)
+    else:
+        sample, column = _elsewhere(asked, asked.labelled)
+    column = _counted(column, asked.positive, o.mapping("--map", asked.map))
+    return asked, bounds, Evidence(sample, column, asked.answered)
+
+
+def _with_predictions(sample: Sample, predicted: str | None, column: Column) -> Sample:
+    """Return the sample with the model's answers, from the labels where the draw did not keep them."""
+    if predicted is None or predicted in sample.groups:
+        return sample
+    from stratal.estimation.columns import with_group
+
+    return with_group(sample, predicted, column(predicted))
+
+
+def _elsewhere(asked: EstimateOptions, table: Path) -> tuple[Sample, Column]:
     """Return a sample that was drawn elsewhere, and what reads a column of its table."""
     from stratal.sampling.elsewhere import labels_of
     from stratal.sampling.sample import Sample
 
-    groups = () if by is None or by == known["stratum"] else (by,)
-    drawn, first = Sample.from_labelled(table, value=value, groups=groups, **known)
+    groups = () if asked.by is None or asked.by == asked.stratum else (asked.by,)
+    known: dict[str, Any] = {name: getattr(asked, name) for name in KNOWN}
+    drawn, first = Sample.from_labelled(table, value=asked.value, groups=groups, **known)
     return drawn, lambda name: replace(labels_of(drawn, table, name), notes=first.notes)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Targets:
-    """What is wanted besides the mean.
+def _of_models(asked: EstimateOptions, evidence: Evidence) -> Evidence:
+    """Return the evidence with the models compared: columns of the labels, or levels of a long table."""
+    wanted = o.listed(asked.compare)
+    if asked.model is None:
+        return replace(evidence, models=wanted)
+    from stratal.labels.long import by_model
 
-    Examples
-    --------
-    >>> Targets(compare="a,b").answered("label")
-    'a'
-    """
+    found = by_model(evidence.column(asked.model), evidence.labels, wanted)
+    models = tuple(found)
+    return Evidence(evidence.sample, lambda name: found[name], models[0], models)
 
-    metric: str | None = None
-    class_: str | None = None
-    compare: str | None = None
-    model: str | None = None
-    models: tuple[str, ...] = ()
-    by: str | None = None
-    predicted: str | None = None
-    confidence_level: float = 0.95
-    target: str = "population"
-    combine: str = "mean"
 
-    def of_models(self, column: Column, value: str) -> tuple[Targets, Column, str]:
-        """Return what is wanted of a long table, what reads a model's outcomes by its name, and the first."""
-        if self.model is None:
-            return replace(self, models=o.listed(self.compare)), column, value
-        from stratal.labels.long import by_model
+def _estimated(
+    asked: EstimateOptions, sample: Sample, labels: Labels, bounds: tuple[float, float] | None
+) -> Estimate:
+    """Return the estimate of the mean, or of the accuracy where labels are classes."""
+    from stratal.estimation.calibrated import population_of
+    from stratal.estimation.evaluation import estimate as estimated
 
-        found = by_model(column(self.model), column(value), o.listed(self.compare))
-        return replace(self, models=tuple(found)), lambda name: found[name], next(iter(found))
+    units = None
+    if asked.population is not None and asked.labelled is None:
+        units = population_of(sample, asked.population)
+    return estimated(
+        sample,
+        labels,
+        estimator=asked.estimator,
+        target=asked.target,
+        outcome=asked.outcome,
+        bounds=bounds,
+        lam=asked.lam,
+        predicted=asked.predicted or False,
+        combine=asked.combine,
+        cross_fit=asked.cross_fit,
+        calibration=asked.calibration,
+        population=units,
+    )
 
-    def answered(self, value: str) -> str:
-        """Return the column of the labels: the first model's where models alone are compared."""
-        alone = (
-            self.compare and not self.model and not self.metric and self.predicted is None and value == LABEL
+
+def _tables(
+    asked: EstimateOptions, evidence: Evidence, labels: Labels, bounds: tuple[float, float] | None
+) -> list[EstimateTable]:
+    """Return the tables of metrics, comparisons and domains that are wanted."""
+    from stratal.estimation.comparison import compare
+    from stratal.estimation.domains import estimate_domains
+    from stratal.estimation.metrics import classification_metrics
+
+    found: list[EstimateTable] = []
+    sample, predicted = evidence.sample, asked.predicted
+    shared: dict[str, Any] = {"confidence_level": asked.confidence_level, "target": asked.target}
+    if asked.metric is not None:
+        names, classes = o.listed(asked.metric), o.listed(asked.class_) or None
+        _refuse_strangers(sample, labels, predicted, classes or ())
+        found.append(
+            classification_metrics(sample, labels, predicted, metrics=names, classes=classes, **shared)
         )
-        return o.listed(self.compare)[0] if alone else value
+    shared["bounds"] = bounds
+    if evidence.models:
+        outcomes = {name: evidence.column(name) for name in evidence.models}
+        found.append(compare(sample, outcomes, **shared))
+    if asked.by is not None:
+        shared |= {"predicted": predicted or False, "combine": asked.combine}
+        found.append(estimate_domains(sample, labels, asked.by, **shared))
+    return found
 
-    def averaged(self, sample: Sample) -> list[str]:
-        """Return what is to be said where labels were averaged though the sample has the model's answers."""
-        if self.predicted is not None or sample.predicted is None or self.compare:
-            return []
-        return [
+
+def _remarks(asked: EstimateOptions, evidence: Evidence, labels: Labels) -> list[str]:
+    """Return what else is to be said: how far annotators agree, and what the labels were taken for."""
+    sample = evidence.sample
+    found = _agreement(sample, labels)
+    if asked.predicted is None and sample.predicted is not None and not asked.compare:
+        found.append(
             "labels were taken as right (1) or wrong (0); if they are classes, compare them with the model's "
             f"answers: --predicted {sample.predicted}"
-        ]
-
-    def with_predictions(self, sample: Sample, column: Column) -> Sample:
-        """Return the sample with the model's answers, from the labels where the draw did not keep them."""
-        if self.predicted is None or self.predicted in sample.groups:
-            return sample
-        from stratal.estimation.columns import with_group
-
-        return with_group(sample, self.predicted, column(self.predicted))
-
-    def tables(
-        self, sample: Sample, labels: Labels, column: Column, bounds: tuple[float, float] | None
-    ) -> list[EstimateTable]:
-        """Return the tables of metrics, comparisons and domains that are wanted."""
-        from stratal.estimation.comparison import compare
-        from stratal.estimation.domains import estimate_domains
-        from stratal.estimation.metrics import classification_metrics
-
-        found: list[EstimateTable] = []
-        shared: dict[str, Any] = {"confidence_level": self.confidence_level, "target": self.target}
-        if self.metric is not None:
-            names, classes = o.listed(self.metric), o.listed(self.class_) or None
-            _refuse_strangers(sample, labels, self.predicted, classes or ())
-            found.append(
-                classification_metrics(
-                    sample, labels, self.predicted, metrics=names, classes=classes, **shared
-                )
-            )
-        shared["bounds"] = bounds
-        if self.models:
-            outcomes = {name: column(name) for name in self.models}
-            found.append(compare(sample, outcomes, **shared))
-        if self.by is not None:
-            found.append(
-                estimate_domains(
-                    sample,
-                    labels,
-                    self.by,
-                    predicted=self.predicted or False,
-                    combine=self.combine,
-                    **shared,
-                )
-            )
-        return found
+        )
+    if evidence.answered != asked.value:
+        found.append(f"the estimate is of {evidence.answered!r}, the first of the models compared")
+    return found
 
 
 def _refuse_strangers(

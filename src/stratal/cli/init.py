@@ -2,93 +2,69 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from stratal.cli import options as o
-from stratal.cli.draw import draw, new_sample
+from stratal.cli.draw import Drawing
 from stratal.cli.output import print_json, print_next, print_page
+from stratal.cli.records import takes
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
     from stratal.study.question import Question
     from stratal.study.study import Study
 
-OF_DRAW_ALONE = ("output", "extend", "labels", "value", "additional")
-"""Options of `draw` that a new study does not take."""
-
 KINDS = ("choices", "scale", "pair", "classes")
 
 
-def with_options_of(
-    other: Callable[..., None], without: tuple[str, ...]
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that gives a command the options of another, but for some, in place of its keywords.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InitOptions(Drawing):
+    """The options of `init`: how to draw, what to ask, and whom.
 
     Examples
     --------
-    >>> @with_options_of(lambda seed=0, output="": None, without=("output",))
-    ... def command(file, **others): ...
-    >>> inspect.signature(command)
-    <Signature (file, *, seed=0)>
+    >>> InitOptions(file=Path("p.csv"), study=Path("s"), question="Good?", annotators="ada").copies
+    2
     """
 
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        own = inspect.signature(command, eval_str=True).parameters
-        theirs = inspect.signature(other, eval_str=True).parameters
-        parameters = [entry for entry in own.values() if entry.kind is not entry.VAR_KEYWORD]
-        parameters += [
-            entry.replace(kind=entry.KEYWORD_ONLY)
-            for name, entry in theirs.items()
-            if name not in without and name not in own
-        ]
-        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        return command
-
-    return decorate
-
-
-@with_options_of(draw, OF_DRAW_ALONE)
-def init(
-    file: o.File,
-    *,
     study: Annotated[
         Path, typer.Option(metavar="DIR", help="The study's folder; must be empty or not exist.")
-    ],
-    question: Annotated[str, typer.Option(help="What annotators are asked about each item.")],
-    annotators: Annotated[str, typer.Option(help="Who labels: NAME,…")],
+    ]
+    question: Annotated[str, typer.Option(help="What annotators are asked about each item.")]
+    annotators: Annotated[str, typer.Option(help="Who labels: NAME,…")]
     choices: Annotated[
         str | None, typer.Option(help="Answers to choose from: Pass,Fail or Good=1,Partly=0.5,Bad=0.")
-    ] = None,
-    scale: Annotated[str | None, typer.Option(help="Answers on a scale of whole numbers: LOW,HIGH.")] = None,
-    pair: Annotated[str | None, typer.Option(help="Two of the shown columns to compare: A,B.")] = None,
+    ] = None
+    scale: Annotated[str | None, typer.Option(help="Answers on a scale of whole numbers: LOW,HIGH.")] = None
+    pair: Annotated[str | None, typer.Option(help="Two of the shown columns to compare: A,B.")] = None
     classes: Annotated[
         str | None, typer.Option(help="Answers in the annotators' own words, with some to choose from: A,…")
-    ] = None,
-    rubric: Annotated[Path | None, typer.Option(help="File that says how to judge (Markdown).")] = None,
+    ] = None
+    rubric: Annotated[Path | None, typer.Option(help="File that says how to judge (Markdown).")] = None
     adjudicators: Annotated[
         str | None, typer.Option(help="Who decides disagreements: NAME,…", show_default="every annotator")
-    ] = None,
-    overlap: Annotated[float, typer.Option(help="Share of the items that several people label.")] = 0.0,
-    copies: Annotated[int, typer.Option(help="How many people label each of those.")] = 2,
+    ] = None
+    overlap: Annotated[float, typer.Option(help="Share of the items that several people label.")] = 0.0
+    copies: Annotated[int, typer.Option(help="How many people label each of those.")] = 2
     pseudonyms: Annotated[
         bool, typer.Option("--pseudonyms", help="Keep names out of the journal, in a private file.")
-    ] = False,
+    ] = False
     until: Annotated[
         float | None,
         typer.Option(help="Stop when the half-width of the anytime-valid interval is as small as this."),
-    ] = None,
+    ] = None
     journal: Annotated[
         str, typer.Option(help="SQLite's journal: auto, wal, or rollback for a network disk.")
-    ] = "auto",
-    json: o.Json = False,
-    **drawing: Any,
-) -> None:
+    ] = "auto"
+    json: o.Json = False
+
+
+@takes(InitOptions, without=("assume",), order=o.DRAWING_ORDER)
+def init(asked: InitOptions) -> None:
     """Draw the units to label, and make the folder in which people label them.
 
     The folder holds the sample, the question and a database of all that annotators ever say. Then
@@ -99,31 +75,29 @@ def init(
     from stratal.sampling.handover import empty_folder
     from stratal.study.opening import create_study
 
-    empty_folder(study)
-    kinds = {"choices": choices, "scale": scale, "pair": pair, "classes": classes}
-    asked = made_question(question, kinds, "" if rubric is None else text_of(rubric))
-    drawing |= {"file": file}
-    sample = new_sample(drawing)
-    reading = asdict(o.chosen(o.Reading, drawing)) | {"file": str(file.resolve())}
+    empty_folder(asked.study)
+    kinds = {name: getattr(asked, name) for name in KINDS}
+    question = made_question(asked.question, kinds, "" if asked.rubric is None else text_of(asked.rubric))
+    sample = asked.with_outcome(asked.sample())
     with create_study(
-        study,
+        asked.study,
         sample,
-        asked,
-        annotators=o.listed(annotators),
-        adjudicators=o.listed(adjudicators),
-        overlap=overlap,
-        copies=copies,
-        pseudonyms=pseudonyms,
-        half_width=until,
-        reading=reading,
-        journal=journal,
+        question,
+        annotators=o.listed(asked.annotators),
+        adjudicators=o.listed(asked.adjudicators),
+        overlap=asked.overlap,
+        copies=asked.copies,
+        pseudonyms=asked.pseudonyms,
+        half_width=asked.until,
+        reading=asdict(o.part(o.Reading, asked)) | {"file": str(asked.file.resolve())},
+        journal=asked.journal,
     ) as made:
-        found = {"study": str(study), **described(made)}
-    if json:
+        found = {"study": str(asked.study), **described(made)}
+    if asked.json:
         print_json(found)
         return
     print_page(study_page(found))
-    print_next("label", study)
+    print_next("label", asked.study)
 
 
 def described(study: Study) -> dict[str, Any]:

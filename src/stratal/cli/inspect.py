@@ -2,43 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from stratal.cli import options as o
 from stratal.cli.output import print_json, print_next, print_page, progress
+from stratal.cli.records import takes
 
 
-def inspect(
-    file: o.File,
-    id: o.Id = None,  # noqa: A002
-    proxy: o.Proxy = None,
-    groups: o.Groups = None,
-    proxy_bounds: o.ProxyBounds = None,
-    margin: o.Margin = False,
-    delimiter: o.Delimiter = None,
-    directory: o.Directory = False,
-    softmax: o.Softmax = None,
-    missing: o.Missing = "refuse",
-    label: o.LabelKind = None,
-    remote: o.Remote = False,
-    json: o.Json = False,
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectOptions(o.Reading):
+    """The options of `inspect`.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> InspectOptions(file=Path("p.csv")).json
+    False
+    """
+
+    json: o.Json = False
+
+
+@takes(InspectOptions, without=("by", "show", "features", "predicted", "second_moment"))
+def inspect(asked: InspectOptions) -> None:
     """Show the columns of a file; with --proxy, check it as a population and show the proxy's quantiles."""
-    reading = o.chosen(o.Reading, locals())
-
     from stratal.population.inspection import describe_columns, describe_proxies, suggestion
     from stratal.report import inspection_page
 
+    reading = o.part(o.Reading, asked)
     with progress("reading"):
-        columns = describe_columns(file, delimiter=delimiter, directory=directory, remote=remote)
-        asked = proxy is not None or groups is not None or softmax is not None
-        proxies = describe_proxies(reading.population()) if asked else {}
-    found = {"file": str(file), **columns, **proxies}
-    if json:
+        columns = describe_columns(
+            asked.file, delimiter=asked.delimiter, directory=asked.directory, remote=asked.remote
+        )
+        named = asked.proxy is not None or asked.groups is not None or asked.softmax is not None
+        proxies = describe_proxies(reading.population()) if named else {}
+    found = {"file": str(asked.file), **columns, **proxies}
+    if asked.json:
         print_json(found)
         return
     print_page(inspection_page(found))
+    suggested = suggestion(columns, asked.id, asked.proxy, asked.softmax)
     others = o.words(replace(reading, id=None, proxy=None, softmax=None))
-    print_next(
-        "plan", file, *suggestion(columns, id, proxy, softmax), *others, "--budget", min(300, columns["rows"])
-    )
+    print_next("plan", asked.file, *suggested, *others, "--budget", min(300, columns["rows"]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -125,6 +124,16 @@ Combine = Annotated[
 Seed = Annotated[int, typer.Option(help="The same seed and ids draw the same units.")]
 
 
+DRAWING_ORDER = (
+    *("id", "proxy", "budget", "half_width", "seed", "groups", "show", "predicted"),
+    *("strata", "stratify", "by", "allocation", "minimum", "design", "size", "cluster"),
+    *("extend", "labels", "value", "additional", "confidence_level", "assume", "residual_sd"),
+    *("outcome", "bounds", "features", "proxy_bounds", "second_moment", "margin", "delimiter"),
+    *("directory", "softmax", "missing", "label", "remote", "population_size", "rate"),
+)
+"""How the options of planning and drawing follow each other in a help."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
     """How a file of predictions is to be read.
@@ -135,23 +144,23 @@ class Reading:
     ('a', 'b', 'c')
     """
 
-    file: Path
-    id: str | None = None
-    proxy: str | None = None
-    groups: str | None = None
-    by: str | None = None
-    show: str | None = None
-    features: str | None = None
-    predicted: str | None = None
-    proxy_bounds: str | None = None
-    second_moment: str | None = None
-    margin: bool = False
-    delimiter: str | None = None
-    directory: bool = False
-    softmax: str | None = None
-    missing: str = "refuse"
-    label: str | None = None
-    remote: bool = False
+    file: File
+    id: Id = None
+    proxy: Proxy = None
+    groups: Groups = None
+    by: By = None
+    show: Show = None
+    features: Features = None
+    predicted: Predicted = None
+    proxy_bounds: ProxyBounds = None
+    second_moment: SecondMoment = None
+    margin: Margin = False
+    delimiter: Delimiter = None
+    directory: Directory = False
+    softmax: Softmax = None
+    missing: Missing = "refuse"
+    label: LabelKind = None
+    remote: Remote = False
 
     @property
     def group_names(self) -> tuple[str, ...]:
@@ -185,37 +194,37 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planning:
-    """What is to be planned.
+class Planning(Reading):
+    """What is to be planned, of which file.
 
     Examples
     --------
-    >>> Planning(budget=100).allocation
+    >>> Planning(file=Path("p.csv"), budget=100).allocation
     'robust'
     """
 
-    budget: int | None = None
-    half_width: float | None = None
-    strata: int | None = None
-    stratify: str = "k-means"
-    allocation: str = "robust"
-    minimum: int = 2
-    confidence_level: float = 0.95
-    assume: str = "cautious"
-    residual_sd: float | None = None
+    budget: Budget = None
+    half_width: HalfWidth = None
+    strata: StrataCount = None
+    stratify: Stratify = "k-means"
+    allocation: AllocationRule = "robust"
+    minimum: Minimum = 2
+    confidence_level: ConfidenceLevel = 0.95
+    assume: Assume = "cautious"
+    residual_sd: ResidualSd = None
 
-    def of(self, reading: Reading, *, pilot: bool = False) -> Plan:
+    def plan(self, *, pilot: bool = False) -> Plan:
         """Read the population and plan, or plan the first round on the way to a half-width."""
         from stratal.planning.planner import plan
 
         with progress("reading and stratifying"):
             return plan(
-                reading.population(),
+                self.population(),
                 self.budget,
                 half_width=self.half_width,
                 method=self.stratify,
                 n_strata=self.strata,
-                by=reading.by,
+                by=self.by,
                 allocation=self.allocation,
                 minimum=self.minimum,
                 confidence_level=self.confidence_level,
@@ -257,19 +266,18 @@ def as_drawn(reading: Reading, earlier: Sample) -> Reading:
     )
 
 
-def chosen(kind: type[Chosen], options: Mapping[str, Any]) -> Chosen:
-    """Return a record of those of a command's options that it has fields for.
+def part(kind: type[Chosen], record: Any) -> Chosen:
+    """Return that part of a command's options that a record it inherits from has fields for.
 
     Examples
     --------
-    >>> chosen(Planning, {"budget": 50, "json": True}).budget
-    50
+    >>> part(Reading, Planning(file=Path("p.csv"), id="key", budget=50)).id
+    'key'
     """
-    names = [entry.name for entry in fields(kind) if entry.name in options]  # type: ignore[arg-type]
-    return kind(**{name: options[name] for name in names})
+    return kind(**{entry.name: getattr(record, entry.name) for entry in fields(kind)})  # type: ignore[arg-type]
 
 
-def words(record: Reading | Planning) -> list[str]:
+def words(record: Reading) -> list[str]:
     """Return the options of a record that differ from their defaults, to be typed again.
 
     Examples

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,45 +10,35 @@ import typer
 
 from stratal.cli import options as o
 from stratal.cli.output import print_json, print_next, print_page
+from stratal.cli.records import takes
 from stratal.errors import InputError
 
 
-def plan(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions(o.Planning):
+    """The options of `plan`: with a file, or with the number of units alone.
+
+    Examples
+    --------
+    >>> PlanOptions(population_size=1000).stratify
+    'k-means'
+    """
+
     file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="Predictions; none with --population-size.")
-    ] = None,
-    id: o.Id = None,  # noqa: A002
-    proxy: o.Proxy = None,
-    budget: o.Budget = None,
-    half_width: o.HalfWidth = None,
-    groups: o.Groups = None,
-    strata: o.StrataCount = None,
-    stratify: o.Stratify = "k-means",
-    by: o.By = None,
-    allocation: o.AllocationRule = "robust",
-    minimum: o.Minimum = 2,
-    confidence_level: o.ConfidenceLevel = 0.95,
-    assume: o.Assume = "cautious",
-    residual_sd: o.ResidualSd = None,
-    features: o.Features = None,
-    proxy_bounds: o.ProxyBounds = None,
-    second_moment: o.SecondMoment = None,
-    margin: o.Margin = False,
-    delimiter: o.Delimiter = None,
-    directory: o.Directory = False,
-    softmax: o.Softmax = None,
-    missing: o.Missing = "refuse",
-    label: o.LabelKind = None,
-    remote: o.Remote = False,
-    population_size: Annotated[int | None, typer.Option(help="Plan without a file: units in all.")] = None,
+        Path, typer.Argument(metavar="FILE", help="Predictions; none with --population-size.")
+    ] = None  # type: ignore[assignment]
+    population_size: Annotated[int | None, typer.Option(help="Plan without a file: units in all.")] = None
     rate: Annotated[
         float | None,
         typer.Option(
             help="With --population-size: the share that is expected to be right.", show_default="0.5"
         ),
-    ] = None,
-    json: o.Json = False,
-) -> None:
+    ] = None
+    json: o.Json = False
+
+
+@takes(PlanOptions, without=("show", "predicted"), order=o.DRAWING_ORDER)
+def plan(asked: PlanOptions) -> None:
     """Say what a budget will buy, before any label is bought.
 
     Compares designs and estimators by their expected standard error, recommends one, and shows how many
@@ -56,52 +46,53 @@ def plan(
     even if the proxy is off (--assume). To draw a pilot first is cheaper, and it is what `stratal draw
     --half-width` does.
     """
-    given = locals()
-    if file is None:
-        _without_file(given)
-        return
-    if population_size is not None or rate is not None:
-        raise InputError(
-            "--population-size and --rate are for plans without a file", given=file, action="Leave FILE out."
-        )
-    reading, planning = o.chosen(o.Reading, given), o.chosen(o.Planning, given)
-    found = planning.of(reading).to_dict()
-    if json:
+    from stratal.report import plan_page
+
+    without_file = asked.file is None
+    found = _without_file(asked) if without_file else _with_file(asked)
+    if asked.json:
         print_json(found)
         return
-
-    from stratal.report import plan_page
-
     print_page(plan_page(found))
-    wanted = planning
-    if half_width is None:
-        wanted = replace(planning, budget=found["budget"])
-    wanted = replace(wanted, assume="cautious")
-    print_next(
-        "draw", file, *o.words(reading), *o.words(wanted), "--seed", 7, "--output", new_folder("audit")
-    )
+    if without_file:
+        return
+    wanted = replace(o.part(o.Planning, asked), assume="cautious")
+    if wanted.half_width is None:
+        wanted = replace(wanted, budget=found["budget"])
+    print_next("draw", asked.file, *o.words(wanted), "--seed", 7, "--output", new_folder("audit"))
 
 
-def _without_file(given: dict[str, Any]) -> None:
+def _with_file(asked: PlanOptions) -> dict[str, Any]:
+    """Plan for the units of a file."""
+    if asked.population_size is not None or asked.rate is not None:
+        raise InputError(
+            "--population-size and --rate are for plans without a file",
+            given=asked.file,
+            action="Leave FILE out.",
+        )
+    return asked.plan().to_dict()
+
+
+def _without_file(asked: PlanOptions) -> dict[str, Any]:
     """Plan from a number of units and a guessed rate."""
     from stratal.planning.without_file import WORST_RATE, plan_for_rate
-    from stratal.report import plan_page
 
-    if given["population_size"] is None:
+    if asked.population_size is None:
         raise InputError(
             "there is nothing to plan for",
             allowed="FILE --budget N, or --population-size N --rate R --budget N",
         )
-    useless = [name for name in ("proxy", "by", "strata", "groups", "features") if given[name] is not None]
+    columns = ("proxy", "by", "strata", "groups", "features")
+    useless = [name for name in columns if getattr(asked, name) is not None]
     if useless:
         raise InputError(f"--{useless[0]} names a column of a file", action="Give FILE, or leave it out.")
-    rate = WORST_RATE if given["rate"] is None else given["rate"]
-    wanted = {name: given[name] for name in ("budget", "half_width", "confidence_level")}
-    found = plan_for_rate(given["population_size"], rate, **wanted).to_dict()
-    if given["json"]:
-        print_json(found)
-        return
-    print_page(plan_page(found))
+    return plan_for_rate(
+        asked.population_size,
+        WORST_RATE if asked.rate is None else asked.rate,
+        budget=asked.budget,
+        half_width=asked.half_width,
+        confidence_level=asked.confidence_level,
+    ).to_dict()
 
 
 def new_folder(name: str) -> str:

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from stratal.cli import options as o
 from stratal.cli.output import counting, print_json, print_page
+from stratal.cli.records import takes
 from stratal.errors import InputError
 
+if TYPE_CHECKING:
+    from stratal.simulation import SimulationTable
 
-def simulate(
-    file: o.File,
-    outcome: Annotated[str, typer.Option(help="Column of the outcome, known for every row.")],
-    proxy: o.Proxy = None,
-    id: o.Id = None,  # noqa: A002
-    budgets: Annotated[str, typer.Option(help="Numbers of labels: N,…")] = "50,100,200",
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulateOptions:
+    """The options of `simulate`.
+
+    Examples
+    --------
+    >>> SimulateOptions(file=Path("pilot.csv"), outcome="correct", margin=True).scaled
+    False
+    """
+
+    file: o.File
+    outcome: Annotated[str, typer.Option(help="Column of the outcome, known for every row.")]
+    proxy: o.Proxy = None
+    id: o.Id = None
+    budgets: Annotated[str, typer.Option(help="Numbers of labels: N,…")] = "50,100,200"
     designs: Annotated[
         str,
         typer.Option(
@@ -25,84 +39,102 @@ def simulate(
             "proportional, equal, neyman, robust, stratppi, oracle, two-round, opt-a1, opt-a2. Or poisson, "
             "proportional-to-size, systematic (a millisecond each)."
         ),
-    ] = "simple-random,k-means:10:proportional,k-means:10:robust,k-means:10:two-round",
+    ] = "simple-random,k-means:10:proportional,k-means:10:robust,k-means:10:two-round"
     estimators: Annotated[
         str, typer.Option(help="horvitz-thompson, hajek, difference, ppi++, stratppi: NAME,…")
-    ] = "horvitz-thompson",
-    intervals: Annotated[str, typer.Option(help="auto, t, normal, wilson, …: NAME,…")] = "auto",
-    replicates: Annotated[int, typer.Option(help="Samples drawn of each design.")] = 3000,
-    seed: o.Seed = 0,
-    confidence_level: o.ConfidenceLevel = 0.95,
-    bounds: o.Bounds = None,
-    target: o.Target = "population",
-    margin: o.Margin = False,
-    with_replacement: Annotated[
-        bool, typer.Option("--with-replacement", help="Draw with replacement.")
-    ] = False,
+    ] = "horvitz-thompson"
+    intervals: Annotated[str, typer.Option(help="auto, t, normal, wilson, …: NAME,…")] = "auto"
+    replicates: Annotated[int, typer.Option(help="Samples drawn of each design.")] = 3000
+    seed: o.Seed = 0
+    confidence_level: o.ConfidenceLevel = 0.95
+    bounds: o.Bounds = None
+    target: o.Target = "population"
+    margin: o.Margin = False
+    with_replacement: Annotated[bool, typer.Option("--with-replacement", help="Draw with replacement.")] = (
+        False
+    )
     target_error: Annotated[
         float | None, typer.Option(help="Report the labels at which the mean absolute error falls to this.")
-    ] = None,
-    workers: Annotated[int, typer.Option(help="Processes.")] = 1,
+    ] = None
+    workers: Annotated[int, typer.Option(help="Processes.")] = 1
     resume: Annotated[
         Path | None, typer.Option(help="Parquet file of finished cells; a killed run goes on from it.")
-    ] = None,
+    ] = None
     output: Annotated[
         Path | None, typer.Option(help="Write the table to this Parquet file, over one that exists.")
-    ] = None,
-    figures: Annotated[Path | None, typer.Option(help="Write figures to this directory.")] = None,
-    delimiter: o.Delimiter = None,
-    directory: o.Directory = False,
-    json: o.Json = False,
-) -> None:
+    ] = None
+    figures: Annotated[Path | None, typer.Option(help="Write figures to this directory.")] = None
+    delimiter: o.Delimiter = None
+    directory: o.Directory = False
+    json: o.Json = False
+
+    @property
+    def scaled(self) -> bool | None:
+        """Whether the proxy is on the outcome's scale; None where that is to be seen from its values."""
+        return False if self.margin else None
+
+    @property
+    def outcome_bounds(self) -> tuple[float, float] | None:
+        """The outcome's bounds, if they were given."""
+        return o.pair("--bounds", self.bounds)
+
+
+@takes(SimulateOptions)
+def simulate(asked: SimulateOptions) -> None:
     """Draw thousands of samples from labelled data, and measure every design and estimator on them."""
     from stratal.report import plain, simulation_page
+
+    check_places(asked.file, asked.output, asked.figures, asked.resume)
+    if asked.target_error is not None and not asked.target_error > 0:
+        raise InputError("--target-error must be positive", given=asked.target_error)
+    table = _simulated(asked)
+    found = table.to_dict()
+    written = [] if asked.output is None else [table.to_parquet(asked.output)]
+    if asked.figures is not None:
+        from stratal.report.simulation_figures import write_figures
+
+        written += write_figures(found["rows"], asked.figures, confidence_level=asked.confidence_level)
+    reached = [] if asked.target_error is None else plain(table.labels_to_reach(asked.target_error))
+    found |= {"labels_to_reach": reached, "written": [str(path) for path in written]}
+    if asked.json:
+        print_json(found)
+        return
+    print_page(simulation_page(found, asked.target_error))
+
+
+def _simulated(asked: SimulateOptions) -> SimulationTable:
+    """Read the labelled data and simulate on them."""
     from stratal.simulation import simulate as run
     from stratal.simulation.reading import read_benchmark
 
-    ends, scaled = o.pair("--bounds", bounds), False if margin else None
-    check_places(file, output, figures, resume)
-    if target_error is not None and not target_error > 0:
-        raise InputError("--target-error must be positive", given=target_error)
     population, z = read_benchmark(
-        file,
-        outcome,
-        o.listed(proxy),
-        id=id,
-        bounds=ends,
-        scaled=scaled,
-        delimiter=delimiter,
-        directory=directory,
+        asked.file,
+        asked.outcome,
+        o.listed(asked.proxy),
+        id=asked.id,
+        bounds=asked.outcome_bounds,
+        scaled=asked.scaled,
+        delimiter=asked.delimiter,
+        directory=asked.directory,
     )
     with counting("simulating") as advance:
-        table = run(
+        return run(
             population,
             z,
-            designs=o.listed(designs),
-            estimators=o.listed(estimators),
-            intervals=o.listed(intervals),
-            budgets=o.whole_numbers("--budgets", budgets),
-            replicates=replicates,
-            seed=seed,
-            confidence_level=confidence_level,
-            bounds=ends,
-            target=target,
-            with_replacement=with_replacement,
-            workers=workers,
-            store=resume,
+            designs=o.listed(asked.designs),
+            estimators=o.listed(asked.estimators),
+            intervals=o.listed(asked.intervals),
+            budgets=o.whole_numbers("--budgets", asked.budgets),
+            replicates=asked.replicates,
+            seed=asked.seed,
+            confidence_level=asked.confidence_level,
+            bounds=asked.outcome_bounds,
+            target=asked.target,
+            with_replacement=asked.with_replacement,
+            workers=asked.workers,
+            store=asked.resume,
             progress=advance,
         )
-    found = table.to_dict()
-    written = [] if output is None else [table.to_parquet(output)]
-    if figures is not None:
-        from stratal.report.simulation_figures import write_figures
-
-        written += write_figures(found["rows"], figures, confidence_level=confidence_level)
-    found["labels_to_reach"] = [] if target_error is None else plain(table.labels_to_reach(target_error))
-    found["written"] = [str(path) for path in written]
-    if json:
-        print_json(found)
-        return
-    print_page(simulation_page(found, target_error))
 
 
 def check_places(file: Path, output: Path | None, figures: Path | None, resume: Path | None = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 
 import stratal
 from stratal.cli.application import app
-from stratal.cli.init import OF_DRAW_ALONE
+from stratal.cli.draw import Drawing, DrawOptions
 from stratal.errors import StratalError
 from stratal.study import open_study
 
@@ -68,11 +69,24 @@ def test_a_study_draws_what_draw_draws(audit, predictions, tmp_path):
 
 def test_init_takes_every_option_of_draw_with_its_default():
     commands = typer.main.get_command(app).commands
-    theirs = {entry.name: entry for entry in commands["draw"].params if entry.name not in OF_DRAW_ALONE}
+    alone = (
+        {entry.name for entry in fields(DrawOptions)} - {entry.name for entry in fields(Drawing)} - {"json"}
+    )
+    theirs = {entry.name: entry for entry in commands["draw"].params if entry.name not in alone}
     own = {entry.name: entry for entry in commands["init"].params}
 
     assert set(theirs) <= set(own)
     assert all(own[name].default == theirs[name].default for name in theirs)
+
+
+def test_what_is_known_of_the_labels_is_kept_in_a_study(predictions, tmp_path):
+    run(
+        "init", predictions, "--study", tmp_path / "s", "--question", "How good?", "--scale", "0,4",
+        "--annotators", "ann", "--budget", 20, "--bounds", "0,4",
+    )  # fmt: skip
+
+    with open_study(tmp_path / "s") as study:
+        assert study.sample().bounds == (0, 4)
 
 
 def test_estimate_of_a_study_equals_estimate_of_its_sample_and_labels(audit):
