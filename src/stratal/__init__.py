@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from stratal.estimation.evaluation import estimate as estimate
     from stratal.estimation.given_arrays import estimate_from as estimate_from
     from stratal.estimation.metrics import classification_metrics as classification_metrics
+    from stratal.estimation.new_version import new_version as new_version
     from stratal.estimation.smooth_functions import quantile as quantile
     from stratal.estimation.smooth_functions import ranking_metrics as ranking_metrics
     from stratal.estimation.smooth_functions import ratio as ratio
@@ -74,6 +75,7 @@ _NAMES = {
     "estimation.estimate": "Estimate",
     "estimation.evaluation": "estimate",
     "estimation.given_arrays": "estimate_from",
+    "estimation.new_version": "new_version",
     "estimation.metrics": "classification_metrics",
     "estimation.smooth_functions": "quantile ranking_metrics ratio smooth_function",
     "labels": "Labels annotator_agreement read_labels",

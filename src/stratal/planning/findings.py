@@ -19,6 +19,7 @@ from stratal.errors import InputError, MissingExtraError, StratalWarning
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimate_table import EstimateTable
 from stratal.estimation.evaluation import estimate
+from stratal.estimation.new_version import NewVersion
 from stratal.estimation.proxy_check import proxy_check
 from stratal.estimation.respondents import combined, said
 from stratal.estimation.side_by_side import side_by_side
@@ -101,6 +102,7 @@ def findings(
     confidence_level: float = 0.95,
     interval: str = "auto",
     agreement: Mapping[str, Any] | None = None,
+    new: NewVersion | None = None,
     commands: Sequence[str] = (),
     examples: int = 0,
     **options: Any,
@@ -124,6 +126,8 @@ def findings(
         Method of the interval.
     agreement : dict, optional
         How far annotators agree; from the labels' annotators unless given.
+    new : NewVersion, optional
+        What the labels say of a new version of the model.
     commands : sequence of str
         Lines that make the report again.
     examples : int
@@ -173,6 +177,7 @@ def findings(
                     sample, labels, made, confidence_level=confidence_level, predicted=predicted
                 ),
                 "agreement": agreement or _agreement(sample, labels),
+                "new_version": None if new is None else new.to_dict(),
                 "method": described_method(described, _allocation(sample)),
                 "provenance": _provenance(sample, commands),
                 "examples": _examples(sample, labelled, made, examples),

@@ -13,6 +13,7 @@ from stratal.report.regressions import regression_page
 from stratal.report.simulations import simulation_page
 from stratal.report.studies import check_page, status_page, study_page
 from stratal.report.text import Page, Table, noted, page_text
+from stratal.report.versions import new_version_page
 
 __all__ = [
     "WRITERS",
@@ -28,6 +29,7 @@ __all__ = [
     "handover_page",
     "inspection_page",
     "leaderboard_table",
+    "new_version_page",
     "noted",
     "page_text",
     "plain",

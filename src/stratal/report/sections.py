@@ -17,6 +17,7 @@ from stratal.report.drawings import (
 from stratal.report.estimates import TARGETS, estimate_page, estimates_table
 from stratal.report.leaderboard import leaderboard_table
 from stratal.report.text import Table, level_text, noted, number
+from stratal.report.versions import new_version_page
 
 Findings = Mapping[str, Any]
 
@@ -243,14 +244,18 @@ def _new_version(found: Findings) -> Section | None:
     new = found.get("new_version")
     if new is None:
         return None
-    level = level_text(found["confidence_level"])
-    rows = [[row["name"], row["estimate"], row["confidence_interval"], row["what"]] for row in new["rows"]]
+    page = new_version_page(new)
+    rows = [
+        (name, new[key]["estimate"], new[key]["confidence_interval"], key == "new")
+        for name, key in (("old version", "old"), ("new version", "new"))
+    ]
     return Section(
         title="The new version on the same labels",
         name="new-version",
-        lines=new["lines"],
-        tables=[Table(title="Old and new", header=("", "estimate", level, "what it is"), rows=rows)],
-        points=new["needs_labels_shown"],
+        lines=page.lines,
+        drawings=[forest_drawing("versions", "Old and new version", rows, found)],
+        tables=page.tables,
+        points=page.notes,
     )
 
 

@@ -1,0 +1,130 @@
+"""A new version on old labels: exact where labels are classes, bounds where a changed answer has no label."""
+
+import numpy as np
+import pytest
+
+import stratal
+
+ANSWERS = np.array(["cat", "dog", "cow"])
+
+
+@pytest.fixture
+def world():
+    """1000 units, their true classes, the old model's answers (80 % right) and the new one's (90 %)."""
+    rng = np.random.default_rng(5)
+    true = rng.choice(ANSWERS, 1000)
+    old = np.where(rng.random(1000) < 0.8, true, rng.choice(ANSWERS, 1000))
+    new = np.where(rng.random(1000) < 0.9, true, rng.choice(ANSWERS, 1000))
+    population = stratal.Population.from_arrays(
+        proxy=rng.beta(4, 1, 1000), groups={"answer": old}, predicted="answer"
+    )
+    return stratal.plan(population, 200).draw(seed=7), true, old, new
+
+
+def test_classes_judge_every_answer(world):
+    sample, true, old, new = world
+    labels = {unit: true[unit] for unit in sample.ids.tolist()}
+    found = stratal.new_version(sample, labels, dict(enumerate(new)), predicted=True).to_dict()
+
+    units = sample.ids
+    outcomes = {"new": (new == true)[units].astype(float), "old": (old == true)[units].astype(float)}
+    row = stratal.compare(sample, outcomes).rows[0]
+    assert found["complete"]
+    assert found["needs_labels"] == []
+    assert found["known"] == 200
+    assert found["difference"]["estimate"] == row["difference"]
+    assert found["difference"]["confidence_interval"] == row["confidence_interval"]
+    assert found["old"]["estimate"] == stratal.estimate(sample, labels, predicted=True).value
+    assert found["new"]["estimate"] == stratal.estimate(sample, outcomes["new"]).value
+    assert found["changed"] == int(np.sum(old[units] != new[units]))
+
+
+def test_judgements_hold_where_the_answer_is_the_same_and_bounds_hold_elsewhere(world):
+    sample, true, old, new = world
+    judged = {unit: float(true[unit] == old[unit]) for unit in sample.ids.tolist()}
+    found = stratal.new_version(sample, judged, dict(enumerate(new))).to_dict()
+
+    units = sample.ids
+    changed = old[units] != new[units]
+    assert found["needs_labels"] == [str(unit) for unit in units[changed]]
+    assert not found["complete"]
+    assert found["new"]["estimate"] is None
+    truth = stratal.estimate(sample, (new == true)[units].astype(float))
+    low, high = truth.confidence_interval()
+    assert found["new"]["lowest"] <= truth.value <= found["new"]["highest"]
+    ends = found["new"]["confidence_interval"]
+    assert ends[0] <= low
+    assert high <= ends[1]
+
+
+def test_labels_of_the_changed_answers_complete_it(world):
+    sample, true, old, new = world
+    units = sample.ids.tolist()
+    judged = {unit: float(true[unit] == old[unit]) for unit in units}
+    anew = {unit: float(true[unit] == new[unit]) for unit in units if old[unit] != new[unit]}
+    found = stratal.new_version(sample, judged, dict(enumerate(new)), new_labels=anew).to_dict()
+    exact = stratal.new_version(
+        sample, {unit: true[unit] for unit in units}, dict(enumerate(new)), predicted=True
+    ).to_dict()
+
+    assert found["complete"]
+    assert found["new"] == exact["new"]
+    assert found["difference"] == exact["difference"]
+
+
+def test_some_labels_narrow_the_bounds(world):
+    sample, true, old, new = world
+    units = sample.ids.tolist()
+    judged = {unit: float(true[unit] == old[unit]) for unit in units}
+    changed = [unit for unit in units if old[unit] != new[unit]]
+    some = {unit: float(true[unit] == new[unit]) for unit in changed[: len(changed) // 2]}
+    none, half = (
+        stratal.new_version(sample, judged, dict(enumerate(new)), new_labels=given).to_dict()
+        for given in (None, some)
+    )
+
+    assert len(half["needs_labels"]) == len(none["needs_labels"]) - len(some)
+    assert half["new"]["highest"] - half["new"]["lowest"] < none["new"]["highest"] - none["new"]["lowest"]
+
+
+def test_units_without_a_new_answer_are_nonresponse(world):
+    sample, true, _, new = world
+    labels = {unit: true[unit] for unit in sample.ids.tolist()}
+    answers = {unit: new[unit] for unit in sample.ids.tolist()[:150]}
+    with pytest.warns(stratal.StratalWarning, match="50 of 200"):
+        found = stratal.new_version(sample, labels, answers, predicted=True).to_dict()
+
+    assert (found["units"], found["missing"], found["known"]) == (150, 50, 150)
+
+
+def test_unchanged_answers_change_nothing(world):
+    sample, true, old, _ = world
+    judged = {unit: float(true[unit] == old[unit]) for unit in sample.ids.tolist()}
+    found = stratal.new_version(sample, judged, dict(enumerate(old))).to_dict()
+
+    assert found["complete"]
+    assert found["difference"]["estimate"] == 0
+    assert found["new"] == found["old"]
+
+
+def test_without_old_answers_and_without_bounds():
+    population = stratal.Population.from_arrays(proxy=np.linspace(0, 9, 50), scaled=True)
+    sample = stratal.SimpleRandom(budget=10).draw(population, seed=7)
+    answers = dict.fromkeys(range(50), "a")
+    with pytest.raises(stratal.InputError, match="what the model answered before"):
+        stratal.new_version(sample, np.arange(10.0), answers)
+    with pytest.raises(stratal.InputError, match="has no bounds"):
+        stratal.new_version(sample, np.arange(10.0), answers, old_answers=dict.fromkeys(range(50), "b"))
+
+
+def test_it_prints_what_needs_labels(world):
+    sample, true, old, new = world
+    judged = {unit: float(true[unit] == old[unit]) for unit in sample.ids.tolist()}
+    found = stratal.new_version(sample, judged, dict(enumerate(new)))
+
+    assert "Need labels: " in str(found)
+    page = stratal.findings(sample, judged, new=found)
+    assert page.to_dict()["new_version"] == found.to_dict()
+    from stratal.report import report_html
+
+    assert "Need labels: " in report_html(page.to_dict())
