@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from stratal.cli import options as o
 from stratal.cli.output import print_json, print_next, print_page, progress
+from stratal.cli.plan import new_folder
 from stratal.cli.records import takes
 
 
@@ -43,4 +44,10 @@ def inspect(asked: InspectOptions) -> None:
     print_page(inspection_page(found))
     suggested = suggestion(columns, asked.id, asked.proxy, asked.softmax)
     others = o.words(replace(reading, id=None, proxy=None, softmax=None))
-    print_next("plan", asked.file, *suggested, *others, "--budget", min(300, columns["rows"]))
+    known = [asked.file, *suggested, *others, "--budget", min(300, columns["rows"])]
+    cluster = columns.get("log", {}).get("cluster")
+    if cluster is None:
+        print_next("plan", *known)
+        return
+    together = ["--design", "clusters", "--cluster", cluster]
+    print_next("draw", *known, *together, "--seed", 7, "--output", new_folder("audit"))

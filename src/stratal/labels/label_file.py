@@ -112,7 +112,7 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 
 def _read_one(path: Path, id_name: str, value: str, order: Sequence[Any] | None) -> Labels:
-    table = SmallTable.of(path, str(path), (value,))
+    table = _of_drawn(SmallTable.of(path, str(path), (value,)), order)
     answers = table.values(value, action="Name it with --value.")
     ids, said = _ids(table, id_name, order)
     status, who = table.find("status"), table.find(*ANNOTATOR_NAMES)
@@ -128,6 +128,23 @@ def _read_one(path: Path, id_name: str, value: str, order: Sequence[Any] | None)
         source=str(path),
         notes=(*table.notes, *said),
     )
+
+
+def _of_drawn(table: SmallTable, order: Sequence[Any] | None) -> SmallTable:
+    """Return an evaluation tool's log without the units that were not drawn; any other table as it is."""
+    if table.log is None or order is None:
+        return table
+    drawn = {id_text(entry) for entry in order}
+    rows = [row for row, unit in enumerate(table.lists["id"]) if unit in drawn]
+    if not rows:
+        raise LabelError(
+            f"{table.label}: none of its units was drawn",
+            given=f"{table.lists['id'][0]!r}, …",
+            allowed=f"ids of the sample: {order[0]!r}, …",
+        )
+    left = len(table) - len(rows)
+    note = f"{table.label}: {left:,} units that were not drawn are left out"
+    return replace(table.only(rows), notes=(*table.notes, *((note,) if left else ())))
 
 
 def _ids(

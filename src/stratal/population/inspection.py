@@ -57,7 +57,8 @@ def describe_columns(
     -------
     dict
         `rows`; `columns`: name, kind (number or text), missing, distinct, minimum, maximum, mean; `softmax`:
-        the columns, or a pattern of them, that add up to 1; `notes`.
+        the columns, or a pattern of them, that add up to 1; `notes`; `log`, for an evaluation tool's log: its
+        tool, proxy and cluster.
 
     Raises
     ------
@@ -83,8 +84,12 @@ def describe_columns(
         for start in range(0, len(names), chunk)
         for column in _describe_columns(source, names[start : start + chunk], rows)
     ]
+    notes, log = [*source.notes], source.log
+    if log is not None:
+        notes.append(f"its scores serve as labels too: --value {log.proxies[0]}")
+        known = {"tool": log.tool, "proxy": log.proxies[0], "cluster": log.cluster}
+        return {"rows": rows, "columns": described, "softmax": None, "notes": notes, "log": known}
     found = softmax_among(source, described)
-    notes = [*source.notes]
     if found is not None:
         notes.append(f"{len(found)} columns add up to 1 in each row: a softmax ({found[0]} … {found[-1]})")
     pattern = None if found is None else as_pattern(found, declared.shown)
@@ -230,7 +235,9 @@ def suggestion(
         return [*first, "--softmax", chosen_softmax]
     if proxy is not None:
         return [*first, "--proxy", proxy]
-    chosen = _likely_proxy([row for row in found if row["kind"] == "number" and row["name"] != chosen_id])
+    numbers = [row for row in found if row["kind"] == "number" and row["name"] != chosen_id]
+    scores = [row for row in found if "log" in columns and row["name"] == columns["log"]["proxy"]]
+    chosen = scores[0] if scores else _likely_proxy(numbers)
     if chosen is None:
         return first
     kept = ["--missing", OWN_STRATUM] if chosen["missing"] else []

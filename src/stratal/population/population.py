@@ -241,6 +241,37 @@ class Population(ABC):
         return Population.makers["arrays"](ArrayRequest(**columns))
 
     @staticmethod
+    def from_estimator(model: Any, X: Any, **columns: Unpack[ArrayKeywords]) -> Population:
+        """Build a population from a fitted scikit-learn classifier and the rows to judge it on.
+
+        The proxy is `confidence`, the probability of the model's answer, or `margin`, which only orders,
+        where the model has `decision_function` alone. The answer is kept as `predicted_class`, with which
+        labels that are classes are compared.
+
+        Parameters
+        ----------
+        model : classifier
+            With `classes_`, and `predict_proba` or `decision_function`: a pipeline as well.
+        X : array-like (N, d), or whatever the model takes
+        ids, groups, features, show, id_name, missing, label
+            As in `Population.from_arrays`.
+
+        Raises
+        ------
+        InputError
+            For a model that is no fitted classifier, or gives no confidence.
+
+        Examples
+        --------
+        >>> from types import SimpleNamespace
+        >>> model = SimpleNamespace(classes_=["cat", "dog"], predict_proba=lambda X: [[0.9, 0.1], [0.2, 0.8]])
+        >>> population = Population.from_estimator(model, [[1.0], [2.0]], ids=["a", "b"])
+        >>> population.proxy_names, population.levels("predicted_class")
+        (('confidence',), {'cat': 1, 'dog': 1})
+        """
+        return Population.makers["estimator"](model, X, columns)
+
+    @staticmethod
     def read(
         path: str | os.PathLike[str],
         *,
@@ -257,8 +288,10 @@ class Population(ABC):
         path : str or path
             Parquet (.parquet, .pq), CSV with a header (.csv, .tsv), JSON Lines (.jsonl, .ndjson), an array of
             JSON objects (.json), Feather (.feather, .arrow), a workbook (.xlsx); text may be compressed
-            (.gz). Every character stands for itself: no wildcards. Columns are found without regard to case
-            where that is unique; what is nested has dotted names: `judge.score`.
+            (.gz); the log of an evaluation tool (lm-evaluation-harness, Inspect, promptfoo, DeepEval,
+            `evaluate`), whose first score is then the proxy unless another is named; a folder of
+            `Dataset.save_to_disk`. Every character stands for itself: no wildcards. Columns are found without
+            regard to case where that is unique; what is nested has dotted names: `judge.score`.
         id : str, optional
             Column of unique ids; `id` or `item_id` if left out. Read as text from text files. `row` is the
             number of the row, from 1, where no column is called so.
@@ -291,7 +324,7 @@ class Population(ABC):
             What annotators will say, where a proxy is on another scale: it then only orders units.
         delimiter : str, optional
             One character between the fields of a CSV file; found in the header if left out.
-        format : {"parquet", "csv", "jsonl", "json", "feather", "xlsx"}, optional
+        format : {"parquet", "csv", "jsonl", "json", "feather", "xlsx", "eval"}, optional
             Where the name does not tell.
         directory : bool
             Read all Parquet parts of a directory.

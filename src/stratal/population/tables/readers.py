@@ -16,6 +16,9 @@ from typing import Any, TextIO
 from urllib.parse import unquote
 
 from stratal.errors import InputError
+from stratal.population.logs.hugging_face import saved_table
+from stratal.population.logs.inspect_ai import read_packed
+from stratal.population.logs.reading import log_of_document, log_of_lines
 from stratal.population.tables.declaration import Declaration, Request
 from stratal.population.tables.engine import (
     connect,
@@ -26,6 +29,7 @@ from stratal.population.tables.engine import (
     stored,
 )
 from stratal.population.tables.frames import arrow_source, frame_columns
+from stratal.population.tables.log_source import log_source
 from stratal.population.tables.nested import with_nested
 from stratal.population.tables.parts import refuse_unlike_parts
 from stratal.population.tables.remote import address_of, fetched, register
@@ -43,6 +47,7 @@ from stratal.population.tables.text_files import (
     format_of,
     header_line,
     json_array,
+    json_document,
     json_records,
     opened,
     usual_delimiter,
@@ -77,6 +82,9 @@ def read_source(
     if directory:
         return _read_parquet(file, request, _parts(file))
     if file.is_dir():
+        saved = saved_table(file)
+        if saved is not None:
+            return _of_arrow(saved, request, str(file))
         raise InputError(
             f"{file} is a directory",
             allowed="a file",
@@ -226,6 +234,10 @@ def _without_blank_rows(source: Source, declared: Declaration, file: Path, table
 
 def _read_json_lines(file: Path, request: Request) -> tuple[Source, Declaration]:
     with closing(opened(file)) as text:
+        log = log_of_lines((record for _, record in json_records(text, file)), str(file))
+    if log is not None:
+        return log_source(log, request, str(file))
+    with closing(opened(file)) as text:
         records = [record for _, record in json_records(text, file, _RECORDS_LOOKED_AT)]
     return _of_json(file, request, records, _locator(file, _full_lines))
 
@@ -261,8 +273,12 @@ def _place_of(name: str, keys: Sequence[str]) -> tuple[str, ...]:
 
 
 def _read_json(file: Path, request: Request) -> tuple[Source, Declaration]:
-    """Return an array of JSON objects, by way of JSON Lines."""
-    records = json_array(file)
+    """Return a log, or an array of JSON objects by way of JSON Lines."""
+    found = json_document(file)
+    log = log_of_document(found, str(file))
+    if log is not None:
+        return log_source(log, request, str(file))
+    records = json_array(found, file)
     with tempfile.TemporaryDirectory() as folder:
         lines = Path(folder, "rows.jsonl")
         with lines.open("w", encoding="utf-8") as text:
@@ -281,9 +297,17 @@ def _read_feather(file: Path, request: Request) -> tuple[Source, Declaration]:
         found = pyarrow.feather.read_table(file, memory_map=True)
     except pa.ArrowException as error:
         raise OSError(str(error)) from None
-    names, read = frame_columns(found)
-    declared = request.among(names, str(file))
-    return arrow_source(read(declared.among(names)), str(file)), declared
+    return _of_arrow(found, request, str(file))
+
+
+def _of_arrow(table: Any, request: Request, label: str) -> tuple[Source, Declaration]:
+    names, read = frame_columns(table)
+    declared = request.among(names, label)
+    return arrow_source(read(declared.among(names)), label), declared
+
+
+def _read_packed_log(file: Path, request: Request) -> tuple[Source, Declaration]:
+    return log_source(read_packed(file), request, str(file))
 
 
 def _read_workbook(file: Path, request: Request) -> tuple[Source, Declaration]:
@@ -317,6 +341,7 @@ _READERS = {
     "json": _read_json,
     "feather": _read_feather,
     "xlsx": _read_workbook,
+    "eval": _read_packed_log,
 }
 
 

@@ -12,6 +12,9 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, number_of_text
 from stratal.errors import InputError, near_names, same_name
+from stratal.population.logs.inspect_ai import read_packed
+from stratal.population.logs.log import Log
+from stratal.population.logs.reading import log_of_document, log_of_lines
 from stratal.population.tables.frames import frame_columns
 from stratal.population.tables.text_files import (
     LONGEST,
@@ -22,6 +25,7 @@ from stratal.population.tables.text_files import (
     flat,
     format_of,
     json_array,
+    json_document,
     json_records,
     opened,
     text_of_cell,
@@ -45,6 +49,8 @@ class SmallTable:
         Columns whose name occurs more than once, and how often.
     notes : tuple of str
         What was done to read it: blank rows left out, a sheet chosen.
+    log : Log, optional
+        The evaluation tool's log that it is of, with every unit that was scored.
 
     Examples
     --------
@@ -57,6 +63,7 @@ class SmallTable:
     places: tuple[str, ...]
     repeated: Mapping[str, int]
     notes: tuple[str, ...] = ()
+    log: Log | None = None
 
     @classmethod
     def of(cls, table: Any, label: str, wanted: Sequence[str] = ()) -> SmallTable:
@@ -204,11 +211,18 @@ def _read_csv(path: Path) -> SmallTable:
 def _read_json_lines(path: Path) -> SmallTable:
     with closing(opened(path)) as text:
         records = list(json_records(text, path))
+    log = log_of_lines((record for _, record in records), str(path))
+    if log is not None:
+        return _of_log(path, log)
     return _of_objects(path, [record for _, record in records], [f"line {line}" for line, _ in records])
 
 
 def _read_json(path: Path) -> SmallTable:
-    records = json_array(path)
+    found = json_document(path)
+    log = log_of_document(found, str(path))
+    if log is not None:
+        return _of_log(path, log)
+    records = json_array(found, path)
     return _of_objects(path, records, [f"row {row + 1}" for row in range(len(records))])
 
 
@@ -216,6 +230,15 @@ def _of_objects(path: Path, objects: list[dict[str, Any]], places: list[str]) ->
     records = [flat(entry) for entry in objects]
     names = list(dict.fromkeys(name for record in records for name in record))
     return _table(path, names, [[record.get(name) for name in names] for record in records], places)
+
+
+def _read_packed_log(path: Path) -> SmallTable:
+    return _of_log(path, read_packed(path))
+
+
+def _of_log(path: Path, log: Log) -> SmallTable:
+    places = tuple(f"unit {unit!r}" for unit in log.columns["id"])
+    return SmallTable(str(path), dict(log.columns), places, {}, log.notes, log)
 
 
 def _read_arrow(path: Path) -> SmallTable:
@@ -244,6 +267,7 @@ _READERS = {
     "json": _read_json,
     "parquet": _read_arrow,
     "feather": _read_arrow,
+    "eval": _read_packed_log,
 }
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stratal.errors import InputError
+from stratal.population.logs.log import Log
 from stratal.population.tables.engine import record_batches
 
 
@@ -33,6 +34,8 @@ class Source:
         Row number (from 0) to words such as `line 17`; row numbers if left out.
     notes : tuple of str
         What was done to read the rows: blank ones left out, a sheet chosen.
+    log : Log, optional
+        The evaluation tool's log that the rows are of.
     """
 
     label: str
@@ -43,6 +46,7 @@ class Source:
     ordered: bool = True
     locate: Callable[[int], str] | None = None
     notes: tuple[str, ...] = ()
+    log: Log | None = None
 
     def is_text(self, name: str) -> bool:
         """Return whether a column's values are text that is to be converted."""

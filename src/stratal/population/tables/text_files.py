@@ -25,6 +25,7 @@ FORMATS = {
     ".feather": "feather",
     ".arrow": "feather",
     ".xlsx": "xlsx",
+    ".eval": "eval",
 }
 
 OTHER_DELIMITERS = (";", "\t")
@@ -222,24 +223,34 @@ def flat(record: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def json_array(path: Path) -> list[dict[str, Any]]:
-    """Return the objects of a JSON file: an array of them, or an object that holds one such array.
+def json_document(path: Path) -> Any:
+    """Return what a JSON file holds.
 
     Raises
     ------
     InputError
-        For a file that is not JSON, or holds anything else.
+        For a file that is not JSON.
     """
     with opened(path) as text:
         try:
-            found = json.load(text)
-        except ValueError as error:
+            return json.load(text)
+        except (ValueError, RecursionError) as error:
             raise InputError(
                 f"{path}: is not JSON",
                 given=str(error),
                 allowed="an array of objects",
                 action="With one object per line, call it .jsonl.",
             ) from None
+
+
+def json_array(found: Any, path: Path) -> list[dict[str, Any]]:
+    """Return the objects of a JSON document: an array of them, or an object that holds one such array.
+
+    Raises
+    ------
+    InputError
+        For a document that holds anything else.
+    """
     if isinstance(found, dict):
         arrays = [entry for entry in found.values() if _objects(entry)]
         found = arrays[0] if len(arrays) == 1 else found

@@ -1,0 +1,1 @@
+module.exports = class { constructor(o){this.o=o;} id(){return this.o.id||'mock';} async callApi(prompt, ctx){ const q=ctx.vars.question; const good=(this.o.config||{}).good; return {output: good ? ctx.vars.answer : (q.length%2?ctx.vars.answer:'I do not know')}; } };
