@@ -7,7 +7,7 @@ PAPERS_OPTIONS = $(if $(PAPERS_DATA),--data $(PAPERS_DATA))
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow attack coverage lint map papers bench docs build clean
+.PHONY: help demo test test-slow attack coverage lint map papers bench docs figures build clean
 
 help:  ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -48,8 +48,12 @@ papers: $(READY)  ## Reproduce the papers (PAPERS_DATA= a folder of data; writes
 bench: $(READY)  ## Measure against the peers (minutes; writes benchmarks/RESULTS.md)
 	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/run.py
 
-docs: $(READY)  ## Write the pages that come from help texts and docstrings again
+docs: $(READY)  ## Build the site into build/site, offline; a warning ends it
 	$(BIN)/python docs/make_pages.py
+	$(BIN)/python docs/build_site.py
+
+figures: $(READY)  ## Draw the figures of the documentation again (minutes)
+	OMP_NUM_THREADS=1 $(BIN)/python docs/figures.py
 
 build: $(READY)  ## Build wheel and sdist, install the wheel by itself, and run it
 	rm -rf dist

@@ -1,6 +1,6 @@
 """Writes docs/commands.md from the commands' help and docs/reference.md from the docstrings.
 
-A test fails if a page is out of date.
+A test fails if a page is out of date. `make docs` takes the pages of the reference from here too.
 """
 
 from __future__ import annotations
@@ -67,6 +67,68 @@ def reference_page() -> str:
         "# Public names\n\nEvery one has a docstring with shapes, errors, the source and an example: "
         "`help(stratal.plan)`.\n\n" + "\n".join(rows) + "\n"
     )
+
+
+ROOMS = {
+    "population": "Population",
+    "proxy": "Proxies",
+    "strata": "Strata",
+    "allocation": "Allocation",
+    "sampling": "Designs and samples",
+    "weighting": "Weights",
+    "labels": "Labels",
+    "intervals": "Intervals",
+    "estimation": "Estimates",
+    "regression": "Regression",
+    "planning": "Plans and rounds",
+    "simulation": "Simulation",
+    "study": "Studies",
+    "errors": "Mistakes",
+}
+"""Rooms that have a page of the reference → its title."""
+
+
+def public_values() -> dict[str, list[tuple[str, str]]]:
+    """Return, by room, (name as a user writes it, place of its docstring) of every public function and class."""
+    import importlib
+
+    import stratal
+
+    found: dict[str, list[tuple[str, str]]] = {}
+    for room in ROOMS:
+        module = importlib.import_module(f"stratal.{room}")
+        names = [(f"stratal.{name}", getattr(stratal, name)) for name in stratal.__all__ if name != "__version__"]
+        names = [(name, value) for name, value in names if room_of(value) == room]
+        taken = {id(value) for _, value in names}
+        inner = [(f"stratal.{room}.{name}", getattr(module, name)) for name in getattr(module, "__all__", ())]
+        names += [(name, value) for name, value in inner if id(value) not in taken and room_of(value) == room]
+        found[room] = [(name, f"{value.__module__}.{value.__qualname__}") for name, value in names]
+    return found
+
+
+def room_of(value: Any) -> str:
+    """Return the room in which a public function or class is written, "" of anything else."""
+    place = getattr(value, "__module__", "") or ""
+    return place.split(".")[1] if callable(value) and place.startswith("stratal.") else ""
+
+
+def reference_pages() -> dict[str, str]:
+    """Return path in the site → page of the reference, one for each room, in which mkdocstrings sets the docstrings."""
+    return {
+        f"reference/{room}.md": f"# {ROOMS[room]}\n\n"
+        + "\n\n".join(f"::: {place}\n    options:\n      heading: {name}" for name, place in values)
+        + "\n"
+        for room, values in public_values().items()
+        if values
+    }
+
+
+def linked_names(page: str) -> str:
+    """Return the page of public names with each one linked to its docstring."""
+    for values in public_values().values():
+        for name, place in values:
+            page = re.sub(rf"`{re.escape(name)}(\(\))?`", rf"[`{name}\1`][{place}]", page)
+    return page
 
 
 PAGES = {"commands.md": command_page, "reference.md": reference_page}

@@ -14,6 +14,8 @@ from stratal.cli.application import app
 
 ROOT = Path(__file__).parents[2]
 PAGES = [path for path in ROOT.glob("docs/**/*.md") if "decisions" not in path.parts]
+RUN_WHOLE = [*ROOT.glob("docs/tutorials/*.md"), ROOT / "docs" / "start" / "first-estimate.md"]
+"""Pages of which commands, code and outputs are run by test_tutorials.py."""
 
 
 def all_text() -> str:
@@ -37,7 +39,7 @@ def test_made_pages_are_up_to_date(page):
     namespace: dict[str, Any] = {"__name__": "docs"}
     exec((ROOT / "docs" / "make_pages.py").read_text(), namespace)
 
-    assert (ROOT / "docs" / page).read_text() == namespace["PAGES"][page](), "run: make docs"
+    assert (ROOT / "docs" / page).read_text() == namespace["PAGES"][page](), "run: python docs/make_pages.py"
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +50,9 @@ def predictions(tmp_path_factory):
     return write_data(make_data(), tmp_path_factory.mktemp("demo") / "data").predictions
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [*(page for page in PAGES if page not in RUN_WHOLE), ROOT / "README.md"], ids=lambda page: page.name
+)
 def test_every_example_runs(page, predictions, tmp_path, monkeypatch):
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     (tmp_path / "predictions.parquet").write_bytes(predictions.read_bytes())
@@ -66,9 +70,19 @@ def test_the_shell_lines_of_the_readme_are_commands():
 
 def test_links_between_pages_lead_somewhere():
     for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
-        for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text()):
+        for target, anchor in re.findall(r"\]\(([^)#\s]*)(#[^)\s]*)?\)", page.read_text()):
             if not target.startswith(("http", "mailto")):
-                assert (page.parent / target).exists(), f"{page}: {target}"
+                goal = page.parent / target if target else page
+                assert goal.exists(), f"{page}: {target}"
+                assert not anchor or goal.suffix != ".md" or anchor[1:] in anchors(goal), f"{page}: {target}{anchor}"
+
+
+def anchors(page):
+    """Return the names under which a page's headings can be linked to."""
+    from markdown.extensions.toc import slugify
+
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {slugify(re.sub(r"\[([^\]]*)\]\([^)]*\)|`", r"\1", heading), "-") for heading in headings}
 
 
 def test_the_readme_has_the_two_commands():

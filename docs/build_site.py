@@ -1,0 +1,128 @@
+"""Builds the site: `make docs`, or `python docs/build_site.py`. Offline; a warning ends it.
+
+It first writes all pages into build/pages: those of `docs` as they are, and those that are made: the reference of
+each room from its docstrings, the benchmarks, the changes, a notebook of each tutorial. Links to files outside
+`docs` lead to their place in the site; figures stand in the page itself, so that they follow its colours;
+`folder/*.md` in the navigation means the pages of that folder. Then MkDocs makes build/site of them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import make_pages
+import notebooks
+import yaml
+
+DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
+BUILD = ROOT / "build"
+MOVED = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "project/changelog.md",
+    "CONTRIBUTING.md": "project/contributing.md",
+    "benchmarks/RESULTS.md": "project/benchmarks.md",
+}
+"""Files of the project → their pages in the site. A file of benchmarks/results is benchmarks/NAME."""
+
+LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]+)(#[^)]*)?\)")
+FIGURE = re.compile(r"!\[([^\]]*)\]\(([^)]+\.svg)\)")
+UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
+
+
+def sources() -> Iterator[tuple[str, str, str]]:
+    """Yield place in the site, folder in the project and text, of every page."""
+    for path in sorted(DOCS.rglob("*.md")):
+        yield path.relative_to(DOCS).as_posix(), path.parent.relative_to(ROOT).as_posix(), path.read_text()
+    for name, place in MOVED.items():
+        if not (DOCS / place).exists():
+            yield place, PurePosixPath(name).parent.as_posix(), (ROOT / name).read_text()
+    for path in sorted(ROOT.glob("benchmarks/results/*.md")):
+        yield f"benchmarks/{path.name}", "benchmarks/results", UNSEARCHED + path.read_text()
+    for place, text in make_pages.reference_pages().items():
+        yield place, "docs/reference", text
+
+
+def write_pages(target: Path) -> list[str]:
+    """Write every page, figure and notebook into a new folder, and return the places of the pages."""
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(DOCS, target, ignore=shutil.ignore_patterns("*.py", "*.md", "__pycache__"))
+    pages = list(sources())
+    places = {place for place, _, _ in pages}
+    for place, home, text in pages:
+        (target / place).parent.mkdir(parents=True, exist_ok=True)
+        if place.startswith("tutorials/") and place != "tutorials/index.md":
+            (target / place).with_suffix(".ipynb").write_text(notebooks.notebook(text))
+            text = with_notebook(text, PurePosixPath(place).stem)
+        if place == "reference.md":
+            text = make_pages.linked_names(text)
+        text = LINK.sub(lambda found, at=(home, place): moved(found, *at, places), text)
+        (target / place).write_text(FIGURE.sub(lambda found, home=home: inlined(found, home), text))
+    return sorted(places)
+
+
+def with_notebook(text: str, name: str) -> str:
+    """Return a tutorial with a button below its title."""
+    return re.sub(r"\A(# .*\n)", rf"\1\n[As a notebook]({name}.ipynb){{ .md-button }}\n", text)
+
+
+def moved(found: re.Match[str], home: str, place: str, places: set[str]) -> str:
+    """Return a link with its target in the site; of a file that is not in the site, its words."""
+    words, target, anchor = found[1], found[2], found[3] or ""
+    path = os.path.normpath(os.path.join(home, target))
+    if target.startswith(("http", "mailto")) or target.endswith(".ipynb") or path.startswith(".."):
+        return found[0]
+    if path.startswith("benchmarks/results/"):
+        goal = path.replace("/results/", "/")
+    else:
+        goal = MOVED.get(path, path.removeprefix("docs/"))
+    if goal in places:
+        return f"[{words}]({os.path.relpath(goal, PurePosixPath(place).parent)}{anchor})"
+    return words if (ROOT / path).exists() and not path.startswith("docs/") else found[0]
+
+
+def inlined(found: re.Match[str], home: str) -> str:
+    """Return a figure's SVG itself with its alternative text."""
+    drawing = (ROOT / home / found[2]).resolve().read_text()
+    drawing = re.sub(r"\A.*?(?=<svg)", "", drawing, flags=re.DOTALL)
+    wide = float(re.search(r'viewBox="0 0 ([\d.]+)', drawing)[1])
+    shown = f'<svg role="img" aria-label="{found[1]}" style="max-width: {1.3 * wide:.0f}px; min-width: {min(0.8 * wide, 480):.0f}px" '
+    drawing = drawing.replace("<svg ", shown, 1)
+    return f'<figure class="figure">{" ".join(drawing.split())}</figure>'
+
+
+def spread(entry: Any, pages: list[str]) -> Any:
+    """Return the navigation with `folder/*.md` replaced by the pages of that folder that are not named before it."""
+    if isinstance(entry, dict):
+        return {name: spread(value, pages) for name, value in entry.items()}
+    if isinstance(entry, str) and "*" in entry:
+        return [page for page in pages if fnmatch(page, entry)]
+    if isinstance(entry, list):
+        parts = [spread(part, pages) for part in entry]
+        flat = [page for part in parts for page in (part if isinstance(part, list) else [part])]
+        return [page for number, page in enumerate(flat) if page not in flat[:number]]
+    return entry
+
+
+def main() -> int:
+    """Write the pages and build the site; return the builder's exit status."""
+    settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+    settings["nav"] = spread(settings["nav"], write_pages(BUILD / "pages"))
+    settings |= {"docs_dir": "pages", "site_dir": "site"}
+    settings["plugins"]["mkdocstrings"]["handlers"]["python"]["paths"] = [str(ROOT / "src")]
+    made = BUILD / "mkdocs.yml"
+    made.write_text(yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--config-file", str(made)]
+    return subprocess.run(command, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

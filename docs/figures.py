@@ -1,0 +1,342 @@
+"""Draws the figures of the documentation from the package's own simulation: `python docs/figures.py [NAME…]`.
+
+Every number in them is computed here with fixed seeds. They are SVG with text as text and the ink of the page
+around them; `docs/hooks.py` sets them into the pages.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+
+import stratal
+from stratal.report.figures import COLOURS, Line, Panel, draw_lines
+from stratal.simulation.demonstration import make_data
+
+PLACE = Path(__file__).with_name("figures")
+INK, RANDOM, CHOSEN = "#123456", COLOURS[1], COLOURS[0]
+STYLE = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "stratal",
+    "font.family": "sans-serif",
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    "savefig.facecolor": "none",
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "font.size": 9,
+    "legend.frameon": False,
+    "path.simplify_threshold": 0.5,
+}
+FIGURES: dict[str, Callable[[Path], Any]] = {}
+
+
+def figure(draw: Callable[[Path], Any]) -> Callable[[Path], Any]:
+    """Enter a function as the figure of its name."""
+    FIGURES[draw.__name__.replace("_", "-")] = draw
+    return draw
+
+
+@cache
+def digits() -> tuple[stratal.Population, np.ndarray]:
+    """Return the demonstration's population and whether its classifier is right (N,)."""
+    data = make_data()
+    return stratal.Population.from_arrays(proxy={"confidence": data.confidence}, ids=data.ids), data.outcomes
+
+
+@cache
+def generated(slope: float = 0.8, size: int = 20_000, seed: int = 0) -> tuple[stratal.Population, np.ndarray]:
+    """Return a population whose outcomes follow the log-odds of its confidence with a slope (N,)."""
+    rng = np.random.default_rng(seed)
+    confidence = rng.beta(4, 1, size).clip(0.01, 0.99)
+    odds = np.log(confidence / (1 - confidence))
+    outcome = (rng.random(size) < 1 / (1 + np.exp(-slope * odds))).astype(float)
+    return stratal.Population.from_arrays(proxy=confidence), outcome
+
+
+def column(table: Any, name: str, **where: str) -> list[float]:
+    """Return a column of a simulation's table in the order of budgets, of the rows that have these entries."""
+    kept = np.all([table[entry] == value for entry, value in where.items()] or [table["budget"] > 0], axis=0)
+    return table[name][kept][np.argsort(table["budget"][kept], kind="stable")].tolist()
+
+
+def means(
+    draw: Callable[[int], Any], outcome: np.ndarray, draws: int, place: dict[str, int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the estimates (draws,) and their 95 % intervals (draws, 2) of draws with seeds 0, 1, …"""
+    found = []
+    for seed in range(draws):
+        sample = draw(seed)
+        labels = outcome[[place[name] for name in sample.ids.tolist()]]
+        estimate = stratal.estimate(sample, labels, outcome="binary")
+        found.append((estimate.value, *estimate.confidence_interval()))
+    table = np.array(found)
+    return table[:, 0], table[:, 1:]
+
+def shares(axis: Any, values: np.ndarray, right: np.ndarray, bins: np.ndarray) -> None:
+    """Draw a histogram of the confidences, wrong answers on top of right ones."""
+    labels, colours = ["right", "wrong"], ["#8fb8d8", RANDOM]
+    axis.hist([values[right == 1], values[right == 0]], bins, stacked=True, label=labels, color=colours)
+    axis.set_xlabel("the model's confidence")
+    axis.set_ylabel("answers")
+
+
+@figure
+def same_labels(path: Path) -> None:
+    """Where 100 labels go, and how far 200 estimates of each kind lie from the truth."""
+    population, right = digits()
+    plan = stratal.plan(population, 100)
+    drawn = Figure(figsize=(9, 3.2), layout="constrained")
+    left, middle, far = drawn.subplots(1, 3, width_ratios=[1, 1, 1.2])
+    place = {name: row for row, name in enumerate(make_data().ids.tolist())}
+    picked = [place[name] for name in plan.draw(seed=7).ids.tolist()]
+    groups, places = np.digitize(make_data().confidence, [0.5, 0.7, 0.9, 0.97]), np.arange(5)
+    names = ["below .5", ".5 to .7", ".7 to .9", ".9 to .97", "above .97"]
+    units = np.bincount(groups, minlength=5)
+    left.bar(places, 100 * np.bincount(groups, 1 - right, 5) / units, color="#8fb8d8")
+    for number, size in enumerate(units):
+        height = 100 * (1 - right[groups == number].mean())
+        left.text(number, height + 1, f"{size}", ha="center", fontsize=8)
+    left.set_title("percent wrong, and how many answers", fontsize=9)
+    middle.bar(places - 0.2, 100 * units / units.sum(), 0.4, color=RANDOM, label="at random")
+    middle.bar(places + 0.2, np.bincount(groups[picked], minlength=5), 0.4, color=CHOSEN, label="by stratal")
+    middle.set_title("where 100 labels go", fontsize=9)
+    middle.legend(fontsize=8)
+    for axis in (left, middle):
+        axis.set_xticks(places, names, fontsize=7.5)
+        axis.set_xlabel("the model's confidence")
+    table = {"100 at random": stratal.SimpleRandom(budget=100).draw, "100 by stratal": None}
+    for number, name in enumerate(table):
+        draw = table[name]
+        found = means(lambda seed, draw=draw: draw(population, seed) if draw else plan.draw(seed), right, 200, place)[0]
+        jitter = np.random.default_rng(0).uniform(-0.28, 0.28, len(found))
+        far.plot(found, 1 - number + jitter, ".", markersize=2.5, alpha=0.6, color=(RANDOM, CHOSEN)[number])
+        spread = np.sqrt(np.mean((found - right.mean()) ** 2))
+        far.text(0.85, 1.34 - number, f"{name}: typical error {100 * spread:.1f} points", fontsize=8)
+    far.axvline(right.mean(), color=INK, linewidth=0.9, linestyle=":")
+    far.set(yticks=[], ylim=(-0.5, 1.65), xlim=(0.85, 1.0), xlabel="estimated accuracy; dotted: the truth")
+    far.set_title("200 studies of each kind", fontsize=9)
+    far.spines["left"].set_visible(False)
+    drawn.savefig(path)
+
+
+@figure
+def strata_of_digits(path: Path) -> None:
+    """Cuts of the confidence, and units and labels of each stratum."""
+    population, right = digits()
+    plan = stratal.plan(population, 100)
+    drawn = Figure(figsize=(9, 3.2), layout="constrained")
+    left, second = drawn.subplots(1, 2)
+    shares(left, make_data().confidence, right, np.linspace(0.25, 1, 31))
+    for cut in plan.strata.rule.cuts:
+        left.axvline(cut, color=INK, linewidth=0.8, linestyle="--")
+    left.set_title("strata: cuts of the confidence", fontsize=9)
+    left.legend(fontsize=8)
+    n_h, sizes = np.asarray(plan.allocation.n_h), np.asarray(plan.strata.sizes)
+    places = np.arange(1, len(n_h) + 1)
+    second.bar(places - 0.2, 100 * sizes / sizes.sum(), 0.4, color="#8fb8d8", label="of the units")
+    second.bar(places + 0.2, 100 * n_h / n_h.sum(), 0.4, color=CHOSEN, label="of the labels")
+    second.set(xticks=places, xlabel="stratum, from least to most confident", ylabel="percent")
+    second.set_title("allocation: doubtful strata get more than their share", fontsize=9)
+    second.legend(fontsize=8)
+    drawn.savefig(path)
+
+
+@figure
+def forty_intervals(path: Path) -> None:
+    """Intervals of forty studies of each kind."""
+    population, right = digits()
+    plan = stratal.plan(population, 100)
+    place = {name: row for row, name in enumerate(make_data().ids.tolist())}
+    kinds = {"simple random": lambda seed: stratal.SimpleRandom(budget=100).draw(population, seed),
+             "stratified, robust allocation": plan.draw}
+    drawn = Figure(figsize=(9, 3.2), layout="constrained")
+    for (name, draw), axis, colour in zip(kinds.items(), drawn.subplots(1, 2, sharey=True), (RANDOM, CHOSEN), strict=True):
+        values, bounds = means(draw, right, 40, place)
+        miss = (bounds[:, 0] > right.mean()) | (bounds[:, 1] < right.mean())
+        axis.vlines(np.arange(40), *bounds.T, colors=np.where(miss, "#b00000", colour), linewidth=1.6)
+        axis.plot(np.arange(40), values, "o", markersize=2.5, color=INK)
+        axis.axhline(right.mean(), color=INK, linewidth=0.9, linestyle=":")
+        width = 100 * np.diff(bounds, axis=1).mean()
+        axis.set_title(f"{name}: mean width {width:.1f} points, {miss.sum()} of 40 miss", fontsize=9)
+        axis.set(xticks=[], xlabel="forty studies of 100 labels")
+    drawn.axes[0].set_ylabel("accuracy, 95 % interval")
+    drawn.savefig(path)
+
+
+@figure
+def proxies(path: Path) -> None:
+    """What a proxy is worth, by how well it tells the outcome."""
+    slopes = [0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0]
+    designs = {"simple-random": ("horvitz-thompson", "ppi++"), "k-means:10:robust": ("horvitz-thompson",)}
+    found: dict[str, list[float]] = {}
+    for slope in slopes:
+        population, outcome = generated(slope)
+        for design, estimators in designs.items():
+            table = stratal.simulate(population, outcome, designs=[design], estimators=estimators, intervals=(),
+                                     budgets=[200], replicates=40_000)
+            for estimator, value in zip(estimators, column(table, "effective_sample_size"), strict=True):
+                found.setdefault(f"{design}, {estimator}", []).append(value)
+    lines = [Line(x=slopes, y=values, label=name) for name, values in found.items()]
+    panel = Panel(title="200 labels of 20,000 units", x_label="slope of the outcome's log-odds in the proxy's (0: useless)",
+                  y_label="random labels they are worth", lines=lines, level=200)
+    draw_lines([panel], path)
+
+
+@figure
+def strata(path: Path) -> None:
+    """Efficiency by method and number of strata."""
+    numbers, lines = [2, 3, 5, 8, 10, 15, 20, 30], []
+    population, outcome = generated()
+    for method in ("k-means", "neyman", "equal-size", "equal-width", "cum-sqrt-f"):
+        tables = [stratal.simulate(population, outcome, designs=[f"{method}:{number}:robust"], intervals=(),
+                                   budgets=[100], replicates=40_000) for number in numbers]
+        lines.append(Line(x=numbers, y=[column(table, "relative_efficiency")[0] for table in tables], label=method))
+    draw_lines([Panel(title="100 labels of 20,000 units, robust allocation", x_label="number of strata",
+                      y_label="relative efficiency", lines=lines, level=1)], path)
+
+
+@figure
+def allocation(path: Path) -> None:
+    """Efficiency by allocation where the proxy is over- and underconfident."""
+    slopes, rules = [0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0], ("proportional", "neyman", "robust", "oracle")
+    found: dict[str, list[float]] = {rule: [] for rule in rules}
+    for slope in slopes:
+        population, outcome = generated(slope)
+        for rule in rules:
+            table = stratal.simulate(population, outcome, designs=[f"k-means:10:{rule}"], intervals=(), budgets=[200],
+                                     replicates=40_000)
+            found[rule] += column(table, "relative_efficiency")
+    lines = [Line(x=slopes, y=values, label=rule, dashed=rule == "oracle") for rule, values in found.items()]
+    draw_lines([Panel(title="200 labels, ten k-means strata", x_label="slope (below 1: the proxy is too sure of itself)",
+                      y_label="relative efficiency", lines=lines, level=1)], path)
+
+
+@figure
+def designs(path: Path) -> None:
+    """Efficiency by design and budget."""
+    population, outcome = generated(size=5000)
+    budgets = [50, 100, 200, 400]
+    kinds = {"simple-random": "ppi++", "k-means:10:robust": "horvitz-thompson", "proportional-to-size": "ppi++",
+             "poisson": "ppi++"}
+    lines = []
+    for design, estimator in kinds.items():
+        table = stratal.simulate(population, outcome, designs=[design], estimators=[estimator], intervals=(),
+                                 budgets=budgets, replicates=20_000 if ":" in design or "simple" in design else 4000)
+        lines.append(Line(x=budgets, y=column(table, "relative_efficiency"), label=f"{design}, {estimator}"))
+    draw_lines([Panel(title="5,000 units", x_label="labels", y_label="relative efficiency", lines=lines, level=1,
+                      logarithmic="x")], path)
+
+
+@figure
+def means_by_estimator(path: Path) -> None:
+    """Efficiency by estimator, in a simple random sample, with a good and a weak proxy."""
+    budgets, panels = [30, 50, 100, 200, 400], []
+    for title, slope in (("a good proxy (slope 1)", 1.0), ("a weak one (slope 0.25)", 0.25)):
+        population, outcome = generated(slope)
+        table = stratal.simulate(population, outcome, designs=["simple-random"], intervals=(), budgets=budgets,
+                                 estimators=["horvitz-thompson", "difference", "ppi++"], replicates=40_000)
+        names = ("horvitz-thompson", "difference", "ppi++")
+        lines = [Line(x=budgets, y=column(table, "relative_efficiency", estimator=name), label=name) for name in names]
+        panels.append(Panel(title=title, x_label="labels", y_label="relative efficiency", lines=lines, level=1,
+                            logarithmic="x"))
+    draw_lines(panels, path, columns=2)
+
+
+@figure
+def intervals(path: Path) -> None:
+    """Coverage of intervals where most labels agree."""
+    budgets, panels = [20, 30, 50, 100, 200], []
+    for rate in (0.9, 0.97):
+        outcome = (np.arange(20_000) < rate * 20_000).astype(float)
+        population = stratal.Population.from_arrays(proxy=np.full(20_000, 0.5))
+        names = ("auto", "wilson", "t", "normal")
+        table = stratal.simulate(population, outcome, designs=["simple-random"], intervals=names, budgets=budgets,
+                                 replicates=40_000)
+        lines = [Line(x=budgets, y=column(table, "coverage", interval=name), label=name) for name in names]
+        panels.append(Panel(title=f"a simple random sample, {100 * rate:.0f} % right", x_label="labels",
+                            y_label="coverage of 95 % intervals", lines=lines, level=0.95, logarithmic="x", limits=(0.4, 1.01)))
+    draw_lines(panels, path, columns=2)
+
+
+@figure
+def plans(path: Path) -> None:
+    """What plans promise and what comes out."""
+    population, outcome = digits()
+    budgets, place = [50, 100, 200, 400], {name: row for row, name in enumerate(make_data().ids.tolist())}
+    made = [stratal.plan(population, budget) for budget in budgets]
+    got = [np.diff(means(plan.draw, outcome, 60, place)[1], axis=1).mean() / 2 for plan in made]
+    low, high = zip(*(plan.half_width_range for plan in made), strict=True)
+    lines = [Line(x=budgets, y=[plan.expected_half_width for plan in made], low=low, high=high,
+                  label="expected, from hopeful to cautious"), Line(x=budgets, y=got, label="mean of 60 studies")]
+    draw_lines([Panel(title="the digits of the demonstration", x_label="labels", y_label="half-width of the 95 % interval",
+                      lines=lines, logarithmic="x")], path)
+
+
+@figure
+def adaptive(path: Path) -> None:
+    """Efficiency of one round, of two, and of the printed rule."""
+    budgets, panels = [100, 200, 400], []
+    rules = {"one round, robust": "k-means:10:robust", "two rounds": "k-means:10:two-round",
+             "OPT-A1 as printed": "k-means:10:opt-a1", "oracle Neyman": "k-means:10:oracle"}
+    for title, slope in (("an overconfident proxy (slope 0.3)", 0.3), ("an underconfident one (slope 2)", 2.0)):
+        population, outcome = generated(slope)
+        lines = []
+        for name, design in rules.items():
+            table = stratal.simulate(population, outcome, designs=[design], intervals=(), budgets=budgets,
+                                     replicates=20_000)
+            lines.append(Line(x=column(table, "budget"), y=column(table, "relative_efficiency"), label=name,
+                              dashed=name.startswith("oracle")))
+        panels.append(Panel(title=title, x_label="labels", y_label="relative efficiency", lines=lines, level=1,
+                            logarithmic="x"))
+    draw_lines(panels, path, columns=2)
+
+
+@figure
+def simulation(path: Path) -> None:
+    """Error against labels, from which the saving is read."""
+    population, outcome = generated()
+    budgets, lines = [50, 100, 200, 400, 800], []
+    for name, design in {"simple random": "simple-random", "stratified": "k-means:10:robust"}.items():
+        table = stratal.simulate(population, outcome, designs=[design], intervals=(), budgets=budgets, replicates=40_000)
+        lines.append(Line(x=budgets, y=column(table, "mae"), label=name))
+    draw_lines([Panel(title="20,000 units", x_label="labels", y_label="mean absolute error", lines=lines,
+                      logarithmic="xy")], path)
+
+
+def main(names: Sequence[str]) -> None:
+    """Draw the figures of these names, or all."""
+    PLACE.mkdir(exist_ok=True)
+    for name in names or FIGURES:
+        path = PLACE / f"{name}.svg"
+        with matplotlib.rc_context(STYLE):
+            FIGURES[name](path)
+        path.write_text(tidy(path.read_text()))
+        print(path, f"{path.stat().st_size / 1024:.0f} KiB")
+
+
+def tidy(text: str) -> str:
+    """Return an SVG without metadata, size and background, in the ink of the page."""
+    text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<!DOCTYPE[^>]*>", "", text, flags=re.DOTALL)
+    text = re.sub(r'(<svg [^>]*?) width="[^"]*"', r"\1", re.sub(r'(<svg [^>]*?) height="[^"]*"', r"\1", text))
+    text = re.sub(r"(\d+\.\d\d)\d+", r"\1", text)
+    text = text.replace(INK, "currentColor").replace("#000000", "currentColor")
+    text = re.sub(r"'DejaVu Sans'[^;\"]*", "inherit", text)
+    return "\n".join(line.rstrip() for line in text.splitlines() if line.strip()) + "\n"
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,118 @@
+"""Runs the tutorials and writes what they print into them again.
+
+`python docs/run_pages.py [PAGE…]`. On a page a block `python` is run, and the block `text` right after it is what it
+printed; in a block `console` each line `$ stratal …` is run, and what follows it is what it printed. A line `…`
+stands for lines left out, and stays. A test fails if a page does not print what it says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+BLOCK = re.compile(r"^```(python|console)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
+WIDTH = "92"
+
+
+def rerun(page: str, folder: Path) -> str:
+    """Return a page with the outputs that its blocks have when run, one after another, in a folder."""
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    with inside(folder):
+        return BLOCK.sub(lambda found: run_block(found, namespace), page)
+
+
+@contextlib.contextmanager
+def inside(folder: Path) -> Iterator[None]:
+    """Work in a folder, printing to a terminal of a fixed width without colours."""
+    before, kept = Path.cwd(), dict(os.environ)
+    os.environ |= {"COLUMNS": WIDTH, "LINES": "40", "NO_COLOR": "1", "TERM": "dumb"}
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+        os.environ.clear()
+        os.environ.update(kept)
+
+
+def run_block(found: re.Match[str], namespace: dict[str, Any]) -> str:
+    """Return one block with what it prints."""
+    kind, source, printed = found[1], found[2], found[3]
+    if kind == "console":
+        parts = [part for part in re.split(r"^(?=\$ )", source, flags=re.MULTILINE) if part]
+        return "```console\n" + "".join(run_command(part) for part in parts) + "```\n" + trailing(found, printed)
+    said = capture(lambda: exec(compile(source, "<page>", "exec"), namespace))
+    if not said:
+        return f"```python\n{source}```\n" + trailing(found, printed)
+    return f"```python\n{source}```\n\n```text\n{shortened(said, printed or '')}```\n"
+
+
+def trailing(found: re.Match[str], printed: str | None) -> str:
+    """Return the block of text after one that prints nothing of its own, unchanged."""
+    return "" if printed is None else f"\n```text\n{printed}```\n"
+
+
+def run_command(part: str) -> str:
+    """Return one command with what it prints; other commands than ours are left as they are."""
+    lines = part.splitlines(keepends=True)
+    last = next(number for number, line in enumerate(lines) if not line.rstrip().endswith("\\"))
+    typed = "".join(lines[: last + 1])
+    words = shlex.split(typed.removeprefix("$ ").replace("\\\n", " "), comments=True)
+    if words[:1] != ["stratal"]:
+        return part
+    return typed + shortened(capture(lambda: run_stratal(words[1:])), "".join(lines[last + 1 :]))
+
+
+def run_stratal(arguments: list[str]) -> None:
+    """Run the command in this process; what it says of a mistake is printed too."""
+    from typer.testing import CliRunner
+
+    from stratal.cli.application import app
+
+    done = CliRunner().invoke(app, arguments)
+    print(done.output, end="")
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+
+
+def capture(action: Any) -> str:
+    """Return what an action prints, without spaces at the ends of lines."""
+    stream = io.StringIO()
+    with contextlib.redirect_stdout(stream):
+        action()
+    said = "".join(line.rstrip() + "\n" for line in stream.getvalue().splitlines())
+    return said.strip("\n") + "\n" if said.strip() else ""
+
+
+def shortened(said: str, shown: str) -> str:
+    """Return what the page shows if that is `said` with lines left out where it has `…`, else all that was said."""
+    pattern = "".join(r"(?:.*\n)*?" if line.strip() == "…" else re.escape(line) + r"\n" for line in shown.splitlines())
+    return shown if shown and re.fullmatch(pattern, said) else said
+
+
+def main(arguments: list[str]) -> None:
+    """Write the pages again."""
+    docs = Path(__file__).parent
+    pages = [Path(argument) for argument in arguments] or run_pages(docs)
+    for page in pages:
+        with tempfile.TemporaryDirectory() as folder:
+            again = rerun(page.read_text(), Path(folder))
+        print("changed " if again != page.read_text() else "the same", page)
+        page.write_text(again)
+
+
+def run_pages(docs: Path) -> list[Path]:
+    """Return the pages whose printed outputs are kept true."""
+    return [*sorted(docs.glob("tutorials/*.md")), docs / "start" / "first-estimate.md"]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

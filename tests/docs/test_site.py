@@ -1,0 +1,93 @@
+"""The site: every page has a place in it, and it builds without a warning."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+
+
+@pytest.fixture(scope="module")
+def build_site():
+    pytest.importorskip("mkdocs")
+    sys.path.insert(0, str(DOCS))
+    try:
+        import build_site
+
+        yield build_site
+    finally:
+        sys.path.remove(str(DOCS))
+
+
+@pytest.fixture
+def navigation(build_site):
+    yaml = pytest.importorskip("yaml")
+    places = sorted(place for place, _, _ in build_site.sources())
+    return places, build_site.spread(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"], places)
+
+
+def named(entry):
+    """The pages that a part of the navigation names."""
+    parts = entry.values() if isinstance(entry, dict) else entry
+    return [entry] if isinstance(entry, str) else [page for part in parts for page in named(part)]
+
+
+def test_every_page_is_in_the_navigation_once(navigation):
+    places, pages = navigation[0], named(navigation[1])
+
+    assert sorted(pages) == places, "name new pages in mkdocs.yml, under nav"
+
+
+def test_the_site_has_its_four_parts(navigation):
+    assert [name for part in navigation[1] for name in part] == [
+        "Start",
+        "Tutorials",
+        "How-to and explanation",
+        "Reference",
+    ]
+
+
+def test_every_public_name_has_its_docstring_in_the_reference(build_site):
+    import stratal
+
+    pages = "".join(build_site.make_pages.reference_pages().values())
+    for name in set(stratal.__all__) - {"__version__", *stratal._ROOMS}:
+        assert f"heading: stratal.{name}\n" in pages, f"docs/make_pages.py has no room for {name}"
+
+
+def test_links_that_leave_the_folder_find_their_page(build_site):
+    places = {"benchmarks/coverage.md", "project/changelog.md", "glossary.md", "methods/means.md"}
+
+    def moved(link, home, place):
+        return build_site.LINK.sub(lambda found: build_site.moved(found, home, place, places), link)
+
+    assert moved("[a](../../benchmarks/results/coverage.md)", "docs/methods", "methods/means.md") == (
+        "[a](../benchmarks/coverage.md)"
+    )
+    assert moved("[a](docs/glossary.md#words)", ".", "project/changelog.md") == "[a](../glossary.md#words)"
+    assert moved("[a](src/stratal/errors.py)", ".", "project/contributing.md") == "a"
+    assert moved("[a](nowhere.md)", "docs/methods", "methods/means.md") == "[a](nowhere.md)"
+
+
+@pytest.mark.parametrize("path", sorted(DOCS.glob("figures/*.svg")), ids=lambda path: path.stem)
+def test_figures_are_drawn_by_the_script_are_small_and_described(path):
+    pages = "".join(page.read_text() for page in [*DOCS.rglob("*.md"), ROOT / "README.md"])
+    described = re.findall(rf"!\[([^\]]*)\]\([^)]*figures/{path.name}\)", pages)
+
+    assert f"def {path.stem.replace('-', '_')}(path" in (DOCS / "figures.py").read_text()
+    assert path.stat().st_size < 100_000
+    assert described, f"no page shows {path.name}"
+    assert min(map(len, described)) > 40, f"say what {path.name} shows, for those who cannot see it"
+
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning(build_site):
+    done = subprocess.run([sys.executable, DOCS / "build_site.py"], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
