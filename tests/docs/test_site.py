@@ -88,6 +88,7 @@ def test_figures_are_drawn_by_the_script_are_small_and_described(path):
 
 @pytest.mark.slow
 def test_the_site_builds_without_a_warning(build_site):
-    done = subprocess.run([sys.executable, DOCS / "build_site.py"], capture_output=True, text=True, check=False)
+    command = [sys.executable, DOCS / "build_site.py"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stdout + done.stderr
