@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
@@ -18,9 +19,7 @@ def build_site():
     pytest.importorskip("mkdocs")
     sys.path.insert(0, str(DOCS))
     try:
-        import build_site
-
-        yield build_site
+        yield importlib.import_module("build_site")
     finally:
         sys.path.remove(str(DOCS))
 
