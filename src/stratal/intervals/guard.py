@@ -27,6 +27,7 @@ from stratal.weighting.stratum_moments import LABELS_AGAINST_LAM, stratum_means
 LABELS_AT_THE_BOUNDS = 2.0
 _LABELS_UNSEEN = 2.0
 _DRAWS_AGAINST_RESEMBLANCE = 2.0
+_AS_IT_WAS = 1e-9
 ROUNDING = 1e-24
 """A variance on the 0–1 scale below this is rounding: what labels that agree leave of it."""
 
@@ -294,14 +295,16 @@ def stratum_rates(value: Any, labels: UnitMoments, smooth: SmoothedMoments, foun
     basis = np.where(drawn, shares**2 / np.maximum(counts, 1.0), factors)
     binary = np.sum(basis * smooth.binary, axis=-1)
     wanted = found.share(smooth) * smooth.variance + found.drawn_part(smooth)
-    factor = np.where(binary > 0, wanted / np.where(binary > 0, binary, 1.0), 1.0)
-    trials = shares**2 / np.where(open_strata, basis, 1.0) / np.maximum(factor, ROUNDING)[..., None]
+    varies = binary > 0
+    factor = np.where(varies, binary, 1.0) / np.where(varies, np.maximum(wanted, ROUNDING * binary), 1.0)
+    trials = shares**2 / np.where(open_strata, basis, 1.0)
     return StratumRates(
         value=np.clip(value, 0.0, 1.0),
         rates=labels.means,
         counts=counts,
         trials=np.where(open_strata, trials, np.inf),
         shares=shares,
+        factor=np.where(np.abs(factor - 1.0) < _AS_IT_WAS, 1.0, factor),
     )
 
 

@@ -7,7 +7,7 @@ tail Σ (W_h/n_h) K_h beyond the estimate has probability α/2 (a test at estima
 taken at its word. With one stratum and a large population it is Clopper & Pearson's interval.
 
 The tail is that of the binomial, Poisson or negative binomial count, scaled, with the sum's first three
-moments (`_tail`). Three constants, each fading with the labels of a stratum, each measured
+moments (`intervals.tail`). Three constants, each fading with the labels of a stratum, each measured
 (docs/decisions/0012-stratified-clopper-pearson.md):
 
 - a stratum's rate costs its variance a degree of freedom, p̂(1 − p̂) being (1 − 1/n_h) of what it should be
@@ -20,22 +20,26 @@ moments (`_tail`). Three constants, each fading with the labels of a stratum, ea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.special import betainc, ndtri
+from scipy.special import ndtri
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
+from stratal.intervals.tail import LARGEST, Count
 
 _STEPS = 80
-_CLOSE = 1e-11
-_SHARED_STEPS = 5
+_CLOSE = 1e-6
+_EQUAL = 1e-11
 _UNIT = 0.1
 _STRIDE = 2.0
-_CELLS_AT_ONCE = 2_000_000
+_SLOPES = (-2.0, -0.3)
+_ROWS_AT_ONCE = 4096
+_CELLS_AT_ONCE = 1_000_000
+_GUESSES = 2
+_FEWEST_DROPPED = 0.25
 _NO_SPREAD = 1e-290
-_POISSON = 1e-8
-_MOST_SKEWED = 1.9
+_FLAT = -1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,6 +58,9 @@ class StratumRates(Record):
         Independent trials that these are worth, n_h / (1 − f_h) for λ = 0; infinite in strata labelled whole.
     shares : float (…, H)
         W_h, 0 for strata without labels.
+    factor : float (…,)
+        What the trials of all strata are multiplied by: λ's share, a graded outcome's, the population's own
+        draw. Apart from `trials`, so that replicates of one allocation share all that follows from it.
 
     Examples
     --------
@@ -69,6 +76,7 @@ class StratumRates(Record):
     counts: FloatArray
     trials: FloatArray
     shares: FloatArray
+    factor: FloatArray = field(default_factory=lambda: np.ones(()))
 
 
 def stratified_clopper_pearson(
@@ -84,30 +92,34 @@ def stratified_clopper_pearson(
     >>> round(float(low), 3), float(high)
     (0.896, 1.0)
     """
-    shape = np.broadcast_shapes(np.shape(found.value), np.shape(found.rates)[:-1])
-    value = np.broadcast_to(found.value, shape).ravel()
+    shape = np.broadcast_shapes(np.shape(found.value), np.shape(found.rates)[:-1], np.shape(found.factor))
+    value, factor = (np.broadcast_to(part, shape).ravel() for part in (found.value, found.factor))
     rates = np.broadcast_to(found.rates, (*shape, found.rates.shape[-1])).reshape(len(value), -1)
     layouts = [np.atleast_2d(part) for part in (found.counts, found.trials, found.shares)]
+    alike = all(len(part) == 1 for part in layouts)
+    common = _Sums.of(*layouts) if alike else None
+    batch = _ROWS_AT_ONCE if alike else 1 + _CELLS_AT_ONCE // rates.shape[1] ** 2
     low, high = np.zeros(len(value)), np.ones(len(value))
-    batch = (
-        len(value) if all(len(part) == 1 for part in layouts) else 1 + _CELLS_AT_ONCE // rates.shape[1] ** 2
-    )
-    for start in range(0, len(value), max(batch, 1)):
+    for start in range(0, len(value), batch):
         some = slice(start, start + batch)
-        sums = _Sums.of(*(part if len(part) == 1 else part[some] for part in layouts))
+        sums = common or _Sums.of(*(part if len(part) == 1 else part[some] for part in layouts))
+        sums = replace(sums, factor=factor[some])
+        own = np.ascontiguousarray(rates[some].T)
         if below > 0:
-            low[some] = _lower_limit(value[some], rates[some], sums, below)
+            low[some] = _lower_limit(value[some], own, sums, below)
         if above > 0:
-            high[some] = 1.0 - _lower_limit(1.0 - value[some], 1.0 - rates[some], sums, above)
+            high[some] = 1.0 - _lower_limit(1.0 - value[some], 1.0 - own, sums, above)
     return low.reshape(shape), high.reshape(shape)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sums:
-    """Σ (W_h/n_h) K_h over the strata that are not labelled whole; all (R, H) or (1, H).
+    """Σ (W_h/n_h) K_h over the strata that are not labelled whole; all (H, R) or (H, 1).
 
-    `weights` W_h, `trials` with the lost degree of freedom, `borrowed` labels, `steps` of the count, and
-    `blur` (…, H, H): 1 − cos of how far each stratum's step is from a multiple of another's.
+    `weights` W_h, `trials` with the lost degree of freedom, `borrowed` labels, `steps` of the count,
+    `second` and `third` by which p(1 − p) adds to the variance and p(1 − p)(1 − 2p) to the third moment, and
+    `blur` (H, H, …) by which each stratum's p(1 − p) blurs another's step. `factor` (R,) multiplies the
+    trials.
     """
 
     shares: FloatArray
@@ -115,209 +127,235 @@ class _Sums:
     trials: FloatArray
     borrowed: FloatArray
     steps: FloatArray
-    lattice: FloatArray
+    second: FloatArray
+    third: FloatArray
     blur: FloatArray
+    factor: FloatArray
 
     @classmethod
     def of(cls, counts: FloatArray, trials: FloatArray, shares: FloatArray) -> _Sums:
-        shares = np.broadcast_to(shares, np.broadcast_shapes(counts.shape, trials.shape, shares.shape))
+        counts, trials, shares = (part.T for part in np.broadcast_arrays(counts, trials, shares))
         random = np.isfinite(trials) & (shares > 0)
         weights = np.where(random, shares, 0.0)
         n, t = np.where(random, counts, 1.0), np.where(random, trials, 1.0)
         spread = weights**2 / t
-        whole = spread.sum(axis=-1, keepdims=True)
+        whole = spread.sum(axis=0)
         others = 1.0 - spread / np.where(whole > 0, whole, 1.0)
         left = t * (1.0 - others * (1.0 - 1.0 / n) ** 2 / n)
         steps = weights / np.sqrt(n * t)
-        ratio = steps[..., None, :] / np.where(steps > 0, steps, np.inf)[..., :, None]
+        ratio = steps / np.where(steps > 0, steps, np.inf)[:, None]
+        blur = (1.0 - np.cos(2.0 * np.pi * ratio)) * (n * t / left * random)
         return cls(
             shares=shares,
             weights=weights,
             trials=left,
             borrowed=others / n,
             steps=steps,
-            lattice=n * t / left * random,
-            blur=1.0 - np.cos(2.0 * np.pi * ratio),
+            second=weights**2 / left,
+            third=weights**3 / left**2,
+            blur=blur[..., 0] if blur.shape[-1] == 1 else blur,
+            factor=np.ones(1),
         )
 
     def at(self, rows: IntArray) -> _Sums:
         """Return the sums of some replicates."""
-        if len(self.weights) == 1:
-            return self
-        return _Sums(**{name: getattr(self, name)[rows] for name in self.__slots__})
+        if self.weights.shape[1] == 1:
+            return replace(self, factor=self.factor[rows])
+        return _Sums(**{name: getattr(self, name)[..., rows] for name in self.__slots__})
+
+    def blurred(self, apart: FloatArray) -> FloatArray:
+        """Return how far (H, R) each stratum's step is blurred by the counts of all."""
+        if self.blur.ndim == 2:
+            return np.asarray(self.blur @ apart)
+        return np.asarray(np.einsum("hkr,kr->hr", self.blur, apart))
+
+
+def _weighted(weights: FloatArray, values: FloatArray) -> FloatArray:
+    """Return the sums (R,) over strata; weights (H, 1) or (H, R)."""
+    if weights.shape[1] == 1:
+        return np.asarray(weights[:, 0] @ values)
+    return np.asarray(np.einsum("hr,hr->r", weights, values))
 
 
 def _lower_limit(value: FloatArray, rates: FloatArray, sums: _Sums, error: float) -> FloatArray:
     """Return the value (R,) under which an estimate as large as `value` has probability `error`."""
-    known = ((sums.shares - sums.weights) * rates).sum(axis=-1)
-    total = np.broadcast_to(sums.weights.sum(axis=-1), value.shape)
+    known = _weighted(sums.shares - sums.weights, rates)
+    total = sums.weights.sum(axis=0)
     limit = np.zeros(len(value))
     sought = np.flatnonzero((value > known) & (total > 0))
+    if 0 < len(sought) < len(value):
+        value, rates, sums, known_there = value[sought], rates[:, sought], sums.at(sought), known[sought]
+    else:
+        known_there = known
     if len(sought):
-        found = _limit_of_sum((value - known)[sought], rates[sought], sums.at(sought), error)
-        limit[sought] = np.minimum(found, (value - known)[sought])
+        found = _limit_of_sum(value - known_there, rates, sums, error)
+        limit[sought] = np.minimum(found, value - known_there)
     return np.asarray(known + limit)
 
 
 def _limit_of_sum(estimate: FloatArray, rates: FloatArray, sums: _Sums, error: float) -> FloatArray:
-    overall = np.clip(estimate / sums.weights.sum(axis=-1), 0.0, 1.0)
-    labels = sums.trials + sums.borrowed
-    ones = sums.trials * rates + sums.borrowed * overall[:, None]
-    wanted = float(ndtri(error))
+    overall = np.clip(estimate / sums.weights.sum(axis=0), 0.0, 1.0)
+    trials = sums.trials if np.all(sums.factor == 1.0) else sums.trials * sums.factor
+    labels = trials + sums.borrowed
+    ones = trials * rates + sums.borrowed * overall
     middle = (ones + 0.5) / (labels + 1.0)
-    spread = (sums.weights**2 / labels * middle * (1.0 - middle)).sum(axis=-1)
-    price = _solved(-wanted / np.sqrt(spread), estimate, ones, labels, sums, wanted)
-    return np.asarray((sums.weights * _constrained_rates(ones, labels, sums.weights, price)).sum(axis=-1))
+    deviation = np.sqrt(_weighted(sums.weights**2 / labels, middle * (1.0 - middle)))
+    return _solved(estimate, ones, labels, deviation, sums, float(ndtri(error)))
 
 
 @dataclass(slots=True)
 class _Search:
     """Where the tail's normal quantile passes what is wanted.
 
-    `x` (R,) is the price on the scale of arsinh: nearly its logarithm, and through 0. `low` and `high` are
-    the nearest x known to lie on either side, `above` and `under` the heights there. Newton's step first,
-    with the normal slope √V, then secants until both sides are known, then Anderson & Björck's (1973) false
-    position.
+    The price of the constraint and the quantile are both taken on the scale of arsinh, nearly their
+    logarithms and through 0: there one is nearly a line of the other, with slope −1. All (R,): `x` the price,
+    `last_x`, `last_y` and `mean` the point before it and the sum's mean there, `slope` and `change` of y and
+    of the mean with x, `reach` how far from the root the slope was taken, `low` and `high` the nearest x
+    known to lie on either side.
     """
 
     unit: FloatArray
     x: FloatArray
+    last_x: FloatArray
+    last_y: FloatArray
+    mean: FloatArray
+    slope: FloatArray
+    change: FloatArray
+    reach: FloatArray
     low: FloatArray
     high: FloatArray
-    above: FloatArray
-    under: FloatArray
+    wanted: float
 
     @classmethod
-    def at(cls, price: FloatArray) -> _Search:
-        nothing = np.full(len(price), np.nan)
-        ends = np.full(len(price), np.inf)
-        unit = _UNIT * price
-        return cls(unit, np.arcsinh(price / unit), -ends, ends, nothing, nothing.copy())
+    def at(cls, deviation: FloatArray, wanted: float) -> _Search:
+        size = max(abs(wanted), _UNIT)
+        none, flat, ends = (np.full(len(deviation), number) for number in (np.nan, 0.0, np.inf))
+        x = np.full(len(deviation), np.arcsinh(-wanted / (_UNIT * size)))
+        return cls(_UNIT * size / deviation, x, none, none, none, flat, flat, none, -ends, ends, wanted)
 
     @property
     def price(self) -> FloatArray:
         return np.asarray(self.unit * np.sinh(self.x))
 
-    def step(self, height: FloatArray, deviation: FloatArray) -> BoolArray:
-        """Take in the height (R,) at x, move x, and say where it is settled."""
-        up = height > 0
-        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            known, last = np.where(up, self.low, self.high), np.where(up, self.above, self.under)
-            slope = (height - last) / (self.x - known)
-            newton = -deviation * self.unit * np.cosh(self.x)
-            ahead = self.x - height / np.where(np.isfinite(slope) & (slope < 0), slope, newton)
-            kept = 1.0 - height / last
-            kept = np.where(np.isfinite(known), np.where(kept > 0, kept, 0.5), 1.0)
-            self.above, self.under = (
-                np.where(up, height, self.above * kept),
-                np.where(up, self.under * kept, height),
-            )
-            self.low, self.high = np.where(up, self.x, self.low), np.where(up, self.high, self.x)
-            false = (self.low * self.under - self.high * self.above) / (self.under - self.above)
-            farthest = self.x + np.where(up, _STRIDE, -_STRIDE)
-            ahead = np.where(np.isfinite(ahead), ahead, farthest)
-            ahead = np.where(up, np.minimum(ahead, farthest), np.maximum(ahead, farthest))
-        settled = (np.abs(height) < _CLOSE) | (self.high - self.low < _CLOSE)
-        self.x = np.where(np.isfinite(self.low) & np.isfinite(self.high), false, ahead)
-        return settled
+    def step(self, point: _Point, *, near: bool, again: bool) -> tuple[BoolArray, FloatArray]:
+        """Take in the point at x, move x; say where it is settled, and the mean where x now is.
 
-    def keep(self, rows: BoolArray) -> None:
+        It is settled where the step now taken misses by little: by about the product of the misses that the
+        slope and the step are of. Points of two formulas (`again` False) give no slope.
+        """
+        scale = _UNIT * max(abs(self.wanted), _UNIT)
+        y = np.arcsinh(point.quantile / scale) - np.arcsinh(self.wanted / scale)
+        self.reach = np.abs(self.last_y) + (0.0 if again else self.reach)
+        if again:
+            self._learn(y, point)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ahead = self.x + np.clip(-y / self.slope, -_STRIDE, _STRIDE)
+        mean = point.mean + (ahead - self.x) * self.change
+        settled = np.zeros(len(y), dtype=bool)
+        if near:
+            up = y > 0
+            self.low, self.high = np.where(up, self.x, self.low), np.where(up, self.high, self.x)
+            outside = (ahead <= self.low) | (ahead >= self.high)
+            if np.any(outside):
+                with np.errstate(invalid="ignore"):
+                    middle = (self.low + self.high) / 2.0
+                ahead = np.where(outside & np.isfinite(middle), middle, ahead)
+            settled = (np.abs(y * self.reach) < _CLOSE) | (self.high - self.low < _EQUAL)
+        self.last_x, self.last_y, self.mean, self.x = self.x, y, point.mean, ahead
+        return settled, mean
+
+    def _learn(self, y: FloatArray, point: _Point) -> None:
+        """Take the slopes from the last two points, the first time from how fast the variance falls."""
+        run = self.x - self.last_x
+        with np.errstate(invalid="ignore", divide="ignore"):
+            slope = (y - self.last_y) / run
+            expected = np.where(self.slope < 0, self.slope, np.clip(point.bend / 2.0 - 1.0, *_SLOPES))
+            self.slope = np.where(slope < _FLAT, slope, expected)
+            self.change = np.nan_to_num((point.mean - self.mean) / run)
+
+    def keep(self, rows: IntArray) -> None:
         """Go on with some of the replicates."""
         for name in self.__slots__:
-            setattr(self, name, getattr(self, name)[rows])
+            if name != "wanted":
+                setattr(self, name, getattr(self, name)[rows])
 
 
 def _solved(
-    price: FloatArray, estimate: FloatArray, ones: FloatArray, labels: FloatArray, sums: _Sums, wanted: float
+    estimate: FloatArray,
+    ones: FloatArray,
+    labels: FloatArray,
+    deviation: FloatArray,
+    sums: _Sums,
+    wanted: float,
 ) -> FloatArray:
-    """Return the price μ (R,) of the constraint at which the tail has normal quantile `wanted`."""
-    labels = np.broadcast_to(labels, ones.shape)
-    search = _Search.at(price)
-    rows, result, done = np.arange(len(price)), price.copy(), np.zeros(len(price), dtype=bool)
-    for step in range(_STEPS):
-        rates = _constrained_rates(ones, labels, sums.weights, search.price)
-        quantile, deviation = _quantile(estimate, rates, sums)
-        settled = search.step(quantile - wanted, deviation)
-        result[rows] = np.where(done, result[rows], search.price)
+    """Return the sum's mean (R,) at which the tail has normal quantile `wanted`."""
+    search = _Search.at(deviation, wanted)
+    rows, result = np.arange(len(estimate)), np.zeros(len(estimate))
+    done = np.zeros(len(estimate), dtype=bool)
+    for look in range(_STEPS):
+        price, near = search.price, look >= _GUESSES
+        point = _point(estimate, _constrained_rates(ones, labels, sums.weights, price), price, sums, near)
+        settled, mean = search.step(point, near=near, again=look != _GUESSES)
+        result[rows] = np.where(done, result[rows], mean)
         done |= settled
         if np.all(done):
             break
-        if step >= _SHARED_STEPS:
-            keep = ~done
+        if np.mean(done) >= _FEWEST_DROPPED:
+            keep = np.flatnonzero(~done)
             search.keep(keep)
-            sums = sums.at(np.flatnonzero(keep))
-            rows, done = rows[keep], done[keep]
-            estimate, ones, labels = estimate[keep], ones[keep], labels[keep]
+            sums, rows, done = sums.at(keep), rows[keep], done[keep]
+            estimate, ones = estimate[keep], ones[:, keep]
+            labels = labels if labels.shape[1] == 1 else labels[:, keep]
     return result
 
 
 def _constrained_rates(
     ones: FloatArray, labels: FloatArray, weights: FloatArray, price: FloatArray
 ) -> FloatArray:
-    """Return the likeliest rates (R, H) where Σ W_h p_h has the price μ = `price`, in closed form.
+    """Return the likeliest rates (H, R) where Σ W_h p_h has the price μ = `price` (R,), in closed form.
 
-    They solve ones/p − (labels − ones)/(1 − p) = μ W_h.
+    They solve ones/p − (labels − ones)/(1 − p) = μ W_h; below 0 the zeros are counted instead.
     """
-    m = price[:, None] * weights
+    back = price < 0
+    turned = bool(np.any(back))
+    if turned:
+        ones = np.where(back, labels - ones, ones)
+    m = weights * np.abs(price)
     b = labels + m
     root = np.sqrt(np.maximum(b * b - 4.0 * m * ones, 0.0))
-    positive = b > 0
-    above = 2.0 * ones / np.where(positive, b + root, 1.0)
-    return np.asarray(np.where(positive, above, (b - root) / np.where(positive, 1.0, 2.0 * m)))
+    rates = 2.0 * ones / (b + root)
+    return np.asarray(np.where(back, 1.0 - rates, rates) if turned else rates)
 
 
-def _quantile(estimate: FloatArray, rates: FloatArray, sums: _Sums) -> tuple[FloatArray, FloatArray]:
-    """Return the normal quantile (R,) of P(sum ≥ estimate) at these rates, and the sum's deviation."""
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """One look at the tail, all (R,): its quantile, the sum's mean, and how fast the variance falls.
+
+    `bend` is −d log V / d log μ.
+    """
+
+    quantile: FloatArray
+    mean: FloatArray
+    bend: FloatArray
+
+
+def _point(estimate: FloatArray, rates: FloatArray, price: FloatArray, sums: _Sums, near: bool) -> _Point:
+    """Return the normal quantile (R,) of P(sum ≥ estimate) at these rates, and what goes with it.
+
+    Far from the root the saddlepoint's is near enough.
+    """
     apart = rates * (1.0 - rates)
-    parts = sums.weights**2 / sums.trials * apart
-    mean = (sums.weights * rates).sum(axis=-1)
-    variance = np.maximum(parts.sum(axis=-1), _NO_SPREAD)
-    third = (sums.weights / sums.trials * parts * (1.0 - 2.0 * rates)).sum(axis=-1)
-    half = _half_step(apart, parts, variance, sums)
-    tail = _tail(estimate, mean, np.maximum(sums.weights.sum(axis=-1) - mean, 0.0), variance, third, half)
-    tail = np.where(variance > _NO_SPREAD, tail, 1.0)
-    return ndtri(np.clip(tail, 1e-300, 1.0 - 1e-16)), np.sqrt(variance)
-
-
-def _half_step(apart: FloatArray, parts: FloatArray, variance: FloatArray, sums: _Sums) -> FloatArray:
-    """Return half the step (R,) in which the sum moves: a stratum's own, less as the others blur it.
-
-    The others' characteristic function at the step's frequency says what is left of it; a stratum without
-    variance of its own does not move.
-    """
-    spread = sums.lattice * apart
-    one = len(sums.blur) == 1
-    blurred = spread @ sums.blur[0].T if one else (sums.blur @ spread[..., None])[..., 0]
-    share = np.minimum(parts / variance[:, None] * parts.shape[-1], 1.0)
-    return np.asarray((np.exp(-blurred) * sums.steps * share).max(axis=-1) / 2.0)
-
-
-def _tail(
-    estimate: FloatArray,
-    mean: FloatArray,
-    rest: FloatArray,
-    variance: FloatArray,
-    third: FloatArray,
-    half: FloatArray,
-) -> FloatArray:
-    """Return P(sum ≥ estimate) from the sum's mean, what it lacks to its largest value, and higher moments.
-
-    A count times a scale, counted from the end that the estimate is nearer to: binomial where its variance is
-    below its mean, negative binomial where it is above.
-    """
-    turned = estimate > (mean + rest) / 2.0
-    centre = np.maximum(np.where(turned, rest, mean), 1e-300)
-    third = np.where(turned, -third, third)
-    from_end = np.where(turned, mean + rest - estimate + 2.0 * half, estimate)
+    mean = _weighted(sums.weights, rates)
+    own = np.maximum(_weighted(sums.second, apart), _NO_SPREAD)
+    variance = own / sums.factor
+    third = _weighted(sums.third, apart * (1.0 - 2.0 * rates)) / sums.factor**2
+    share = np.minimum(sums.second * apart * (len(rates) / own), 1.0)
+    half = (np.exp(-sums.blurred(apart)) * sums.steps * share).max(axis=0) / (2.0 * np.sqrt(sums.factor))
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        ratio = variance / centre
-        skew = np.minimum(third / variance, _MOST_SKEWED * ratio)
-        scale = 2.0 * ratio - skew
-        rate = (ratio - skew) / scale
-        rate = np.where(np.abs(rate) < _POISSON, np.where(rate < 0, -_POISSON, _POISSON), rate)
-        size = centre / (scale * rate)  # of trials; negative for the negative binomial
-        count = np.maximum((from_end - half) / scale + 0.5, 1e-300)
-        other = np.where(rate > 0, size - count + 1.0, -size)
-        chance = np.where(rate > 0, np.minimum(rate, 1.0), -rate / (1.0 - rate))
-        tail = np.where(other > 0, betainc(count, np.maximum(other, 1e-300), chance), 0.0)
-    return np.where(turned, 1.0 - tail, tail)
+        rest = np.maximum(sums.weights.sum(axis=0) - mean, 0.0)
+        count = Count.of(estimate, mean, rest, variance, third, half)
+        quantile = count.quantile if near else count.nearly
+        if not near and np.any(lost := ~np.isfinite(quantile)):
+            quantile[lost] = count.quantile[lost]
+    quantile = np.where(own > _NO_SPREAD, quantile, LARGEST)
+    return _Point(quantile, mean, price * third / variance)

@@ -54,6 +54,9 @@ INTERVALS = (
 )
 """`published`: value ± z · standard error with nothing guarded and nothing cut, as the papers have it."""
 
+_WITHOUT_TRIALS = {"auto", "stratified-clopper-pearson", "t", "normal", "published"}
+"""What several strata need no common number of trials for."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Replicates:
@@ -346,7 +349,7 @@ def _interval(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Guarded:
-    """Effective trials (R,), what is known of each of several strata, and the share that may be unseen."""
+    """Effective trials (R,) where they are used, what is known of several strata, the unseen share."""
 
     trials: FloatArray
     rates: StratumRates | None
@@ -362,9 +365,8 @@ def _guarded(
     above, size = settings.target == "superpopulation", float(layout.sizes.sum())
     first = (sums.z + shift * counts) / scale
     second = (sums.zz + 2.0 * shift * sums.z + shift**2 * counts) / scale**2
-    within, means = layout.spread(first, second), first / counts
     labels = guard.UnitMoments(
-        means=means,
+        means=first / counts,
         squares=second / counts,
         counts=counts,
         shares=layout.weights,
@@ -372,19 +374,15 @@ def _guarded(
         draws=layout.draws,
     )
     smooth = guard.smoothed_moments(labels)
-    own, between = population_spread(means[..., None], within[..., None, None], counts, layout.sizes)
-    variances = guard.Variances(
-        residual=(found.variances - found.population_parts) / scale**2,
-        plain=layout.parts(within).sum(axis=1),
-        spread=(own + np.maximum(between, 0.0))[..., 0, 0],
-        population_part=found.population_parts / scale**2,
-        tuned=found.tuned,
-        drawn_from=size if above else np.inf,
-        weights_known=True,
-    )
     census = layout.census & (not above)
-    trials = np.where(census, np.inf, guard.binary_trials(guard.worth(smooth, variances), smooth))
-    rates = None
+    trials, rates = np.full(1, np.inf), None
+    one_number = len(layout.sizes) == 1 or bool(set(settings.intervals) - _WITHOUT_TRIALS)
+    # As in `Evidence.rates`: without λ the strata's trials follow from the design, and no variance is needed.
+    variances = guard.Variances.of_labels()
+    if one_number or above or np.any(found.tuned):
+        variances = _variances(found, labels, layout.spread(first, second), layout, scale, above)
+    if one_number:
+        trials = np.where(census, np.inf, guard.binary_trials(guard.worth(smooth, variances), smooth))
     if len(layout.sizes) > 1:
         rates = guard.stratum_rates(
             (np.clip(found.values, low, high) - low) / scale, labels, smooth, variances
@@ -397,4 +395,27 @@ def _guarded(
         trials=trials,
         rates=rates,
         unseen=np.where(census, 0.0, unseen),
+    )
+
+
+def _variances(
+    found: Replicates,
+    labels: guard.UnitMoments,
+    within: FloatArray,
+    layout: Layout,
+    scale: float,
+    above: bool,
+) -> guard.Variances:
+    """Return the replicates' variances on the 0–1 scale; `within` are the strata's s_h² (R, H) on it."""
+    own, between = population_spread(
+        labels.means[..., None], within[..., None, None], labels.counts, layout.sizes
+    )
+    return guard.Variances(
+        residual=(found.variances - found.population_parts) / scale**2,
+        plain=layout.parts(within).sum(axis=1),
+        spread=(own + np.maximum(between, 0.0))[..., 0, 0],
+        population_part=found.population_parts / scale**2,
+        tuned=found.tuned,
+        drawn_from=float(layout.sizes.sum()) if above else np.inf,
+        weights_known=True,
     )
