@@ -19,7 +19,8 @@ from stratal.population.population import Population
 from stratal.simulation import SimulatedDesign
 from stratal.simulation.cell import fixed_counts
 from stratal.simulation.draws import OrderedUnits
-from stratal.simulation.replicates import Layout, Replicates, replicate_intervals, replicate_means
+from stratal.simulation.ranges import replicate_intervals
+from stratal.simulation.replicates import Layout, Replicates, replicate_means
 from stratal.simulation.settings import Settings
 from stratal.simulation.summary import summarise_interval
 from stratal.simulation.sums import StratumSums

@@ -18,7 +18,8 @@ from stratal.errors import BudgetError
 from stratal.simulation import formulas
 from stratal.simulation.adaptive_rounds import adaptive_sums
 from stratal.simulation.draws import Draws, OrderedUnits, Urns
-from stratal.simulation.replicates import Layout, replicate_intervals, replicate_means
+from stratal.simulation.ranges import replicate_intervals
+from stratal.simulation.replicates import Layout, replicate_means
 from stratal.simulation.settings import Settings
 from stratal.simulation.simulated_design import SimulatedDesign
 from stratal.simulation.summary import Yardstick, summarise, summarise_interval

@@ -12,11 +12,10 @@ from stratal.estimation.evaluation import estimate_mean
 from stratal.population.population import StratumSummary
 from stratal.simulation.cell import cell_key
 from stratal.simulation.draws import OrderedUnits, Urns, ordered_units
+from stratal.simulation.ranges import INTERVALS, replicate_intervals
 from stratal.simulation.replicates import (
     ESTIMATORS,
-    INTERVALS,
     Layout,
-    replicate_intervals,
     replicate_means,
 )
 from stratal.simulation.settings import Settings

@@ -1,0 +1,192 @@
+"""The confidence intervals of thousands of replicates at once, from sums per stratum.
+
+The guards and bounds are those of one sample; a test holds the two together to the last digits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import FloatArray
+from stratal.errors import InputError, near_names
+from stratal.intervals import guard, proportion, student
+from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
+from stratal.intervals.unseen import unseen_share
+from stratal.simulation.replicates import Layout, Replicates
+from stratal.simulation.settings import Settings
+from stratal.simulation.sums import StratumSums
+from stratal.simulation.truth import Truth
+from stratal.weighting.stratum_moments import population_spread
+
+INTERVALS = (
+    "auto",
+    "t",
+    "normal",
+    "clopper-pearson",
+    "stratified-clopper-pearson",
+    "wilson",
+    "logit",
+    "blaker",
+    "published",
+)
+"""`published`: value ± z · standard error with nothing guarded and nothing cut, as the papers have it."""
+
+_WITHOUT_TRIALS = {"auto", "stratified-clopper-pearson", "t", "normal", "published"}
+"""What several strata need no common number of trials for."""
+
+
+def replicate_intervals(
+    found: Replicates, sums: StratumSums, layout: Layout, truth: Truth, settings: Settings
+) -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Return (low, high), each (R,), for every method asked for.
+
+    Parameters
+    ----------
+    found : Replicates
+    sums : StratumSums
+        Of outcomes with the truth's centre taken off.
+    layout : Layout
+    truth : Truth
+        Only the centre, and whether outcomes are 0 or 1.
+    settings : Settings
+        Methods, bounds of the outcome, confidence level and target.
+
+    Examples
+    --------
+    >>> from stratal.simulation.replicates import replicate_means
+    >>> truth = Truth.of(np.r_[np.zeros(100), np.ones(900)], None, np.zeros(1000, dtype=int), 1)
+    >>> layout = Layout.of(truth.sizes, truth.proxy_variances, np.array([[10.0]]))
+    >>> sums = StratumSums(counts=layout.counts, z=np.array([[1.0]]), zz=np.array([[0.1]]))
+    >>> settings = Settings(estimators=("hajek",), intervals=("auto",), budgets=(10,), replicates=1, seed=7,
+    ...                     bounds=(0.0, 1.0))
+    >>> found = replicate_means(sums, truth, layout)
+    >>> low, high = replicate_intervals(found, sums, layout, truth, settings)["auto"]
+    >>> low.round(2), high
+    (array([0.69]), array([1.]))
+    """
+    for method in settings.intervals:
+        if method not in INTERVALS:
+            raise InputError(
+                "no such kind of interval in a simulation",
+                given=repr(method),
+                allowed=near_names(method, INTERVALS),
+            )
+    guarded = None
+    if settings.bounds is not None and set(settings.intervals) - {"published"}:
+        guarded = _guarded(found, sums, layout, truth, settings)
+    return {method: _interval(found, guarded, method, settings) for method in settings.intervals}
+
+
+def _interval(
+    found: Replicates, guarded: _Guarded | None, method: str, settings: Settings
+) -> tuple[FloatArray, FloatArray]:
+    level, freedom = settings.confidence_level, found.degrees_of_freedom
+    error = np.sqrt(np.maximum(found.variances, 0.0))
+    if method == "published":
+        return student.student_t(found.values, error, confidence_level=level)
+    if method == "normal":
+        freedom = np.full(1, np.inf)
+    if guarded is None or settings.bounds is None:
+        if method not in ("auto", "t", "normal"):
+            raise InputError(f"method '{method}' needs an outcome with bounds", action="Give bounds=.")
+        return student.student_t(found.values, error, degrees_of_freedom=freedom, confidence_level=level)
+    low, high = settings.bounds
+    values = np.clip(found.values, low, high)
+    if method in ("t", "normal"):
+        return student.student_t(
+            values, error, degrees_of_freedom=freedom, bounds=settings.bounds, confidence_level=level
+        )
+    unit = (values - low) / (high - low)
+    formulas: dict[str, Any] = {"wilson": proportion.wilson, "blaker": proportion.blaker}
+    if method in ("auto", "stratified-clopper-pearson") and guarded.rates is not None:
+        below, above = stratified_clopper_pearson(guarded.rates, (1.0 - level) / 2.0, (1.0 - level) / 2.0)
+    elif method == "logit":
+        below, above = proportion.logit(
+            unit, guarded.trials, degrees_of_freedom=freedom, confidence_level=level
+        )
+    else:
+        formula = formulas.get(method, proportion.clopper_pearson)
+        below, above = formula(unit, guarded.trials, confidence_level=level)
+    below = np.minimum(below, unit * (1.0 - guarded.unseen))
+    above = np.maximum(above, unit + guarded.unseen * (1.0 - unit))
+    return (
+        np.maximum(np.minimum(low + (high - low) * below, values), low),
+        np.minimum(np.maximum(low + (high - low) * above, values), high),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Guarded:
+    """Effective trials (R,) where they are used, what is known of several strata, the unseen share."""
+
+    trials: FloatArray
+    rates: StratumRates | None
+    unseen: FloatArray
+
+
+def _guarded(
+    found: Replicates, sums: StratumSums, layout: Layout, truth: Truth, settings: Settings
+) -> _Guarded:
+    assert settings.bounds is not None
+    low, high = settings.bounds
+    counts, scale, shift = layout.counts, high - low, truth.centre - low
+    above, size = settings.target == "superpopulation", float(layout.sizes.sum())
+    first = (sums.z + shift * counts) / scale
+    second = (sums.zz + 2.0 * shift * sums.z + shift**2 * counts) / scale**2
+    labels = guard.UnitMoments(
+        means=first / counts,
+        squares=second / counts,
+        counts=counts,
+        shares=layout.weights,
+        factors=layout.factors,
+        draws=layout.draws,
+    )
+    smooth = guard.smoothed_moments(labels)
+    census = layout.census & (not above)
+    trials, rates = np.full(1, np.inf), None
+    one_number = len(layout.sizes) == 1 or bool(set(settings.intervals) - _WITHOUT_TRIALS)
+    # As in `Evidence.rates`: without λ the strata's trials follow from the design, and no variance is needed.
+    variances = guard.Variances.of_labels()
+    if one_number or above or np.any(found.tuned):
+        variances = _variances(found, labels, layout.spread(first, second), layout, scale, above)
+    if one_number:
+        trials = np.where(census, np.inf, guard.binary_trials(guard.worth(smooth, variances), smooth))
+    if len(layout.sizes) > 1:
+        rates = guard.stratum_rates(
+            (np.clip(found.values, low, high) - low) / scale, labels, smooth, variances
+        )
+    unseen = np.zeros(1)
+    if not truth.binary:
+        fraction = np.minimum(counts.sum(axis=1) / size, 1.0)
+        unseen = unseen_share(layout.draws, fraction, (1.0 - settings.confidence_level) / 2.0)
+    return _Guarded(
+        trials=trials,
+        rates=rates,
+        unseen=np.where(census, 0.0, unseen),
+    )
+
+
+def _variances(
+    found: Replicates,
+    labels: guard.UnitMoments,
+    within: FloatArray,
+    layout: Layout,
+    scale: float,
+    above: bool,
+) -> guard.Variances:
+    """Return the replicates' variances on the 0–1 scale; `within` are the strata's s_h² (R, H) on it."""
+    own, between = population_spread(
+        labels.means[..., None], within[..., None, None], labels.counts, layout.sizes
+    )
+    return guard.Variances(
+        residual=(found.variances - found.population_parts) / scale**2,
+        plain=layout.parts(within).sum(axis=1),
+        spread=(own + np.maximum(between, 0.0))[..., 0, 0],
+        population_part=found.population_parts / scale**2,
+        tuned=found.tuned,
+        drawn_from=float(layout.sizes.sum()) if above else np.inf,
+        weights_known=True,
+    )
