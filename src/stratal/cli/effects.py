@@ -125,6 +125,15 @@ NEEDS: dict[str, tuple[Needs, ...]] = {
 }
 """What options of each command need to have an effect."""
 
+NEEDS["report"] = (
+    *NEEDS["estimate"],
+    Needs(
+        ("answer", "old_answer", "new_labels"),
+        lambda given: given["against"] is not None,
+        "with --against",
+    ),
+)
+
 
 class CheckedCommand(TyperCommand):
     """A command that refuses, before it does anything, options that would have no effect."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
+from typer.models import ArgumentInfo
 
 from stratal.cli.output import progress
 from stratal.cli.parsing import finite_number as finite_number
@@ -277,8 +278,10 @@ def part(kind: type[Chosen], record: Any) -> Chosen:
     return kind(**{entry.name: getattr(record, entry.name) for entry in fields(kind)})  # type: ignore[arg-type]
 
 
-def words(record: Reading) -> list[str]:
+def words(record: Any) -> list[str]:
     """Return the options of a record that differ from their defaults, to be typed again.
+
+    Arguments, which have no name, are left out.
 
     Examples
     --------
@@ -286,11 +289,15 @@ def words(record: Reading) -> list[str]:
     ['--margin', '--delimiter', ';']
     """
     found: list[str] = []
+    hints = get_type_hints(type(record), include_extras=True)
     for entry in fields(record):
-        value = getattr(record, entry.name)
-        if entry.name != "file" and value != entry.default:
-            option = "--" + entry.name.replace("_", "-")
-            found += [option] if value is True else [option, str(value)]
+        value, (info,) = getattr(record, entry.name), hints[entry.name].__metadata__
+        if value == entry.default or isinstance(info, ArgumentInfo):
+            continue
+        option = (*(info.param_decls or ()), "--" + entry.name.replace("_", "-"))[0]
+        values = value if isinstance(value, list) else [value]
+        for one in values:
+            found += [option] if one is True else [option, str(one)]
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +77,25 @@ class EstimateTable(Printed):
         table = estimates_table(self.title, self.rows, self.confidence_level)
         first = [leaderboard_table(self.leaderboard, self.confidence_level)] if self.leaderboard else []
         return Page(tables=[*first, table], notes=noted(self.notes))
+
+
+def with_tables(
+    described: dict[str, Any], tables: Sequence[EstimateTable], remarks: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return an estimate's dict with the rows and notes of tables, and with other remarks.
+
+    Examples
+    --------
+    >>> table = EstimateTable(kind="domains", title="", rows=({"domain": "a"},), confidence_level=0.9)
+    >>> with_tables({"notes": ["few"]}, [table], ["new"])
+    {'notes': ['few', 'new'], 'domains': [{'domain': 'a'}]}
+    """
+    found = dict(described)
+    for table in tables:
+        given = table.to_dict()
+        found |= {name: given[name] for name in (table.kind, "leaderboard") if name in given}
+    notes = [*found["notes"], *(note for table in tables for note in table.notes)]
+    return found | {"notes": [*dict.fromkeys(notes), *remarks]}
 
 
 def title_of(sample: Sample, n: int, target: str, about: str = "", how: str = "") -> str:

@@ -20,7 +20,7 @@ from stratal.estimation.comparison import compare
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.respondents import combined, outcomes, said
-from stratal.labels.labels import join
+from stratal.labels.labels import Labels, join
 from stratal.randomness import id_texts
 from stratal.report import Page, Printed, new_version_page, plain_dict
 from stratal.sampling.sample import Sample
@@ -157,8 +157,15 @@ def _scattered(labelled: BoolArray, z: FloatArray) -> FloatArray:
 
 def _answers(sample: Sample, given: Any) -> AnyArray:
     """Return the answer to each drawn unit (n,) as text, None where there is none."""
-    if hasattr(given, "items") and not hasattr(given, "index"):
-        drawn = set(id_texts(sample.ids))
+    drawn = set(id_texts(sample.ids))
+    if isinstance(given, Labels):
+        kept = [place for place, name in enumerate(given.ids) if name in drawn]
+        given = Labels(
+            ids=tuple(given.ids[k] for k in kept),
+            values=tuple(given.values[k] for k in kept),
+            source=given.source,
+        )
+    elif hasattr(given, "items") and not hasattr(given, "index"):
         texts = dict(zip(id_texts(np.array(list(given), dtype=object)), given.values(), strict=True))
         given = {name: value for name, value in texts.items() if name in drawn}
     return class_column(sample, given, "answers of the new version")

@@ -17,7 +17,7 @@ from stratal import __version__
 from stratal.arrays import BoolArray
 from stratal.errors import InputError, MissingExtraError, StratalWarning
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.estimate_table import EstimateTable
+from stratal.estimation.estimate_table import EstimateTable, with_tables
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.new_version import NewVersion
 from stratal.estimation.proxy_check import proxy_check
@@ -32,6 +32,9 @@ from stratal.sampling.asked import require_sample
 from stratal.sampling.files import replacing
 from stratal.sampling.sample import Sample
 from stratal.sampling.sample_file import sample_digest
+
+KIND = "stratal report"
+"""The first word of every report's file, so that none is written over anything else."""
 
 MOST_EXAMPLES = 100
 
@@ -66,9 +69,11 @@ class Findings:
         Raises
         ------
         InputError
-            For any other ending.
+                For any other ending, and where there is a file that is no report.
         """
         target = Path(path)
+        if target.exists() and not _is_report(target):
+            raise InputError(f"{target}: is there and is no report", action="Choose another name.")
         write = WRITERS.get(target.suffix.lower())
         if write is None and target.suffix.lower() != ".json":
             raise InputError(
@@ -96,6 +101,7 @@ def findings(
     *,
     found: Estimate | None = None,
     tables: Iterable[EstimateTable] = (),
+    notes: Sequence[str] = (),
     title: str | None = None,
     question: str | None = None,
     quantity: str | None = None,
@@ -117,6 +123,8 @@ def findings(
         The estimate, if it is there already; otherwise made with `options`.
     tables : sequence of EstimateTable
         Metrics, comparisons and domains to be reported too.
+    notes : sequence of str
+        Said beside the estimate's own.
     title, question : str, optional
         The heading, and what the annotators were asked.
     quantity : str, optional
@@ -159,11 +167,12 @@ def findings(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StratalWarning)
         labelled = combined(said(join(sample, labels), predicted), combine)[0].labelled
-    described = with_tables(made.to_dict(confidence_level, interval), tables)
+    described = with_tables(made.to_dict(confidence_level, interval), list(tables), notes)
     share = made.bounds == (0.0, 1.0)
     return Findings(
         found=plain_dict(
             {
+                "kind": KIND,
                 "title": title,
                 "question": question,
                 "quantity": quantity or _quantity(made, predicted),
@@ -186,22 +195,9 @@ def findings(
     )
 
 
-def with_tables(described: dict[str, Any], tables: Iterable[EstimateTable]) -> dict[str, Any]:
-    """Return an estimate's dict with the rows and notes of tables.
-
-    Examples
-    --------
-    >>> table = EstimateTable(kind="domains", title="", rows=({"domain": "a"},), confidence_level=0.9)
-    >>> with_tables({"notes": ["few"]}, [table])
-    {'notes': ['few'], 'domains': [{'domain': 'a'}]}
-    """
-    tables = list(tables)
-    found = dict(described)
-    for table in tables:
-        given = table.to_dict()
-        found |= {name: given[name] for name in (table.kind, "leaderboard") if name in given}
-    notes = [*found["notes"], *(note for table in tables for note in table.notes)]
-    return found | {"notes": list(dict.fromkeys(notes))}
+def _is_report(path: Path) -> bool:
+    with path.open("rb") as stream:
+        return KIND.encode() in stream.read(4096)
 
 
 def _quantity(found: Estimate, predicted: bool | str) -> str:

@@ -23,15 +23,29 @@ def answer_sentence(findings: Mapping[str, Any]) -> str:
     >>> answer_sentence({"quantity": "accuracy", "share": True, "estimate": estimate})
     'Accuracy 93.1%, 95% interval 91.6–94.4%, from 500 labels worth 1,130 random ones.'
     """
-    estimate = findings["estimate"]
+    estimate, board = findings["estimate"], findings["estimate"].get("leaderboard")
+    if board:
+        return _best(board, findings)
     named = findings["quantity"][:1].upper() + findings["quantity"][1:]
-    value = value_text(estimate["estimate"], findings)
-    interval = estimate["confidence_interval"]
-    parts = [f"{named} {value}"]
-    if interval is not None:
-        ends = ends_text(interval, share=findings["share"])
-        parts.append(f"{level_text(estimate['confidence_level'])} {ends}")
-    return ", ".join([*parts, f"from {estimate['n']:,} labels{_worth(estimate)}"]) + "."
+    found = _with_interval(named, estimate["estimate"], estimate["confidence_interval"], findings)
+    return f"{found}, from {estimate['n']:,} labels{_worth(estimate)}."
+
+
+def _with_interval(name: str, value: Any, interval: Any, findings: Mapping[str, Any]) -> str:
+    found = f"{name} {value_text(value, findings)}"
+    if interval is None:
+        return found
+    level = level_text(findings["estimate"]["confidence_level"])
+    return f"{found}, {level} {ends_text(interval, share=findings['share'])}"
+
+
+def _best(board: Sequence[Mapping[str, Any]], findings: Mapping[str, Any]) -> str:
+    """Return the answer of several models: the best, and which are not told apart from it."""
+    first, labels = board[0], findings["estimate"]["n"]
+    found = _with_interval(first["model"], first["mean"], first["confidence_interval"], findings)
+    others = [row["model"] for row in board[1:] if row["rank"] is None or row["rank"][0] == 1]
+    told = f"; not told apart from it: {', '.join(others)}" if others else ""
+    return f"Best of {len(board)} models: {found}, from {labels:,} labels{told}."
 
 
 def _worth(estimate: Mapping[str, Any]) -> str:

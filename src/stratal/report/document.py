@@ -63,6 +63,7 @@ def report_html(findings: Mapping[str, Any], *, whole: bool = True) -> str:
         style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),
         answer=answer_sentence(findings),
         sections=report_sections(findings),
+        kind=findings["kind"],
         made=findings["provenance"],
     )
     if whole:
@@ -79,7 +80,7 @@ def report_markdown(findings: Mapping[str, Any]) -> str:
     >>> report_markdown.__name__
     'report_markdown'
     """
-    parts = [f"# {_markdown(title_of(findings))}"]
+    parts = [f"<!-- {findings['kind']} -->", f"# {_markdown(title_of(findings))}"]
     for section in report_sections(findings):
         parts.append(f"## {_markdown(section.title)}")
         parts += [_markdown(line) for line in section.lines]
@@ -97,7 +98,7 @@ def report_latex(findings: Mapping[str, Any]) -> str:
     >>> report_latex.__name__
     'report_latex'
     """
-    parts = ["% Needs \\usepackage{booktabs}", f"% {_latex(title_of(findings))}"]
+    parts = [f"% {findings['kind']}", "% Needs \\usepackage{booktabs}", f"% {_latex(title_of(findings))}"]
     for section in report_sections(findings):
         if section.name in ("again", "examples"):
             continue

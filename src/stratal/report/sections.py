@@ -19,6 +19,9 @@ from stratal.report.leaderboard import leaderboard_table
 from stratal.report.text import Table, level_text, noted, number
 from stratal.report.versions import new_version_page
 
+RANKS = "means and the ranks left open"
+"""How the note begins that a table of models makes needless."""
+
 Findings = Mapping[str, Any]
 
 
@@ -92,7 +95,7 @@ def _answer(found: Findings) -> Section:
         title="Answer",
         name="answer",
         lines=[line for line in (question, answer_sentence(found), *facts) if line],
-        points=noted(estimate["notes"]),
+        points=noted(note for note in estimate["notes"] if not note.startswith(RANKS)),
     )
 
 
@@ -232,7 +235,7 @@ def _models(found: Findings) -> Section | None:
         title="Models",
         name="models",
         lines=[
-            "Models from the best, on the same labels. A rank such as `1 to 3` is the band of ranks that the "
+            "Models from the best, on the same labels. A rank such as 1 to 3 is the band of ranks that the "
             "simultaneous intervals of all differences leave open."
         ],
         drawings=[forest_drawing("models", "Models from the best", rows, found)],

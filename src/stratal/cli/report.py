@@ -1,0 +1,158 @@
+"""`stratal report`: one page that says what was found, for somebody who was not there."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from stratal.cli import options as o
+from stratal.cli.estimate import Made, made
+from stratal.cli.evidence import EstimateOptions
+from stratal.cli.output import print_json, print_text, progress
+from stratal.cli.records import takes
+
+if TYPE_CHECKING:
+    from stratal.estimation.new_version import NewVersion
+    from stratal.planning.findings import Findings
+
+EXAMPLES = 20
+"""Units that --with-examples shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOptions(EstimateOptions):
+    """The options of `report`: those of `estimate`, and what the page says besides.
+
+    Examples
+    --------
+    >>> ReportOptions(output=Path("report.html")).with_examples
+    False
+    """
+
+    output: Annotated[
+        Path, typer.Option(metavar="FILE", help="The report: .html, .md, .tex (tables) or .json.")
+    ]
+    title: Annotated[str | None, typer.Option(help="Heading of the page.", show_default="the question")] = (
+        None
+    )
+    question: Annotated[
+        str | None, typer.Option(help="What the annotators were asked.", show_default="the study's")
+    ] = None
+    quantity: Annotated[
+        str | None, typer.Option(help="What the estimate is called: accuracy, pass rate, …")
+    ] = None
+    against: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Answers of a new version of the model, joined by id."),
+    ] = None
+    answer: Annotated[
+        str | None,
+        typer.Option(help="Column of the answers in that file.", show_default="as in the sample"),
+    ] = None
+    old_answer: Annotated[
+        str | None,
+        typer.Option(help="Column of the sample that was judged.", show_default="the model's answer"),
+    ] = None
+    new_labels: Annotated[
+        list[Path] | None, typer.Option(help="Labels of answers that changed, as far as they are there.")
+    ] = None
+    with_examples: Annotated[
+        bool,
+        typer.Option(
+            "--with-examples", help="Show some units as annotators saw them; else no payload is in it."
+        ),
+    ] = False
+
+
+@takes(ReportOptions, order=("output",))
+def report(asked: ReportOptions) -> None:
+    """Write a report of the estimate: one file for somebody who was not there.
+
+    Takes a study, or a sample and its labels, and the options of `estimate`, and gives the same figures. The
+    page asks the network for nothing, and holds nothing that annotators saw unless --with-examples is given.
+    With --against it says what the same labels tell of a new version of the model, and what needs labels.
+    """
+    with progress("reporting"):
+        found = _findings(asked)
+        path = found.write(asked.output)
+    if asked.json:
+        print_json(found.to_dict())
+        return
+    print_text(str(found), f"Report: {path}")
+
+
+def _findings(asked: ReportOptions) -> Findings:
+    from stratal.planning.findings import findings
+
+    result = made(asked)
+    known = _of_study(asked.sample)
+    return findings(
+        result.sample,
+        result.labels,
+        found=result.estimate,
+        tables=result.tables,
+        notes=result.remarks,
+        title=asked.title,
+        question=asked.question or known.get("question"),
+        quantity=asked.quantity,
+        confidence_level=asked.confidence_level,
+        interval=asked.interval,
+        agreement=known.get("agreement"),
+        new=None if asked.against is None else _new_version(asked, result, asked.against),
+        commands=_commands(asked),
+        examples=EXAMPLES if asked.with_examples else 0,
+        predicted=result.asked.predicted or False,
+        combine=asked.combine,
+    )
+
+
+def _of_study(folder: Path | None) -> dict[str, Any]:
+    """Return the question of a study and how far its annotators agree; nothing of a sample's file."""
+    if folder is None or not folder.is_dir():
+        return {}
+    from stratal.study.opening import open_study
+    from stratal.study.status import study_status
+
+    with open_study(folder, reading=True) as study:
+        status = study_status(study)
+    return {"question": status["question"], "agreement": status["agreement"]}
+
+
+def _new_version(asked: ReportOptions, result: Made, file: Path) -> NewVersion:
+    from stratal.estimation.new_version import new_version
+    from stratal.labels.label_file import read_labels
+
+    sample = result.sample
+    predicted = result.asked.predicted
+    column = asked.answer or asked.old_answer or predicted or sample.predicted or "answer"
+    given = None
+    if asked.new_labels:
+        given = read_labels(*asked.new_labels, id_name=asked.id or sample.id_name, value=asked.value)
+        if asked.positive is not None or asked.map is not None:
+            given = given.counted_as(positive=asked.positive, mapping=o.mapping("--map", asked.map))
+    return new_version(
+        sample,
+        result.labels,
+        read_labels(file, id_name=sample.id_name, value=column),
+        old_answers=asked.old_answer,
+        new_labels=given,
+        predicted=predicted or False,
+        combine=asked.combine,
+        confidence_level=asked.confidence_level,
+        estimator=asked.estimator,
+        target=asked.target,
+        outcome=asked.outcome,
+        bounds=result.estimate.bounds if result.estimate.outcome == "bounded" else None,
+    )
+
+
+def _commands(asked: ReportOptions) -> list[str]:
+    """Return what to type to get the estimate and the report again."""
+    places = [str(place) for place in (asked.sample, *(asked.labels or ())) if place is not None]
+    asked = replace(asked, json=False)
+    again = shlex.join(["stratal", "report", *places, *o.words(asked)])
+    return [shlex.join(["stratal", "estimate", *places, *o.words(o.part(EstimateOptions, asked))]), again]
