@@ -22,9 +22,10 @@ RESULTS = HERE / "results"
 PAGE = HERE / "RESULTS.md"
 
 ORDER = (
-    "main_job", "tables", "strata", "estimates", "robust_allocation", "designs", "adaptive", "promises",
-    "coverage", "interval_cells", "kumar_raj", "peers_coverage", "cross_fitting", "metrics_coverage",
-    "regression", "regression_coverage", "simulation", "study", "page", "first_label", "sequence",
+    "main_job", "tables", "strata", "estimates", "robust_allocation", "several", "designs", "adaptive",
+    "promises", "coverage", "interval_cells", "kumar_raj", "peers_coverage", "cross_fitting",
+    "metrics_coverage", "regression", "regression_coverage", "simulation", "study", "page",
+    "first_label", "sequence",
 )  # fmt: skip
 
 
@@ -55,6 +56,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "tables": lambda: ["--directory", scratch],
         "strata": lambda: ["--ssepy", ssepy()],
         "robust_allocation": lambda: ["--replicates", "2000"],
+        "several": list,
         "estimates": list,
         "adaptive": list,
         "promises": list,

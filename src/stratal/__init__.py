@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from stratal import regression as regression
     from stratal import study as study
     from stratal.allocation import Allocation as Allocation
+    from stratal.allocation import SharedAllocation as SharedAllocation
     from stratal.allocation import allocate as allocate
+    from stratal.allocation import allocate_several as allocate_several
     from stratal.errors import BudgetError as BudgetError
     from stratal.errors import InputError as InputError
     from stratal.errors import LabelError as LabelError
@@ -68,7 +70,7 @@ if TYPE_CHECKING:
     from stratal.study.web.notebook import annotate as annotate
 
 _NAMES = {
-    "allocation": "Allocation allocate",
+    "allocation": "Allocation SharedAllocation allocate allocate_several",
     "errors": "BudgetError InputError LabelError MissingExtraError StratalError StratalWarning",
     "estimation.comparison": "compare",
     "estimation.domains": "estimate_domains group_differences",

@@ -78,16 +78,17 @@ def cost_optimal(
     prices = one_per_stratum("costs", costs, len(bounds.sizes))
     if not np.all(prices > 0):
         raise InputError("every cost must be positive", given=f"{prices.min():g}", allowed="above 0")
-    money = _check_money(bounds, prices, cost_budget)
+    money = check_money(bounds, prices, cost_budget)
     if not importance.any():
         importance = bounds.sizes.astype(np.float64)
-    n_h = _fill(importance, prices, money, bounds, _start(importance, prices, money, bounds))
+    n_h = filled(importance, prices, money, bounds, start_below(importance, prices, money, bounds))
     if len(n_h) > _MOST_STRATA:
         return n_h
-    return _fill(importance, prices, money, bounds, _improved(importance, prices, money, bounds, n_h))
+    return filled(importance, prices, money, bounds, _improved(importance, prices, money, bounds, n_h))
 
 
-def _check_money(bounds: Bounds, prices: FloatArray, cost_budget: float) -> float:
+def check_money(bounds: Bounds, prices: FloatArray, cost_budget: float) -> float:
+    """Return the money that may be spent, a trifle for rounding added; it must pay for the minima."""
     money = float(cost_budget) if np.ndim(cost_budget) == 0 else float("nan")
     if not np.isfinite(money) or money < 0:
         raise InputError("cost_budget must be a finite number", given=cost_budget, allowed="0 or more")
@@ -102,7 +103,7 @@ def _check_money(bounds: Bounds, prices: FloatArray, cost_budget: float) -> floa
     return money * (1 + _SLACK)
 
 
-def _start(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds) -> IntArray:
+def start_below(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds) -> IntArray:
     """Return a point below the greedy solution, so that the heap has little left to do."""
     useful = (a > 0) & (bounds.upper > 0) & (bounds.lower > 0)
     n_h = bounds.lower.copy()
@@ -119,7 +120,7 @@ def _start(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds) -> I
     return n_h
 
 
-def _fill(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds, start: IntArray) -> IntArray:
+def filled(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds, start: IntArray) -> IntArray:
     """Return `start` with units added by value per cost as long as one fits."""
     n_h, left = start.copy(), money - float(prices @ start)
 
