@@ -72,15 +72,15 @@ def run_command(part: str) -> str:
 
 
 def run_stratal(arguments: list[str]) -> None:
-    """Run the command in this process; what it says of a mistake is printed too."""
+    """Run the command in this process and print what it says; a mistake ends the run."""
     from typer.testing import CliRunner
 
     from stratal.cli.application import app
 
     done = CliRunner().invoke(app, arguments)
+    if done.exit_code:
+        raise RuntimeError(f"stratal {shlex.join(arguments)}: {done.output}") from done.exception
     print(done.output, end="")
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
 
 
 def capture(action: Any) -> str:
