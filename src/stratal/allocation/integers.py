@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray, Record, finite_vector, frozen
+from stratal.arrays import BoolArray, FloatArray, IntArray, Record, finite_vector, frozen
 from stratal.errors import BudgetError, InputError
 
 _STEPS = 60
@@ -194,10 +194,21 @@ def _highest(a: FloatArray, lower: IntArray, upper: IntArray, budget: Any, divis
     with np.errstate(divide="ignore"):
         values = scaled[..., None] * divisor.value(candidates)
     values = np.where(candidates < most[..., None], values, -1.0).reshape(*a.shape[:-1], -1)
-    order = np.argsort(-values, axis=-1, kind="stable")
-    added = np.zeros(values.shape, dtype=bool)
-    np.put_along_axis(added, order, np.arange(values.shape[-1]) < left, axis=-1)
-    return np.asarray(n_h + added.reshape(candidates.shape).sum(axis=-1))
+    added = _first(values, left).reshape(candidates.shape)
+    return np.asarray(n_h + added.astype(np.float64) @ np.ones(len(_NEAREST))).astype(np.int64)
+
+
+def _first(values: FloatArray, number: IntArray) -> BoolArray:
+    """Return which of the values (…, m) are the `number` (…, 1) largest, the lowest index among equals."""
+    places = values.shape[-1] - number
+    within = (number > 0) & (places >= 0)
+    smallest = np.take_along_axis(np.sort(values, axis=-1), np.clip(places, 0, values.shape[-1] - 1), axis=-1)
+    smallest = np.where(within, smallest, np.where(number > 0, -np.inf, np.inf))
+    chosen, equal = values > smallest, values == smallest
+    lacking = number - np.count_nonzero(chosen, axis=-1, keepdims=True)
+    if np.any(np.count_nonzero(equal, axis=-1, keepdims=True) > lacking):
+        equal &= np.cumsum(equal, axis=-1) <= lacking
+    return np.asarray(chosen | equal)
 
 
 def by_threshold(
@@ -224,14 +235,16 @@ def by_threshold(
     high = np.ones((*a.shape[:-1], 1))
     low = np.log(a.min(axis=-1, keepdims=True)) - np.log(np.max(upper, initial=0) + 2.0)
     best = np.asarray(lower, dtype=np.float64)
+    least, most = best, np.asarray(upper, dtype=np.float64)
+    prices = np.broadcast_to(np.asarray(costs, dtype=np.float64), a.shape[-1:])[:, None]
     for _ in range(_STEPS):
         middle = (low + high) / 2.0
         ratio = np.minimum(a * np.exp(-middle), _LARGEST_RATIO)
-        counts = np.clip(divisor.worth(ratio), lower, upper)
-        fits = (counts * costs).sum(axis=-1, keepdims=True) <= budget
+        counts = np.minimum(np.maximum(divisor.worth(ratio), least), most)
+        fits = counts @ prices <= budget
         best = np.where(fits, counts, best)
         high, low = np.where(fits, middle, high), np.where(fits, low, middle)
-        if np.max((high - low) * (counts.max(axis=-1, keepdims=True) + 2.0)) < tolerance:
+        if np.max(high - low) * (np.max(counts) + 2.0) < tolerance:
             break
     return np.exp(high), best.astype(np.int64)
 

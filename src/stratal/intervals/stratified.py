@@ -34,9 +34,9 @@ _EQUAL = 1e-11
 _UNIT = 0.1
 _STRIDE = 2.0
 _SLOPES = (-2.0, -0.3)
-_ROWS_AT_ONCE = 4096
+_ROWS_AT_ONCE = 2048
 _CELLS_AT_ONCE = 1_000_000
-_GUESSES = 2
+_GUESSES = 3
 _FEWEST_DROPPED = 0.25
 _NO_SPREAD = 1e-290
 _FLAT = -1e-3
@@ -322,8 +322,14 @@ def _constrained_rates(
         ones = np.where(back, labels - ones, ones)
     m = weights * np.abs(price)
     b = labels + m
-    root = np.sqrt(np.maximum(b * b - 4.0 * m * ones, 0.0))
-    rates = 2.0 * ones / (b + root)
+    # In place: arrays of this size are otherwise given back and fetched again at every line.
+    m *= ones
+    m *= -4.0
+    m += b * b
+    root = np.sqrt(np.maximum(m, 0.0, out=m), out=m)
+    root += b
+    rates = np.divide(ones, root, out=root)
+    rates *= 2.0
     return np.asarray(np.where(back, 1.0 - rates, rates) if turned else rates)
 
 
@@ -339,18 +345,35 @@ class _Point:
     bend: FloatArray
 
 
+def _half_step(apart: FloatArray, variance: FloatArray, sums: _Sums) -> FloatArray:
+    """Return half the step (R,) in which the sum moves: a stratum's own, less as the others blur it.
+
+    The others' characteristic function at the step's frequency says what is left of it; a stratum without
+    variance of its own does not move.
+    """
+    share = sums.second * apart
+    share *= len(apart) / variance
+    left = sums.blurred(apart)
+    np.exp(np.negative(left, out=left), out=left)
+    left *= sums.steps
+    left *= np.minimum(share, 1.0, out=share)
+    return np.asarray(left.max(axis=0) / (2.0 * np.sqrt(sums.factor)))
+
+
 def _point(estimate: FloatArray, rates: FloatArray, price: FloatArray, sums: _Sums, near: bool) -> _Point:
     """Return the normal quantile (R,) of P(sum ≥ estimate) at these rates, and what goes with it.
 
-    Far from the root the saddlepoint's is near enough.
+    Far from the root the saddlepoint's is near enough. The rates are used up.
     """
-    apart = rates * (1.0 - rates)
+    apart = 1.0 - rates
+    apart *= rates
     mean = _weighted(sums.weights, rates)
     own = np.maximum(_weighted(sums.second, apart), _NO_SPREAD)
     variance = own / sums.factor
-    third = _weighted(sums.third, apart * (1.0 - 2.0 * rates)) / sums.factor**2
-    share = np.minimum(sums.second * apart * (len(rates) / own), 1.0)
-    half = (np.exp(-sums.blurred(apart)) * sums.steps * share).max(axis=0) / (2.0 * np.sqrt(sums.factor))
+    half = _half_step(apart, own, sums)
+    rates *= -2.0
+    rates += 1.0
+    third = _weighted(sums.third, np.multiply(rates, apart, out=rates)) / sums.factor**2
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         rest = np.maximum(sums.weights.sum(axis=0) - mean, 0.0)
         count = Count.of(estimate, mean, rest, variance, third, half)
