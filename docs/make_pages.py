@@ -20,7 +20,9 @@ def command_page() -> str:
     parts = [
         "# The command",
         "Every command has `--json`: one object on standard output and nothing else. Exit status 0; 2 for a "
-        "mistake, with one message on standard error and nothing written.",
+        "mistake, with one message on standard error and nothing written; 3 from `check` for a study that is "
+        "not sound; 4 from `estimate` for a requirement that is not met; 130 for Ctrl-C. More for programs: "
+        "[machines](guide/machines.md).",
     ]
     for name, command in sorted(group.commands.items()):
         parts += [f"## stratal {name}", clean(command.help or ""), *table(command)]
@@ -97,7 +99,9 @@ def public_values() -> dict[str, list[tuple[str, str]]]:
     found: dict[str, list[tuple[str, str]]] = {}
     for room in ROOMS:
         module = importlib.import_module(f"stratal.{room}")
-        names = [(f"stratal.{name}", getattr(stratal, name)) for name in stratal.__all__ if name != "__version__"]
+        names = [
+            (f"stratal.{name}", getattr(stratal, name)) for name in stratal.__all__ if name != "__version__"
+        ]
         names = [(name, value) for name, value in names if room_of(value) == room]
         taken = {id(value) for _, value in names}
         inner = [(f"stratal.{room}.{name}", getattr(module, name)) for name in getattr(module, "__all__", ())]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from stratal.errors import InputError as InputError
     from stratal.errors import LabelError as LabelError
     from stratal.errors import MissingExtraError as MissingExtraError
+    from stratal.errors import RequirementError as RequirementError
     from stratal.errors import StratalError as StratalError
     from stratal.errors import StratalWarning as StratalWarning
     from stratal.estimation.comparison import compare as compare
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from stratal.estimation.given_arrays import estimate_from as estimate_from
     from stratal.estimation.metrics import classification_metrics as classification_metrics
     from stratal.estimation.new_version import new_version as new_version
+    from stratal.estimation.requirement import require as require
     from stratal.estimation.smooth_functions import quantile as quantile
     from stratal.estimation.smooth_functions import ranking_metrics as ranking_metrics
     from stratal.estimation.smooth_functions import ratio as ratio
@@ -71,7 +73,8 @@ if TYPE_CHECKING:
 
 _NAMES = {
     "allocation": "Allocation SharedAllocation allocate allocate_several",
-    "errors": "BudgetError InputError LabelError MissingExtraError StratalError StratalWarning",
+    "errors": "BudgetError InputError LabelError MissingExtraError RequirementError StratalError "
+    "StratalWarning",
     "estimation.comparison": "compare",
     "estimation.domains": "estimate_domains group_differences",
     "estimation.estimate": "Estimate",
@@ -79,6 +82,7 @@ _NAMES = {
     "estimation.given_arrays": "estimate_from",
     "estimation.new_version": "new_version",
     "estimation.metrics": "classification_metrics",
+    "estimation.requirement": "require",
     "estimation.smooth_functions": "quantile ranking_metrics ratio smooth_function",
     "labels": "Labels annotator_agreement read_labels",
     "planning": "labels_needed next_round opt_a1 opt_a2",

@@ -91,6 +91,16 @@ class MissingExtraError(StratalError, ImportError):
         super().__init__(f"{package} is not installed", action=f"Run: pip install 'stratal[{extra}]'")
 
 
+class RequirementError(StratalError, AssertionError):
+    """An interval that does not lie where it must: no mistake of the user's, but a test that fails.
+
+    Examples
+    --------
+    >>> issubclass(RequirementError, AssertionError)
+    True
+    """
+
+
 class StratalWarning(UserWarning):
     """Something the user should know, though the result is sound: nonresponse, merged strata, a weak proxy.
 

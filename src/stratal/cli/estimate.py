@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from stratal.cli import options as o
 from stratal.cli.evidence import EstimateOptions, Evidence, gathered, of_models
-from stratal.cli.output import print_json, print_page, progress
+from stratal.cli.output import print_json, print_next, print_page, progress
 from stratal.cli.records import takes
 from stratal.errors import InputError
 
@@ -18,22 +20,56 @@ if TYPE_CHECKING:
     from stratal.sampling.sample import Sample
 
 
-@takes(EstimateOptions)
-def estimate(asked: EstimateOptions) -> None:
+REQUIREMENT_FAILED = 4
+"""Exit status where the interval does not lie where it must."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequiringOptions(EstimateOptions):
+    """The options of `estimate`, and what is required of its interval.
+
+    Examples
+    --------
+    >>> RequiringOptions(require_lower=0.9).require_upper is None
+    True
+    """
+
+    require_lower: Annotated[
+        float | None,
+        typer.Option(help="Exit status 4 unless the interval's lower end is at least this."),
+    ] = None
+    require_upper: Annotated[
+        float | None, typer.Option(help="Exit status 4 unless the interval's upper end is at most this.")
+    ] = None
+
+
+@takes(RequiringOptions)
+def estimate(asked: RequiringOptions) -> None:
     """Estimate how good the model is, with an interval.
 
     Labels are joined to the sample by id. Units without a label are nonresponse: handled within strata, and
     counted. With --labelled the sample was drawn elsewhere: give what is known of how (strata and sizes, or
     weights).
+
+    With --require-lower or --require-upper the exit status is 4 if the interval does not lie there, for
+    pipelines.
     """
+    from stratal.estimation.requirement import Requirement
     from stratal.report import estimate_page
 
+    wanted = Requirement(lower=asked.require_lower, upper=asked.require_upper)
     with progress("estimating"):
         found = made(asked).described()
+    if asked.require_lower is not None or asked.require_upper is not None:
+        found["requirement"] = wanted.to_dict(found["confidence_interval"])
     if asked.json:
         print_json(found)
-        return
-    print_page(estimate_page(found))
+    else:
+        print_page(estimate_page(found))
+        again = o.words(o.part(EstimateOptions, asked))
+        print_next("report", *o.places(asked), *again, "--output", "report.html")
+    if not wanted.met(found["confidence_interval"]):
+        raise typer.Exit(REQUIREMENT_FAILED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -294,11 +294,24 @@ def words(record: Any) -> list[str]:
         value, (info,) = getattr(record, entry.name), hints[entry.name].__metadata__
         if value == entry.default or isinstance(info, ArgumentInfo):
             continue
-        option = (*(info.param_decls or ()), "--" + entry.name.replace("_", "-"))[0]
+        given = [info.default, *(info.param_decls or ()), "--" + entry.name.replace("_", "-")]
+        option = next(name for name in given if str(name).startswith("--"))
         values = value if isinstance(value, list) else [value]
         for one in values:
             found += [option] if one is True else [option, str(one)]
     return found
+
+
+def places(record: Any) -> list[str]:
+    """Return the arguments `sample` and `labels` of a record, to be typed again.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> places(SimpleNamespace(sample=Path("audit"), labels=None))
+    ['audit']
+    """
+    return [str(place) for place in (record.sample, *(record.labels or ())) if place is not None]
 
 
 def refuse_leading(reading: Reading) -> None:

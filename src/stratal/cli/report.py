@@ -152,7 +152,7 @@ def _new_version(asked: ReportOptions, result: Made, file: Path) -> NewVersion:
 
 def _commands(asked: ReportOptions) -> list[str]:
     """Return what to type to get the estimate and the report again."""
-    places = [str(place) for place in (asked.sample, *(asked.labels or ())) if place is not None]
+    places = o.places(asked)
     asked = replace(asked, json=False)
     again = shlex.join(["stratal", "report", *places, *o.words(asked)])
     return [shlex.join(["stratal", "estimate", *places, *o.words(o.part(EstimateOptions, asked))]), again]

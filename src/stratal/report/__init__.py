@@ -2,7 +2,7 @@
 
 from stratal.report.answers import answer_sentence
 from stratal.report.document import WRITERS, report_html
-from stratal.report.estimates import estimate_page, estimates_table
+from stratal.report.estimates import estimate_page, estimates_table, value_with_interval
 from stratal.report.inspections import handover_page, inspection_page
 from stratal.report.leaderboard import leaderboard_table
 from stratal.report.method import described_method
@@ -40,4 +40,5 @@ __all__ = [
     "simulation_page",
     "status_page",
     "study_page",
+    "value_with_interval",
 ]

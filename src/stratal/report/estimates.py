@@ -72,6 +72,7 @@ def _sentences(estimate: Mapping[str, Any]) -> list[str]:
     if estimate["estimate"] is None:
         return ["Estimate undefined"]
     lines = [_headline(estimate), _facts(estimate), *_worth(estimate), *_nonresponse(estimate)]
+    lines += _required(estimate)
     if estimate.get("lam"):
         lines.append("λ = " + ", ".join(map(number, estimate["lam"])))
     return lines
@@ -79,7 +80,18 @@ def _sentences(estimate: Mapping[str, Any]) -> list[str]:
 
 def _headline(estimate: Mapping[str, Any]) -> str:
     name = f"{estimate['probability']:g} quantile:" if "probability" in estimate else "Estimate"
-    found = f"{name} {number(estimate['estimate'])}"
+    return f"{name} {value_with_interval(estimate)}"
+
+
+def value_with_interval(estimate: Mapping[str, Any]) -> str:
+    """Return an estimate's value and its interval, or why there is none.
+
+    Examples
+    --------
+    >>> value_with_interval({"estimate": 0.5, "confidence_interval": [0.3, 0.7], "confidence_level": 0.9})
+    '0.5, 90% interval 0.3 to 0.7'
+    """
+    found = number(estimate["estimate"])
     if estimate["confidence_interval"] is None:
         return f"{found}; no interval: {estimate.get('no_interval', 'it is undefined')}"
     level = level_text(estimate["confidence_level"])
@@ -115,6 +127,17 @@ def _nonresponse(estimate: Mapping[str, Any]) -> list[str]:
         f"{counts['drawn'] - counts['labelled']:,} of {counts['drawn']:,} drawn units have no label "
         f"({counts['rate']:.1%}); the labels of their stratum stand for them."
     ]
+
+
+def _required(estimate: Mapping[str, Any]) -> list[str]:
+    wanted = estimate.get("requirement")
+    if wanted is None:
+        return []
+    limits = [
+        *([f"lower end at least {wanted['lower']:g}"] if wanted["lower"] is not None else []),
+        *([f"upper end at most {wanted['upper']:g}"] if wanted["upper"] is not None else []),
+    ]
+    return [f"Required: {', '.join(limits)}: {'met' if wanted['met'] else 'NOT met'}."]
 
 
 def _strata_table(strata: Sequence[Mapping[str, Any]], most_rows: int | None) -> Table:
