@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    import stratal.estimation.estimands as estimands  # noqa: F401
     from stratal import allocation as allocation
     from stratal import planning as adaptive  # noqa: F401
     from stratal import proxy as proxy
@@ -106,6 +107,7 @@ _HOMES = {name: module for module, names in _NAMES.items() for name in names.spl
 _ROOMS = {
     "adaptive": "planning",
     "allocation": "allocation",
+    "estimands": "estimation.estimands",
     "proxy": "proxy",
     "regression": "regression",
     "study": "study",

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 import stratal
 from stratal.errors import InputError
-from stratal.estimation.confusion import AVERAGES, CLASS_METRICS, OVERALL_METRICS, Confusion
+from stratal.estimation.confusion import Confusion
 from stratal.estimation.domain_means import domain_difference, domain_mean
+from stratal.estimation.metric_functions import AVERAGES, CLASS_METRICS, OVERALL_METRICS
 from stratal.estimation.paired import critical_values, paired_differences
 from stratal.estimation.quantile import quantile_interval
 from stratal.estimation.ranking import ranking_metric

@@ -258,7 +258,8 @@ def allocate(
     method : str
         "robust" (default), "proportional", "equal", "neyman", "power", "cost-optimal" or "stratppi".
     minimum, maximum : int or int (H,)
-        Bounds; 2 by default, so that every stratum has a variance.
+        Bounds; 2 by default, so that every stratum has a variance. Strata in which an estimand is known by
+        construction get no label.
     standard_deviations : float (H,), optional
         S_h instead of the proxy's, for "neyman", "power" and "cost-optimal".
     costs : float (H,), cost_budget : float
@@ -299,6 +300,7 @@ def allocate(
             allowed=", ".join(METHODS),
             action=f"Did you mean {near_names(str(method), METHODS)}?",
         )
+    minimum, maximum = _without_known(strata, minimum, maximum)
     request = _Request(
         strata=strata,
         budget=budget,
@@ -329,3 +331,12 @@ def allocate(
         maximum=limits.upper,
         notes=notes,
     )
+
+
+def _without_known(strata: StratumMoments, minimum: Any, maximum: Any) -> tuple[Any, Any]:
+    """Return the bounds with no label for strata of which everything is known by construction."""
+    known = np.asarray(getattr(strata, "is_known", False))
+    if not np.any(known):
+        return minimum, maximum
+    most = strata.sizes if maximum is None else np.broadcast_to(maximum, known.shape)
+    return np.where(known, 0, minimum), np.where(known, 0, most)

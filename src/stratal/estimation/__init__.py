@@ -1,5 +1,6 @@
 """From a sample and its labels to an estimate: options, λ, means, metrics, differences and domains."""
 
+import stratal.estimation.estimands  # noqa: F401  (the kinds of estimand enter themselves)
 from stratal.estimation.comparison import compare, ranks
 from stratal.estimation.domains import estimate_domains, group_differences
 from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow

@@ -8,34 +8,16 @@ by the chain rule. Intervals are Clopper–Pearson's on the effective number of 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.errors import InputError, near_names
 from stratal.estimation.linearisation import of_variable
+from stratal.estimation.metric_functions import ClassRatio, Metric, Shares, metric_function
 from stratal.estimation.quantity import Parts, Quantity
 from stratal.estimation.smoothing import smoothed
 from stratal.weighting import Weighting
-
-_FORMS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
-    "precision": ((1, 0, 0, 0), (0, 1, 0, 0)),
-    "recall": ((1, 0, 0, 0), (0, 0, 1, 0)),
-    "f1": ((2, 0, 0, 0), (0, 1, 1, 0)),
-    "specificity": ((1, -1, -1, 1), (0, 0, -1, 1)),
-    "negative_predictive_value": ((1, -1, -1, 1), (0, -1, 0, 1)),
-    "jaccard": ((1, 0, 0, 0), (-1, 1, 1, 0)),
-    "prevalence": ((0, 0, 1, 0), (0, 0, 0, 1)),
-    "predicted_prevalence": ((0, 1, 0, 0), (0, 0, 0, 1)),
-}
-"""Numerator and denominator in (hits, predicted, true, all)."""
-
-CLASS_METRICS = tuple(_FORMS)
-OVERALL_METRICS = ("accuracy", "balanced_accuracy", "mcc")
-METRICS = (*OVERALL_METRICS, *CLASS_METRICS)
-AVERAGES = ("macro", "micro", "weighted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,7 +64,7 @@ class Confusion:
             For an unknown metric or average.
         """
         function, counted, pseudo = self._parts(name, which)
-        shares = _Shares.of(self.true, self.predicted, self.weighting.weights, self.n_classes)
+        shares = Shares.of(self.true, self.predicted, self.weighting.weights, self.n_classes)
         value, slopes, note = function(shares)
         lowest = -1.0 if name == "mcc" else 0.0
         if not np.isfinite(value):
@@ -120,7 +102,7 @@ class Confusion:
         true, predicted, shares = self._pseudo(range(self.n_classes))
         both = (np.concatenate([self.true, true]), np.concatenate([self.predicted, predicted]))
         weights = np.concatenate([self.weighting.weights, shares])
-        all_shares = _Shares.of(*both, weights, self.n_classes + 1)
+        all_shares = Shares.of(*both, weights, self.n_classes + 1)
         for k in range(self.n_classes):
             function, _, _ = self._parts(name, k)
             _, slopes, _ = function(all_shares)
@@ -134,30 +116,13 @@ class Confusion:
             terms=tuple(terms), coefficients=coefficients, correlation=scale[:, None] * cross * scale
         )
 
-    def _parts(self, name: str, which: int | str | None) -> tuple[_Metric, FloatArray, _Pseudo]:
+    def _parts(self, name: str, which: int | str | None) -> tuple[Metric, FloatArray, _Pseudo]:
         """Return the metric as a function of shares, the units that it counts (n,), and its pseudo-labels."""
-        everyone = np.ones(len(self.true))
-        if name == "accuracy":
-            return _accuracy, everyone, self._pseudo(range(self.n_classes))
-        if name == "mcc":
-            return _matthews, everyone, self._pseudo(range(self.n_classes))
-        if name == "balanced_accuracy":
-            name, which = "recall", "macro"
-        if name not in _FORMS:
-            raise InputError("no such metric", given=repr(name), allowed=near_names(name, METRICS))
-        above, below = (np.array(form, dtype=np.float64) for form in _FORMS[name])
-        if isinstance(which, str):
-            if which not in AVERAGES:
-                raise InputError("no such average", given=repr(which), allowed=", ".join(AVERAGES))
-            return (
-                _Averaged(above, below, which, self.n_classes),
-                everyone,
-                self._pseudo(range(self.n_classes)),
-            )
-        if which is None:
-            raise InputError(f"metric '{name}' needs a class or an average")
-        alone = _Ratio(above, below, which)
-        slopes = _Shares.of_class(which, below, self.n_classes + 1)
+        function = metric_function(name, which, self.n_classes)
+        if not isinstance(function, ClassRatio):
+            return function, np.ones(len(self.true)), self._pseudo(range(self.n_classes))
+        alone, which = function, function.which
+        slopes = Shares.of_class(which, alone.below, self.n_classes + 1)
         counted = (slopes.along(self.true, self.predicted) > 0).astype(np.float64)
         negative = name in ("specificity", "negative_predictive_value")
         return alone, counted, self._pseudo([which], negative=negative)
@@ -184,14 +149,14 @@ class Confusion:
         return np.array(true, np.int64), np.array(predicted, np.int64), np.array(shares)
 
     def _trials(
-        self, function: _Metric, pseudo: _Pseudo, lowest: float, variance: float, counted: FloatArray | None
+        self, function: Metric, pseudo: _Pseudo, lowest: float, variance: float, counted: FloatArray | None
     ) -> tuple[float, float, float]:
         """Return the effective number of trials, the smoothed standard error, and degrees of freedom."""
         true, predicted, shares = pseudo
         smoothing = smoothed(self.weighting, shares, counted)
         both = (np.concatenate([self.true, true]), np.concatenate([self.predicted, predicted]))
         weights = np.concatenate([smoothing.unit_weights, smoothing.pseudo_weights])
-        value, slopes, _ = function(_Shares.of(*both, weights, self.n_classes + 1))
+        value, slopes, _ = function(Shares.of(*both, weights, self.n_classes + 1))
         variable = slopes.along(*both)
         n = len(self.true)
         hidden = smoothing.variance(variable[:n], variable[n:])
@@ -207,137 +172,6 @@ class Confusion:
 
 
 _Pseudo = tuple[IntArray, IntArray, FloatArray]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Shares:
-    """Weighted shares per class, or slopes with respect to them."""
-
-    hits: FloatArray
-    predicted: FloatArray
-    true: FloatArray
-    everything: float
-
-    @staticmethod
-    def of(true: IntArray, predicted: IntArray, weights: FloatArray, n_classes: int) -> _Shares:
-        hit = true == predicted
-        return _Shares(
-            hits=np.bincount(true[hit], weights[hit], minlength=n_classes).astype(np.float64),
-            predicted=np.bincount(predicted, weights, minlength=n_classes).astype(np.float64),
-            true=np.bincount(true, weights, minlength=n_classes).astype(np.float64),
-            everything=float(weights.sum()),
-        )
-
-    @staticmethod
-    def of_class(which: int, form: FloatArray, n_classes: int) -> _Shares:
-        unit = np.zeros(n_classes)
-        unit[which] = 1.0
-        return _Shares(
-            hits=form[0] * unit, predicted=form[1] * unit, true=form[2] * unit, everything=float(form[3])
-        )
-
-    def along(self, true: IntArray, predicted: IntArray) -> FloatArray:
-        """Return the slopes applied to each unit (n,): its linearised variable."""
-        hits = np.where(true == predicted, self.hits[true], 0.0)
-        return np.asarray(hits + self.true[true] + self.predicted[predicted] + self.everything)
-
-    def forms(self, form: FloatArray) -> FloatArray:
-        """Return a linear form of the shares for each class (K,)."""
-        parts = form[0] * self.hits + form[1] * self.predicted + form[2] * self.true
-        return np.asarray(parts + form[3] * self.everything)
-
-
-_Metric = Callable[[_Shares], tuple[float, _Shares, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class _Ratio:
-    above: FloatArray
-    below: FloatArray
-    which: int
-
-    def __call__(self, shares: _Shares) -> tuple[float, _Shares, str]:
-        k = self.which
-        below = float(shares.forms(self.below)[k])
-        if below <= _DUST * shares.everything:
-            return np.nan, shares, "no labelled unit counts towards its denominator"
-        value = min(max(float(shares.forms(self.above)[k]) / below, 0.0), 1.0)
-        slopes = (self.above - value * self.below) / below
-        return value, _Shares.of_class(k, slopes, len(shares.hits)), ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Averaged:
-    above: FloatArray
-    below: FloatArray
-    average: str
-    n_classes: int
-
-    def __call__(self, shares: _Shares) -> tuple[float, _Shares, str]:
-        above, below = shares.forms(self.above), shares.forms(self.below)
-        kept = below > _DUST * shares.everything
-        kept[self.n_classes :] = False
-        missing = self.n_classes - int(kept.sum())
-        if missing and (self.average == "macro" or not np.any(kept)):
-            return np.nan, shares, f"{missing} of {self.n_classes} classes have no unit in the denominator"
-        if self.average == "weighted" and not np.any(shares.true[kept] > 0):
-            return np.nan, shares, "the classes with units in the denominator have none in the truth"
-        if self.average == "micro":
-            total = float(below[kept].sum())
-            value = float(above[kept].sum()) / total
-            slopes = np.outer(kept, (self.above - value * self.below) / total)
-            return value, _from_rows(slopes), ""
-        each = np.where(kept, above / np.where(kept, below, 1.0), 0.0)
-        part = np.where(kept, 1.0 / kept.sum(), 0.0)
-        support = np.zeros(len(each))
-        value = float(part @ each)
-        if self.average == "weighted":
-            part = np.where(kept, shares.true, 0.0)
-            part /= part.sum()
-            value = float(part @ each)
-            support = np.where(kept, each - value, 0.0) / float(shares.true[kept].sum())
-        scale = np.where(kept, part / np.where(kept, below, 1.0), 0.0)
-        slopes = scale[:, None] * (self.above - each[:, None] * self.below)
-        slopes[:, 2] += support
-        return min(max(value, 0.0), 1.0), _from_rows(slopes), ""
-
-
-def _from_rows(slopes: FloatArray) -> _Shares:
-    """Return slopes (K, 4) in (hits, predicted, true, all), one row per class, as shares."""
-    return _Shares(
-        hits=slopes[:, 0], predicted=slopes[:, 1], true=slopes[:, 2], everything=float(slopes[:, 3].sum())
-    )
-
-
-def _accuracy(shares: _Shares) -> tuple[float, _Shares, str]:
-    nothing = np.zeros(len(shares.hits))
-    value = min(float(shares.hits.sum()) / shares.everything, 1.0)
-    slopes = _Shares(
-        hits=nothing + 1.0 / shares.everything,
-        predicted=nothing,
-        true=nothing,
-        everything=-value / shares.everything,
-    )
-    return value, slopes, ""
-
-
-def _matthews(shares: _Shares) -> tuple[float, _Shares, str]:
-    """Return Matthews' correlation of K classes (Gorodkin 2004)."""
-    total = shares.everything
-    above = float(shares.hits.sum()) * total - float(shares.predicted @ shares.true)
-    of_predicted = total**2 - float(shares.predicted @ shares.predicted)
-    of_true = total**2 - float(shares.true @ shares.true)
-    if min(of_predicted, of_true) <= _DUST * total**2:
-        return np.nan, shares, "only one class was seen"
-    below = np.sqrt(of_predicted * of_true)
-    value = above / below
-    slopes = _Shares(
-        hits=np.full(len(shares.hits), total / below),
-        predicted=-shares.true / below + value * shares.predicted / of_predicted,
-        true=-shares.predicted / below + value * shares.true / of_true,
-        everything=float(shares.hits.sum()) / below - value * total * (1 / of_predicted + 1 / of_true),
-    )
-    return min(max(value, -1.0), 1.0), slopes, ""
 
 
 def satterthwaite_of_groups(true: IntArray, weights: FloatArray, variable: FloatArray) -> float:
@@ -356,6 +190,3 @@ def _with_population_part(trials: float, value: float, lowest: float, extra: flo
     unit = min(max((value - lowest) / (1.0 - lowest), 0.05), 0.95)
     spread = unit * (1.0 - unit) * (1.0 - lowest) ** 2
     return 1.0 / (1.0 / trials + extra / spread) if extra > 0 else trials
-
-
-_DUST = 1e-12

@@ -197,3 +197,22 @@ class Estimate(Record, Printed):
         except InputError as error:
             described = self._described(None) | {"no_interval": str(error)}
         return estimate_page(described, most_rows=12)
+
+
+def empty_strata_notes(rows: tuple[StratumRow, ...]) -> tuple[str, ...]:
+    """Return a note where strata have no labels.
+
+    Examples
+    --------
+    >>> empty_strata_notes(())
+    ()
+    """
+    empty = [row for row in rows if row.n == 0]
+    if not empty:
+        return ()
+    share = sum(row.weight for row in empty)
+    named = ", ".join(repr(row.name) for row in empty[:3])
+    return (
+        f"{len(empty)} strata without labels ({named}; {share:.1%} of the units) are taken to be like the "
+        "others",
+    )

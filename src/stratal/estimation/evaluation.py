@@ -10,7 +10,8 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, IntArray, checked_labels
 from stratal.errors import InputError
 from stratal.estimation.calibrated import Calibrating, calibrated_estimator, calibrated_proxy, sample_folds
-from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow
+from stratal.estimation.estimand import Asked, as_estimand, refuse_options
+from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow, empty_strata_notes
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.mean import EstimateOptions, MeanEstimate, default_estimator, mean_estimate
 from stratal.estimation.respondents import (
@@ -54,8 +55,9 @@ def estimate(
     cross_fit: int | None = None,
     calibration: str | None = None,
     population: Population | None = None,
+    estimand: Asked = None,
 ) -> Estimate:
-    """Estimate the mean outcome of the population from the labels of a sample.
+    """Estimate the mean outcome of the population, or another estimand, from the labels of a sample.
 
     Parameters
     ----------
@@ -91,11 +93,15 @@ def estimate(
         `difference`.
     population : Population, optional
         Where the sample was drawn from, which calibration needs; the sample's own while in memory.
+    estimand : Estimand, str or mapping, optional
+        What to estimate, such as `F1("match")` or `"f1:match"` (see `stratal.estimands`): what the sample was
+        planned for, or the mean. Options of the mean are refused with any other.
 
     Returns
     -------
     Estimate
-        Its interval is chosen afterwards: `estimate.confidence_interval(0.95)`.
+        Its interval is chosen afterwards: `estimate.confidence_interval(0.95)`. Of a metric that is no mean a
+        `Quantity`, which has the same method, and of several estimands a table with a row for each.
 
     Raises
     ------
@@ -116,6 +122,14 @@ def estimate(
     """
     if not isinstance(sample, Sample):
         require_sample(sample, "estimate")
+    question = sample.estimand if estimand is None else estimand
+    asked = None if question is None else as_estimand(question)
+    if asked is not None and asked.kind != "mean":
+        given = {"estimator": estimator, "outcome": outcome, "bounds": bounds, "lam": lam, "proxy": proxy}
+        given |= {"predicted": predicted, "clip": clip, "cross_fit": cross_fit, "calibration": calibration}
+        refuse_options(asked, given)
+        found: Estimate = asked.estimate(sample, labels, target)
+        return found
     joined, notes = combined(said(join(sample, labels), predicted), combine)
     labelled, z = joined.labelled, outcomes(sample, joined, predicted)
     declared = "unbounded" if sample.outcome == "unbounded" and bounds is None else None
@@ -304,7 +318,11 @@ def assemble(
         strata=rows,
         design_effect=effect,
         effective_sample_size=effective,
-        notes=(*options.notes, *result.notes, *empty_strata_notes(rows)),
+        notes=(
+            *options.notes,
+            *result.notes,
+            *(empty_strata_notes(rows) if any(not row.n for row in rows) else ()),
+        ),
         evidence=evidence,
     )
 
@@ -379,22 +397,3 @@ def _stratum_sizes(weighting: Weighting, proxy: ProxyMoments | None) -> FloatArr
     if proxy is not None:
         return np.asarray(proxy.sizes, dtype=np.float64)
     return np.array([weighting.population_size])
-
-
-def empty_strata_notes(rows: tuple[StratumRow, ...]) -> tuple[str, ...]:
-    """Return a note where strata have no labels.
-
-    Examples
-    --------
-    >>> empty_strata_notes(())
-    ()
-    """
-    empty = [row for row in rows if row.n == 0]
-    if not empty:
-        return ()
-    share = sum(row.weight for row in empty)
-    named = ", ".join(repr(row.name) for row in empty[:3])
-    return (
-        f"{len(empty)} strata without labels ({named}; {share:.1%} of the units) are taken to be like the "
-        "others",
-    )

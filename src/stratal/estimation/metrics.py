@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.errors import InputError, LabelError, near_names
 from stratal.estimation.classes import class_text, refuse_unlike
 from stratal.estimation.columns import class_column
-from stratal.estimation.confusion import AVERAGES, METRICS, OVERALL_METRICS, Confusion
+from stratal.estimation.confusion import Confusion
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimate_table import EstimateTable, title_of
 from stratal.estimation.evaluation import estimate_mean
+from stratal.estimation.metric_functions import AVERAGES, METRICS, OVERALL_METRICS, is_f_measure
 from stratal.estimation.respondents import Respondents
+from stratal.population.expressions import Expression
 from stratal.sampling.asked import require_sample
 from stratal.sampling.sample import Sample
 
@@ -46,7 +49,8 @@ def classification_metrics(
     y_pred : same, or name of a group column, optional
         The model's answers, needed where there is a true class; the sample's own column if not given.
     metrics : sequence of str
-        Of `accuracy`, `balanced_accuracy`, `mcc`, and per class `precision`, `recall`, `f1`, `specificity`,
+        Of `accuracy`, `balanced_accuracy`, `mcc`, and per class `precision`, `recall`, `f1` (`f2`, `f0.5` for
+        other weights of recall), `specificity`,
         `negative_predictive_value`, `jaccard`, `prevalence`, `predicted_prevalence`.
     classes : sequence, optional
         The classes to report; if not given all that occur in the sample, or in the population where the
@@ -83,22 +87,15 @@ def classification_metrics(
     require_sample(sample, "classification_metrics")
     wanted = _names(metrics, METRICS, "metric")
     averages = _names(average, AVERAGES, "average")
-    true, predicted, labelled = _both(sample, y_true, y_pred)
-    frame = Respondents.of(sample, labelled)
-    named = y_pred is None or isinstance(y_pred, str)
-    known = list(sample.totals.get(y_pred or sample.predicted or "", {})) if named else []
-    levels, (true_codes, predicted_codes) = _codes(true, predicted, known, classes)
+    answered = answered_classes(sample, y_true, y_pred, classes)
+    levels, whole, known = answered.levels, answered.confusion, answered.known
     reported = _reported(levels, classes)
-    whole = Confusion(
-        true=true_codes, predicted=predicted_codes, n_classes=len(levels), weighting=frame.weighting
-    )
     restricted = _restricted(whole, reported)
     rows: list[dict[str, Any]] = []
-    notes = list(frame.notes)
+    notes = list(answered.frame.notes)
     for name in wanted:
         if name == "accuracy":
-            correct = (true_codes == predicted_codes).astype(np.float64)
-            rows.append(_accuracy_row(_mean(sample, frame, correct, target), confidence_level))
+            rows.append(_accuracy_row(answered.accuracy(sample, target), confidence_level))
             continue
         cells: list[tuple[str | None, Confusion, int | str | None]] = []
         if name in OVERALL_METRICS:
@@ -115,11 +112,72 @@ def classification_metrics(
             notes.extend(f"{called}: {note}" for note in quantity.notes)
     return EstimateTable(
         kind="metrics",
-        title=title_of(sample, len(true), target),
+        title=title_of(sample, len(whole.true), target),
         rows=tuple(rows),
         confidence_level=confidence_level,
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AnsweredClasses(Record):
+    """True and predicted classes of the labelled units, as numbers.
+
+    Parameters
+    ----------
+    levels : tuple of str (K,)
+        The classes in their order.
+    known : tuple of str
+        Those that the population's answers are known to have.
+    confusion : Confusion
+    frame : Respondents
+    labelled : bool (n,)
+    """
+
+    levels: list[str]
+    known: list[str]
+    confusion: Confusion
+    frame: Respondents
+    labelled: BoolArray
+
+    def accuracy(self, sample: Sample, target: str) -> Estimate:
+        """Return the share of right answers, as `estimate` gives it without a proxy."""
+        correct = (self.confusion.true == self.confusion.predicted).astype(np.float64)
+        return _mean(sample, self.frame, correct, target)
+
+
+def answered_classes(
+    sample: Sample,
+    y_true: Any,
+    y_pred: Any,
+    classes: Sequence[Any] | None = None,
+    needless: Expression | None = None,
+) -> AnsweredClasses:
+    """Return the classes of the labelled units; see `classification_metrics`.
+
+    Parameters
+    ----------
+    sample, y_true, y_pred, classes
+        As there.
+    needless : Expression, optional
+        The units that the metric does not look at; see `Respondents.of`.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> sample = stratal.SimpleRandom(budget=2).draw(stratal.Population.from_arrays(ids=["a", "b"]), seed=7)
+    >>> answered_classes(sample, ["cat", "dog"], ["cat", "cat"]).levels
+    ['cat', 'dog']
+    """
+    true, predicted, labelled = _both(sample, y_true, y_pred)
+    frame = Respondents.of(sample, labelled, needless)
+    named = y_pred is None or isinstance(y_pred, str)
+    known = list(sample.totals.get(y_pred or sample.predicted or "", {})) if named else []
+    levels, (true_codes, predicted_codes) = _codes(true, predicted, known, classes)
+    whole = Confusion(
+        true=true_codes, predicted=predicted_codes, n_classes=len(levels), weighting=frame.weighting
+    )
+    return AnsweredClasses(levels=levels, known=known, confusion=whole, frame=frame, labelled=labelled)
 
 
 _ONLY_SEEN = (
@@ -133,7 +191,7 @@ def _names(given: Sequence[str] | str | None, allowed: tuple[str, ...], what: st
         return []
     names = [part.strip() for part in given.split(",")] if isinstance(given, str) else list(given)
     for name in names:
-        if name not in allowed:
+        if name not in allowed and not (what == "metric" and is_f_measure(name)):
             raise InputError(f"no such {what}", given=repr(name), allowed=near_names(str(name), allowed))
     return list(dict.fromkeys(names))
 

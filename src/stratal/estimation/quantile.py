@@ -7,6 +7,8 @@ all that can be said.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from stratal.arrays import FloatArray
@@ -104,6 +106,67 @@ def quantile_interval(
         alternative=alternative,
     )
     return quantity, interval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class QuantileQuantity(Quantity):
+    """A quantile whose interval of any level is Woodruff's.
+
+    Parameters
+    ----------
+    z : float (n,)
+    probability : float
+    weighting : Weighting
+
+    Examples
+    --------
+    >>> from stratal.weighting import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(99, dtype=int), sizes=np.array([99_000]))
+    >>> [*woodruff(np.arange(1.0, 100.0), 0.5, weighting).confidence_interval()]
+    [40.0, 60.0]
+    """
+
+    z: FloatArray
+    probability: float
+    weighting: Weighting
+
+    @property
+    def method(self) -> str:
+        """How the interval is made."""
+        return "woodruff"
+
+    def _ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
+        _, interval = quantile_interval(
+            self.z,
+            self.probability,
+            self.weighting,
+            confidence_level=confidence_level,
+            alternative=alternative,
+            bounds=self.bounds,
+        )
+        return interval.low, interval.high
+
+
+def woodruff(z: FloatArray, probability: float, weighting: Weighting) -> QuantileQuantity:
+    """Return a quantile that gives its interval at any level.
+
+    Examples
+    --------
+    >>> from stratal.weighting import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(3, dtype=int), sizes=np.array([30]))
+    >>> woodruff(np.array([3.0, 1.0, 2.0]), 0.5, weighting).value
+    2.0
+    """
+    found, _ = quantile_interval(z, probability, weighting)
+    return QuantileQuantity(
+        value=found.value,
+        standard_error=found.standard_error,
+        degrees_of_freedom=found.degrees_of_freedom,
+        n=found.n,
+        z=z,
+        probability=probability,
+        weighting=weighting,
+    )
 
 
 def _density(z: FloatArray, weights: FloatArray, probability: float, error: float) -> float:

@@ -17,15 +17,17 @@ from stratal.arrays import (
 )
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.classes import answer_spread, refuse_averaged_classes, shares_equal
+from stratal.estimation.left_out import left_out
 from stratal.intervals.evidence import OutcomeKind
 from stratal.labels.annotators import COMBINATIONS, without_ties
 from stratal.labels.labels import Joined
 from stratal.labels.numbers import averaged, understood, zeros_and_ones
+from stratal.population.expressions import Expression
 from stratal.population.summary import StratumSummary
 from stratal.randomness import id_text
 from stratal.sampling.asked import require_column_name
 from stratal.sampling.sample import Sample
-from stratal.weighting import Weighting
+from stratal.weighting import StratifiedWeighting, Weighting
 from stratal.weighting.stratum_moments import stratum_counts
 
 
@@ -44,6 +46,8 @@ class Respondents(Record):
     notes : tuple of str
     codes : int (strata of the design,), optional
         Where strata were merged, the one that each became part of.
+    share : float
+        Share of the population that these strata are: below 1 where the others need no label.
 
     Examples
     --------
@@ -60,21 +64,46 @@ class Respondents(Record):
     names: tuple[str, ...]
     notes: tuple[str, ...] = ()
     codes: IntArray | None = None
+    share: float = 1.0
 
     @classmethod
-    def of(cls, sample: Sample, labelled: BoolArray) -> Respondents:
-        """Return the labelled units, strata without labels merged into a neighbour."""
+    def of(cls, sample: Sample, labelled: BoolArray, needless: Expression | None = None) -> Respondents:
+        """Return the labelled units, strata without labels merged into a neighbour.
+
+        Parameters
+        ----------
+        sample : Sample
+        labelled : bool (n,)
+        needless : Expression, optional
+            1 for the units that the caller knows without a label. Strata of such units that got none are
+            left out.
+
+        Raises
+        ------
+        InputError
+            If the sample left strata without labels that the caller needs.
+        """
         stratum, names = sample.stratum[labelled], sample.design.stratum_names
-        weighting = sample.weighting(labelled)
-        counts = stratum_counts(stratum, len(sample.summary.sizes))
+        summary, strata = sample.summary, getattr(sample.design, "strata", None)
+        share = 1.0
+        kept = ~left_out(sample, strata, needless) if strata is not None and strata.known else None
+        if kept is None or np.all(kept):
+            weighting = sample.weighting(labelled)
+        else:
+            stratum, summary = (np.cumsum(kept) - 1)[stratum], summary.part(kept)
+            names = tuple(name for name, keep in zip(names, kept, strict=True) if keep)
+            weighting = StratifiedWeighting(stratum=stratum, sizes=summary.sizes)
+            share = summary.size / sample.summary.size
+        counts = stratum_counts(stratum, len(summary.sizes))
         if not weighting.random_within_strata or np.all(counts > 0) or len(stratum) == 0:
             _warn_of_nonresponse(sample, labelled)
             return cls(
                 stratum=stratum,
                 weighting=weighting,
-                summary=sample.summary,
+                summary=summary,
                 names=names,
                 notes=_nonresponse(sample, labelled),
+                share=share,
             )
         codes = _merge_empty(counts)
         empty = int(np.sum(counts == 0))
@@ -91,10 +120,11 @@ class Respondents(Record):
         return cls(
             stratum=codes[stratum],
             weighting=weighting.merged(codes),
-            summary=sample.summary.merged(codes),
+            summary=summary.merged(codes),
             names=joint,
             notes=notes,
             codes=codes,
+            share=share,
         )
 
     def summary_of(self, column: list[int]) -> StratumSummary:

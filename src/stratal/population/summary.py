@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, IntArray, Record
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.errors import InputError
 
 LARGEST_PROXY = 1e100
@@ -166,6 +166,22 @@ class StratumSummary(Record):
     def size(self) -> int:
         """N."""
         return int(self.sizes.sum())
+
+    def part(self, kept: BoolArray) -> StratumSummary:
+        """Return the summary of some of the strata: those where `kept` (H,) is true.
+
+        Examples
+        --------
+        >>> both = StratumSummary(sizes=np.array([1, 2]), proxy_means=np.zeros((2, 0)),
+        ...                       proxy_covariances=np.zeros((2, 0, 0)))
+        >>> both.part(np.array([False, True])).sizes
+        array([2])
+        """
+        return StratumSummary(
+            sizes=self.sizes[kept],
+            proxy_means=self.proxy_means[kept],
+            proxy_covariances=self.proxy_covariances[kept],
+        )
 
     def merged(self, codes: IntArray) -> StratumSummary:
         """Return the summary of coarser strata; `codes` (H,) gives each stratum's new one.

@@ -62,6 +62,7 @@ def extend(sample: Sample, design: Design, population: Population | None = None)
         round=rounds,
         outcome=sample.outcome,
         bounds=sample.bounds,
+        estimand=sample.estimand,
     )
 
 

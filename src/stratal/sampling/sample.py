@@ -91,6 +91,8 @@ class Sample(Record, Tabular):
         proxies predict within, or binary where labels are to be compared with the model's answers.
     bounds : (float, float), optional
         Of a bounded outcome.
+    estimand : mapping, optional
+        The record of what the sample was planned for; the mean of the outcome if left out.
     id_name : str
         What the id column is called in files.
     round : int (n,), optional
@@ -123,6 +125,7 @@ class Sample(Record, Tabular):
     totals: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     outcome: str | None = None
     bounds: tuple[float, float] | None = None
+    estimand: Mapping[str, Any] | None = None
     id_name: str = "id"
     round: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
     version: str = __version__
@@ -219,16 +222,8 @@ class Sample(Record, Tabular):
     def write(self, path: str | Path) -> Path:
         """Write to one self-describing file: Parquet, or CSV with a JSON file beside it.
 
-        The file is written under another name first and then renamed, so that it is whole or not there.
-
-        Parameters
-        ----------
-        path : str or Path
-            Ending in `.parquet` or `.csv`.
-
-        Returns
-        -------
-        Path
+        The file, ending in `.parquet` or `.csv`, is written under another name first and then renamed, so
+        that it is whole or not there.
 
         Examples
         --------
@@ -291,6 +286,7 @@ class Sample(Record, Tabular):
             "totals": {name: dict(levels) for name, levels in self.totals.items()},
             "outcome": self.outcome,
             "bounds": None if self.bounds is None else list(self.bounds),
+            **({} if self.estimand is None else {"estimand": dict(self.estimand)}),
             "proxies": infos,
             "groups": list(self.groups),
             "shown": list(self.shown),
@@ -393,6 +389,7 @@ def _of_parts(columns: Mapping[str, AnyArray], description: Mapping[str, Any]) -
         round=columns["round"],
         totals=description.get("totals", {}),
         outcome=description.get("outcome"),
+        estimand=description.get("estimand"),
         bounds=description.get("bounds") and tuple(description["bounds"]),
         **{name: description[name] for name in ("seed", "predicted", "id_name", "version")},
     )

@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, IntArray, Record
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.errors import InputError, near_names
 from stratal.population.asked import require_population
+from stratal.population.expressions import Expression
+from stratal.population.influence import Influence
+from stratal.population.rules.crossed import Crossed
+from stratal.population.rules.derived import CELL, INFLUENCE, Derived
 from stratal.population.rules.rule import Everything, Rule
 from stratal.report import Tabular
 from stratal.strata.categories import category_draft, crossed_draft
@@ -53,6 +57,9 @@ class Strata(Record, Tabular):
         How the strata were made.
     notes : tuple of str
         What the user should know: fewer strata than asked for, merged ones.
+    known : tuple of Expression or None (H,)
+        For a stratum in which the estimand's influence is known by construction, and which therefore gets no
+        label, the formula that is 1 for its units; empty where there is no such stratum.
     codes : int (N,), optional
         Stratum of every unit, for populations in memory. Not part of equality, and not kept in a sample.
 
@@ -75,10 +82,13 @@ class Strata(Record, Tabular):
     bounds: tuple[float, float] = (0.0, 1.0)
     method: str = "k-means"
     notes: tuple[str, ...] = ()
+    known: tuple[Expression | None, ...] = ()
     codes: AnyArray | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         self._freeze()
+        if self.known and len(self.known) != len(self.sizes):
+            raise InputError("known must have one entry per stratum", given=len(self.known))
         lengths = {len(self.names), len(self.sizes), len(self.proxy_means), self.rule.n_strata}
         if len(lengths) != 1 or np.any(self.sizes <= 0):
             raise InputError("strata must have one name, size and moment each, and no stratum may be empty")
@@ -97,6 +107,12 @@ class Strata(Record, Tabular):
     def weights(self) -> FloatArray:
         """W_h = N_h / N (H,)."""
         return np.asarray(self.sizes / self.sizes.sum())
+
+    @property
+    def is_known(self) -> BoolArray:
+        """Which strata need no label, as the influence is known there by construction (H,)."""
+        known = self.known or (None,) * self.n_strata
+        return np.array([entry is not None for entry in known], dtype=bool)
 
     @property
     def standard_deviations(self) -> FloatArray:
@@ -130,6 +146,7 @@ class Strata(Record, Tabular):
             "bounds": [bound if np.isfinite(bound) else None for bound in self.bounds],
             "method": self.method,
             "notes": list(self.notes),
+            **({"known": [entry and entry.to_dict() for entry in self.known]} if self.known else {}),
         }
 
     @staticmethod
@@ -147,6 +164,7 @@ class Strata(Record, Tabular):
             bounds=(-np.inf if low is None else low, np.inf if high is None else high),
             method=fields["method"],
             notes=tuple(fields["notes"]),
+            known=tuple(entry and Expression.from_dict(entry) for entry in fields.get("known", ())),
         )
 
 
@@ -168,6 +186,7 @@ def stratify(
     min_size: int = 1,
     standardise: bool = True,
     seed: int = 0,
+    influence: Influence | None = None,
 ) -> Strata:
     """Divide a population into strata.
 
@@ -204,6 +223,9 @@ def stratify(
         Whether features are divided by their standard deviations. Turn it off for embeddings.
     seed : int
         Of k-means on features; the other methods use no randomness.
+    influence : Influence, optional
+        Divide by the influence of an estimand, `estimand.influence(population)`, instead of a proxy: strata
+        are intervals of E[u | x] within its cells. Those in which u is known need no label (`known`).
 
     Returns
     -------
@@ -226,6 +248,8 @@ def stratify(
     (('proxy < 0.8', 'proxy >= 0.8'), array([2, 2]))
     """
     population = require_population(population, "stratify")
+    if influence is not None:
+        return _by_influence(population, influence, method, n_strata, budget, minimum, min_size)
     info = population.proxy_info(proxy) if population.proxies else None
     bounds = (-math.inf, math.inf) if info is None or info.bounds is None else info.bounds
     request = _checked_request(method, n_strata, budget, minimum, min_size, bounds)
@@ -257,6 +281,45 @@ def stratify(
         method=method if by is None or method == "category" else f"{method} by {by}",
         notes=draft.notes,
         codes=population.codes(draft.rule),
+    )
+
+
+def _by_influence(
+    population: Population,
+    influence: Influence,
+    method: str,
+    n_strata: int | Literal["auto"],
+    budget: int | None,
+    minimum: int,
+    min_size: int,
+) -> Strata:
+    """Return the strata of the population as the influence sees it, with a rule of the columns that exist."""
+    if method not in (*INTERVAL_METHODS, "none"):
+        raise InputError("an influence is divided into intervals", given=f"method={method!r}")
+    view = influence.seen_in(population)
+    several = len(view.levels(CELL)) > 1 and method != "none"
+    found = stratify(
+        view,
+        method,
+        n_strata,
+        by=CELL if several else None,
+        proxy=INFLUENCE,
+        budget=budget,
+        minimum=minimum,
+        min_size=min_size,
+    )
+    known: tuple[Expression | None, ...] = ()
+    if influence.known and isinstance(found.rule, Crossed):
+        cells = np.repeat(found.rule.categories.levels, [inner.n_strata for inner in found.rule.inner])
+        known = tuple(influence.cells.test_of(str(c)) if c in influence.known else None for c in cells)
+    rule = Derived(inner=found.rule, cells=influence.cells, influence=influence.mean)
+    in_memory = population.codes(Everything()) is not None
+    return replace(
+        found,
+        rule=rule if found.n_strata > 1 else Everything(),
+        names=tuple(name.removeprefix(f"{CELL} = ") for name in found.names),
+        known=known,
+        codes=found.codes if in_memory else None,
     )
 
 

@@ -5,7 +5,8 @@ import pytest
 
 import stratal
 from stratal.errors import InputError, LabelError, StratalWarning
-from stratal.estimation.confusion import CLASS_METRICS, METRICS, Confusion
+from stratal.estimation.confusion import Confusion
+from stratal.estimation.metric_functions import CLASS_METRICS, METRICS
 from stratal.weighting import PoissonWeighting, StratifiedWeighting
 
 

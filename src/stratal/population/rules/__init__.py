@@ -2,6 +2,7 @@
 
 from stratal.population.rules.centres import NearestCentre
 from stratal.population.rules.crossed import Crossed
+from stratal.population.rules.derived import Derived
 from stratal.population.rules.rule import Categories, CutPoints, Everything, Rule
 
-__all__ = ["Categories", "Crossed", "CutPoints", "Everything", "NearestCentre", "Rule"]
+__all__ = ["Categories", "Crossed", "CutPoints", "Derived", "Everything", "NearestCentre", "Rule"]

@@ -1,0 +1,290 @@
+"""`Estimand`: the quantity that is asked for, before labels and after them.
+
+Before labels it gives the conditional moments of its influence, for which strata and allocations are made;
+afterwards the estimate. It is written in the sample's file, so that `estimate` knows the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stratal.arrays import BoolArray, Described, FloatArray, IntArray, Record
+from stratal.errors import InputError, near_names
+from stratal.population.cells import Cells
+from stratal.population.expressions import Constant, Expression, total
+from stratal.population.influence import Influence, averages
+from stratal.population.population import Population
+from stratal.sampling.sample import Sample
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LabelledInfluence(Record):
+    """The influence of the labelled units, as their labels have it.
+
+    Parameters
+    ----------
+    u : float (m,)
+    labelled : bool (n,)
+        Which of the drawn units these are.
+
+    Examples
+    --------
+    >>> LabelledInfluence(u=[0.5], labelled=[False, True]).stratum(np.array([0, 1]))
+    array([1])
+    """
+
+    u: FloatArray
+    labelled: BoolArray
+
+    def stratum(self, strata: IntArray) -> IntArray:
+        """Return the strata (m,) of the labelled units from those of all drawn units (n,)."""
+        return np.asarray(strata[self.labelled])
+
+
+class Estimand(Described):
+    """A quantity of the population that labels estimate. Subclasses are registered by `kind`.
+
+    Examples
+    --------
+    >>> f1 = Estimand.parse_text("f1:match")
+    >>> f1.text, Estimand.from_dict(f1.to_dict()) == f1
+    ('f1:match', True)
+    """
+
+    __slots__ = ()
+    noun: ClassVar[str] = "estimand"
+    registry: ClassVar[dict[str, Any]] = {}
+    listed: ClassVar[str] = ""
+    """The field that the text form lists without its name: `difference:model_a,model_b`."""
+
+    @property
+    def text(self) -> str:
+        """The text form: the kind, then what it is of, then options by name."""
+        parts = []
+        for entry in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, entry.name)
+            if value is None or value == entry.default or (value == () and entry.name != self.listed):
+                continue
+            values = [value] if isinstance(value, str | int | float) else list(value)
+            texts = [f"{given:g}" if isinstance(given, float) else str(given) for given in values]
+            parts += texts if entry.name == self.listed else [f"{entry.name}={'+'.join(texts)}"]
+        return f"{self.kind}:{','.join(parts)}" if parts else self.kind
+
+    @staticmethod
+    def parse_text(text: str) -> Estimand:
+        """Return the estimand that a text names, such as `f1:match` or `difference:model_a,model_b`.
+
+        Raises
+        ------
+        InputError
+            For an unknown kind, and for what it does not take.
+        """
+        head, _, tail = text.strip().partition(":")
+        name, at, group = head.partition("@")
+        kind = Estimand.registry.get(f"{name}@" if at else name)
+        if kind is None:
+            raise InputError("no such estimand", given=repr(text), allowed=near_names(head, _kinds()))
+        options: dict[str, Any] = {"group": group} if at else {}
+        listed = []
+        for part in filter(None, (part.strip() for part in tail.split(","))):
+            option, equals, value = part.partition("=")
+            if equals:
+                options[option] = value
+            else:
+                listed.append(part)
+        found: Estimand = kind._of_text(text, listed, options)
+        return found
+
+    @classmethod
+    def _of_text(cls, text: str, listed: list[str], options: dict[str, Any]) -> Estimand:
+        declared = {entry.name: str(entry.type) for entry in fields(cls)}  # type: ignore[arg-type]
+        strange = [name for name in options if name not in declared]
+        if strange or (listed and not cls.listed):
+            given = strange[0] if strange else listed[0]
+            raise InputError(
+                f"'{cls.kind}' does not take that",
+                given=f"{given!r} in {text!r}",
+                allowed=", ".join(f"{name}=" for name in declared) or "nothing",
+            )
+        if listed:
+            options[cls.listed] = listed if "tuple" in declared[cls.listed] else ",".join(listed)
+        try:
+            return cls(**{name: _typed(value, declared[name]) for name, value in options.items()})
+        except InputError:
+            raise
+        except (TypeError, ValueError):
+            raise InputError(
+                f"'{cls.kind}' needs more, or something else, than was given",
+                given=repr(text),
+                action=f"Write it as {cls.example()!r}.",
+            ) from None
+
+    @classmethod
+    def example(cls) -> str:
+        """Return an example of the text form."""
+        return f"{cls.kind}:…" if cls.listed else cls.kind
+
+    def influence(self, population: Population) -> Influence:
+        """Return the conditional moments of the influence before any label."""
+        raise NotImplementedError
+
+    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Any:
+        """Return the estimate from labels: what `stratal.estimate` gives with `estimand=`."""
+        raise NotImplementedError
+
+    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+        """Return the influence of the labelled units, for the next round."""
+        raise NotImplementedError
+
+
+class Several(Estimand):
+    """Several estimands on the same labels, planned for together.
+
+    Examples
+    --------
+    >>> issubclass(Several, Estimand)
+    True
+    """
+
+    __slots__ = ()
+
+    def parts_in(self, population: Population) -> tuple[Estimand, ...]:
+        """Return the estimands."""
+        raise NotImplementedError
+
+    def influence(self, population: Population) -> Influence:
+        """Return the moments of all influences as one, each counting alike; see `together`."""
+        return together([part.influence(population) for part in self.parts_in(population)], population)
+
+    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+        """Return the root of the sum of squares of the parts' influences, with the sign of their sum."""
+        parts = self.parts_of(sample)
+        found = [part.labelled_influence(sample, labels) for part in parts]
+        u = np.column_stack([entry.u / max(float(np.std(entry.u)), 1e-12) for entry in found])
+        sign = np.where(u.sum(axis=1) < 0, -1.0, 1.0)
+        return LabelledInfluence(u=sign * np.sqrt((u**2).sum(axis=1)), labelled=found[0].labelled)
+
+    def parts_of(self, sample: Sample) -> tuple[Estimand, ...]:
+        """Return the estimands, as the sample has them."""
+        raise NotImplementedError
+
+
+def together(influences: list[Influence], population: Population) -> Influence:
+    """Return one influence for several estimands: Neyman's rule on it minimises the sum of their variances.
+
+    Each is divided by the deviation that it is expected to have, so that all count alike. The mean of
+    v = Σ u_j orders the units within cells, and Σ E[u_j²], times their number, is no less than E[v²]. The
+    cells are those of all; what is known in every one is known.
+
+    Examples
+    --------
+    >>> from stratal.population.expressions import Number
+    >>> p, everything = Number(name="p"), Cells(names=("all",))
+    >>> part = Influence(value=0.5, mean=p - 0.5, square=p * 0.0 + 0.25, cells=everything)
+    >>> population = Population.from_arrays(proxy={"p": [0.25, 0.75]})
+    >>> together([part, part], population).cells.names
+    ('all',)
+    """
+    squares = np.maximum(averages(population, [part.square for part in influences]), 1e-300)
+    scales = 1.0 / np.sqrt(squares)
+    mean = total([float(c) * part.mean for c, part in zip(scales, influences, strict=True)])
+    square = total(
+        [float(len(scales) * c**2) * part.square for c, part in zip(scales, influences, strict=True)]
+    )
+    cells, known = crossed_cells(influences)
+    return Influence(value=0.0, mean=mean, square=square, cells=cells, known=known)
+
+
+def crossed_cells(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
+    """Return the cells of several influences crossed, and those that are known to all.
+
+    Examples
+    --------
+    >>> from stratal.population.expressions import Agree, Constant
+    >>> cells = Cells(names=("same", "differ"), tests=(Agree(names=("a", "b")),))
+    >>> zero = Constant(value=0.0)
+    >>> part = Influence(value=0.0, mean=zero, square=zero, cells=cells, known=("same",))
+    >>> crossed_cells([part, part])[0].names
+    ('same', 'differ')
+    """
+    cells, known = influences[0].cells, influences[0].known
+    for part in influences[1:]:
+        if part.cells == cells:
+            known = tuple(name for name in known if name in part.known)
+            continue
+        names, tests, both = [], [], []
+        for own in cells.names:
+            for other in part.cells.names:
+                inside = [
+                    entry for entry in (cells.test_of(own), part.cells.test_of(other)) if entry is not None
+                ]
+                names.append(" & ".join(name for name in (own, other) if name != "all") or "all")
+                tests.append(inside[0] * inside[1] if len(inside) == 2 else inside[0] if inside else None)
+                if own in known and other in part.known:
+                    both.append(names[-1])
+        cells = Cells(names=tuple(names), tests=tuple(_one(test) for test in tests[:-1]))
+        known = tuple(both)
+    return cells, known
+
+
+def _one(test: Expression | None) -> Expression:
+    return Constant(value=1.0) if test is None else test
+
+
+Asked = Estimand | str | Mapping[str, Any] | None
+"""What may be given for an estimand: itself, its text form, or its record."""
+
+
+def refuse_options(estimand: Estimand, given: Mapping[str, Any]) -> None:
+    """Refuse options that are of a mean, for an estimand that is none.
+
+    Raises
+    ------
+    InputError
+        Naming the first option that is not as it is by default.
+
+    Examples
+    --------
+    >>> refuse_options(as_estimand("f1:match"), {"estimator": "auto", "clip": False})
+    """
+    for name, value in given.items():
+        if value is not None and value is not False and not (name == "estimator" and value == "auto"):
+            raise InputError(
+                f"'{estimand.kind}' takes no {name}=",
+                given=repr(value),
+                action="It is an option of the mean; leave it out.",
+            )
+
+
+def as_estimand(given: Asked) -> Estimand | None:
+    """Return an estimand from itself, its text form or its record; None of None.
+
+    Examples
+    --------
+    >>> as_estimand("f1:match") == as_estimand({"kind": "f1", "positive": "match"})
+    True
+    """
+    if given is None or isinstance(given, Estimand):
+        return given
+    if isinstance(given, str):
+        return Estimand.parse_text(given)
+    if isinstance(given, Mapping):
+        found: Estimand = Estimand.from_dict(given)
+        return found
+    raise InputError("that is no estimand", given=type(given).__name__, allowed=", ".join(_kinds()))
+
+
+def _kinds() -> list[str]:
+    return sorted(Estimand.registry)
+
+
+def _typed(value: Any, declared: str) -> Any:
+    if "float" in declared:
+        return float(value)
+    if "tuple" in declared:
+        return tuple(value.split("+")) if isinstance(value, str) else tuple(value)
+    return value

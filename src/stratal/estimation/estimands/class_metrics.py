@@ -1,0 +1,289 @@
+"""The metrics of a classifier by name: what `stratal.estimands` offers of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from stratal.errors import InputError
+from stratal.estimation.estimands.classification import Classification
+from stratal.estimation.metric_functions import AVERAGES, CLASS_METRICS, is_f_measure
+
+
+@dataclass(frozen=True, slots=True)
+class _OfAll(Classification):
+    predicted: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy(_OfAll):
+    """The share of answers that are right.
+
+    Parameters
+    ----------
+    predicted : str, optional
+        The group column of the model's answers; the population's own unless given.
+
+    Examples
+    --------
+    >>> Accuracy().text
+    'accuracy'
+    """
+
+    kind: ClassVar[str] = "accuracy"
+
+
+@dataclass(frozen=True, slots=True)
+class BalancedAccuracy(_OfAll):
+    """The mean recall over the classes.
+
+    Parameters
+    ----------
+    predicted : str, optional
+        As for `Accuracy`.
+
+    Examples
+    --------
+    >>> BalancedAccuracy(predicted="answer").text
+    'balanced_accuracy:predicted=answer'
+    """
+
+    kind: ClassVar[str] = "balanced_accuracy"
+
+
+@dataclass(frozen=True, slots=True)
+class MatthewsCorrelation(_OfAll):
+    """Matthews' correlation of answers and truth, of any number of classes.
+
+    Parameters
+    ----------
+    predicted : str, optional
+        As for `Accuracy`.
+
+    Examples
+    --------
+    >>> MatthewsCorrelation().text
+    'mcc'
+    """
+
+    kind: ClassVar[str] = "mcc"
+
+
+@dataclass(frozen=True, slots=True)
+class Average(Classification):
+    """A metric of each class, averaged over all classes.
+
+    Parameters
+    ----------
+    metric : str
+        One of the metrics of a class, such as `f1`.
+    average : {"macro", "micro", "weighted"}
+    predicted : str, optional
+        As for `Accuracy`.
+
+    Examples
+    --------
+    >>> Average("f1").text, Average("recall", "weighted").text
+    ('average:f1', 'average:recall,average=weighted')
+    """
+
+    kind: ClassVar[str] = "average"
+    listed: ClassVar[str] = "metric"
+    metric: str
+    average: str = "macro"
+    predicted: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.metric not in CLASS_METRICS and not is_f_measure(self.metric):
+            raise InputError(
+                "no such metric of a class", given=repr(self.metric), allowed=", ".join(CLASS_METRICS)
+            )
+        if self.average not in AVERAGES:
+            raise InputError("no such average", given=repr(self.average), allowed=", ".join(AVERAGES))
+
+    @property
+    def name(self) -> str:
+        """The metric of each class."""
+        return self.metric
+
+    @property
+    def of(self) -> str:
+        """The average."""
+        return self.average
+
+
+@dataclass(frozen=True, slots=True)
+class _OfClass(Classification):
+    listed: ClassVar[str] = "positive"
+    positive: str
+    predicted: str | None = None
+    probability: str | None = None
+
+    def __post_init__(self) -> None:
+        self._set(positive=str(self.positive))
+
+    @property
+    def of(self) -> str:
+        """The class."""
+        return self.positive
+
+    @classmethod
+    def example(cls) -> str:
+        """Return an example of the text form."""
+        return f"{cls.kind}:match"
+
+
+@dataclass(frozen=True, slots=True)
+class Precision(_OfClass):
+    """The share of the units answered as a class that are of it.
+
+    Parameters
+    ----------
+    positive, predicted, probability
+        As for `F1`.
+
+    Examples
+    --------
+    >>> Precision("match").text
+    'precision:match'
+    """
+
+    kind: ClassVar[str] = "precision"
+
+
+@dataclass(frozen=True, slots=True)
+class Recall(_OfClass):
+    """The share of the units of a class that are answered as it.
+
+    Parameters
+    ----------
+    positive, predicted, probability
+        As for `F1`.
+
+    Examples
+    --------
+    >>> Recall("match").text
+    'recall:match'
+    """
+
+    kind: ClassVar[str] = "recall"
+
+
+@dataclass(frozen=True, slots=True)
+class F1(_OfClass):
+    """The harmonic mean of a class's precision and recall.
+
+    Parameters
+    ----------
+    positive : str
+        The class.
+    predicted : str, optional
+        The group column of the model's answers; the population's own unless given.
+    probability : str, optional
+        The proxy or feature that holds the probability of the class. Without it the first proxy is taken as
+        the probability that the answer is right.
+
+    Examples
+    --------
+    >>> F1("match").text
+    'f1:match'
+    """
+
+    kind: ClassVar[str] = "f1"
+
+
+@dataclass(frozen=True, slots=True)
+class Specificity(_OfClass):
+    """The share of the units of other classes that are not answered as the class.
+
+    Parameters
+    ----------
+    positive, predicted, probability
+        As for `F1`.
+
+    Examples
+    --------
+    >>> Specificity("match").text
+    'specificity:match'
+    """
+
+    kind: ClassVar[str] = "specificity"
+
+
+@dataclass(frozen=True, slots=True)
+class NegativePredictiveValue(_OfClass):
+    """The share of the units not answered as a class that are not of it.
+
+    Parameters
+    ----------
+    positive, predicted, probability
+        As for `F1`.
+
+    Examples
+    --------
+    >>> NegativePredictiveValue("match").text
+    'negative_predictive_value:match'
+    """
+
+    kind: ClassVar[str] = "negative_predictive_value"
+
+
+@dataclass(frozen=True, slots=True)
+class Jaccard(_OfClass):
+    """Hits over the units that are of a class or answered as it.
+
+    Parameters
+    ----------
+    positive, predicted, probability
+        As for `F1`.
+
+    Examples
+    --------
+    >>> Jaccard("match").text
+    'jaccard:match'
+    """
+
+    kind: ClassVar[str] = "jaccard"
+
+
+@dataclass(frozen=True, slots=True)
+class Prevalence(_OfClass):
+    """The share of the units that are of a class.
+
+    Parameters
+    ----------
+    positive, predicted, probability
+        As for `F1`.
+
+    Examples
+    --------
+    >>> Prevalence("match").text
+    'prevalence:match'
+    """
+
+    kind: ClassVar[str] = "prevalence"
+
+
+@dataclass(frozen=True, slots=True)
+class FBeta(_OfClass):
+    """The F measure that weighs recall β² times as much as precision (van Rijsbergen 1979).
+
+    Parameters
+    ----------
+    positive, predicted, probability
+        As for `F1`.
+    beta : float
+
+    Examples
+    --------
+    >>> FBeta("match", beta=2.0).text
+    'fbeta:match,beta=2'
+    """
+
+    kind: ClassVar[str] = "fbeta"
+    beta: float = 2.0
+
+    @property
+    def name(self) -> str:
+        """The metric, as `classification_metrics` calls it."""
+        return f"f{self.beta:g}"

@@ -1,0 +1,148 @@
+"""Metrics of a classifier as estimands: accuracy, precision, recall, F_β and their relatives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stratal.errors import InputError
+from stratal.estimation.estimand import Estimand, LabelledInfluence
+from stratal.estimation.estimands.beliefs import Beliefs
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.metric_functions import Shares, metric_function
+from stratal.estimation.metrics import AnsweredClasses, answered_classes
+from stratal.estimation.quantity import Quantity
+from stratal.population.cells import Cells
+from stratal.population.expressions import ByLevel, Expression
+from stratal.population.influence import Influence, averages
+from stratal.population.population import Population
+from stratal.sampling.sample import Sample
+
+_MOST_CELLS = 12
+"""A classifier with more classes is not divided by its answers."""
+
+
+class Classification(Estimand):
+    """A metric of the confusion of a classifier's answers with the truth.
+
+    Examples
+    --------
+    >>> issubclass(Classification, Estimand)
+    True
+    """
+
+    __slots__ = ()
+    predicted: str | None
+
+    @property
+    def probability(self) -> str | None:
+        """The column of the probability of the class; None for that of the answer."""
+        return None
+
+    @property
+    def name(self) -> str:
+        """The metric, as `classification_metrics` calls it."""
+        return self.kind
+
+    @property
+    def of(self) -> str | None:
+        """The class that the metric is of, or how it is averaged over classes; None where of all."""
+        return None
+
+    def influence(self, population: Population) -> Influence:
+        """Return the conditional moments of the influence: u is a function of the answer and the true class.
+
+        With slopes H, P, T and e of the metric in the shares of hits, of answers, of truths and of all,
+        u = 1(c = a) H_a + T_c + P_a + e for a unit of class c that was answered a.
+        """
+        averaged = self.of in ("macro", "micro", "weighted", None)
+        needed = () if averaged or self.of is None else (self.of,)
+        beliefs = Beliefs.of(population, self.predicted, needed, self.probability)
+        levels, k = beliefs.levels, len(beliefs.levels)
+        which = None if self.of is None else self.of if averaged else levels.index(self.of)
+        each = np.eye(k)
+        sums = averages(
+            population,
+            [
+                *(beliefs.of_answer(row) for row in each),
+                *(beliefs.by_answer(row) for row in each),
+                *(beliefs.of_class(row) for row in each),
+            ],
+        ).reshape(3, k)
+        shares = Shares(hits=sums[0], predicted=sums[1], true=sums[2], everything=1.0)
+        value, slopes, why = metric_function(self.name, which, k)(shares)
+        if not np.isfinite(value):
+            raise InputError(
+                f"nothing can be expected of {self.text!r}: {why}",
+                action="Give the probability of each class, or plan for the accuracy.",
+            )
+        base = slopes.predicted + slopes.everything
+        hits, true = slopes.hits, slopes.true
+        mean = beliefs.by_answer(base) + beliefs.of_class(true) + beliefs.of_answer(hits)
+        square = (
+            beliefs.of_class(true**2)
+            + 2.0 * beliefs.by_answer(base) * beliefs.of_class(true)
+            + beliefs.by_answer(base**2)
+            + beliefs.of_answer(hits**2 + 2.0 * hits * (true + base))
+        )
+        cells, known = self._cells(beliefs)
+        return Influence(value=value, mean=mean, square=square, cells=cells, known=known)
+
+    def _cells(self, beliefs: Beliefs) -> tuple[Cells, tuple[str, ...]]:
+        """Return the parts of the population by what the model answered, and which of them need no label."""
+        named = [self.of] if self.of in beliefs.levels else list(beliefs.levels)
+        if len(named) > _MOST_CELLS:
+            return Cells(names=("all",)), ()
+        tests = [beliefs.is_answer(level) for level in named]
+        if len(named) == len(beliefs.levels):
+            tests = tests[:-1]
+            return Cells(names=tuple(f"answer {level}" for level in named), tests=tuple(tests)), ()
+        inside, outside = f"answer {named[0]}", "other answers"
+        test = self._needless(beliefs.answers)
+        if test is None:
+            return Cells(names=(inside, outside), tests=(tests[0],)), ()
+        counted = inside if test == self._not_answered(beliefs.answers) else outside
+        left = outside if counted == inside else inside
+        return Cells(names=(left, counted), tests=(test,)), (left,)
+
+    def _needless(self, answers: str) -> Expression | None:
+        if self.of is None or self.name not in ("precision", "negative_predictive_value"):
+            return None
+        if self.name == "precision":
+            return self._not_answered(answers)
+        return ByLevel(name=answers, levels=(self.of,), values=(1.0,))
+
+    def _not_answered(self, answers: str) -> Expression:
+        assert self.of is not None
+        return ByLevel(name=answers, levels=(self.of,), values=(0.0,), otherwise=1.0)
+
+    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Estimate | Quantity:
+        """Return the metric with its interval, from the true classes."""
+        answered = self._answered(sample, labels)
+        if self.name == "accuracy":
+            return answered.accuracy(sample, target)
+        return answered.confusion.metric(self.name, self._which(answered), target)
+
+    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+        """Return the influence of the labelled units, at the shares that the labels estimate."""
+        answered = self._answered(sample, labels)
+        confusion = answered.confusion
+        shares = Shares.of(
+            confusion.true, confusion.predicted, confusion.weighting.weights, confusion.n_classes
+        )
+        which = self._which(answered)
+        value, slopes, _ = metric_function(self.name, which, confusion.n_classes)(shares)
+        u = slopes.along(confusion.true, confusion.predicted) if np.isfinite(value) else np.zeros(0)
+        return LabelledInfluence(u=u, labelled=answered.labelled)
+
+    def _answered(self, sample: Sample, labels: Any) -> AnsweredClasses:
+        averaged = self.of in ("macro", "micro", "weighted", None)
+        answers = self.predicted or sample.predicted
+        needless = None if answers is None else self._needless(answers)
+        return answered_classes(
+            sample, labels, self.predicted, None if averaged else [self.of], needless=needless
+        )
+
+    def _which(self, answered: AnsweredClasses) -> int | str | None:
+        return answered.levels.index(self.of) if self.of in answered.levels else self.of

@@ -1,0 +1,362 @@
+"""Two models or more on the same units as estimands: difference, ratio and win rate.
+
+From their answers, what is known costs nothing: where two models give the same answer, both are right or
+both are wrong, and their difference is exactly 0 whatever the truth. From ratings of each, nothing is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stratal.arrays import BoolArray, FloatArray
+from stratal.errors import InputError
+from stratal.estimation.classes import shares_equal
+from stratal.estimation.columns import number_columns
+from stratal.estimation.estimand import Estimand, LabelledInfluence
+from stratal.estimation.estimands.beliefs import UNTOLD
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.evaluation import estimate_mean
+from stratal.estimation.linearisation import ratio_of_means
+from stratal.estimation.quantity import Quantity
+from stratal.estimation.respondents import Respondents
+from stratal.labels.labels import join
+from stratal.population.cells import Cells
+from stratal.population.expressions import Agree, Expression, Number, Share
+from stratal.population.influence import Influence, averages
+from stratal.population.population import Population
+from stratal.sampling.sample import Sample
+
+_TIED = 0.45
+"""How often each of two answers that differ is taken to be right where no proxy says."""
+
+SAME, DIFFERENT = "same answer", "different answers"
+
+
+class OfModels(Estimand):
+    """A quantity of several models on the same units.
+
+    Examples
+    --------
+    >>> issubclass(OfModels, Estimand)
+    True
+    """
+
+    __slots__ = ()
+    listed: ClassVar[str] = "models"
+    models: tuple[str, ...]
+    proxies: tuple[str, ...]
+
+    @classmethod
+    def example(cls) -> str:
+        """Return an example of the text form."""
+        return f"{cls.kind}:model_a,model_b"
+
+    def _check(self, most: int | None = None) -> None:
+        """Refuse fewer than two models, more than `most`, and proxies that are not one for each."""
+        self._set(models=tuple(self.models), proxies=tuple(self.proxies))
+        count = len(set(self.models))
+        if count < 2 or count < len(self.models) or (most is not None and count > most):
+            raise InputError(
+                f"'{self.kind}' needs different models",
+                given=", ".join(self.models),
+                allowed="two" if most == 2 else "two or more",
+            )
+        if self.proxies and len(self.proxies) != count:
+            raise InputError(
+                "each model needs its proxy", given=", ".join(self.proxies), allowed=f"{count} names"
+            )
+
+    @property
+    def same(self) -> Agree:
+        """The formula that is 1 where all models give the same answer."""
+        return Agree(names=tuple(sorted(self.models)))
+
+    def by_answers(self, groups: Any) -> bool:
+        """Return whether the models are columns of answers."""
+        return set(self.models) <= set(groups)
+
+    def chances(self, population: Population) -> tuple[Expression, ...]:
+        """Return what is expected of each model's outcome: of a right answer, or of its score."""
+        if not self.by_answers(population.group_names):
+            names = self.proxies or self.models
+            for name in names:
+                population.proxy_info(name)
+            return tuple(Number(name=name) for name in names)
+        if not self.proxies:
+            blind = UNTOLD * self.same + _TIED * (1.0 - self.same)
+            return (blind,) * len(self.models)
+        for name in self.proxies:
+            population.proxy_info(name)
+        told = [Number(name=name) for name in self.proxies]
+        if len(told) > 2:
+            return tuple(told)
+        # Answers that differ are not both right.
+        least = [self.same * 1.0 + (1.0 - self.same) * (told[0] + told[1])]
+        return tuple(Share(parts=(own, least[0]), least=1.0) for own in told)
+
+    def outcomes(
+        self, sample: Sample, labels: Any, needless: Expression | None
+    ) -> tuple[FloatArray, BoolArray, Respondents]:
+        """Return each model's outcome (m, models) of the labelled units, which those are, and their frame."""
+        if isinstance(labels, Mapping) and set(labels) == set(self.models):
+            z, labelled = number_columns(
+                sample,
+                {model: labels[model] for model in self.models},
+                "no unit has an outcome of every model",
+                "such unit",
+            )
+        elif self.by_answers(sample.groups):
+            joined = join(sample, labels)
+            labelled = joined.labelled
+            z = np.column_stack([shares_equal(sample, joined, model) for model in self.models])
+        else:
+            raise InputError(
+                "labels must tell the outcome of every model",
+                allowed=f"true classes beside the columns of answers {', '.join(self.models)}, or a mapping "
+                "of each model to its outcomes",
+                action="Draw with the models' answers as groups= (--groups COL,COL).",
+            )
+        return z, labelled, Respondents.of(sample, labelled, needless)
+
+
+def agreement_cells(of: OfModels, population: Population) -> tuple[Cells, tuple[str, ...]]:
+    """Return the parts of the population by whether the models agree, and those that need no label.
+
+    Examples
+    --------
+    >>> groups = {"new": ["a", "b"], "old": ["a", "a"]}
+    >>> agreement_cells(Difference(("new", "old")), Population.from_arrays(groups=groups))[1]
+    ('same answer',)
+    """
+    if not of.by_answers(population.group_names):
+        return Cells(names=("all",)), ()
+    return Cells(names=(SAME, DIFFERENT), tests=(of.same,)), (SAME,)
+
+
+def _spread(of: OfModels, population: Population, chances: tuple[Expression, ...]) -> Expression:
+    """Return E[(z_a − z_b)² | x]: answers that differ are not both right, scores are taken as unrelated."""
+    first, second = chances
+    if of.by_answers(population.group_names):
+        return (1.0 - of.same) * (first + second)
+    difference = first - second
+    return difference * difference + first * (1.0 - first) + second * (1.0 - second)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference(OfModels):
+    """The difference of two models' mean outcomes: accuracy, from their answers.
+
+    Parameters
+    ----------
+    models : tuple of str
+        Two group columns of answers, which labels of the true class decide between; or two names of which
+        the labels give the outcomes.
+    proxies : tuple of str, optional
+        The proxy of each.
+
+    Examples
+    --------
+    >>> Difference(("new", "old")).text
+    'difference:new,old'
+    """
+
+    kind: ClassVar[str] = "difference"
+    models: tuple[str, ...]
+    proxies: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._check(most=2)
+
+    def influence(self, population: Population) -> Influence:
+        """Return the conditional moments of z_a − z_b, less its mean; 0 where the answers are the same."""
+        first, second = self.chances(population)
+        mean = first - second
+        if self.by_answers(population.group_names):
+            mean = (1.0 - self.same) * mean
+        value = float(averages(population, [mean])[0])
+        cells, known = agreement_cells(self, population)
+        return Influence(
+            value=value,
+            mean=mean,
+            square=_spread(self, population, (first, second)),
+            cells=cells,
+            known=known,
+        )
+
+    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Estimate:
+        """Return the mean paired difference."""
+        z, labelled, frame = self.outcomes(sample, labels, self.same)
+        return _mean_of(sample, frame, z[:, 0] - z[:, 1], (-1.0, 1.0), target, labelled)
+
+    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+        """Return the paired differences of the labelled units."""
+        z, labelled, _ = self.outcomes(sample, labels, self.same)
+        return LabelledInfluence(u=z[:, 0] - z[:, 1], labelled=labelled)
+
+
+@dataclass(frozen=True, slots=True)
+class WinRate(OfModels):
+    """The share of units on which the first model is better, ties counting one half.
+
+    Parameters
+    ----------
+    models, proxies
+        As for `Difference`.
+
+    Examples
+    --------
+    >>> WinRate(("new", "old")).text
+    'win_rate:new,old'
+    """
+
+    kind: ClassVar[str] = "win_rate"
+    models: tuple[str, ...]
+    proxies: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._check(most=2)
+
+    def influence(self, population: Population) -> Influence:
+        """Return the conditional moments of win − ½, which is half the difference of two right or wrong."""
+        found = Difference(self.models, self.proxies).influence(population)
+        return Influence(
+            value=0.5 + found.value / 2,
+            mean=0.5 * found.mean,
+            square=0.25 * found.square,
+            cells=found.cells,
+            known=found.known,
+        )
+
+    def _wins(self, sample: Sample, labels: Any) -> tuple[FloatArray, BoolArray, Respondents]:
+        z, labelled, frame = self.outcomes(sample, labels, self.same)
+        wins = (z[:, 0] > z[:, 1]) + 0.5 * (z[:, 0] == z[:, 1])
+        return wins, labelled, frame
+
+    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Estimate:
+        """Return the win rate."""
+        wins, labelled, frame = self._wins(sample, labels)
+        return _mean_of(sample, frame, wins, (0.0, 1.0), target, labelled, left_out=0.5)
+
+    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+        """Return the wins of the labelled units, less one half."""
+        wins, labelled, _ = self._wins(sample, labels)
+        return LabelledInfluence(u=wins - 0.5, labelled=labelled)
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio(OfModels):
+    """The ratio of two models' mean outcomes.
+
+    Parameters
+    ----------
+    models, proxies
+        As for `Difference`.
+
+    Examples
+    --------
+    >>> Ratio(("new", "old")).text
+    'ratio:new,old'
+    """
+
+    kind: ClassVar[str] = "ratio"
+    models: tuple[str, ...]
+    proxies: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._check(most=2)
+
+    def influence(self, population: Population) -> Influence:
+        """Return the conditional moments of (z_a − R z_b) / mean of z_b; equal answers do matter here."""
+        first, second = self.chances(population)
+        above, below = (float(mean) for mean in averages(population, [first, second]))
+        if below <= 0:
+            raise InputError("nothing can be expected of a ratio over a model that is never right")
+        value = above / below
+        if self.by_answers(population.group_names):
+            square = self.same * (1.0 - value) ** 2 * first
+            square = square + (1.0 - self.same) * (first + value**2 * second)
+        else:
+            gap = first - value * second
+            square = gap * gap + first * (1.0 - first) + value**2 * second * (1.0 - second)
+        cells, _ = agreement_cells(self, population)
+        return Influence(
+            value=value,
+            mean=(1.0 / below) * (first - value * second),
+            square=(1.0 / below**2) * square,
+            cells=cells,
+        )
+
+    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Quantity:
+        """Return the ratio, with an interval made on its logarithm."""
+        z, _, frame = self.outcomes(sample, labels, None)
+        found = ratio_of_means(z[:, 0], z[:, 1], frame.weighting, target)
+        if not (np.isfinite(found.value) and found.value > 0):
+            return Quantity.undefined(len(z), None, "the mean outcome of a model is 0")
+        return Quantity(
+            value=found.value,
+            standard_error=found.standard_error,
+            degrees_of_freedom=max(found.degrees_of_freedom, 1.0),
+            n=len(z),
+            scale="log",
+            notes=frame.notes,
+        )
+
+    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+        """Return the ratio's linearised variable on the labelled units."""
+        z, labelled, frame = self.outcomes(sample, labels, None)
+        found = ratio_of_means(z[:, 0], z[:, 1], frame.weighting)
+        return LabelledInfluence(u=np.nan_to_num(found.variable), labelled=labelled)
+
+
+def refuse_other_target(frame: Respondents, target: str) -> None:
+    """Refuse another target than the population where some of its units need no label.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> sample = stratal.SimpleRandom(budget=1).draw(Population.from_arrays(proxy=[0.5, 0.7]), seed=7)
+    >>> refuse_other_target(Respondents.of(sample, np.array([True])), "superpopulation")
+    """
+    if target != "population" and frame.share < 1:
+        raise InputError(
+            "strata without labels are known for these units, not for others",
+            given=f"target={target!r}",
+            allowed="'population'",
+        )
+
+
+def _mean_of(
+    sample: Sample,
+    frame: Respondents,
+    z: FloatArray,
+    bounds: tuple[float, float],
+    target: str,
+    labelled: BoolArray,
+    *,
+    left_out: float = 0.0,
+) -> Estimate:
+    """Return the mean of z over the population, of which the units outside the frame have one known value.
+
+    What is known enters the labelled units' variable, so that its mean over the frame is the population's.
+    """
+    refuse_other_target(frame, target)
+    known = (1.0 - frame.share) * left_out
+    low, high = (known + frame.share * bound for bound in bounds)
+    return estimate_mean(
+        known + frame.share * z,
+        np.zeros((len(z), 0)),
+        frame.weighting,
+        None,
+        stratum=frame.stratum,
+        target=target,
+        bounds=(low, high),
+        outcome="bounded",
+        design=sample.design.kind,
+        stratum_names=frame.names,
+        drawn=len(labelled),
+        notes=frame.notes,
+    )

@@ -1,0 +1,101 @@
+"""Means of levels, of several outcomes, and of everything."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stratal
+from stratal.errors import InputError
+from stratal.estimation.estimands import Estimand, LevelMeans, Mean, Means
+
+
+@pytest.fixture
+def population():
+    rng = np.random.default_rng(6)
+    return stratal.Population.from_arrays(
+        proxy={"fluency": rng.random(400), "adequacy": rng.random(400)},
+        groups={"language": rng.choice(["de", "en", "fr"], 400, p=(0.7, 0.2, 0.1))},
+    )
+
+
+def test_a_mean_is_estimated_as_without_an_estimand(population):
+    sample = stratal.plan(population, budget=40, proxy="fluency").draw(seed=2)
+    labels = (np.arange(40) % 3 > 0).astype(float)
+
+    found = stratal.estimate(sample, labels, estimand=Mean())
+    assert found == stratal.estimate(sample, labels)
+    assert Mean().estimate(sample, labels) == found
+
+
+def test_the_influence_of_a_mean_is_the_proxy_less_its_mean(population):
+    influence = Mean("adequacy").influence(population)
+    mean, square, _ = influence.moments(population)
+    p = next(population.batches(("adequacy",)))["adequacy"]
+
+    np.testing.assert_allclose(mean, p - p.mean(), atol=1e-8)
+    np.testing.assert_allclose(square, (p - p.mean()) ** 2 + p * (1 - p), atol=1e-8)
+
+
+def test_levels_are_rows_as_estimate_domains_has_them(population):
+    sample = stratal.SimpleRandom(budget=90).draw(population, seed=2)
+    labels = (np.arange(90) % 4 > 0).astype(float)
+    expected = stratal.estimate_domains(sample, labels, by="language")
+
+    table = stratal.estimate(sample, labels, estimand="mean@language")
+
+    assert [row["domain"] for row in table] == ["de", "en", "fr"]
+    for row, wanted in zip(table, expected, strict=True):
+        assert {**row} == {**wanted}
+
+
+def test_levels_that_are_not_asked_about_are_not_drawn(population):
+    estimand = LevelMeans("language", ("fr", "en"))
+    strata = stratal.stratify(population, "neyman", 2, influence=estimand.influence(population))
+    sample = stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, 50)).draw(population, 1)
+
+    assert set(sample.groups["language"]) == {"en", "fr"}
+    assert [row["domain"] for row in stratal.estimate(sample, np.ones(50), estimand=estimand)] == ["fr", "en"]
+    with pytest.raises(InputError, match="this sample cannot tell that"):
+        stratal.estimate(sample, np.ones(50), estimand="mean@language")
+
+
+def test_the_influence_of_a_level_has_the_variance_of_its_ratio(population):
+    part = LevelMeans("language").parts_in(population)[2]
+    sample = stratal.SimpleRandom(budget=120).draw(population, seed=2)
+    labels = (np.arange(120) % 4 > 0).astype(float)
+    found = part.labelled_influence(sample, labels)
+
+    error = np.sqrt((1 - 120 / 400) / 120 * np.var(found.u, ddof=1))
+    assert error == pytest.approx(part.estimate(sample, labels).standard_error, rel=1e-9)
+
+
+def test_a_level_that_nobody_has_is_named(population):
+    with pytest.raises(InputError, match="no unit has language = 'dk'"):
+        LevelMeans("language", ("dk",)).influence(population)
+
+
+def test_several_outcomes_are_rows(population):
+    estimand = Means(("fluency", "adequacy"))
+    strata = stratal.stratify(population, "neyman", 4, influence=estimand.influence(population))
+    sample = stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, 60)).draw(population, 1)
+    rng = np.random.default_rng(3)
+    labels = {name: rng.integers(0, 2, 60).astype(float) for name in estimand.names}
+
+    table = stratal.estimate(sample, labels, estimand=estimand)
+    found = estimand.labelled_influence(sample, labels)
+
+    for row in table:
+        alone = stratal.estimate(sample, labels[row["outcome"]], estimator="horvitz-thompson")
+        assert row["estimate"] == pytest.approx(alone.value)
+    assert found.u.shape == (60,)
+    with pytest.raises(InputError, match="map each outcome"):
+        stratal.estimate(sample, labels["fluency"], estimand=estimand)
+
+
+@pytest.mark.parametrize("text", ["mean", "mean@language", "means:fluency,adequacy"])
+def test_the_mean_influence_of_everything_is_nothing(population, text):
+    mean, square, _ = Estimand.parse_text(text).influence(population).moments(population)
+
+    assert abs(mean.mean()) < 1e-6
+    assert np.all(square >= mean**2 - 1e-12)

@@ -1,0 +1,117 @@
+"""Estimands by their text and their record, and several of them as one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stratal
+from stratal.errors import InputError
+from stratal.estimation.estimand import as_estimand, crossed_cells, together
+from stratal.estimation.estimands import F1, Differences, Estimand, LevelMeans
+
+TEXTS = (
+    "mean",
+    "accuracy",
+    "accuracy:predicted=old",
+    "precision:match",
+    "recall:match,probability=score",
+    "f1:match",
+    "fbeta:match,beta=0.5",
+    "specificity:match",
+    "balanced_accuracy",
+    "mcc",
+    "average:f1",
+    "average:recall,average=weighted",
+    "difference:new,old",
+    "difference:new,old,proxies=p+q",
+    "win_rate:new,old",
+    "ratio:new,old",
+    "differences:a,b,c",
+    "mean@language",
+    "mean@language:de,en,predicted=new",
+    "means:fluency,adequacy",
+    "quantile:0.9",
+)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_text_and_a_record_are_one_estimand(text):
+    estimand = Estimand.parse_text(text)
+
+    assert estimand.text == text
+    assert Estimand.from_dict(estimand.to_dict()) == estimand
+    assert as_estimand(text) == as_estimand(estimand) == as_estimand(estimand.to_dict())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("f1", "needs more"),
+        ("f11:match", "no such estimand"),
+        ("mcc:match", "does not take that"),
+        ("f1:match,beta=2", "does not take that"),
+        ("difference:new", "needs different models"),
+        ("difference:new,old,older", "needs different models"),
+        ("difference:new,old,proxies=p", "each model needs its proxy"),
+        ("quantile:2", "out of range"),
+        ("quantile:many", "needs more"),
+        ("average:roc", "no such metric of a class"),
+        ("average:f1,average=mean", "no such average"),
+    ],
+)
+def test_a_slip_is_named(text, message):
+    with pytest.raises(InputError, match=message):
+        Estimand.parse_text(text)
+
+
+def test_what_is_no_estimand_is_refused():
+    with pytest.raises(InputError, match="that is no estimand"):
+        as_estimand(3)
+
+
+def test_options_of_a_mean_are_refused_with_another_estimand():
+    population = stratal.Population.from_arrays(groups={"a": ["x", "y"] * 5}, predicted="a")
+    sample = stratal.SimpleRandom(budget=4).draw(population, seed=1)
+
+    with pytest.raises(InputError, match="takes no lam="):
+        stratal.estimate(sample, ["x"] * 4, estimand=F1("x"), lam=0.5)
+
+
+def test_several_share_the_cells_in_which_all_are_known():
+    groups = {"a": list("xxyyx"), "b": list("xyxyx"), "g": list("uuvvv")}
+    population = stratal.Population.from_arrays(proxy=[0.1, 0.9, 0.5, 0.4, 0.3], groups=groups)
+    pair = Estimand.parse_text("difference:a,b").influence(population)
+    level = Estimand.parse_text("mean@g:u").influence(population)
+    cells, known = crossed_cells([pair, level])
+    columns = next(population.batches(("a", "b", "g")))
+
+    assert known == ("same answer & other g",)
+    assert cells.of(columns).tolist() == [
+        "same answer & g u",
+        "different answers & g u",
+        "different answers & other g",
+        "same answer & other g",
+        "same answer & other g",
+    ]
+    assert together([pair, level], population).known == known
+
+
+def test_the_combined_second_moment_bounds_that_of_the_sum():
+    rng = np.random.default_rng(2)
+    groups = {name: rng.choice(["x", "y", "z"], 400) for name in ("a", "b", "c")}
+    population = stratal.Population.from_arrays(proxy=rng.random(400), groups=groups)
+    mean, square, cells = Differences(("a", "b", "c")).influence(population).moments(population)
+
+    assert np.all(square >= mean**2 - 1e-12)
+    assert np.all(square[cells == "same answer"] == 0)
+    assert np.all(square[cells != "same answer"] > 0)
+
+
+def test_levels_that_are_not_asked_about_need_no_label():
+    population = stratal.Population.from_arrays(proxy=[0.5] * 6, groups={"g": list("abcabc")})
+    influence = LevelMeans("g", ("a",)).influence(population)
+    _, square, cells = influence.moments(population)
+
+    assert influence.known == ("other g",)
+    assert np.all((square > 0) == (cells == "g a"))

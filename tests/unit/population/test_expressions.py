@@ -1,0 +1,60 @@
+"""Formulas of columns: worked out on arrays, written down and read again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from stratal.population.expressions import (
+    Agree,
+    ByLevel,
+    Constant,
+    Expression,
+    Logistic,
+    Number,
+    Share,
+    implies,
+    total,
+)
+
+COLUMNS = {
+    "p": np.array([0.2, 0.5, 0.9]),
+    "a": np.array(["x", "y", "x"]),
+    "b": np.array(["x", "x", "y"]),
+}
+P = Number(name="p")
+LEVEL = ByLevel(name="a", levels=("x",), values=(2.0,), otherwise=-1.0)
+
+
+@pytest.mark.parametrize(
+    ("formula", "expected"),
+    [
+        (2 * P - 0.5, [-0.1, 0.5, 1.3]),
+        (1 - P * P, [0.96, 0.75, 0.19]),
+        (LEVEL + P, [2.2, -0.5, 2.9]),
+        (Agree(names=("a", "b")), [1, 0, 0]),
+        (Logistic(parts=(0.0 * P,)), [0.5, 0.5, 0.5]),
+        (Share(parts=(P, 2 * P), least=1.0), [0.2, 0.5, 0.5]),
+        (total([P, P, Constant(value=1.0)]), [1.4, 2.0, 2.8]),
+    ],
+)
+def test_a_formula_is_worked_out_and_comes_back_from_its_record(formula, expected):
+    again = Expression.from_dict(formula.to_dict())
+
+    np.testing.assert_allclose(formula.of(COLUMNS), expected, rtol=1e-12)
+    np.testing.assert_array_equal(again.of(COLUMNS), formula.of(COLUMNS))
+    assert again == formula
+    assert set(formula.columns) <= set(COLUMNS)
+
+
+def test_the_sum_of_nothing_is_nothing():
+    assert float(total([]).of(COLUMNS)) == 0.0
+
+
+def test_agreeing_of_three_implies_agreeing_of_two_and_not_the_other_way():
+    three, two = Agree(names=("a", "b", "c")), Agree(names=("b", "a"))
+
+    assert implies(three, two)
+    assert not implies(two, three)
+    assert implies(LEVEL, LEVEL)
+    assert not implies(LEVEL, two)
