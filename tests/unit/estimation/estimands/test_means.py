@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -42,7 +44,7 @@ def test_levels_are_rows_as_estimate_domains_has_them(population):
     labels = (np.arange(90) % 4 > 0).astype(float)
     expected = stratal.estimate_domains(sample, labels, by="language")
 
-    table = stratal.estimate(sample, labels, estimand="mean@language")
+    table: Any = stratal.estimate(sample, labels, estimand="mean@language")
 
     assert [row["domain"] for row in table] == ["de", "en", "fr"]
     for row, wanted in zip(table, expected, strict=True):
@@ -82,7 +84,7 @@ def test_several_outcomes_are_rows(population):
     rng = np.random.default_rng(3)
     labels = {name: rng.integers(0, 2, 60).astype(float) for name in estimand.names}
 
-    table = stratal.estimate(sample, labels, estimand=estimand)
+    table: Any = stratal.estimate(sample, labels, estimand=estimand)
     found = estimand.labelled_influence(sample, labels)
 
     for row in table:

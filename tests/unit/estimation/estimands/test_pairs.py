@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -32,7 +34,9 @@ def test_labels_of_all_units_that_differ_know_every_difference(pool):
         population, 1
     )
 
-    table = stratal.estimate(sample, {int(unit): str(truth[unit]) for unit in sample.ids}, estimand=estimand)
+    table: Any = stratal.estimate(
+        sample, {int(unit): str(truth[unit]) for unit in sample.ids}, estimand=estimand
+    )
 
     assert [(row["a"], row["b"]) for row in table] == [("a", "b"), ("a", "c"), ("b", "c")]
     for row in table:
@@ -47,7 +51,7 @@ def test_the_rows_are_those_of_compare_where_every_unit_may_be_drawn(pool):
     z = {name: (sample.groups[name] == truth[sample.ids]).astype(float) for name in ("a", "b", "c")}
     expected = stratal.compare(sample, z, bounds=(0.0, 1.0))
 
-    table = stratal.estimate(sample, labels, estimand="differences:a,b,c")
+    table: Any = stratal.estimate(sample, labels, estimand="differences:a,b,c")
 
     for row, wanted in zip(table, expected, strict=True):
         assert row["difference"] == pytest.approx(wanted["difference"], abs=1e-12)
