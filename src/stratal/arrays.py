@@ -223,16 +223,15 @@ class Record:
 
     __slots__ = ()
 
-    def __post_init__(self) -> None:
-        self._freeze()
-
     def _freeze(self) -> None:
         """Make every array field a read-only array of its declared type."""
         for entry in fields(self):  # type: ignore[arg-type]
             declared = str(entry.type).removesuffix(" | None")
             value = getattr(self, entry.name)
             if declared in _DTYPES and value is not None:
-                self._set(**{entry.name: frozen(value, _DTYPES[declared])})
+                object.__setattr__(self, entry.name, frozen(value, _DTYPES[declared]))
+
+    __post_init__ = _freeze
 
     def _set(self, **values: Any) -> None:
         """Set fields of a record that is being made."""

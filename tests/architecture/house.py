@@ -171,7 +171,11 @@ class House:
 
     def figures(self) -> dict[str, object]:
         """Return all that is counted without running anything."""
-        loose = [name for name in self.paths if self.paths[name].parent == self.source]
+        loose = [
+            name
+            for name, path in self.paths.items()
+            if path.parent == self.source and path.name != "__main__.py"  # where `python -m` looks for it
+        ]
         rooms = {room(name) for name in self.paths if self.paths[name].parent != self.source}
         known = rooms <= set(ROOMS)
         lengths = {name: len(path.read_text().splitlines()) for name, path in self.paths.items()}

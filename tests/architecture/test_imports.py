@@ -17,7 +17,7 @@ ARRAY_LAYERS = (
     "allocation",
     "allocation.rates",
     "intervals.methods",
-    "population.binning",
+    "population.distribution",
     "population.distribution",
     "randomness",
     "weighting",

@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.allocation.integers import Bounds
-from stratal.allocation.rules import importance_of
+from stratal.allocation.integers import Bounds, importance_of
 from stratal.arrays import FloatArray, IntArray
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stratal.population.array_counter import ArrayCounter
-from stratal.population.binning import build_distribution
+from stratal.population.distribution import build_distribution
+from stratal.population.in_memory import ArrayCounter
 from stratal.strata.moments import of_bins
 from stratal.strata.optimal import k_means_boundaries
 

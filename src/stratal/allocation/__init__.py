@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from stratal.allocation.allocation import METHODS, Allocation, allocate
+from stratal.allocation.allocation import METHODS, Allocation, allocate, residual_deviations
 from stratal.allocation.cost import cost_optimal
-from stratal.allocation.rules import equal, neyman, power, proportional, residual, residual_deviations, robust
+from stratal.allocation.rules import (
+    equal,
+    neyman,
+    power,
+    proportional,
+    residual,
+    robust,
+    robust_standard_deviations,
+)
 from stratal.allocation.several import allocate_several
 from stratal.allocation.several_task import SharedAllocation
-from stratal.strata.moments import robust_standard_deviations
 
 __all__ = [
     "METHODS",

@@ -8,12 +8,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from stratal.allocation import rules
 from stratal.allocation.cost import cost_optimal
-from stratal.allocation.integers import Bounds, whole_number
-from stratal.arrays import FloatArray, IntArray, Record
+from stratal.allocation.integers import Bounds, importance_of, optimal_integers, whole_number
+from stratal.arrays import FloatArray, IntArray, Record, numeric_array, one_per_stratum
 from stratal.errors import InputError, near_names
 from stratal.report import Tabular
+from stratal.strata.moments import expected_deviations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -130,9 +130,7 @@ class _Request:
     """What `allocate` was asked for, once."""
 
     strata: StratumMoments
-    budget: int | None
-    minimum: Any
-    maximum: Any
+    limits: Bounds
     standard_deviations: Any
     costs: Any
     cost_budget: float | None
@@ -140,89 +138,99 @@ class _Request:
     lam: Any
 
     @property
-    def labels(self) -> tuple[int, Any, Any]:
-        """The budget of labels and its bounds, as the rules take them."""
-        if self.budget is None:
-            raise InputError(
-                "budget is missing", action="Give the number of labels; only cost-optimal does without."
-            )
-        return whole_number("budget", self.budget), self.minimum, self.maximum
+    def sizes(self) -> FloatArray:
+        """N_h (H,)."""
+        return self.limits.sizes.astype(np.float64)
 
     @property
     def deviations(self) -> FloatArray:
         """S_h: given ones, else the proxy's, else ones."""
         if self.standard_deviations is not None:
-            return np.asarray(self.standard_deviations)
-        return self.strata.standard_deviations if self.strata.scaled else np.ones(len(self.strata.sizes))
+            return one_per_stratum("standard_deviations", self.standard_deviations, len(self.limits.sizes))
+        return self.strata.standard_deviations if self.strata.scaled else np.ones(len(self.limits.sizes))
 
 
 _UNSCALED = "The proxy only orders the units, so the strata count as equally variable."
 _KNAPSACK = "The best whole numbers found within the cost budget; the exact problem is a knapsack."
 
 
-def _proportional(request: _Request) -> IntArray:
-    return rules.proportional(request.strata.sizes, *request.labels)
+def _proportional(request: _Request) -> FloatArray:
+    return request.sizes
 
 
-def _equal(request: _Request) -> IntArray:
-    return rules.equal(request.strata.sizes, *request.labels)
+def _equal(request: _Request) -> FloatArray:
+    return (request.limits.sizes > 0).astype(np.float64)
 
 
-def _neyman(request: _Request) -> IntArray:
-    return rules.neyman(request.strata.sizes, request.deviations, *request.labels)
+def _neyman(request: _Request) -> FloatArray:
+    return importance_of(request.limits, "standard_deviations", request.deviations)
 
 
-def _robust(request: _Request) -> IntArray:
-    strata = request.strata
+def _robust(request: _Request) -> FloatArray:
+    strata, sizes = request.strata, request.limits.sizes
     if not strata.scaled:
-        return _proportional(request)
-    moments = strata.proxy_means, strata.proxy_variances, strata.conditional_variances
-    return rules.robust(strata.sizes, *moments, *request.labels, bounds=strata.bounds)
+        return request.sizes
+    variances = strata.proxy_variances + strata.conditional_variances
+    weights = sizes / max(1.0, float(sizes.sum()))
+    return sizes * expected_deviations(weights, strata.proxy_means, variances, strata.bounds)
 
 
-def _power(request: _Request) -> IntArray:
-    budget, minimum, maximum = request.labels
+def _power(request: _Request) -> FloatArray:
     exponent = 0.5 if request.exponent is None else request.exponent
-    sizes, deviations = request.strata.sizes, request.deviations
-    return rules.power(sizes, deviations, budget, exponent, minimum=minimum, maximum=maximum)
+    return power_importance(request.sizes, request.deviations, exponent)
 
 
-def _stratppi(request: _Request) -> IntArray:
-    strata = request.strata
+def _stratppi(request: _Request) -> FloatArray:
+    strata, sizes = request.strata, request.sizes
     if not strata.scaled:
-        return _proportional(request)
-    budget, minimum, maximum = request.labels
-    lam = 1.0 if request.lam is None else request.lam
-    moments = strata.proxy_variances, strata.conditional_variances
-    return rules.residual(strata.sizes, *moments, budget, lam, minimum, maximum)
-
-
-def _cost_optimal(request: _Request) -> IntArray:
-    if request.costs is None or request.cost_budget is None:
+        return sizes
+    lam = numeric_array("lam", 1.0 if request.lam is None else request.lam)
+    if lam.shape not in ((), sizes.shape) or not np.all(np.isfinite(lam)):
         raise InputError(
-            "method 'cost-optimal' needs costs and cost_budget",
-            action="Give a cost per stratum and the money.",
+            "lam must be one finite number or one per stratum", given=np.asarray(request.lam).tolist()
         )
-    if request.budget is not None:
-        raise InputError(
-            "cost-optimal takes a budget of money, not of labels",
-            given=f"budget={request.budget}",
-            action="Leave budget out, or use method='neyman'.",
-        )
-    money, limits = (request.costs, request.cost_budget), (request.minimum, request.maximum)
-    return cost_optimal(request.strata.sizes, request.deviations, *money, *limits)
+    return sizes * residual_deviations(strata.proxy_variances, strata.conditional_variances, lam)
 
 
-METHODS: dict[str, Callable[[_Request], IntArray]] = {
+def power_importance(sizes: FloatArray, deviations: FloatArray, exponent: float) -> FloatArray:
+    """Return Bankier's X_h^q S_h (H,).
+
+    Examples
+    --------
+    >>> power_importance(np.array([4.0, 9.0]), np.ones(2), 0.5)
+    array([2., 3.])
+    """
+    if not (np.ndim(exponent) == 0 and 0.0 <= float(exponent) <= 1.0):
+        raise InputError("exponent is out of range", given=exponent, allowed="between 0 and 1")
+    return sizes ** float(exponent) * deviations
+
+
+def residual_deviations(
+    proxy_variances: FloatArray, conditional_variances: FloatArray, lam: FloatArray
+) -> FloatArray:
+    """Return σ_h (H,) with σ_h² = (1 − λ)² Var(ẑ) + mean of Var(z | x), the plug-in of Var(z − λẑ).
+
+    It is Fisch et al. eq. 20–21 with the autorater's mean as the prediction: the mean of z − λẑ given x is
+    (1 − λ)ẑ, and its variance given x is that of z.
+
+    Examples
+    --------
+    >>> residual_deviations(np.array([0.04]), np.array([0.21]), np.array(0.0))
+    array([0.5])
+    """
+    return np.asarray(np.sqrt((1.0 - lam) ** 2 * proxy_variances + conditional_variances))
+
+
+METHODS: dict[str, Callable[[_Request], FloatArray]] = {
     "proportional": _proportional,
     "equal": _equal,
     "neyman": _neyman,
     "robust": _robust,
     "power": _power,
-    "cost-optimal": _cost_optimal,
+    "cost-optimal": _neyman,
     "stratppi": _stratppi,
 }
-"""The rules by name."""
+"""The weight a_h (H,) of each rule by name: the labels minimise Σ a_h² / n_h (`integers`, `cost`)."""
 
 _USERS = {
     "standard_deviations": ("neyman", "power", "cost-optimal"),
@@ -232,6 +240,25 @@ _USERS = {
     "lam": ("stratppi",),
 }
 """Options, and the methods that do not ignore them."""
+
+
+def _within_costs(request: _Request, budget: int | None) -> IntArray:
+    """Return the labels (H,) that the money buys."""
+    if request.costs is None or request.cost_budget is None:
+        raise InputError(
+            "method 'cost-optimal' needs costs and cost_budget",
+            action="Give a cost per stratum and the money.",
+        )
+    if budget is not None:
+        raise InputError(
+            "cost-optimal takes a budget of money, not of labels",
+            given=f"budget={budget}",
+            action="Leave budget out, or use method='neyman'.",
+        )
+    limits = request.limits
+    return cost_optimal(
+        limits.sizes, request.deviations, request.costs, request.cost_budget, limits.lower, limits.upper
+    )
 
 
 def allocate(
@@ -300,24 +327,29 @@ def allocate(
             allowed=", ".join(METHODS),
             action=f"Did you mean {near_names(str(method), METHODS)}?",
         )
-    minimum, maximum = _without_known(strata, minimum, maximum)
-    request = _Request(
-        strata=strata,
-        budget=budget,
-        minimum=minimum,
-        maximum=maximum,
-        standard_deviations=standard_deviations,
-        costs=costs,
-        cost_budget=cost_budget,
-        exponent=exponent,
-        lam=lam,
-    )
+    if getattr(strata, "known", ()):
+        minimum, maximum = _without_known(strata, minimum, maximum)
+    given = {
+        "standard_deviations": standard_deviations,
+        "costs": costs,
+        "cost_budget": cost_budget,
+        "exponent": exponent,
+        "lam": lam,
+    }
     for name, users in _USERS.items():
-        if getattr(request, name) is not None and method not in users:
+        if given[name] is not None and method not in users:
             allowed = f"with method {', '.join(map(repr, users))}"
             raise InputError(f"method '{method}' takes no {name}", allowed=allowed)
-    n_h = METHODS[method](request)
-    limits = Bounds.read(strata.sizes, minimum, maximum)
+    request = _Request(strata=strata, limits=Bounds.read(strata.sizes, minimum, maximum), **given)
+    limits = request.limits
+    if method == "cost-optimal":
+        n_h = _within_costs(request, budget)
+    elif budget is None:
+        raise InputError(
+            "budget is missing", action="Give the number of labels; only cost-optimal does without."
+        )
+    else:
+        n_h = optimal_integers(METHODS[method](request), limits, limits.check(budget))
     notes: tuple[str, ...] = ()
     if method == "cost-optimal":
         notes = (_KNAPSACK, f"The labels cost {float(np.asarray(costs) @ n_h):g}.")

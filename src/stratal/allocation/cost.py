@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.allocation.integers import Bounds, by_threshold
-from stratal.allocation.rules import importance_of
+from stratal.allocation.integers import Bounds, by_threshold, importance_of
 from stratal.arrays import FloatArray, IntArray, one_per_stratum
 from stratal.errors import BudgetError, InputError
 

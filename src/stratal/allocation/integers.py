@@ -17,7 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray, Record, finite_vector, frozen
+from stratal.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Record,
+    finite_vector,
+    frozen,
+    one_per_stratum,
+)
 from stratal.errors import BudgetError, InputError
 
 _STEPS = 60
@@ -33,13 +41,15 @@ class Divisor:
 
     value: Callable[[FloatArray], FloatArray]
     worth: Callable[[FloatArray], FloatArray]
+    first_is_infinite: bool
 
 
 WRIGHT = Divisor(
     lambda n: 1.0 / np.sqrt(n * (n + 1.0)),
     lambda ratio: np.floor((np.sqrt(1.0 + 4.0 * ratio * ratio) - 1.0) / 2.0) + 1.0,
+    first_is_infinite=True,
 )
-WEBSTER = Divisor(lambda n: 1.0 / (n + 0.5), lambda ratio: np.floor(ratio + 0.5))
+WEBSTER = Divisor(lambda n: 1.0 / (n + 0.5), lambda ratio: np.floor(ratio + 0.5), first_is_infinite=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -148,10 +158,10 @@ def optimal_integers(importance: FloatArray, bounds: Bounds, budget: Any) -> Int
     matters = importance > importance.max(axis=-1, keepdims=True) * _NEGLIGIBLE
     most = np.where(matters, bounds.upper, bounds.lower)
     total = np.minimum(budget, most.sum(axis=-1, keepdims=True))
-    n_h = _shared(importance, np.where(matters, bounds.lower, most), most, total)
+    n_h = _highest(importance, np.where(matters, bounds.lower, most), most, total, WRIGHT)
     if np.any(total < budget):
         sizes = np.broadcast_to(bounds.sizes, n_h.shape).astype(np.float64)
-        n_h = _shared(sizes, n_h, np.where(matters, n_h, bounds.upper), budget)
+        n_h = _highest(sizes, n_h, np.where(matters, n_h, bounds.upper), budget, WRIGHT)
     return n_h
 
 
@@ -171,18 +181,15 @@ def nearest_integers(importance: FloatArray, sizes: IntArray, budget: int) -> In
     return _highest(share, np.zeros_like(upper), upper, budget, WEBSTER)
 
 
-def _shared(importance: FloatArray, lower: IntArray, upper: IntArray, budget: Any) -> IntArray:
-    """Return n_h by Wright's values; the first unit of a stratum has an infinite one, larger a_h first."""
-    if np.any((lower == 0) & (upper > 0)):
-        empty = (lower == 0) & (upper > 0)
-        order = np.argsort(np.where(empty, -importance, np.inf), axis=-1, kind="stable")
-        left = budget - lower.sum(axis=-1, keepdims=True)
-        lower = lower + (empty & (np.argsort(order, axis=-1) < left))
-    return _highest(importance, lower, upper, budget, WRIGHT)
-
-
 def _highest(a: FloatArray, lower: IntArray, upper: IntArray, budget: Any, divisor: Divisor) -> IntArray:
-    """Return `lower` with the units of the highest values added, the lowest index among equals."""
+    """Return `lower` with the units of the highest values added, the lowest index among equals.
+
+    Where the first unit of a stratum has an infinite value, larger a_h go first.
+    """
+    empty = (lower == 0) & (upper > 0)
+    if divisor.first_is_infinite and np.any(empty):
+        left = budget - lower.sum(axis=-1, keepdims=True)
+        lower = lower + (empty & _first(np.where(empty, a, -1.0), left))
     free = (upper > lower) & (a > 0)
     scaled = np.where(free, a, 0.0)
     scaled = np.where(free, scaled / np.maximum(scaled.max(axis=-1, keepdims=True), 1e-300), 1.0)
@@ -291,7 +298,8 @@ def whole_numbers(name: str, values: Any, length: int | None = None) -> IntArray
     """
     if length is not None and np.ndim(values) == 0:
         return frozen(np.full(length, whole_number(name, values), dtype=np.int64))
-    array = finite_vector(name, values)
+    whole = type(values) is np.ndarray and values.ndim == 1 and values.dtype == np.int64
+    array = values if whole else finite_vector(name, values)
     if np.any(array < 0) or np.any(array != np.floor(array)):
         h = int(np.flatnonzero((array < 0) | (array != np.floor(array)))[0])
         raise InputError(
@@ -302,3 +310,10 @@ def whole_numbers(name: str, values: Any, length: int | None = None) -> IntArray
     if length is not None and len(array) != length:
         raise InputError(f"{name} must have one entry per stratum", given=f"{len(array)} for {length} strata")
     return frozen(array.astype(np.int64))
+
+
+def importance_of(bounds: Bounds, name: str, deviations: Any) -> FloatArray:
+    """Return N_h S_h (H,), scaled so that it cannot overflow."""
+    array = one_per_stratum(name, deviations, len(bounds.sizes))
+    largest = array.max()
+    return np.asarray(bounds.sizes * (array / largest)) if largest > 0 else np.zeros(len(array))

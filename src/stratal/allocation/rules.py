@@ -1,4 +1,4 @@
-"""Rules for sharing a budget of labels among strata: pure functions of arrays, whole numbers out.
+"""The rules of `allocate` for those who have arrays instead of `Strata`: whole numbers out.
 
 Every rule names a weight a_h and minimises Σ a_h²/n_h over all integers within the bounds (`integers`), so Σ
 n_h is the budget, always, and a larger budget never takes a unit back.
@@ -6,14 +6,57 @@ n_h is the budget, always, and a larger budget never takes a unit back.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from stratal.allocation.allocation import allocate, power_importance
 from stratal.allocation.integers import Bounds, optimal_integers
-from stratal.arrays import FloatArray, IntArray, numeric_array, one_per_stratum
+from stratal.arrays import (
+    AnyArray,
+    FloatArray,
+    IntArray,
+    Record,
+    finite_vector,
+    numeric_array,
+    one_per_stratum,
+)
 from stratal.errors import InputError
-from stratal.strata.moments import robust_standard_deviations
+from stratal.strata.moments import expected_deviations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StratumArrays(Record):
+    """Sizes and plug-in moments of strata as `allocate` asks for them.
+
+    Examples
+    --------
+    >>> StratumArrays(sizes=np.array([50, 50])).scaled
+    True
+    """
+
+    sizes: AnyArray
+    proxy_means: FloatArray = field(default_factory=lambda: np.zeros(0))
+    proxy_variances: FloatArray = field(default_factory=lambda: np.zeros(0))
+    conditional_variances: FloatArray = field(default_factory=lambda: np.zeros(0))
+    bounds: tuple[float, float] = (0.0, 1.0)
+    scaled: bool = True
+
+    @property
+    def standard_deviations(self) -> FloatArray:
+        """S_h (H,)."""
+        return np.asarray(np.sqrt(self.proxy_variances + self.conditional_variances))
+
+
+def _moments(sizes: Any, variances: Any, conditional: Any) -> dict[str, Any]:
+    """Return sizes, and variances checked to be one per stratum."""
+    count = len(finite_vector("sizes", sizes))
+    return {
+        "sizes": sizes,
+        "proxy_variances": one_per_stratum("proxy_variances", variances, count),
+        "conditional_variances": one_per_stratum("conditional_variances", conditional, count),
+    }
 
 
 def proportional(sizes: Any, budget: int, minimum: Any = 2, maximum: Any = None) -> IntArray:
@@ -45,8 +88,7 @@ def proportional(sizes: Any, budget: int, minimum: Any = 2, maximum: Any = None)
     >>> proportional([50, 30, 20], 10)
     array([5, 3, 2])
     """
-    bounds = Bounds.read(sizes, minimum, maximum)
-    return optimal_integers(bounds.sizes.astype(np.float64), bounds, bounds.check(budget))
+    return np.array(allocate(StratumArrays(sizes=sizes), budget, "proportional", minimum, maximum).n_h)
 
 
 def equal(sizes: Any, budget: int, minimum: Any = 2, maximum: Any = None) -> IntArray:
@@ -59,8 +101,7 @@ def equal(sizes: Any, budget: int, minimum: Any = 2, maximum: Any = None) -> Int
     >>> equal([50, 30, 3], 12)
     array([5, 4, 3])
     """
-    bounds = Bounds.read(sizes, minimum, maximum)
-    return optimal_integers((bounds.sizes > 0).astype(np.float64), bounds, bounds.check(budget))
+    return np.array(allocate(StratumArrays(sizes=sizes), budget, "equal", minimum, maximum).n_h)
 
 
 def neyman(
@@ -100,9 +141,15 @@ def neyman(
     >>> neyman([8, 10, 9], [1.95, 0.04, 0.12], 12, minimum=1)
     array([8, 1, 3])
     """
-    bounds = Bounds.read(sizes, minimum, maximum)
-    importance = importance_of(bounds, "standard_deviations", standard_deviations)
-    return optimal_integers(importance, bounds, bounds.check(budget))
+    shared = allocate(
+        StratumArrays(sizes=sizes),
+        budget,
+        "neyman",
+        minimum,
+        maximum,
+        standard_deviations=standard_deviations,
+    )
+    return np.array(shared.n_h)
 
 
 def power(
@@ -146,14 +193,13 @@ def power(
     (array([20, 20]), array([36,  4]))
     """
     bounds = Bounds.read(sizes, minimum, maximum)
-    if not (np.ndim(exponent) == 0 and 0.0 <= float(exponent) <= 1.0):
-        raise InputError("exponent is out of range", given=exponent, allowed="between 0 and 1")
     deviations = one_per_stratum("standard_deviations", standard_deviations, len(bounds.sizes))
     x = one_per_stratum("totals", bounds.sizes if totals is None else totals, len(bounds.sizes))
     centres = np.ones(len(x)) if means is None else np.abs(numeric_array("means", means))
     if centres.shape != x.shape or not np.all(centres > 0):
         raise InputError("means must be one per stratum, none zero", given=np.asarray(means).tolist())
-    return optimal_integers(x ** float(exponent) * deviations / centres, bounds, bounds.check(budget))
+    importance = power_importance(x, deviations, exponent) / centres
+    return optimal_integers(importance, bounds, bounds.check(budget))
 
 
 def residual(
@@ -193,14 +239,8 @@ def residual(
     >>> residual([100, 100], [0.04, 0.04], [0.21, 0.05], 20, lam=0)
     array([12,  8])
     """
-    bounds = Bounds.read(sizes, minimum, maximum)
-    between = one_per_stratum("proxy_variances", proxy_variances, len(bounds.sizes))
-    within = one_per_stratum("conditional_variances", conditional_variances, len(bounds.sizes))
-    factor = numeric_array("lam", lam)
-    if factor.shape not in ((), between.shape) or not np.all(np.isfinite(factor)):
-        raise InputError("lam must be one finite number or one per stratum", given=np.asarray(lam).tolist())
-    deviations = residual_deviations(between, within, factor)
-    return optimal_integers(bounds.sizes * deviations, bounds, bounds.check(budget))
+    strata = StratumArrays(**_moments(sizes, proxy_variances, conditional_variances))
+    return np.array(allocate(strata, budget, "stratppi", minimum, maximum, lam=lam).n_h)
 
 
 def robust(
@@ -255,30 +295,45 @@ def robust(
     >>> robust([500, 500], [0.5, 0.999], [0.0, 0.0], [0.25, 0.001], 20)
     array([13,  7])
     """
-    moments = proxy_means, proxy_variances, conditional_variances
-    limits = Bounds.read(sizes, minimum, maximum)
-    deviations = robust_standard_deviations(sizes, *moments, bounds)
-    return optimal_integers(limits.sizes * deviations, limits, limits.check(budget))
+    moments = _moments(sizes, proxy_variances, conditional_variances)
+    strata = StratumArrays(proxy_means=_means(sizes, proxy_means), bounds=bounds, **moments)
+    return np.array(allocate(strata, budget, "robust", minimum, maximum).n_h)
 
 
-def residual_deviations(
-    proxy_variances: FloatArray, conditional_variances: FloatArray, lam: FloatArray
+def robust_standard_deviations(
+    sizes: Any,
+    proxy_means: Any,
+    proxy_variances: Any,
+    conditional_variances: Any,
+    bounds: tuple[float, float] = (0.0, 1.0),
 ) -> FloatArray:
-    """Return σ_h (H,) with σ_h² = (1 − λ)² Var(ẑ) + mean of Var(z | x), the plug-in of Var(z − λẑ).
+    """Return √(mean of S_h²) over the ways in which the proxy may be off (`stratal.strata.moments`).
 
-    It is Fisch et al. eq. 20–21 with the autorater's mean as the prediction: the mean of z − λẑ given x is
-    (1 − λ)ẑ, and its variance given x is that of z.
+    Parameters
+    ----------
+    sizes, proxy_means, proxy_variances, conditional_variances, bounds
+        As in `robust`.
+
+    Returns
+    -------
+    float (H,)
+        In the outcome's units.
 
     Examples
     --------
-    >>> residual_deviations(np.array([0.04]), np.array([0.21]), np.array(0.0))
-    array([0.5])
+    >>> robust_standard_deviations([500, 500], [0.5, 1.0], [0.0, 0.0], [0.25, 0.0]).round(3)
+    array([0.479, 0.236])
     """
-    return np.asarray(np.sqrt((1.0 - lam) ** 2 * proxy_variances + conditional_variances))
+    units, means = finite_vector("sizes", sizes), _means(sizes, proxy_means)
+    moments = _moments(sizes, proxy_variances, conditional_variances)
+    variances = moments["proxy_variances"] + moments["conditional_variances"]
+    return expected_deviations(units / max(1.0, float(units.sum())), means, variances, bounds)
 
 
-def importance_of(bounds: Bounds, name: str, deviations: Any) -> FloatArray:
-    """Return N_h S_h (H,), scaled so that it cannot overflow."""
-    array = one_per_stratum(name, deviations, len(bounds.sizes))
-    largest = array.max()
-    return np.asarray(bounds.sizes * (array / largest)) if largest > 0 else np.zeros(len(array))
+def _means(sizes: Any, proxy_means: Any) -> FloatArray:
+    """Return the means of the strata, checked to be one for each."""
+    means = finite_vector("proxy_means", proxy_means)
+    if len(means) != np.size(sizes):
+        given = f"{len(means)} for {np.size(sizes)} strata"
+        raise InputError("proxy_means must have one entry per stratum", given=given)
+    return means

@@ -1,24 +1,60 @@
-"""What to expect of a design and an estimator before any label is known: closed forms on strata."""
+"""What to expect of a design and an estimator before any label is known: closed forms on strata.
+
+A plan is a promise made before any label, on the word of a proxy. The promise is therefore a range over the
+ways in which the proxy may be off: the outcome's log-odds may be shifted against the proxy's and flatter or
+steeper, and a graded outcome may be less spread than its bounds allow. The hopeful end is the least standard
+error over these ways, the cautious end the largest.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stratal.allocation import Allocation
-from stratal.arrays import FloatArray
-from stratal.planning.scenarios import OFFSETS, SLOPES, Scenario, error_range
-from stratal.planning.widths import expected_variance
+from stratal.arrays import FloatArray, IntArray, Record
 from stratal.strata import Strata
+from stratal.strata.moments import shrunk_log_odds
+
+if TYPE_CHECKING:
+    from stratal.population.population import Population
 
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++")
 """The estimators that a plan compares under each design."""
 
 CALIBRATION_SLOPE = 0.8
 """Slope of the outcome on the proxy that expectations assume; a calibrated proxy has 1."""
+
+OFFSETS = (-1.5, 0.0, 1.5)
+"""Shifts of the log-odds: seven in eight of a standard normal, the prior that rounds with labels have."""
+
+SLOPES = (0.25, 0.5, 1.0, 2.0)
+"""Factors on the log-odds about the overall mean: from nearly useless to much too timid."""
+
+SPREADS = (0.25, 1.0)
+"""Shares of the largest variance r(1 - r) that a graded outcome outside 0 and 1 may have."""
+
+RESIDUALS = (0.5, 1.0, 2.0)
+"""Factors on the standard deviation that is assumed of what a proxy without bounds leaves open."""
+
+RESIDUAL_SHARE = 0.5
+"""That standard deviation over the proxy's own, where nothing is said: a correlation of .89."""
+
+
+LIKELY_SCALES = ((1.0, 5.0), (0.0, 5.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
+"""Scales on which scores are often given, narrow ones first."""
+
+_EXPECTED = (
+    *("expected_standard_error", "hopeful_standard_error"),
+    *("cautious_standard_error", "relative_efficiency"),
+)
+"""What is unknown of a design where nothing can be expected of the proxy."""
+
+_LEAST_LEFT = 0.05
+"""No proxy explains more of a stratum's variance than all but this share."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +67,7 @@ class PlannedDesign:
     expected_standard_error : float
         None where the proxy is on no scale, so that nothing can be expected.
     hopeful_standard_error, cautious_standard_error : float
-        The ends of its range over the ways in which the proxy may be off (`stratal.planning.scenarios`).
+        The ends of its range over the ways in which the proxy may be off (`scenarios`).
     relative_efficiency : float
         Expected variance of a simple random sample's mean over this variance; above 1 is better.
     worst_standard_error : float, optional
@@ -81,61 +117,179 @@ def expectations(design: str, strata: Strata, allocation: Allocation, whole: Str
     >>> expectations("simple-random", whole, stratal.allocate(whole, 10), whole)[0].relative_efficiency
     1.0
     """
-    rows = []
     has_proxy = math.isfinite(whole.proxy_means[0])
-    told = whole.scaled and has_proxy and (not all_certain(whole) or allocation.budget == whole.size)
-    for estimator in ESTIMATORS:
-        if estimator != ESTIMATORS[0] and not has_proxy:
-            continue
-        if estimator == "difference" and not whole.scaled:
-            continue
-        found: dict[str, float | None] = dict.fromkeys(_UNKNOWN)
-        if not told and estimator != "difference":
-            found["worst_standard_error"] = _worst_standard_error(strata, allocation, whole)
-        if told:
-            error = math.sqrt(
-                expected_variance(strata.sizes, allocation.n_h, expected_variances(strata, estimator))
+    usable: tuple[str, ...] = ESTIMATORS if has_proxy else ESTIMATORS[:1]
+    if not whole.scaled:
+        usable = tuple(name for name in usable if name != "difference")
+    unknown: dict[str, float | None] = dict.fromkeys(_EXPECTED)
+    n_h, census = allocation.n_h, allocation.budget == whole.sizes[0]
+    if not (has_proxy and whole.scaled) or (whole.standard_deviations[0] == 0 and not census):
+        low, high = whole.bounds if math.isfinite(whole.bounds[1] - whole.bounds[0]) else (0.0, 1.0)
+        # The worst: half of each stratum's labels lie at either end of their bounds.
+        worst = math.sqrt(expected_variance(strata.sizes, n_h, np.full(len(n_h), ((high - low) / 2) ** 2)))
+        return [
+            PlannedDesign(
+                design=design,
+                estimator=name,
+                worst_standard_error=None if name == "difference" else worst,
+                **unknown,
             )
-            ends = error_range(strata, allocation.n_h, estimator)
-            simple = expected_variances(whole, ESTIMATORS[0])
-            random = expected_variance(whole.sizes, np.array([allocation.budget]), simple)
-            found = {
-                "expected_standard_error": error,
-                "hopeful_standard_error": min(ends[0], error),
-                "cautious_standard_error": max(ends[1], error),
-                "relative_efficiency": random / error**2 if error > 0 else (1.0 if random == 0 else None),
-            }
-        rows.append(PlannedDesign(design=design, estimator=estimator, **found))
+            for name in usable
+        ]
+    ways, n = scenarios(strata), np.array([allocation.budget])
+    random = float(expected_variance(whole.sizes, n, scenarios(whole).variances[0]))
+    rows = []
+    for name in usable:
+        errors = ways.standard_errors(strata, n_h, name)
+        error = float(errors[0])
+        efficiency = random / error**2 if error > 0 else (1.0 if random == 0 else None)
+        found = error, float(errors.min()), float(errors.max()), efficiency
+        rows.append(PlannedDesign(design=design, estimator=name, **dict(zip(_EXPECTED, found, strict=True))))
     return rows
 
 
-_UNKNOWN = (
-    "expected_standard_error",
-    "hopeful_standard_error",
-    "cautious_standard_error",
-    "relative_efficiency",
-)
-"""What is unknown of a design where nothing can be expected of the proxy."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scenario(Record):
+    """Strata as they would be if the proxy were off in one way, or in each of several.
 
-
-def _worst_standard_error(strata: Strata, allocation: Allocation, whole: Strata) -> float:
-    """Return the standard error where half of each stratum's labels lie at either end of their bounds."""
-    low, high = whole.bounds if math.isfinite(whole.bounds[1] - whole.bounds[0]) else (0.0, 1.0)
-    variances = np.full(strata.n_strata, ((high - low) / 2) ** 2)
-    return math.sqrt(expected_variance(strata.sizes, allocation.n_h, variances))
-
-
-def all_certain(whole: Strata) -> bool:
-    """Return whether the proxy calls every outcome certain, and so tells nothing of errors to expect.
+    Parameters
+    ----------
+    means : float (…, H)
+        Mean outcome of each stratum; a leading axis holds several ways.
+    variances : float (…, H)
+        S_h² of the outcome, divisor N_h.
+    slope : float (…,)
+        Slope of the outcome on the proxy within strata.
 
     Examples
     --------
     >>> import stratal
-    >>> sure = stratal.Population.from_arrays(proxy=[1.0] * 50)
-    >>> all_certain(stratal.stratify(sure, "none"))
-    True
+    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 100)
+    >>> found = scenarios(stratal.stratify(population, "none"))
+    >>> found.means.shape, float(found.variances.max())
+    ((13, 1), 0.25)
     """
-    return bool(whole.scaled and whole.standard_deviations[0] == 0)
+
+    means: FloatArray
+    variances: FloatArray
+    slope: FloatArray
+
+    def way(self, number: int) -> Scenario:
+        """Return one of several ways; the first is the expected one."""
+        return Scenario(means=self.means[number], variances=self.variances[number], slope=self.slope[number])
+
+    def standard_errors(self, strata: Strata, n_h: IntArray, estimator: str) -> FloatArray:
+        """Return the standard errors (…,) of an estimator at n_h (H,).
+
+        Horvitz-Thompson averages z. For λ = 1 it is z − ẑ, whose variance is S_h² − (2b − 1) Var_h(ẑ), and
+        for the fitted λ = b it is z − b ẑ with S_h² − b² Var_h(ẑ), b being the slope.
+        """
+        taken = {"difference": 2 * self.slope - 1, "ppi++": self.slope**2}.get(estimator, 0 * self.slope)
+        left = self.variances - taken[..., None] * strata.proxy_variances
+        left = np.maximum(left, _LEAST_LEFT * self.variances)
+        return np.asarray(np.sqrt(expected_variance(strata.sizes, n_h, left)))
+
+
+def scenarios(strata: Strata) -> Scenario:
+    """Return the ways in which the proxy of these strata may be off: the expected one, then the others.
+
+    Outcomes are expected to follow the proxy with a slope of 0.8: each stratum's mean outcome lies
+    `CALIBRATION_SLOPE` as far from the overall mean as its mean proxy, and the plug-in variance changes as
+    u(1 - u) does, which for a binary outcome is exact. One stratum keeps its plug-in S, which depends on the
+    overall mean alone.
+
+    Parameters
+    ----------
+    strata : Strata
+        Of a proxy that is on the outcome's scale.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> judge = stratal.Population.from_arrays(proxy=[0.0] * 50 + [1.0] * 50)
+    >>> found = scenarios(stratal.stratify(judge, n_strata=2))
+    >>> found.means[0], float(found.variances.max().round(3))
+    (array([0.1, 0.9]), 0.25)
+    """
+    low, high = strata.bounds
+    width, plug_in, sizes = high - low, strata.standard_deviations**2, strata.sizes
+    if not math.isfinite(width):
+        ways = strata.proxy_variances + np.square(RESIDUALS)[:, None] * strata.conditional_variances
+        means = np.tile(strata.proxy_means, (len(ways) + 1, 1))
+        slopes = np.array([CALIBRATION_SLOPE, *[1.0] * len(ways)])
+        return Scenario(means=means, variances=np.vstack([plug_in, ways]), slope=slopes)
+    told = np.clip((strata.proxy_means - low) / width, 0.0, 1.0)
+    widest, overall = told * (1 - told) * width**2, np.average(told, weights=sizes)
+    followed = overall + CALIBRATION_SLOPE * (told - overall)
+    middle = np.average(strata.proxy_means, weights=sizes)
+    expected = middle + CALIBRATION_SLOPE * (strata.proxy_means - middle)
+    if len(told) > 1 and strata.scaled:
+        share = np.divide(plug_in, widest, out=np.ones_like(widest), where=widest > 0)
+        plug_in = np.minimum(share, 1.0) * followed * (1 - followed) * width**2
+    binary = (low, high) == (0.0, 1.0) and np.allclose(
+        strata.standard_deviations**2, widest, rtol=1e-3, atol=1e-6
+    )
+    centre, distance = shrunk_log_odds(sizes, told)
+    grid = np.meshgrid(OFFSETS, SLOPES, (1.0,) if binary else SPREADS, indexing="ij")
+    offset, slope, spread = (axis.reshape(-1, 1) for axis in grid)
+    rates = 1.0 / (1.0 + np.exp(-(centre + offset + slope * distance)))
+    return Scenario(
+        means=np.vstack([expected, low + width * rates]),
+        variances=np.vstack([plug_in, spread * rates * (1 - rates) * width**2]),
+        slope=np.concatenate([[CALIBRATION_SLOPE], np.minimum(slope, 1.0).ravel()]),
+    )
+
+
+def expected_variance(sizes: IntArray, n_h: IntArray, variances: FloatArray) -> Any:
+    """Return the variance of a stratified mean, Σ W_h² (1 − f_h) S_h² / n_h.
+
+    [F] eq. 5 and 8; Cochran, eq. 5.6.
+
+    Parameters
+    ----------
+    sizes, n_h : int (H,)
+    variances : float (…, H)
+        Within-stratum variances with divisor N_h.
+
+    Returns
+    -------
+    float (…,)
+        Infinite where a stratum that varies gets no draw.
+
+    Examples
+    --------
+    >>> float(expected_variance(np.array([100]), np.array([10]), np.array([0.25])).round(6))
+    0.022727
+    """
+    spread = variances * sizes / np.maximum(sizes - 1, 1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        parts = (sizes / sizes.sum()) ** 2 * (1 - n_h / sizes) * spread / n_h
+    return np.sum(np.where(spread > 0, parts, 0.0), axis=-1)
+
+
+def with_residual(strata: Strata, residual_sd: float | None) -> Strata:
+    """Return strata whose outcome also varies where the proxy does not: for outcomes without bounds.
+
+    Parameters
+    ----------
+    strata : Strata
+        Of an outcome without bounds.
+    residual_sd : float, optional
+        Standard deviation of outcome less proxy; half the proxy's own if left out.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> counts = stratal.Population.from_arrays(proxy=[0.0, 2.0, 4.0, 9.0], scaled=True)
+    >>> with_residual(stratal.stratify(counts, "none"), 2.0).conditional_variances
+    array([4.])
+    """
+    if not strata.scaled or (residual_sd is None and np.any(strata.conditional_variances > 0)):
+        return strata
+    means, weights = strata.proxy_means, strata.weights
+    spread = float(weights @ (strata.proxy_variances + (means - weights @ means) ** 2))
+    left = RESIDUAL_SHARE**2 * spread if residual_sd is None else residual_sd**2
+    return replace(strata, conditional_variances=np.full(strata.n_strata, left))
 
 
 def assumptions(whole: Strata) -> tuple[str, ...]:
@@ -152,7 +306,7 @@ def assumptions(whole: Strata) -> tuple[str, ...]:
     if not whole.scaled:
         scale = "" if math.isfinite(whole.bounds[1] - whole.bounds[0]) else ", if labels are 0 or 1"
         return (f"The proxy only orders units, so that nothing better than the worst is known{scale}.",)
-    if all_certain(whole):
+    if whole.standard_deviations[0] == 0:
         return ("The proxy calls every outcome certain: no standard error can be expected from it alone.",)
     low, high = whole.bounds
     if not math.isfinite(high - low):
@@ -173,67 +327,28 @@ def assumptions(whole: Strata) -> tuple[str, ...]:
 _ALL_COME_BACK = "All labels that are asked for come back."
 
 
-def expected_scenario(strata: Strata) -> Scenario:
-    """Return the way in which a proxy is expected to be off: a slope of `CALIBRATION_SLOPE`.
+def scale_notes(population: Population, proxy: str | None) -> tuple[str, ...]:
+    """Return what to ask of a proxy whose values look like percent or a rating and that is on no known scale.
 
     Examples
     --------
     >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.0] * 50 + [1.0] * 50)
-    >>> expected_scenario(stratal.stratify(population, n_strata=2)).means
-    array([0.1, 0.9])
+    >>> scale_notes(stratal.Population.from_arrays(proxy=[87.0, 12.5, 99.0]), None)[0][:64]
+    "Does 'proxy', 12.5 to 99, predict labels on a scale of 0 to 100?"
     """
-    means = np.asarray(strata.proxy_means)
-    if math.isfinite(strata.bounds[1] - strata.bounds[0]):
-        overall = float(strata.weights @ means)
-        means = overall + CALIBRATION_SLOPE * (means - overall)
-    return Scenario(means=means, variances=hedged_standard_deviations(strata) ** 2, slope=CALIBRATION_SLOPE)
-
-
-def hedged_standard_deviations(strata: Strata) -> FloatArray:
-    """Return the S_h (H,) to expect of a proxy that says too much: outcomes follow it with a slope of 0.8.
-
-    Each stratum's mean outcome lies `CALIBRATION_SLOPE` as far from the overall mean as its mean proxy, and
-    the plug-in variance changes as u(1 - u) does, which for a binary outcome is exact. One stratum keeps
-    its plug-in S, which depends on the overall mean alone.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> judge = stratal.Population.from_arrays(proxy=[0.0] * 50 + [1.0] * 50)
-    >>> strata = stratal.stratify(judge, n_strata=2)
-    >>> strata.standard_deviations, hedged_standard_deviations(strata).round(3)
-    (array([0., 0.]), array([0.3, 0.3]))
-    """
-    low, high = strata.bounds
-    if strata.n_strata == 1 or not strata.scaled or not math.isfinite(high - low):
-        return strata.standard_deviations
-    told = np.clip((strata.proxy_means - low) / (high - low), 0.0, 1.0)
-    mean = float(strata.weights @ told)
-    expected = mean + CALIBRATION_SLOPE * (told - mean)
-    possible = expected * (1 - expected) * (high - low) ** 2
-    plug_in = strata.standard_deviations**2
-    widest = told * (1 - told) * (high - low) ** 2
-    share = np.divide(plug_in, widest, out=np.ones_like(widest), where=widest > 0)
-    return np.asarray(np.sqrt(np.minimum(share, 1.0) * possible))
-
-
-def expected_variances(strata: Strata, estimator: str) -> FloatArray:
-    """Return the expected within-stratum variance (H,) of what an estimator averages.
-
-    For Horvitz-Thompson that of z. For λ = 1 that of z - ẑ, S_h² - (2b - 1) Var_h(ẑ), and for the fitted λ
-    = b that of z - b ẑ, S_h² - b² Var_h(ẑ), with b the `CALIBRATION_SLOPE`.
-
-    Parameters
-    ----------
-    strata : Strata
-    estimator : {"horvitz-thompson", "difference", "ppi++"}
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 100)
-    >>> expected_variances(stratal.stratify(population, "none"), "horvitz-thompson")
-    array([0.25])
-    """
-    return expected_scenario(strata).variances_of(estimator, strata.proxy_variances)
+    if not population.proxies:
+        return ()
+    info = population.proxy_info(proxy)
+    if info.scaled or info.bounds is not None:
+        return ()
+    values = population.distribution(info.name).values
+    least, most = float(values[0]), float(values[-1])
+    fitting = [scale for scale in LIKELY_SCALES if scale[0] <= least and most <= scale[1]]
+    if not fitting:
+        return ()
+    low, high = fitting[0]
+    return (
+        f"Does '{info.name}', {least:g} to {most:g}, predict labels on a scale of {low:g} to {high:g}? "
+        f"Then give bounds=({low:g}, {high:g}) (--proxy-bounds {low:g},{high:g}). "
+        "Pass/fail labels: label='pass/fail' (--label pass/fail).",
+    )

@@ -10,7 +10,7 @@ from stratal.allocation.integers import whole_number
 from stratal.arrays import AnyArray
 from stratal.errors import BudgetError, InputError
 from stratal.planning.rounds import next_round
-from stratal.population.asked import require_population
+from stratal.population.population import require_population
 from stratal.sampling import Stratified
 from stratal.sampling.sample import Sample
 from stratal.strata import Strata

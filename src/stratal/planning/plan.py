@@ -12,9 +12,8 @@ from stratal.allocation import Allocation
 from stratal.errors import InputError
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.detectable import detectable_difference
-from stratal.planning.expectations import PlannedDesign, expected_scenario
-from stratal.planning.scenarios import Scenario, scenarios
-from stratal.planning.widths import expected_half_width, expected_variance
+from stratal.planning.expectations import PlannedDesign, Scenario, expected_variance, scenarios
+from stratal.planning.widths import expected_half_width
 from stratal.report import Page, Printed, Tabular, plain, plan_page
 from stratal.sampling import SimpleRandom, Stratified
 from stratal.strata import Strata
@@ -172,14 +171,12 @@ class Plan(Printed, Tabular):
 
     def _way(self, assume: str) -> Scenario:
         """Return the scenario at one end of the range."""
-        if assume == "expected":
-            return self.scenario or expected_scenario(self.strata)
-        strata, n_h, estimator = self.strata, self.allocation.n_h, self.recommended.estimator
-        choose = min if assume == "hopeful" else max
-        return choose(
-            [expected_scenario(strata), *scenarios(strata)],
-            key=lambda way: way.standard_error(strata, n_h, estimator),
-        )
+        if assume == "expected" and self.scenario is not None:
+            return self.scenario
+        ways = scenarios(self.strata)
+        errors = ways.standard_errors(self.strata, self.allocation.n_h, self.recommended.estimator)
+        ends = {"expected": 0, "hopeful": int(errors.argmin()), "cautious": int(errors.argmax())}
+        return ways.way(ends[assume])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON twin."""

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from stratal.allocation import Allocation, allocate
 from stratal.allocation.integers import check_budget
-from stratal.arrays import IntArray
 from stratal.errors import BudgetError, InputError, near_names
 from stratal.estimation.mean import default_estimator
 from stratal.intervals.proportion import student_quantile
-from stratal.planning.expectations import PlannedDesign, all_certain, assumptions, expectations
+from stratal.planning.expectations import (
+    PlannedDesign,
+    assumptions,
+    expectations,
+    scale_notes,
+    with_residual,
+)
 from stratal.planning.plan import Plan
-from stratal.planning.scales import scale_notes
-from stratal.planning.scenarios import with_residual
 from stratal.planning.widths import smallest_budget
-from stratal.population.asked import require_population
+from stratal.population.population import require_population
 from stratal.sampling import SimpleRandom, Stratified
 from stratal.strata import Strata, stratify
 from stratal.strata.categories import groups_that_fit
@@ -116,12 +118,26 @@ def plan(
     """
     if (budget is None) == (half_width is None):
         raise InputError("give either a budget or a half-width", given=f"{budget=}, {half_width=}")
-    _check_options(confidence_level, assume, residual_sd)
+    if not (isinstance(confidence_level, int | float) and 0 < confidence_level < 1):
+        raise InputError(
+            "confidence_level is out of range", given=confidence_level, allowed="between 0 and 1"
+        )
+    if assume not in ENDS:
+        raise InputError(
+            "no such assumption of the proxy", given=repr(assume), allowed=near_names(str(assume), ENDS)
+        )
+    if residual_sd is not None and not _positive(residual_sd):
+        raise InputError("residual_sd must be a positive number", given=repr(residual_sd))
+    population = require_population(population, "plan")
+    whole = stratify(population, "none", proxy=proxy)
+    unbounded = not math.isfinite(whole.bounds[1] - whole.bounds[0])
     planner = _Planner(
         population=population,
+        whole=with_residual(whole, residual_sd) if unbounded else whole,
+        unbounded=unbounded,
         method=method,
         n_strata=n_strata,
-        by=require_population(population, "plan").own_stratum if by is None else by,
+        by=population.contents.own_stratum if by is None else by,
         proxy=proxy,
         allocation=allocation,
         minimum=minimum,
@@ -135,19 +151,6 @@ def plan(
     assert half_width is not None
     check_half_width(half_width, planner.whole.bounds)
     return planner.first_round(half_width) if pilot else planner.reaching(half_width, assume)
-
-
-def _check_options(confidence_level: float, assume: str, residual_sd: float | None) -> None:
-    if not (isinstance(confidence_level, int | float) and 0 < confidence_level < 1):
-        raise InputError(
-            "confidence_level is out of range", given=confidence_level, allowed="between 0 and 1"
-        )
-    if assume not in ENDS:
-        raise InputError(
-            "no such assumption of the proxy", given=repr(assume), allowed=near_names(str(assume), ENDS)
-        )
-    if residual_sd is not None and not _positive(residual_sd):
-        raise InputError("residual_sd must be a positive number", given=repr(residual_sd))
 
 
 def check_half_width(half_width: float, bounds: tuple[float, float]) -> None:
@@ -178,9 +181,14 @@ def _positive(number: float) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class _Planner:
-    """What was asked of `plan`; strata are kept from budget to budget while their number stays the same."""
+    """What was asked of `plan`; strata are kept from budget to budget while their number stays the same.
+
+    `whole` is the population as one stratum, `unbounded` whether the outcome has no bounds.
+    """
 
     population: Population
+    whole: Strata
+    unbounded: bool
     method: str
     n_strata: int | None
     by: str | None
@@ -191,65 +199,44 @@ class _Planner:
     residual_sd: float | None
     _strata: dict[tuple[int, int | None], Strata] = field(default_factory=dict)
 
-    @cached_property
-    def whole(self) -> Strata:
-        """The population as one stratum."""
-        return self._with_residual(stratify(self.population, "none", proxy=self.proxy))
-
-    def _with_residual(self, strata: Strata) -> Strata:
-        """Return the strata with what the proxy of an outcome without bounds leaves open."""
-        if not self.population.proxies or not strata.scaled:
-            return strata
-        spread = strata.weights @ (
-            strata.proxy_variances + (strata.proxy_means - strata.weights @ strata.proxy_means) ** 2
-        )
-        return with_residual(strata, self.residual_sd, float(spread))
-
     @property
     def blind(self) -> bool:
         """Whether nothing can be expected of the proxy: it only orders, or calls every outcome certain."""
-        return not self.whole.scaled or all_certain(self.whole)
-
-    @cached_property
-    def asked(self) -> tuple[str, ...]:
-        """What was done to read the units, and what to ask of a score on no known scale."""
-        return (*self.population.notes, *scale_notes(self.population, self.proxy))
-
-    @cached_property
-    def sizes(self) -> IntArray:
-        """Units of each category."""
-        if self.by is None:
-            return np.array([self.population.size])
-        return np.array(list(self.population.levels(self.by).values()))
+        return not self.whole.scaled or self.whole.standard_deviations[0] == 0
 
     def at(self, budget: int) -> Plan:
-        check_budget(budget, self.population.size)
+        """Return the plan of a budget."""
+        known, whole = self.population.contents, self.whole
+        check_budget(budget, known.size)
         strata, notes = self._divided(budget)
-        used, shared = self.whole, self._simple_random(budget)
-        designs = expectations(SimpleRandom.kind, used, shared, self.whole)
+        one = np.array([1])
+        used, shared = (
+            whole,
+            Allocation(
+                n_h=one * budget, method="proportional", budget=budget, minimum=one, maximum=whole.sizes
+            ),
+        )
+        designs = expectations(SimpleRandom.kind, used, shared, whole)
         divided = None
         if strata is not None:
             divided = allocate(strata, budget, self.allocation, minimum=self.minimum)
-            designs += expectations(Stratified.kind, strata, divided, self.whole)
+            designs += expectations(Stratified.kind, strata, divided, whole)
         chosen, why = self._recommend(designs, budget, strata)
         if strata is not None and divided is not None and chosen.design == Stratified.kind:
             used, shared = strata, divided
+        asked = () if whole.scaled else scale_notes(self.population, self.proxy)
         return Plan(
             budget=budget,
-            population_size=self.population.size,
+            population_size=known.size,
             strata=used,
             allocation=shared,
             designs=tuple(designs),
             recommended=chosen,
-            assumptions=assumptions(self.whole),
-            notes=(*self.asked, *notes, *why, *used.notes, *shared.notes),
+            assumptions=assumptions(whole),
+            notes=(*known.notes, *asked, *notes, *why, *used.notes, *shared.notes),
             confidence_level=self.confidence_level,
             population=self.population,
         )
-
-    def _simple_random(self, budget: int) -> Allocation:
-        one, size = np.array([1]), np.array([self.population.size])
-        return Allocation(n_h=one * budget, method="proportional", budget=budget, minimum=one, maximum=size)
 
     def reaching(self, half_width: float, assume: str) -> Plan:
         """Return the plan of the smallest budget that is expected to reach a half-width."""
@@ -294,16 +281,22 @@ class _Planner:
 
     def _divided(self, budget: int) -> tuple[Strata | None, tuple[str, ...]]:
         """Return the strata for a budget, or None where there is nothing to stratify by."""
-        if not self.population.proxies and self.by is None and self.method != "features":
+        if not self.population.contents.proxies and self.by is None and self.method != "features":
             return None, ("There is no proxy: nothing tells which units are uncertain.",)
-        n_groups = 1 if self.by is None else groups_that_fit(self.sizes, budget, self.minimum)
+        n_groups, pooled = 1, False
+        if self.by is not None:
+            sizes = np.array(list(self.population.levels(self.by).values()))
+            n_groups = groups_that_fit(sizes, budget, self.minimum)
+            pooled = n_groups < len(sizes)
         wanted = self.n_strata
         if wanted is None:
             each = max(DRAWS_PER_STRATUM, self.minimum) * (1 if self.method == "category" else n_groups)
             wanted = max(1, min(MOST_STRATA, budget // each))
-        key = (wanted, budget if n_groups < len(self.sizes) else None)
+        key = (wanted, budget if pooled else None)
         if key not in self._strata:
-            method = "category" if self.by is not None and not self.population.proxies else self.method
+            method = (
+                "category" if self.by is not None and not self.population.contents.proxies else self.method
+            )
             found = stratify(
                 self.population,
                 method,
@@ -313,25 +306,25 @@ class _Planner:
                 minimum=self.minimum,
                 budget=key[1],
             )
-            self._strata[key] = self._with_residual(found)
+            self._strata[key] = with_residual(found, self.residual_sd) if self.unbounded else found
         strata = self._strata[key]
         needed = int(np.minimum(self.minimum, strata.sizes).sum())
-        if strata.n_strata > 1 and budget < needed:
+        if len(strata.sizes) > 1 and budget < needed:
             raise BudgetError(
                 f"the budget is below {self.minimum} units for each of {strata.n_strata} strata",
                 given=budget,
                 allowed=f"{needed} to {strata.size}",
                 action="Use fewer strata, a larger budget, or minimum=1 (--minimum 1).",
             )
-        return (strata, ()) if strata.n_strata > 1 else (None, strata.notes)
+        return (strata, ()) if len(strata.sizes) > 1 else (None, strata.notes)
 
     def _recommend(
         self, designs: list[PlannedDesign], budget: int, strata: Strata | None
     ) -> tuple[PlannedDesign, tuple[str, ...]]:
         """Return the row of the design to draw, with the estimator that it will have, and a note."""
-        k, usual = len(self.population.proxies), {}
+        k, usual = len(self.population.contents.proxies), {}
         for row in designs:
-            n_strata = strata.n_strata if strata is not None and row.design == Stratified.kind else 1
+            n_strata = len(strata.sizes) if strata is not None and row.design == Stratified.kind else 1
             if row.estimator == default_estimator(row.design, budget, n_strata, k, scaled=self.whole.scaled):
                 usual[row.design] = row
         random = usual[SimpleRandom.kind]

@@ -12,6 +12,7 @@ from scipy.special import bdtrik, betaincinv
 from stratal.arrays import FloatArray, IntArray
 from stratal.estimation.evaluation import estimate_mean
 from stratal.intervals.proportion import student_quantile
+from stratal.planning.expectations import expected_variance
 from stratal.weighting import StratifiedWeighting
 from stratal.weighting.stratum_moments import satterthwaite
 
@@ -133,33 +134,6 @@ def _graded(n: int, mean: float, variance: float, order: FloatArray) -> FloatArr
     strength = mean * (1.0 - mean) / max(variance, 1e-12) - 1.0
     levels = (np.arange(n) + order[:, None]) / n
     return np.asarray(betaincinv(mean * strength, (1.0 - mean) * strength, levels))
-
-
-def expected_variance(sizes: IntArray, n_h: IntArray, variances: FloatArray) -> float:
-    """Return the variance of a stratified mean, Σ W_h² (1 − f_h) S_h² / n_h.
-
-    [F] eq. 5 and 8; Cochran, eq. 5.6.
-
-    Parameters
-    ----------
-    sizes, n_h : int (H,)
-    variances : float (H,)
-        Within-stratum variances with divisor N_h.
-
-    Returns
-    -------
-    float
-        Infinite where a stratum that varies gets no draw.
-
-    Examples
-    --------
-    >>> round(expected_variance(np.array([100]), np.array([10]), np.array([0.25])), 6)
-    0.022727
-    """
-    spread = variances * sizes / np.maximum(sizes - 1, 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        parts = (sizes / sizes.sum()) ** 2 * (1 - n_h / sizes) * spread / n_h
-    return float(np.sum(np.where(spread > 0, parts, 0.0)))
 
 
 def smallest_budget(width: Callable[[int], float], wanted: float, start: int, least: int, most: int) -> int:

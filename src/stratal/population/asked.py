@@ -6,41 +6,17 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from stratal.errors import InputError
-from stratal.population.population import Population
-
 _COLUMNS = "id='ID', proxy='PROXY'"
 
 
-def require_population(given: Any, verb: str) -> Population:
-    """Return a population, or say how to make one from what was given.
-
-    Parameters
-    ----------
-    given : Population
-    verb : str
-        What asks for it, for the error.
-
-    Raises
-    ------
-    InputError
-        For a path, a dataframe, an array, a mapping or anything else; it names the line to write.
+def told(given: Any) -> tuple[str, str]:
+    """Return what was given, in words, and what to write instead.
 
     Examples
     --------
-    >>> require_population("predictions.csv", "plan")
-    Traceback (most recent call last):
-    stratal.errors.InputError: plan takes a Population (given: the path 'predictions.csv'). Read it first:
-    stratal.Population.read('predictions.csv', id='ID', proxy='PROXY').
+    >>> told("predictions.csv")[0]
+    "the path 'predictions.csv'"
     """
-    if isinstance(given, Population):
-        return given
-    what, action = _told(given)
-    raise InputError(f"{verb} takes a Population", given=what, action=action)
-
-
-def _told(given: Any) -> tuple[str, str]:
-    """Return what was given, in words, and what to write instead."""
     kind = type(given).__name__
     if isinstance(given, str | os.PathLike):
         path = os.fspath(given)

@@ -1,17 +1,43 @@
 """The weighted one-dimensional picture of a proxy: all that stratifiers and planners see of a population.
 
-Exact (one bin per distinct value) while small, a histogram when large. `stratal.population.binning` builds
-it from arrays or from a table, the same to the last bit.
+Exact (one bin per distinct value) while small, a histogram when large, by one algorithm for every engine. It
+asks a `Counter` three questions (extent, distinct values, histogram) and never sees a unit: `ArrayCounter`
+(`stratal.population.in_memory`) answers for NumPy arrays, a table by group-bys.
+Sums are integers (a value is rounded down to 2⁻³⁰ of the range first), so that engines, which add in any
+order, agree to the last bit.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record
 from stratal.errors import InputError
+
+EXACT_LIMIT = 65_536
+"""A population of up to this many units has one bin per distinct value."""
+
+BIN_COUNT = 16_384
+"""Bins of a histogram."""
+
+OFFSET_COUNT = 65_536
+"""Positions within a bin, to which values are rounded down before they are added."""
+
+SECOND_MOMENT_STEPS = 2**30
+"""Steps between the smallest and the largest second moment, to which they are rounded down."""
+
+ZOOM_DEPTH = 4
+"""Times that bins are binned again within themselves where a histogram is too coarse."""
+
+ZOOM_SHARE = 0.25
+"""A bin with over this share of the units is too coarse."""
+
+FEW_BINS = 512
+"""Fewer occupied bins than this are too coarse; those with over a 1024th of the units are binned again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,3 +102,261 @@ class Distribution(Record):
         if self.second_moments is None:
             return np.zeros(len(self.values))
         return np.asarray(np.maximum(self.second_moments - self.values**2, 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The range `at_least <= x < below` of proxies that a question is about; infinite where open."""
+
+    at_least: float = -math.inf
+    below: float = math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Smallest and largest proxy and the number of units within a span."""
+
+    low: float
+    high: float
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Equal bins from `low`, and within each the positions to which values are rounded.
+
+    Examples
+    --------
+    >>> grid = Grid.over(0.0, 1.0)
+    >>> int(grid.positions(np.array([0.5]))[0]) == BIN_COUNT * OFFSET_COUNT // 2
+    True
+    """
+
+    low: float
+    scale: float
+
+    @classmethod
+    def over(cls, low: float, high: float) -> Grid:
+        """Return the grid whose last position is at `high`."""
+        return cls(low, BIN_COUNT * OFFSET_COUNT / (high - low))
+
+    def positions(self, values: FloatArray) -> IntArray:
+        """Return floor((x − low) · scale), at most the last position, as integers (n,)."""
+        positions = ((values - self.low) * self.scale).astype(np.int64)
+        return np.minimum(positions, BIN_COUNT * OFFSET_COUNT - 1, out=positions)
+
+    def cut(self, bin_number: int) -> float:
+        """Return the smallest double that falls into this bin or a later one."""
+        goal = bin_number * OFFSET_COUNT
+        x = self.low + goal / self.scale
+        while (x - self.low) * self.scale >= goal:
+            x = math.nextafter(x, -math.inf)
+        while (x - self.low) * self.scale < goal:
+            x = math.nextafter(x, math.inf)
+        return x
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Counts and integer sums per bin of a grid.
+
+    Parameters
+    ----------
+    counts : int (BIN_COUNT,)
+    offsets : int (BIN_COUNT,)
+        Sum of the positions within the bin, each in 0 … OFFSET_COUNT − 1.
+    second : int (BIN_COUNT,), optional
+        Sum of the second moments, in steps.
+    atoms : float (BIN_COUNT,), optional
+        The one value of each occupied bin, if every occupied bin has just one; else `None`.
+    """
+
+    counts: IntArray
+    offsets: IntArray
+    second: IntArray | None
+    atoms: FloatArray | None
+
+
+@dataclass(frozen=True, slots=True)
+class Distinct:
+    """Distinct values in increasing order, their counts, and the summed second moments in steps."""
+
+    values: FloatArray
+    counts: IntArray
+    second: IntArray | None
+
+
+class Counter(Protocol):
+    """What the algorithm asks of an engine."""
+
+    def extent(self, span: Span) -> Extent:
+        """Return smallest and largest proxy and count within the span."""
+
+    def second_moment_extent(self) -> tuple[float, float] | None:
+        """Return smallest and largest second moment, or `None` if the proxy has none of its own."""
+
+    def distinct(self, steps: Steps | None) -> Distinct:
+        """Return all distinct values with counts."""
+
+    def histogram(self, grid: Grid, span: Span, steps: Steps | None) -> Histogram:
+        """Return the histogram of the proxies within the span."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """How second moments are turned into integers: floor((m − low) · scale)."""
+
+    low: float
+    scale: float
+
+    @classmethod
+    def over(cls, extent: tuple[float, float]) -> Steps:
+        """Return the steps whose last is at the largest second moment."""
+        low, high = extent
+        return cls(low, SECOND_MOMENT_STEPS / (high - low) if high > low else 0.0)
+
+    def numbers(self, second_moments: FloatArray) -> IntArray:
+        """Return each second moment in steps (n,)."""
+        return ((second_moments - self.low) * self.scale).astype(np.int64)
+
+    def means(self, sums: IntArray, counts: IntArray) -> FloatArray:
+        """Return mean second moments (B,) from sums in steps."""
+        half = 0.0 if self.scale == 0.0 else 0.5 / self.scale
+        exact = sums / self.scale / counts if self.scale else np.zeros(len(counts))
+        return np.asarray(self.low + exact + half)
+
+
+def build_distribution(
+    counter: Counter, *, scaled: bool = True, bounds: tuple[float, float] | None = (0.0, 1.0)
+) -> Distribution:
+    """Build the distribution of the proxies that `counter` counts.
+
+    Parameters
+    ----------
+    counter : Counter
+        Answers for one engine.
+    scaled : bool
+        Whether the proxies predict the outcome on its own scale.
+    bounds : (float, float), optional
+        Bounds (a, b) of the outcome. A scaled proxy without second moments of its own is taken to predict
+        an outcome that is as spread as they allow, always a or b: E[z² | x] = (a + b) E[z | x] − a b,
+        binary on (0, 1).
+
+    Returns
+    -------
+    Distribution
+        Exact for up to `EXACT_LIMIT` units, and where every bin of the histogram holds a single value.
+    """
+    extent = counter.extent(Span())
+    if extent.count == 0:
+        raise InputError("the population is empty", allowed="at least one unit")
+    moments = counter.second_moment_extent()
+    steps = None if moments is None else Steps.over(moments)
+    if wants_distinct(extent):
+        found = counter.distinct(steps)
+        own = None if steps is None or found.second is None else steps.means(found.second, found.counts)
+        bins = _Bins(found.values, found.values, found.counts, own, True)
+    else:
+        bins = _binned(counter, extent, steps)
+    second = bins.second
+    if second is None and scaled and bounds is not None:
+        second = np.asarray((bounds[0] + bounds[1]) * bins.values - bounds[0] * bounds[1])
+    return Distribution(
+        values=bins.values,
+        counts=bins.counts,
+        cuts=bins.values[1:] if bins.atoms else bins.starts[1:],
+        second_moments=second,
+        scaled=scaled,
+        exact=bins.atoms,
+    )
+
+
+def wants_distinct(extent: Extent) -> bool:
+    """Return whether so few units, or so narrow or wide a range, are told apart value by value.
+
+    Examples
+    --------
+    >>> wants_distinct(Extent(0.0, 1.0, 10)), wants_distinct(Extent(0.0, 1.0, 10**6))
+    (True, False)
+    """
+    if extent.count <= EXACT_LIMIT or not extent.high > extent.low:
+        return True
+    return not math.isfinite(extent.high - extent.low) or not math.isfinite(
+        Grid.over(extent.low, extent.high).scale
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Bins:
+    """Occupied bins in increasing order; `starts` is the smallest double of each."""
+
+    starts: FloatArray
+    values: FloatArray
+    counts: IntArray
+    second: FloatArray | None
+    atoms: bool
+
+
+def _binned(counter: Counter, extent: Extent, steps: Steps | None) -> _Bins:
+    bins = _occupied(counter, extent, Span(), steps)
+    for _ in range(ZOOM_DEPTH):
+        zoomed = _zoom(counter, bins, extent.count, steps)
+        if zoomed is None:
+            break
+        bins = zoomed
+    return bins
+
+
+def _occupied(counter: Counter, extent: Extent, span: Span, steps: Steps | None) -> _Bins:
+    grid = Grid.over(extent.low, extent.high)
+    histogram = counter.histogram(grid, span, steps)
+    used = np.flatnonzero(histogram.counts)
+    counts = histogram.counts[used]
+    starts = np.array([grid.cut(int(b)) for b in used])
+    starts[0] = max(span.at_least, extent.low)
+    if histogram.atoms is not None:
+        values = histogram.atoms[used]
+    else:
+        within = histogram.offsets[used] / counts + 0.5
+        values = grid.low + (used * OFFSET_COUNT + within) / grid.scale
+    second = None
+    if steps is not None and histogram.second is not None:
+        second = steps.means(histogram.second[used], counts)
+    return _Bins(starts, values, counts, second, histogram.atoms is not None)
+
+
+def _zoom(counter: Counter, bins: _Bins, total: int, steps: Steps | None) -> _Bins | None:
+    """Return the bins with a coarse stretch of them binned again, or `None` if no stretch calls for it."""
+    stretch = _coarse_stretch(bins, total)
+    if stretch is None:
+        return None
+    first, last = stretch
+    below = bins.starts[last + 1] if last + 1 < len(bins.starts) else math.inf
+    span = Span(float(bins.starts[first]), float(below))
+    extent = counter.extent(span)
+    if extent.low == extent.high or not math.isfinite(Grid.over(extent.low, extent.high).scale):
+        return None
+    inner = _occupied(counter, extent, span, steps)
+
+    def spliced(outer: FloatArray, new: FloatArray) -> FloatArray:
+        return np.concatenate([outer[:first], new, outer[last + 1 :]])
+
+    second = None
+    if bins.second is not None and inner.second is not None:
+        second = spliced(bins.second, inner.second)
+    counts = np.concatenate([bins.counts[:first], inner.counts, bins.counts[last + 1 :]])
+    return _Bins(
+        spliced(bins.starts, inner.starts), spliced(bins.values, inner.values), counts, second, False
+    )
+
+
+def _coarse_stretch(bins: _Bins, total: int) -> tuple[int, int] | None:
+    """Return the first and the last bin of a stretch that is too coarse, or `None`."""
+    if bins.atoms:
+        return None
+    if len(bins.counts) < FEW_BINS:
+        heavy = np.flatnonzero(bins.counts > total / 1024)
+        if heavy[-1] - heavy[0] + 1 < len(bins.counts):
+            return int(heavy[0]), int(heavy[-1])
+    heaviest = int(np.argmax(bins.counts))
+    return (heaviest, heaviest) if bins.counts[heaviest] > ZOOM_SHARE * total else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,16 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.errors import InputError, near_names
-from stratal.population.array_counter import ArrayCounter
+from stratal.population.distribution import (
+    BIN_COUNT,
+    OFFSET_COUNT,
+    Distinct,
+    Extent,
+    Grid,
+    Histogram,
+    Span,
+    Steps,
+)
 from stratal.population.population import Population
 from stratal.population.rules.rule import Everything, Rule
 from stratal.population.size_measures import Candidates, Size, SizeProfile
@@ -29,6 +39,9 @@ from stratal.randomness import (
 
 _CHUNK = 1 << 16
 """Rows handled at a time, so that temporaries stay in the processor's cache."""
+
+_COUNTED = 1 << 15
+"""The same for counting, whose temporaries are wider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +120,7 @@ class ArrayPopulation(Population):
     def codes(self, rule: Rule) -> IntArray:
         """Return each unit's stratum (N,), in the smallest integer type that the rule chose."""
         if isinstance(rule, Everything):
-            return np.broadcast_to(np.int64(0), (self.size,))
+            return np.broadcast_to(np.int64(0), (self.contents.size,))
         return rule.assign({name: self._column(name) for name in rule.columns})
 
     def summarise(self, rule: Rule, codes: IntArray | None = None) -> StratumSummary:
@@ -293,3 +306,83 @@ def _refuse_duplicates(texts: list[str]) -> None:
         allowed="one unit per id",
         action="Remove the duplicates, or make an id that tells the units apart.",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayCounter:
+    """Counts proxies held in arrays, in chunks that fit the processor's cache.
+
+    Parameters
+    ----------
+    values : float (N,)
+        Finite.
+    second_moments : float (N,), optional
+
+    Examples
+    --------
+    >>> from stratal.population.distribution import build_distribution
+    >>> build_distribution(ArrayCounter(np.array([0.9, 0.5, 0.9]))).values
+    array([0.5, 0.9])
+    """
+
+    values: FloatArray
+    second_moments: FloatArray | None = None
+
+    def extent(self, span: Span) -> Extent:
+        """Return smallest and largest proxy and count within the span."""
+        values = self.values
+        if span != Span():
+            values = values[(values >= span.at_least) & (values < span.below)]
+        if len(values) == 0:
+            return Extent(math.nan, math.nan, 0)
+        return Extent(float(values.min()), float(values.max()), len(values))
+
+    def second_moment_extent(self) -> tuple[float, float] | None:
+        """Return smallest and largest second moment, or `None`."""
+        if self.second_moments is None:
+            return None
+        return float(self.second_moments.min()), float(self.second_moments.max())
+
+    def distinct(self, steps: Steps | None) -> Distinct:
+        """Return all distinct values with counts."""
+        values, inverse, counts = np.unique(self.values + 0.0, return_inverse=True, return_counts=True)
+        second = None
+        if steps is not None and self.second_moments is not None:
+            second = np.zeros(len(values), np.int64)
+            np.add.at(second, inverse, steps.numbers(self.second_moments))
+        return Distinct(values, counts, second)
+
+    def histogram(self, grid: Grid, span: Span, steps: Steps | None) -> Histogram:
+        """Return the histogram of the proxies within the span."""
+        counts, offsets = np.zeros(BIN_COUNT, np.int64), np.zeros(BIN_COUNT, np.int64)
+        second = None if steps is None else np.zeros(BIN_COUNT, np.int64)
+        atoms: FloatArray | None = np.full(BIN_COUNT, np.nan)
+        for values, moments in self._chunks(span):
+            positions = grid.positions(values)
+            bins = positions // OFFSET_COUNT
+            counts += np.bincount(bins, minlength=BIN_COUNT)
+            offsets += np.bincount(bins, positions & (OFFSET_COUNT - 1), minlength=BIN_COUNT).astype(np.int64)
+            if second is not None and steps is not None and moments is not None:
+                second += np.bincount(bins, steps.numbers(moments), minlength=BIN_COUNT).astype(np.int64)
+            atoms = _still_atoms(atoms, bins, values)
+        return Histogram(counts, offsets, second, atoms)
+
+    def _chunks(self, span: Span) -> Iterator[tuple[FloatArray, FloatArray | None]]:
+        for start in range(0, len(self.values), _COUNTED):
+            values = self.values[start : start + _COUNTED]
+            moments = None if self.second_moments is None else self.second_moments[start : start + _COUNTED]
+            if span != Span():
+                inside = (values >= span.at_least) & (values < span.below)
+                values = values[inside]
+                moments = None if moments is None else moments[inside]
+            if len(values):
+                yield values, moments
+
+
+def _still_atoms(atoms: FloatArray | None, bins: IntArray, values: FloatArray) -> FloatArray | None:
+    """Return the one value of each bin seen so far, or `None` once a bin has shown two."""
+    if atoms is None:
+        return None
+    fresh = np.isnan(atoms[bins])
+    atoms[bins[fresh]] = values[fresh]
+    return atoms if np.array_equal(atoms[bins], values) else None

@@ -7,21 +7,18 @@ summaries, or the units that were drawn.
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar, Unpack
 
-from stratal.arrays import AnyArray, IntArray
 from stratal.errors import InputError, near_names
-from stratal.population.binning import Counter, build_distribution
-from stratal.population.distribution import Distribution
-from stratal.population.rules.rule import Rule
-from stratal.population.size_measures import Candidates, Size, SizeProfile
-from stratal.population.summary import Contents, Drawn, ProxyInfo, StratumSummary
+from stratal.population.asked import told
+from stratal.population.distribution import Distribution, build_distribution
+from stratal.population.questions import Questions
+from stratal.population.summary import Contents, ProxyInfo
 from stratal.population.tables.declaration import ArrayKeywords, ArrayRequest, Request, TableKeywords
 
 
-class Population(ABC):
+class Population(Questions):
     """N units with ids, one or more proxies, optional groups and features.
 
     Build one with `Population.read` (a file), `Population.from_arrays` or `Population.from_table` (any
@@ -38,8 +35,11 @@ class Population(ABC):
     makers: ClassVar[dict[str, Callable[..., Population]]] = {}
     """What builds a population from arrays, a file and a table; the implementations enter themselves."""
 
+    contents: Contents
+    """What is known without asking an engine: N, the columns, what was done to read them."""
+
     def __init__(self, contents: Contents) -> None:
-        self._contents = contents
+        self.contents = contents
         self._distributions: dict[str, Distribution] = {}
 
     # ---- what it is
@@ -47,32 +47,32 @@ class Population(ABC):
     @property
     def size(self) -> int:
         """N."""
-        return self._contents.size
+        return self.contents.size
 
     @property
     def proxies(self) -> tuple[ProxyInfo, ...]:
         """The proxies; the first is the one that strata are cut on unless another is named."""
-        return self._contents.proxies
+        return self.contents.proxies
 
     @property
     def group_names(self) -> tuple[str, ...]:
         """Group columns: categories to stratify by or to report on."""
-        return self._contents.groups
+        return self.contents.groups
 
     @property
     def shown_names(self) -> tuple[str, ...]:
         """Payload columns that ride along to the annotators."""
-        return self._contents.shown
+        return self.contents.shown
 
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Numeric columns to cluster on or to regress on."""
-        return self._contents.features
+        return self.contents.features
 
     @property
     def id_name(self) -> str:
         """Name of the id column."""
-        return self._contents.id_name
+        return self.contents.id_name
 
     @property
     def numbered_by_row(self) -> bool:
@@ -82,17 +82,17 @@ class Population(ABC):
     @property
     def predicted(self) -> str | None:
         """Group column that holds the model's answer, kept in the sample and never shown."""
-        return self._contents.predicted
+        return self.contents.predicted
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What was done to read the units: blank rows left out, a softmax found, proxies missing."""
-        return self._contents.notes
+        return self.contents.notes
 
     @property
     def own_stratum(self) -> str | None:
         """Group whose level `missing` holds the units without a proxy, where they were kept."""
-        return self._contents.own_stratum
+        return self.contents.own_stratum
 
     @property
     def proxy_names(self) -> tuple[str, ...]:
@@ -101,13 +101,13 @@ class Population(ABC):
 
     def proxy_info(self, name: str | None = None) -> ProxyInfo:
         """Return what is known of a proxy: the first, or the one named."""
-        if not self.proxies:
+        if not self.contents.proxies:
             raise InputError(
                 "this population has no proxy", action="Name a proxy column, or draw a simple random sample."
             )
         if name is None:
-            return self.proxies[0]
-        for info in self.proxies:
+            return self.contents.proxies[0]
+        for info in self.contents.proxies:
             if info.name == name:
                 return info
         raise InputError(f"no such proxy: {name!r}", allowed=near_names(name, self.proxy_names))
@@ -141,60 +141,6 @@ class Population(ABC):
             level: build_distribution(counter, scaled=info.scaled, bounds=info.bounds)
             for level, counter in self._counters(self.require_group(by), info)
         }
-
-    @abstractmethod
-    def _counter(self, info: ProxyInfo) -> Counter:
-        """Return what counts a proxy."""
-
-    @abstractmethod
-    def _counters(self, by: str, info: ProxyInfo) -> Iterable[tuple[str, Counter]]:
-        """Return what counts a proxy within each level of a group column, levels sorted."""
-
-    @abstractmethod
-    def levels(self, group: str) -> dict[str, int]:
-        """Return the number of units in each level of a group column, levels sorted as text."""
-
-    @abstractmethod
-    def codes(self, rule: Rule) -> IntArray | None:
-        """Return each unit's stratum (N,), or `None` where the rows are not in memory."""
-
-    @abstractmethod
-    def summarise(self, rule: Rule, codes: IntArray | None = None) -> StratumSummary:
-        """Return sizes and proxy moments per stratum of `rule`."""
-
-    @abstractmethod
-    def smallest(self, rule: Rule, counts: IntArray, seed: int, codes: IntArray | None = None) -> Drawn:
-        """Return, of each stratum, the `counts` (H,) units with the smallest permanent random numbers."""
-
-    @abstractmethod
-    def batches(self, columns: tuple[str, ...], size: int = 262_144) -> Iterator[dict[str, AnyArray]]:
-        """Yield the named proxy, group or feature columns, `size` units at a time, in a fixed order."""
-
-    # ---- what designs with unequal probabilities, an order or groups ask
-
-    @abstractmethod
-    def has_second_moments(self, proxy: str) -> bool:
-        """Return whether E[z² | x] is known beside a proxy."""
-
-    @abstractmethod
-    def size_profile(self, size: Size, count: int) -> SizeProfile:
-        """Return the extent, the sum and the `count` largest values of a size measure."""
-
-    @abstractmethod
-    def below(self, size: Size, limit: float, seed: int) -> Candidates:
-        """Return the units whose permanent random number u is below `limit` times their size."""
-
-    @abstractmethod
-    def at_ranks(self, column: str, ranks: IntArray, seed: int) -> Drawn:
-        """Return the units at these ranks (n,), from 0, when sorted by a column; ties in random order."""
-
-    @abstractmethod
-    def members(self, group: str, levels: tuple[str, ...], seed: int) -> Drawn:
-        """Return every unit of these levels of a group column."""
-
-    @abstractmethod
-    def find(self, ids: Sequence[str]) -> Drawn:
-        """Return the units that have one of these ids, as text; those of no unit are left out."""
 
     # ---- how it is made
 
@@ -383,3 +329,24 @@ class Population(ABC):
         2
         """
         return Population.makers["table"](table, Request(**columns))
+
+
+def require_population(given: Any, verb: str) -> Population:
+    """Return a population, or say how to make one from what was given.
+
+    Raises
+    ------
+    InputError
+        For a path, a dataframe, an array, a mapping or anything else; it names the line to write.
+
+    Examples
+    --------
+    >>> require_population("predictions.csv", "plan")
+    Traceback (most recent call last):
+    stratal.errors.InputError: plan takes a Population (given: the path 'predictions.csv'). Read it first:
+    stratal.Population.read('predictions.csv', id='ID', proxy='PROXY').
+    """
+    if isinstance(given, Population):
+        return given
+    what, action = told(given)
+    raise InputError(f"{verb} takes a Population", given=what, action=action)

@@ -11,8 +11,7 @@ import numpy as np
 from stratal.allocation.integers import whole_number
 from stratal.arrays import BoolArray
 from stratal.errors import BudgetError, InputError
-from stratal.population.asked import require_population
-from stratal.population.population import Population
+from stratal.population.population import Population, require_population
 from stratal.randomness import check_seed, keys_of_ids
 from stratal.sampling.drawing import sample_of
 from stratal.sampling.sample import Design, Sample

@@ -11,8 +11,7 @@ import numpy as np
 from stratal.allocation.integers import check_budget
 from stratal.arrays import BoolArray
 from stratal.errors import InputError
-from stratal.population.asked import require_population
-from stratal.population.population import Population
+from stratal.population.population import Population, require_population
 from stratal.population.size_measures import Size
 from stratal.randomness import check_seed
 from stratal.sampling.asked import require_column_name

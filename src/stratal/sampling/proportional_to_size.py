@@ -9,8 +9,7 @@ import numpy as np
 
 from stratal.allocation.integers import check_budget
 from stratal.arrays import BoolArray, IntArray
-from stratal.population.asked import require_population
-from stratal.population.population import Population
+from stratal.population.population import Population, require_population
 from stratal.population.size_measures import Candidates, Size
 from stratal.randomness import check_seed, id_texts
 from stratal.sampling.drawing import sample_of

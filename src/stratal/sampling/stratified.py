@@ -11,8 +11,7 @@ from stratal.allocation import Allocation
 from stratal.allocation.integers import check_budget
 from stratal.arrays import BoolArray, IntArray
 from stratal.errors import BudgetError, InputError
-from stratal.population.asked import require_population
-from stratal.population.population import Population
+from stratal.population.population import Population, require_population
 from stratal.randomness import check_seed
 from stratal.sampling.drawing import sample_of
 from stratal.sampling.sample import Design, Sample

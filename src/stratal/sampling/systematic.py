@@ -10,8 +10,7 @@ import numpy as np
 from stratal.allocation.integers import check_budget
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.errors import InputError
-from stratal.population.asked import require_population
-from stratal.population.population import Population
+from stratal.population.population import Population, require_population
 from stratal.randomness import check_seed, keys_of_ids, uniforms
 from stratal.sampling.drawing import sample_of
 from stratal.sampling.sample import Design, Sample

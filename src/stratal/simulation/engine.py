@@ -12,7 +12,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, finite_vector
 from stratal.errors import InputError, MissingExtraError
-from stratal.population.asked import require_population
+from stratal.population.population import require_population
 from stratal.randomness import check_seed
 from stratal.simulation.cell import cell_key, rows_of, run_cell, seeds_of
 from stratal.simulation.cell_store import CellStore

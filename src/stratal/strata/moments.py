@@ -1,6 +1,6 @@
 """Sizes and proxy moments of strata from the bins of a distribution, and the S_h that follow from them.
 
-`robust_standard_deviations` is what a miscalibrated proxy cannot drive to zero. A model that is 99.9 % sure
+`expected_deviations` is what a miscalibrated proxy cannot drive to zero. A model that is 99.9 % sure
 of every unit in a stratum where it is right 98 % of the time has a true S_h four times its plug-in, and
 √(m(1 − m)) of a judge's flat 0 and 1 is zero. So the proxy's means are taken as one of many possible: shrunk
 a little to the overall mean, then with log-odds flatter or steeper around it by a factor between 1/4 and 2.
@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray, Record, finite_vector, one_per_stratum
+from stratal.arrays import FloatArray, IntArray, Record
 from stratal.errors import InputError
 from stratal.population.distribution import Distribution
 
@@ -155,14 +154,10 @@ def joined(parts: Sequence[Moments]) -> Moments:
     return Moments(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
 
 
-def robust_standard_deviations(
-    sizes: Any,
-    proxy_means: Any,
-    proxy_variances: Any,
-    conditional_variances: Any,
-    bounds: tuple[float, float] = (0.0, 1.0),
+def expected_deviations(
+    weights: FloatArray, means: FloatArray, variances: FloatArray, bounds: tuple[float, float]
 ) -> FloatArray:
-    """Return √(mean of S_h²) over the ways in which the proxy may be off.
+    """Return √(mean of S_h²) (H,) over the ways in which the proxy may be off, in the outcome's units.
 
     A stratum with mean u of an outcome in [0, 1] has a variance of at most u(1 − u), which a binary outcome
     reaches. That limit is averaged over the possible means; the plug-in variance's share of it, 1 for binary
@@ -171,27 +166,21 @@ def robust_standard_deviations(
 
     Parameters
     ----------
-    sizes, proxy_means, proxy_variances, conditional_variances, bounds
-        As in `robust`.
-
-    Returns
-    -------
-    float (H,)
-        In the outcome's units.
+    weights : float (H,)
+        W_h.
+    means : float (H,)
+        Mean proxies.
+    variances : float (H,)
+        Plug-in S_h².
+    bounds : (float, float)
+        The outcome's limits; infinite where it has none.
 
     Examples
     --------
-    >>> robust_standard_deviations([500, 500], [0.5, 1.0], [0.0, 0.0], [0.25, 0.0]).round(3)
+    >>> means, variances = np.array([0.5, 1.0]), np.array([0.25, 0.0])
+    >>> expected_deviations(np.array([0.5, 0.5]), means, variances, (0.0, 1.0)).round(3)
     array([0.479, 0.236])
     """
-    units = finite_vector("sizes", sizes)
-    means = finite_vector("proxy_means", proxy_means)
-    if len(means) != len(units):
-        given = f"{len(means)} for {len(units)} strata"
-        raise InputError("proxy_means must have one entry per stratum", given=given)
-    variances = one_per_stratum("proxy_variances", proxy_variances, len(units))
-    variances = variances + one_per_stratum("conditional_variances", conditional_variances, len(units))
-    weights = units / max(1.0, float(units.sum()))
     low, high = bounds
     if not np.isfinite(high - low):
         return np.asarray(np.sqrt(variances + SPREAD_SHRINKAGE * (weights @ variances - variances)))
@@ -202,31 +191,15 @@ def robust_standard_deviations(
     share = np.divide(variances, largest, out=np.full(len(means), pooled), where=largest > _EDGE)
     share = np.minimum(share, 1.0)
     spread = share + SPREAD_SHRINKAGE * (pooled - share)
-    return np.asarray((high - low) * np.sqrt(spread * expected_binary_variances(weights, means)))
-
-
-def expected_binary_variances(weights: FloatArray, means: FloatArray) -> FloatArray:
-    """Return the mean of r(1 − r) (H,) over the possible rates r of strata whose mean proxies are `means`.
-
-    Parameters
-    ----------
-    weights : float (H,)
-        W_h.
-    means : float (H,)
-        Mean proxies between 0 and 1.
-
-    Examples
-    --------
-    >>> expected_binary_variances(np.array([0.5, 0.5]), np.array([0.5, 0.999])).round(3)
-    array([0.229, 0.057])
-    """
     centre, distance = shrunk_log_odds(weights, means)
     rates = 1.0 / (1.0 + np.exp(-(centre + SLOPES[:, None] * distance)))
-    return np.asarray((rates * (1.0 - rates)).mean(axis=0))
+    return np.asarray((high - low) * np.sqrt(spread * (rates * (1.0 - rates)).mean(axis=0)))
 
 
-def shrunk_log_odds(weights: FloatArray, means: FloatArray) -> tuple[float, FloatArray]:
+def shrunk_log_odds(weights: FloatArray | IntArray, means: FloatArray) -> tuple[float, FloatArray]:
     """Return the log-odds of the overall mean, and how far each stratum's (H,) are from it, means shrunk.
+
+    The weights are W_h or N_h.
 
     Examples
     --------
@@ -234,7 +207,7 @@ def shrunk_log_odds(weights: FloatArray, means: FloatArray) -> tuple[float, Floa
     >>> centre, distance.round(3)
     (0.0, array([-0.969,  0.969]))
     """
-    overall = float(np.clip(weights @ means, _EDGE, 1.0 - _EDGE))
+    overall = float(np.clip(np.average(means, weights=weights), _EDGE, 1.0 - _EDGE))
     shrunk = np.clip(means + SHRINKAGE * (overall - means), _EDGE, 1.0 - _EDGE)
     centre = float(np.log(overall / (1.0 - overall)))
     return centre, np.asarray(np.log(shrunk / (1.0 - shrunk)) - centre)

@@ -8,7 +8,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.errors import BudgetError
-from stratal.strata.moments import Moments, robust_standard_deviations
+from stratal.strata.moments import Moments, expected_deviations
 
 MOST_STRATA = 50
 """More strata than this are never chosen, though they can be asked for."""
@@ -75,16 +75,10 @@ def expected_squared_half_width(
 
 
 def _unit_variances(moments: Moments, scaled: bool, bounds: tuple[float, float]) -> FloatArray:
-    if scaled:
-        deviations = robust_standard_deviations(
-            moments.sizes,
-            moments.proxy_means,
-            moments.proxy_variances,
-            moments.conditional_variances,
-            bounds=bounds,
-        )
-        return np.asarray(deviations**2)
     weights = moments.sizes / moments.sizes.sum()
+    if scaled:
+        variances = moments.proxy_variances + moments.conditional_variances
+        return expected_deviations(weights, moments.proxy_means, variances, bounds) ** 2
     between = (moments.proxy_means - weights @ moments.proxy_means) ** 2
     total = float(weights @ (moments.proxy_variances + between))
     explained = MARGIN_CORRELATION**2

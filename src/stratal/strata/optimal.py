@@ -44,17 +44,11 @@ class PrefixSums:
         counts = distribution.counts.astype(np.float64)
         anchor = int(np.searchsorted(np.cumsum(counts), 0.5 * counts.sum()))
         centred = distribution.values - distribution.values[anchor]
-
-        def outward(terms: FloatArray) -> FloatArray:
-            left = -np.cumsum(terms[:anchor][::-1])[::-1]
-            return np.concatenate([left, [0.0], np.cumsum(terms[anchor:])])
-
-        return cls(
-            outward(counts),
-            outward(counts * centred),
-            outward(counts * centred**2),
-            outward(counts * distribution.conditional_variances),
-        )
+        powers = np.ones_like(centred), centred, centred**2, distribution.conditional_variances
+        terms = counts * np.stack(powers)
+        left = -np.cumsum(terms[:, anchor - 1 :: -1] if anchor else terms[:, :0], axis=1)[:, ::-1]
+        outward = np.hstack([left, np.zeros((4, 1)), np.cumsum(terms[:, anchor:], axis=1)])
+        return cls(*outward)
 
     def squares_within(self, start: IntArray, end: IntArray) -> FloatArray:
         """Return Σ (x − mean)² over the units of bins `start` … `end − 1`, not below zero."""

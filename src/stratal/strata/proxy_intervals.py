@@ -58,9 +58,12 @@ def interval_draft(
         boundaries = boundaries_of(distribution, request.method, request.n_strata)
         if len(boundaries) + 1 < request.n_strata:
             notes = _fewer(distribution, request.n_strata, len(boundaries) + 1)
-    boundaries, merged = merged_boundaries(distribution, boundaries, request.min_size)
-    if merged:
-        notes += (f"{merged} strata with fewer than {request.min_size} units were merged into a neighbour.",)
+    if request.min_size > 1:
+        boundaries, merged = merged_boundaries(distribution, boundaries, request.min_size)
+        if merged:
+            notes += (
+                f"{merged} strata with fewer than {request.min_size} units were merged into a neighbour.",
+            )
     rule = CutPoints(column=column, cuts=distribution.cuts[boundaries - 1])
     return StratificationDraft(
         rule=rule,
@@ -85,7 +88,9 @@ def boundaries_of(distribution: Distribution, method: str, n_strata: int) -> Int
     >>> boundaries_of(picture, "k-means", 2)
     array([2])
     """
-    _refuse_unusable(distribution, method)
+    refuse_widest(distribution)
+    if method == "neyman":
+        _refuse_unscaled(distribution)
     if n_strata == 1:
         return np.empty(0, np.int64)
     if method in ALL_AT_ONCE:
@@ -107,8 +112,8 @@ def candidate_boundaries(distribution: Distribution, method: str, most: int) -> 
     >>> [len(entry) + 1 for entry in candidate_boundaries(picture, "equal-width", 8)]
     [1, 2, 2, 2, 2, 2, 2, 3]
     """
-    _refuse_unusable(distribution, method)
     if method in ALL_AT_ONCE:
+        boundaries_of(distribution, method, 1)
         return ALL_AT_ONCE[method](distribution, min(most, MOST_STRATA))
     return [boundaries_of(distribution, method, number) for number in NUMBERS_TRIED if number <= most]
 
@@ -209,9 +214,8 @@ def _fewer(distribution: Distribution, asked: int, made: int) -> tuple[str, ...]
     return (f"{asked} strata were asked for and {made} made: {reason}.",)
 
 
-def _refuse_unusable(distribution: Distribution, method: str) -> None:
-    refuse_widest(distribution)
-    if method == "neyman" and (not distribution.scaled or distribution.second_moments is None):
+def _refuse_unscaled(distribution: Distribution) -> None:
+    if not distribution.scaled or distribution.second_moments is None:
         raise InputError(
             "Neyman cuts need to know how the outcome spreads around the proxy",
             given="a proxy that only orders"

@@ -11,9 +11,9 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.errors import InputError, near_names
-from stratal.population.asked import require_population
 from stratal.population.expressions import Expression
 from stratal.population.influence import Influence
+from stratal.population.population import require_population
 from stratal.population.rules.crossed import Crossed
 from stratal.population.rules.derived import CELL, INFLUENCE, Derived
 from stratal.population.rules.rule import Everything, Rule
@@ -250,7 +250,7 @@ def stratify(
     population = require_population(population, "stratify")
     if influence is not None:
         return _by_influence(population, influence, method, n_strata, budget, minimum, min_size)
-    info = population.proxy_info(proxy) if population.proxies else None
+    info = population.proxy_info(proxy) if population.contents.proxies else None
     bounds = (-math.inf, math.inf) if info is None or info.bounds is None else info.bounds
     request = _checked_request(method, n_strata, budget, minimum, min_size, bounds)
     if method == "category" and by is None:
@@ -328,10 +328,10 @@ def _divided(
 ) -> StratificationDraft:
     """Return the strata of a category, of intervals of a proxy, or of everything as one."""
     if request.method == "none":
-        if population.proxies:
+        if population.contents.proxies:
             moments = of_bins(population.distribution(proxy), np.empty(0, np.int64))
         else:
-            moments = of_sizes(np.array([population.size]))
+            moments = of_sizes(np.array([population.contents.size]))
         return StratificationDraft(rule=Everything(), names=("all",), moments=moments)
     if request.method == "category" and by is not None:
         return category_draft(population, by, proxy, request)

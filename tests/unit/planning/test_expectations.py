@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.planning.expectations import (
-    CALIBRATION_SLOPE,
-    expected_variances,
-    hedged_standard_deviations,
-)
-from stratal.planning.widths import expected_variance
+from stratal.planning.expectations import CALIBRATION_SLOPE, ESTIMATORS, expected_variance, scenarios
 
 
 @pytest.fixture
@@ -32,26 +27,36 @@ def test_the_formula_is_the_variance_over_draws_of_an_outcome_that_follows_the_a
         spread = np.array([z[strata.codes == h].var() for h in range(4)])
         variances.append(expected_variance(strata.sizes, allocation.n_h, spread))
 
-    planned = expected_variance(strata.sizes, allocation.n_h, expected_variances(strata, "horvitz-thompson"))
+    planned = expected_variance(strata.sizes, allocation.n_h, scenarios(strata).variances[0])
     assert planned == pytest.approx(np.mean(variances), rel=4 * np.std(variances) / np.mean(variances) / 20)
 
 
 def test_a_fitted_lambda_is_never_worse_than_a_given_one_or_none(strata):
-    fitted = expected_variances(strata, "ppi++")
+    ways, n_h = scenarios(strata), stratal.allocate(strata, 100).n_h
 
-    assert np.all(fitted <= expected_variances(strata, "difference") + 1e-15)
-    assert np.all(fitted <= expected_variances(strata, "horvitz-thompson"))
+    plain, given, fitted = (ways.standard_errors(strata, n_h, name) for name in ESTIMATORS)
+
+    assert plain.shape == (13,)
+    assert np.all(fitted <= given + 1e-15)
+    assert np.all(fitted <= plain)
+
+
+def test_ways_in_arrays_are_the_ways_one_by_one(strata):
+    ways, n_h = scenarios(strata), stratal.allocate(strata, 100).n_h
+
+    together = ways.standard_errors(strata, n_h, "ppi++")
+    one_by_one = [float(ways.way(k).standard_errors(strata, n_h, "ppi++")) for k in range(len(together))]
+
+    assert together.tolist() == pytest.approx(one_by_one, rel=1e-12)
 
 
 def test_one_stratum_keeps_its_plug_in():
     whole = stratal.stratify(stratal.Population.from_arrays(proxy=[0.2, 0.9]), "none")
 
-    assert hedged_standard_deviations(whole) == pytest.approx(whole.standard_deviations)
+    assert scenarios(whole).variances[0] == pytest.approx(whole.standard_deviations**2)
 
 
 def test_a_census_has_no_variance(strata):
     everything = stratal.allocate(strata, 2000)
 
-    assert (
-        expected_variance(strata.sizes, everything.n_h, expected_variances(strata, "horvitz-thompson")) == 0
-    )
+    assert not expected_variance(strata.sizes, everything.n_h, scenarios(strata).variances).any()

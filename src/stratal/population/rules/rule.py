@@ -87,16 +87,8 @@ class Everything(Rule):
     """
 
     kind: ClassVar[str] = "everything"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """No column."""
-        return ()
-
-    @property
-    def n_strata(self) -> int:
-        """One."""
-        return 1
+    columns = ()
+    n_strata = 1
 
     def assign(self, columns: Mapping[str, AnyArray]) -> IntArray:
         """Return zeros; at least one column is needed to know how many."""

@@ -1,4 +1,4 @@
-"""Group-bys that answer what `population.binning` asks: the integers that arrays give, in any order."""
+"""Group-bys that answer what `population.distribution` asks: the integers that arrays give, in any order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.population.binning import (
+from stratal.population.distribution import (
     BIN_COUNT,
     OFFSET_COUNT,
     Distinct,
@@ -49,7 +49,7 @@ class TableCounter:
     Examples
     --------
     >>> import ibis, pyarrow as pa
-    >>> from stratal.population.binning import build_distribution
+    >>> from stratal.population.distribution import build_distribution
     >>> table = ibis.memtable(pa.table({"x": [0.9, 0.5, 0.9]}))
     >>> build_distribution(TableCounter(lambda query: query.to_pyarrow(), table, "x")).values
     array([0.5, 0.9])
@@ -112,7 +112,7 @@ class TableCounter:
 
 
 def in_steps(moments: Any, low: Any, scale: Any) -> Any:
-    """Return floor((m − low) · scale) as an Ibis expression; see `stratal.population.binning.Steps`."""
+    """Return floor((m − low) · scale) as an Ibis expression; see `stratal.population.distribution.Steps`."""
     return ((moments - low) * scale).floor().cast("int64")
 
 
@@ -263,7 +263,7 @@ def _with_parameters(
         Grid(extent.low, 0.0) if simple else Grid.over(extent.low, extent.high)
         for extent, simple in zip(extents, few, strict=True)
     ]
-    steps = [Steps.over(extent) or Steps(0.0, 0.0) for extent in seconds]
+    steps = [Steps(0.0, 0.0) if extent is None else Steps.over(extent) for extent in seconds]
     known = lookup(
         {
             "level_name": np.array(names, dtype=object),

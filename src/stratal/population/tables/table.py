@@ -10,7 +10,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError
-from stratal.population.binning import Extent
+from stratal.population.distribution import Extent
 from stratal.population.population import Population
 from stratal.population.rules.rule import Rule
 from stratal.population.size_measures import Candidates, Size, SizeProfile, rest_of

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from stratal.errors import InputError
-from stratal.population.array_counter import ArrayCounter
-from stratal.population.binning import BIN_COUNT, EXACT_LIMIT, Grid, build_distribution
+from stratal.population.distribution import BIN_COUNT, EXACT_LIMIT, Grid, build_distribution
+from stratal.population.in_memory import ArrayCounter
 
 LARGE = EXACT_LIMIT + 10_000
 

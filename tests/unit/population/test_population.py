@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 import stratal
-from stratal.population.asked import require_population
+from stratal.population.population import require_population
 
 
 def test_a_population_passes():
