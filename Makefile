@@ -15,23 +15,23 @@ help:  ## List the commands
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[all,demo]" --group dev
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable ".[all,demo,spark,postgres]" --group dev
 	@touch $(READY)
 
 demo: $(READY)  ## Set up and run the whole trip on real data
 	$(BIN)/stratal demo
 
 test: $(READY)  ## Run the tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not slow"
 
 test-slow: $(READY)  ## Run the long simulations too
-	OMP_NUM_THREADS=1 HYPOTHESIS_PROFILE=exploring $(BIN)/python -m pytest -q -n 2
+	OMP_NUM_THREADS=1 HYPOTHESIS_PROFILE=exploring $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 
 attack: $(READY)  ## Damage files, kill draws, fuzz calls (SHARE= of the tries, 1 by default)
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.attack $(or $(SHARE),1)
 
 coverage: $(READY)  ## Run the tests and measure the branches that they reach (at least 95 %)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not slow" --cov --cov-report=term:skip-covered
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not slow" --cov --cov-report=term:skip-covered
 
 lint: $(READY)  ## Check style, format and types
 	$(BIN)/ruff check src tests benchmarks papers

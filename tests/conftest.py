@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import settings
+from tests import engines
 
 import stratal
 
@@ -57,6 +59,27 @@ def truth(population: stratal.Population) -> dict[str, float]:
     proxy = np.random.default_rng(0).beta(3, 1, 500)
     z = np.random.default_rng(1).random(500) < proxy
     return {f"unit-{number}": float(value) for number, value in enumerate(z)}
+
+
+@pytest.fixture(scope="session")
+def spark_cluster() -> Iterator[engines.Cluster]:
+    """A Spark master and two workers."""
+    with engines.spark_cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def spark(spark_cluster: engines.Cluster) -> Iterator[Any]:
+    """A session on that master, from which stratal's own sessions come too."""
+    with engines.spark_session(spark_cluster.master) as session:
+        yield session
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[engines.Server]:
+    """A PostgreSQL server."""
+    with engines.postgres_server() as server:
+        yield server
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -98,15 +99,17 @@ def from_tsv_gz(rows: Rows, folder: Path) -> Population:
 
 
 def from_json_lines(rows: Rows, folder: Path) -> Population:
-    columns = rows.columns(4)
+    return Population.read(_write_json_lines(folder / "rows.jsonl", rows.columns(4)), **rows.keywords)
+
+
+def _write_json_lines(path: Path, columns: dict[str, np.ndarray]) -> Path:
     lists = [
         (values.astype(np.float64) if values.dtype.kind == "f" else values).tolist()
         for values in columns.values()
     ]
-    path = folder / "rows.jsonl"
     records = (json.dumps(dict(zip(columns, row, strict=True))) for row in zip(*lists, strict=True))
     path.write_text("\n".join(records) + "\n")
-    return Population.read(path, **rows.keywords)
+    return path
 
 
 def _arrow(rows: Rows, seed: int) -> Any:
@@ -184,6 +187,50 @@ def from_ibis(rows: Rows, folder: Path) -> Population:
     assert population._source.backend is connection
     return population
 
+
+# ---- engines that other processes are
+
+
+def _written_parquet(rows: Rows, folder: Path, seed: int) -> Path:
+    import pyarrow.parquet as pq
+
+    pq.write_table(_arrow(rows, seed), folder / "rows.parquet", row_group_size=1000)
+    return folder / "rows.parquet"
+
+
+def on_postgres(server: Any, rows: Rows, folder: Path) -> Population:
+    name = f"rows_{uuid.uuid4().hex}"
+    server.connect().create_table(name, _arrow(rows, 13))
+    return Population.from_table(server.connect(server.reader).table(name), **rows.keywords)
+
+
+def on_spark(session: Any, rows: Rows, folder: Path) -> Population:
+    return Population.read(_written_parquet(rows, folder, 14), engine="spark", **rows.keywords)
+
+
+def on_spark_dataframe(session: Any, rows: Rows, folder: Path) -> Population:
+    frame = session.read.parquet(f"file:{_written_parquet(rows, folder, 15)}")
+    return Population.from_table(frame, **rows.keywords)
+
+
+def on_spark_csv(session: Any, rows: Rows, folder: Path) -> Population:
+    path = _write_csv(folder / "rows[1]*.csv", rows.columns(16))
+    return Population.read(path, engine="spark", **rows.keywords)
+
+
+def on_spark_json_lines(session: Any, rows: Rows, folder: Path) -> Population:
+    path = _write_json_lines(folder / "rows.jsonl", rows.columns(17))
+    return Population.read(path, engine="spark", **rows.keywords)
+
+
+ENGINES: dict[str, tuple[str, Callable[[Any, Rows, Path], Population]]] = {
+    "postgres": ("postgres", on_postgres),
+    "spark": ("spark", on_spark),
+    "spark dataframe": ("spark", on_spark_dataframe),
+    "spark csv": ("spark", on_spark_csv),
+    "spark json lines": ("spark", on_spark_json_lines),
+}
+"""The fixture with the running engine, and what puts rows there and makes a population of them."""
 
 READERS: dict[str, Callable[[Rows, Path], Population]] = {
     "csv": from_csv,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from stratal.randomness import id_texts
 from stratal.sampling.inclusion import measure
 from stratal.strata import Categories, Crossed, CutPoints, Everything, NearestCentre, Rule, stratify
 
-from .sources import READERS, Rows, from_arrays
+from .sources import ENGINES, READERS, Rows, from_arrays
 
 Reader = Callable[[Rows, Path], Population]
 
@@ -45,9 +46,34 @@ RULES: dict[str, Rule] = {
 }  # fmt: skip
 
 
-@pytest.fixture(params=READERS)
+SHORTLY = ("spark dataframe", "spark csv", "spark json lines")
+"""What differs from another source in the reading alone, and takes long: the main job is tested."""
+
+ALL = [
+    *READERS,
+    *(
+        pytest.param(name, marks=[pytest.mark.xdist_group(engine), pytest.mark.filterwarnings("ignore")])
+        for name, (engine, _) in ENGINES.items()
+    ),
+]
+MOST = [param for param in ALL if isinstance(param, str) or param.values[0] not in SHORTLY]
+
+
+def reader_called(name: str, request: pytest.FixtureRequest) -> Reader:
+    if name in READERS:
+        return READERS[name]
+    engine, on_engine = ENGINES[name]
+    return functools.partial(on_engine, request.getfixturevalue(engine))
+
+
+@pytest.fixture(params=MOST)
 def reader(request: pytest.FixtureRequest) -> Reader:
-    return READERS[request.param]
+    return reader_called(request.param, request)
+
+
+@pytest.fixture(params=ALL)
+def any_reader(request: pytest.FixtureRequest) -> Reader:
+    return reader_called(request.param, request)
 
 
 def mixed_rows(n: int = 3000, ids: np.ndarray | None = None) -> Rows:
@@ -191,12 +217,12 @@ def test_histograms_are_the_same_to_the_last_bit(shape: str, tmp_path: Path) -> 
     assert population.distributions("g") == expected.distributions("g")
 
 
-@pytest.mark.parametrize("name", READERS)
-def test_large_sources_agree_with_arrays(name: str, tmp_path: Path) -> None:
-    if name in ("semicolons", "tsv.gz", "parquet parts", "capsule"):
+@pytest.mark.parametrize("name", ALL)
+def test_large_sources_agree_with_arrays(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    if name in ("semicolons", "tsv.gz", "parquet parts", "capsule", *SHORTLY):
         pytest.skip("differs from another source in nothing that size matters to")
     rows = _large("smooth")
-    expected, population = from_arrays(rows, tmp_path), READERS[name](rows, tmp_path)
+    expected, population = from_arrays(rows, tmp_path), reader_called(name, request)(rows, tmp_path)
     rule = CutPoints(column="proxy", cuts=np.array([0.5, 0.9]))
 
     assert population.distribution() == expected.distribution()
@@ -223,9 +249,9 @@ def test_questions_of_other_designs_are_answered_alike(reader: Reader, tmp_path:
     )
 
 
-def test_the_main_job_is_the_same(reader: Reader, tmp_path: Path) -> None:
+def test_the_main_job_is_the_same(any_reader: Reader, tmp_path: Path) -> None:
     rows = mixed_rows()
-    expected, population = from_arrays(rows, tmp_path), reader(rows, tmp_path)
+    expected, population = from_arrays(rows, tmp_path), any_reader(rows, tmp_path)
     plans = [stratal.plan(each, budget=120) for each in (expected, population)]
     samples = [plan.draw(seed=7) for plan in plans]
 

@@ -1,64 +1,35 @@
-"""A table on Spark answers as arrays do; needs pyspark and Java."""
+"""Spark as people use it: the command, refusals, and a worker that dies during a draw."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
+import signal
+import subprocess
+import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests import engines
 
+import stratal
 from stratal.errors import InputError
 from stratal.population import Population
 
 from .sources import Rows, from_arrays
 from .test_conformance import RULES, mixed_rows, same_draw
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java"),
-    pytest.mark.filterwarnings("ignore"),
-]
+pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.filterwarnings("ignore")]
 
 
-@pytest.fixture(scope="module")
-def connection() -> Iterator[Any]:
-    pytest.importorskip("pyspark")
-    import ibis
-    from pyspark.sql import SparkSession
-
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    session = builder.config("spark.sql.shuffle.partitions", "4").getOrCreate()
-    yield ibis.pyspark.connect(session)
-    session.stop()
-
-
-def on_spark(connection: Any, rows: Rows, folder: Path) -> Population:
+def written(folder: Path, **columns: Any) -> Path:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pq.write_table(pa.table(rows.columns(13)), folder / "rows.parquet", row_group_size=1000)
-    return Population.from_table(connection.read_parquet(folder / "rows.parquet"), **rows.keywords)
-
-
-@pytest.mark.parametrize("n", [3000, 100_000])
-def test_spark_answers_as_arrays_do(connection: Any, tmp_path: Path, n: int) -> None:
-    rows = mixed_rows(n)
-    expected, population = from_arrays(rows, tmp_path), on_spark(connection, rows, tmp_path)
-
-    for proxy in ("proxy", "judge"):
-        assert population.distribution(proxy) == expected.distribution(proxy)
-        assert population.distributions("language", proxy) == expected.distributions("language", proxy)
-    for group in ("language", "year"):
-        assert population.levels(group) == expected.levels(group)
-    for rule in RULES.values():
-        found, wanted = population.summarise(rule), expected.summarise(rule)
-        np.testing.assert_array_equal(found.sizes, wanted.sizes)
-        np.testing.assert_allclose(found.proxy_means, wanted.proxy_means, rtol=1e-12)
-        counts = np.minimum(wanted.sizes, 20)
-        same_draw(population.smallest(rule, counts, 7), expected.smallest(rule, counts, 7))
+    pq.write_table(pa.table(columns), folder / "rows.parquet")
+    return folder / "rows.parquet"
 
 
 @pytest.mark.parametrize(
@@ -71,12 +42,73 @@ def test_spark_answers_as_arrays_do(connection: Any, tmp_path: Path, n: int) -> 
     ],
 )
 def test_what_spark_holds_is_refused_alike(
-    connection: Any, tmp_path: Path, ids: list[Any], proxy: list[Any], words: str
+    spark: Any, tmp_path: Path, ids: list[Any], proxy: list[Any], words: str
 ) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    pq.write_table(pa.table({"id": ids, "proxy": proxy}), tmp_path / "rows.parquet")
+    path = written(tmp_path, id=ids, proxy=proxy)
     with pytest.raises(InputError) as caught:
-        Population.from_table(connection.read_parquet(tmp_path / "rows.parquet"), proxy="proxy")
+        Population.read(path, engine="spark", proxy="proxy")
     assert words in str(caught.value)
+
+
+def test_files_that_spark_cannot_read_are_one_error(spark: Any, tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    path.write_bytes(b"PAR1 and nothing else")
+    with pytest.raises(InputError, match="Spark could not answer"):
+        Population.read(path, engine="spark", proxy="proxy")
+    with pytest.raises(InputError, match=r"hdfs://nowhere.*Spark could not answer"):
+        Population.read("hdfs://nowhere.invalid/rows.parquet", engine="spark", proxy="proxy")
+    with pytest.raises(InputError, match="another Spark runs in this process already"):
+        Population.read(path, engine="spark", master="local[7]", proxy="proxy")
+
+
+def test_a_directory_is_read_by_its_parts(spark: Any, tmp_path: Path) -> None:
+    from .sources import from_parquet_parts
+
+    rows = mixed_rows(300)
+    expected = from_parquet_parts(rows, tmp_path)
+    population = Population.read(tmp_path / "parts", engine="spark", directory=True, **rows.keywords)
+
+    drawn = [stratal.plan(each, 40).draw(seed=7).ids.tolist() for each in (population, expected)]
+    assert drawn[0] == drawn[1]
+
+
+def test_a_worker_killed_during_a_draw_changes_nothing(
+    spark: Any, spark_cluster: engines.Cluster, tmp_path: Path
+) -> None:
+    rows = mixed_rows(200_000)
+    columns = rows.columns(3)
+    path = written(tmp_path, **columns)
+    rule, counts = RULES["cuts"], np.full(4, 200)
+    expected = from_arrays(rows, tmp_path).smallest(rule, counts, 7)
+    population = Population.read(path, engine="spark", **rows.keywords)
+    started = time.monotonic()
+    same_draw(population.smallest(rule, counts, 7), expected)
+    took = time.monotonic() - started
+    spark_cluster.start_workers(1)  # in place of the one that dies
+    first = spark_cluster.workers[0]
+    kill = threading.Timer(took / 3, first.send_signal, [signal.SIGKILL])
+    kill.start()
+    drawn = [population.smallest(rule, counts, 7) for _ in range(3)]
+    kill.join()
+    assert first.wait(5) == -signal.SIGKILL
+    for each in drawn:
+        same_draw(each, expected)
+
+
+def test_the_command_draws_the_same_on_spark(tmp_path: Path) -> None:
+    engines.require_spark()
+    rows: Rows = mixed_rows(500)
+    path = written(tmp_path, **rows.columns(3))
+
+    def handed(name: str, *more: str) -> str:
+        words = ["draw", path, "--proxy", "proxy", "--groups", "language", "--budget", "30", "--seed", "7"]
+        out = tmp_path / name
+        done = subprocess.run(
+            [sys.executable, "-m", "stratal", *map(str, words), "--output", str(out), *more],
+            capture_output=True,
+            text=True,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        return (out / "to_label.csv").read_text()
+
+    assert handed("spark", "--engine", "spark", "--master", "local[2]") == handed("duckdb")

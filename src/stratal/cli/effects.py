@@ -49,6 +49,8 @@ def _divided(given: Given) -> bool:
 _READING = (
     Needs(("delimiter",), _text_table, "for a CSV file"),
     Needs(("proxy_bounds", "margin"), lambda given: given["proxy"], "with --proxy"),
+    Needs(("master",), lambda given: given["engine"] == "spark", "with --engine spark"),
+    Needs(("threads", "memory"), lambda given: given["engine"] == "duckdb", "with --engine duckdb"),
 )
 _DIVIDING = (
     Needs(("second_moment",), lambda given: given["proxy"], "with --proxy"),

@@ -32,9 +32,7 @@ def inspect(asked: InspectOptions) -> None:
 
     reading = o.part(o.Reading, asked)
     with progress("reading"):
-        columns = describe_columns(
-            asked.file, delimiter=asked.delimiter, directory=asked.directory, remote=asked.remote
-        )
+        columns = describe_columns(asked.file, **asked.of_file)
         named = asked.proxy is not None or asked.groups is not None or asked.softmax is not None
         proxies = describe_proxies(reading.population()) if named else {}
     found = {"file": str(asked.file), **columns, **proxies}

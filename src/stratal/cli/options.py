@@ -71,6 +71,26 @@ LabelKind = Annotated[
     ),
 ]
 Remote = Annotated[bool, typer.Option("--remote", help="FILE may be an address: https://… or s3://….")]
+Engine = Annotated[str, typer.Option(help="What reads FILE: duckdb or spark.")]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        metavar="URL",
+        help="Where Spark runs: local[2], spark://host:7077.",
+        show_default="all cores of this machine",
+    ),
+]
+Threads = Annotated[
+    int | None, typer.Option(help="Threads that DuckDB may use.", show_default="one for each core")
+]
+Memory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="AMOUNT",
+        help="What DuckDB may hold before it spills to disk: 2GB.",
+        show_default="a few hundred MB for each thread",
+    ),
+]
 Directory = Annotated[bool, typer.Option("--directory", help="FILE is a directory of Parquet parts.")]
 Budget = Annotated[int | None, typer.Option(help="Labels that can be bought.")]
 HalfWidth = Annotated[
@@ -130,7 +150,8 @@ DRAWING_ORDER = (
     *("strata", "stratify", "by", "allocation", "minimum", "design", "size", "cluster"),
     *("extend", "labels", "value", "additional", "confidence_level", "assume", "residual_sd"),
     *("outcome", "bounds", "features", "proxy_bounds", "second_moment", "margin", "delimiter"),
-    *("directory", "softmax", "missing", "label", "remote", "population_size", "rate"),
+    *("directory", "softmax", "missing", "label", "remote", "engine", "master", "threads", "memory"),
+    *("population_size", "rate"),
 )
 """How the options of planning and drawing follow each other in a help."""
 
@@ -162,6 +183,10 @@ class Reading:
     missing: Missing = "refuse"
     label: LabelKind = None
     remote: Remote = False
+    engine: Engine = "duckdb"
+    master: Master = None
+    threads: Threads = None
+    memory: Memory = None
 
     @property
     def group_names(self) -> tuple[str, ...]:
@@ -185,13 +210,17 @@ class Reading:
             second_moment=self.second_moment,
             bounds=pair("--proxy-bounds", self.proxy_bounds),
             scaled=False if self.margin else None,
-            delimiter=self.delimiter,
-            directory=self.directory,
             softmax=listed(self.softmax) or None,
             missing=self.missing,
             label=self.label,
-            remote=self.remote,
+            **self.of_file,
         )
+
+    @property
+    def of_file(self) -> dict[str, Any]:
+        """Where the file is and what reads it, whatever its columns."""
+        names = ("delimiter", "directory", "remote", "engine", "master", "threads", "memory")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

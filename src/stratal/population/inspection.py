@@ -12,6 +12,7 @@ import numpy as np
 from stratal.population.tables.declaration import ID_NAMES, OWN_STRATUM, ROW, Declaration, Request
 from stratal.population.tables.derived import ROUNDED, class_names, is_softmax
 from stratal.population.tables.readers import read_source
+from stratal.population.tables.reading import FileReading
 from stratal.population.tables.units import number_of_text
 
 if TYPE_CHECKING:
@@ -37,21 +38,15 @@ _FACTS = ("present", "distinct", "numbers", "minimum", "maximum", "mean")
 _COLUMNS_AT_ONCE, _CELLS_AT_ONCE = 100, 20_000_000
 
 
-def describe_columns(
-    path: str | os.PathLike[str],
-    *,
-    delimiter: str | None = None,
-    directory: bool = False,
-    remote: bool = False,
-) -> dict[str, Any]:
+def describe_columns(path: str | os.PathLike[str], **reading: Any) -> dict[str, Any]:
     """Return the number of rows and, per column, kind, missing values, distinct values and range.
 
     Parameters
     ----------
     path : str or path
         Parquet, CSV or JSON Lines.
-    delimiter, directory, remote
-        As in `Population.read`.
+    **reading
+        `delimiter`, `directory`, `remote`, `engine` and others, as in `Population.read`.
 
     Returns
     -------
@@ -73,9 +68,7 @@ def describe_columns(
     >>> describe_columns(path)["rows"]
     2
     """
-    source, declared = read_source(
-        path, _EveryColumn(), delimiter=delimiter, directory=directory, remote=remote
-    )
+    source, declared = read_source(path, _EveryColumn(), FileReading(**reading))
     rows = int(source.first(source.table.aggregate(n=source.table.count()))["n"])
     chunk = max(1, min(_COLUMNS_AT_ONCE, _CELLS_AT_ONCE // max(rows, 1)))
     names = declared.shown

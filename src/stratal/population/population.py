@@ -16,6 +16,7 @@ from stratal.population.distribution import Distribution, build_distribution
 from stratal.population.questions import Questions
 from stratal.population.summary import Contents, ProxyInfo
 from stratal.population.tables.declaration import ArrayKeywords, ArrayRequest, Request, TableKeywords
+from stratal.population.tables.reading import FileKeywords
 
 
 class Population(Questions):
@@ -225,9 +226,9 @@ class Population(Questions):
         format: str | None = None,  # noqa: A002
         directory: bool = False,
         remote: bool = False,
-        **columns: Unpack[TableKeywords],
+        **columns: Unpack[FileKeywords],
     ) -> Population:
-        """Build a population from a file, which DuckDB reads: it is never whole in Python's memory.
+        """Build a population from a file, which DuckDB or Spark reads: it is never whole in Python's memory.
 
         Parameters
         ----------
@@ -276,6 +277,15 @@ class Population(Questions):
             Read all Parquet parts of a directory.
         remote : bool
             Allow addresses: `https://…`, `s3://…`.
+        engine : {"duckdb", "spark"}
+            What reads the file. Spark reads Parquet, CSV and JSON Lines where its workers are, at `hdfs://…`,
+            `s3a://…` too; only counts and the units that were drawn come back.
+        master : str, optional
+            Where Spark runs: `local[2]`, `spark://host:7077`; if left out, the Spark of this process or here.
+        threads : int, optional
+            How many DuckDB may use; all cores if left out. The answers are the same for any number.
+        memory : str, optional
+            How much DuckDB may hold before it spills to disk, such as `2GB`.
 
         Raises
         ------
@@ -300,8 +310,9 @@ class Population(Questions):
                 given=f"a {type(path).__name__}",
                 action="A dataframe is read by Population.from_table, arrays by Population.from_arrays.",
             )
-        reading = {"delimiter": delimiter, "format": format, "directory": directory, "remote": remote}
-        return Population.makers["file"](path, Request(**columns), **reading)
+        return Population.makers["file"](
+            path, delimiter=delimiter, format=format, directory=directory, remote=remote, **columns
+        )
 
     @staticmethod
     def from_table(table: Any, **columns: Unpack[TableKeywords]) -> Population:
@@ -312,7 +323,8 @@ class Population(Questions):
         table : dataframe or Ibis table
             pandas, Polars, PyArrow, a Hugging Face `Dataset`, or whatever else has the Arrow interface; a
             stream is consumed. An Ibis table stays on its own connection, which must know MD5 (DuckDB,
-            Spark). A pandas index is no id.
+            PostgreSQL, Spark), and the right to read is enough; a Spark dataframe stays in Spark. A pandas
+            index is no id.
         id, proxy, groups, features, show, predicted, second_moment, bounds, scaled, softmax, missing, label
             As in `Population.read`.
 

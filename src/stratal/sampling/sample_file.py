@@ -19,7 +19,7 @@ import pyarrow.parquet
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError
-from stratal.population.tables.readers import SAMPLE_KEY as _KEY
+from stratal.population.tables.parts import SAMPLE_KEY as _KEY
 from stratal.population.tables.text_files import existing_file
 from stratal.randomness import id_texts
 from stratal.sampling.files import replacing

@@ -21,7 +21,8 @@ from stratal.population.distribution import (
     Steps,
     wants_distinct,
 )
-from stratal.population.tables.translate import double, lookup
+from stratal.population.tables.engine import small_table
+from stratal.population.tables.translate import double
 
 _OFFSET_BITS = OFFSET_COUNT.bit_length() - 1
 
@@ -198,7 +199,7 @@ class LevelCounter(TableCounter):
 
 
 def level_counters(
-    run: Run, table: Any, level: str, value: str, second: str | None = None
+    run: Run, backend: Any, table: Any, level: str, value: str, second: str | None = None
 ) -> dict[str, LevelCounter]:
     """Return a counter for each level of a category, from three queries however many levels there are.
 
@@ -206,6 +207,8 @@ def level_counters(
     ----------
     run : callable
         Runs an Ibis expression and returns a PyArrow table.
+    backend : Ibis backend
+        What runs it.
     table : Ibis table
     level, value : str
         Columns of categories and of proxies.
@@ -215,8 +218,9 @@ def level_counters(
     Examples
     --------
     >>> import ibis, pyarrow as pa
+    >>> from stratal.population.tables.engine import connect
     >>> table = ibis.memtable(pa.table({"g": ["b", "a", "b"], "x": [0.1, 0.2, 0.3]}))
-    >>> list(level_counters(lambda query: query.to_pyarrow(), table, "g", "x"))
+    >>> list(level_counters(lambda query: query.to_pyarrow(), connect(), table, "g", "x"))
     ['a', 'b']
     """
     measures = {"n": table.count(), "low": table[value].min(), "high": table[value].max()}
@@ -229,7 +233,7 @@ def level_counters(
         (float(row["second_low"]), float(row["second_high"])) if second is not None else None for row in rows
     ]
     few = np.array([wants_distinct(extent) for extent in extents], dtype=bool)
-    joined = _with_parameters(table, level, [row["level"] for row in rows], extents, seconds)
+    joined = _with_parameters(backend, table, level, [row["level"] for row in rows], extents, seconds)
     found: dict[int, dict[str, Any]] = {}
     for is_few, query in ((True, _distinct_by_level), (False, _histogram_by_level)):
         numbers = np.flatnonzero(few == is_few)
@@ -251,6 +255,7 @@ def level_counters(
 
 
 def _with_parameters(
+    backend: Any,
     table: Any,
     level: str,
     names: list[str],
@@ -264,7 +269,7 @@ def _with_parameters(
         for extent, simple in zip(extents, few, strict=True)
     ]
     steps = [Steps(0.0, 0.0) if extent is None else Steps.over(extent) for extent in seconds]
-    known = lookup(
+    known = small_table(
         {
             "level_name": np.array(names, dtype=object),
             "level_number": np.arange(len(names)),
@@ -273,7 +278,8 @@ def _with_parameters(
             "grid_scale": np.array([grid.scale for grid in grids]),
             "step_low": np.array([step.low for step in steps]),
             "step_scale": np.array([step.scale for step in steps]),
-        }
+        },
+        backend,
     )
     return table.join(known, table[level] == known.level_name)
 

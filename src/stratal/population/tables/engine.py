@@ -1,15 +1,18 @@
-"""What is particular to one engine: DuckDB's settings, hash and readers. All else is neutral Ibis."""
+"""What is particular to one engine: its settings, hash, order of text and small tables. All else is Ibis."""
 
 from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from stratal.population.tables.spilling import private_folder
 
 _LEAST_MEMORY, _MEMORY_PER_THREAD = 700, 250  # MB
+_OWN_SMALL_TABLES = ("duckdb", "pyspark")
+_BY_BYTES = ("duckdb", "pyspark")
 
 
 def memory_limit(threads: int | None = None) -> str:
@@ -26,8 +29,15 @@ def memory_limit(threads: int | None = None) -> str:
     return f"{max(_LEAST_MEMORY, _MEMORY_PER_THREAD * count)}MB"
 
 
-def connect() -> Any:
+def connect(threads: int | None = None, memory: str | None = None) -> Any:
     """Return an Ibis connection to a DuckDB of our own, in memory, that spills into the temporary folder.
+
+    Parameters
+    ----------
+    threads : int, optional
+        How many it may use; all cores if left out.
+    memory : str, optional
+        What it may hold before it spills; `memory_limit` if left out.
 
     Examples
     --------
@@ -37,7 +47,10 @@ def connect() -> Any:
     import ibis
 
     spill = private_folder() / uuid.uuid4().hex
-    return ibis.duckdb.connect(memory_limit=memory_limit(), temp_directory=str(spill))
+    settings: dict[str, Any] = {"memory_limit": memory or memory_limit(threads), "temp_directory": str(spill)}
+    if threads is not None:
+        settings["threads"] = threads
+    return ibis.duckdb.connect(**settings)
 
 
 def duplicate_key(backend: Any, column: Any) -> Any:
@@ -73,98 +86,107 @@ def record_batches(backend: Any, expression: Any, size: int) -> Iterator[Any]:
     yield from backend.raw_sql(backend.compile(expression)).to_arrow_reader(size)
 
 
-def create_csv_view(
-    backend: Any, path: str, names: Sequence[str], delimiter: str, blank_lines: int, longest: int
-) -> Any:
-    """Return a CSV file as an Ibis table of text columns `names`, parsed by each query.
-
-    A header comes after `blank_lines`. Nothing is found out from the data. No record may have more than
-    `longest` bytes.
-    """
-    return backend.read_csv(
-        literal_path(path),
-        columns=dict.fromkeys(names, "VARCHAR"),
-        header=True,
-        auto_detect=False,
-        skip=blank_lines,
-        delim=delimiter,
-        quote='"',
-        escape='"',
-        nullstr="",
-        strict_mode=True,
-        hive_partitioning=False,
-        max_line_size=longest,
-        buffer_size=2 * longest,
-    )
-
-
-def create_parquet_view(backend: Any, address: str) -> Any:
-    """Return a remote Parquet file as an Ibis table, read through a file system that was registered.
-
-    Ibis would install DuckDB's own extension for it.
-    """
-    view = f"parquet_{uuid.uuid4().hex}"
-    backend.raw_sql("SET autoinstall_known_extensions = false")
-    quoted = address.replace("'", "''")
-    backend.raw_sql(f"CREATE TEMP VIEW {view} AS SELECT * FROM read_parquet('{quoted}')").fetchall()
-    return backend.table(view)
-
-
-def create_json_view(backend: Any, path: str, places: Sequence[Sequence[str]], longest: int) -> Any:
-    """Return a JSON Lines file as an Ibis table of text columns named `c0`, `c1`, ….
-
-    Each is told by its key, and the keys of what is nested within.
-
-    Text is unquoted; other values keep their digits, but whole floating-point numbers below 2⁵³ become
-    integers and truth values are written as Python writes them, so that a category is the same from a
-    dataframe. No line may have more than `longest` bytes.
-    """
-    raw = backend.read_json(
-        literal_path(path),
-        columns=dict.fromkeys((place[0] for place in places), "JSON"),
-        format="newline_delimited",
-        maximum_object_size=longest,
-    )
-    view = f"json_{uuid.uuid4().hex}"
-    texts = ", ".join(f"{_json_text(_json_place(place))} AS c{number}" for number, place in enumerate(places))
-    backend.raw_sql(f"CREATE TEMP VIEW {view} AS SELECT {texts} FROM {_quoted(raw.get_name())}").fetchall()
-    return backend.table(view)
-
-
-def literal_path(path: str) -> str:
-    """Return a path in which no character is a wildcard to DuckDB.
+def digest(backend: Any, text: Any) -> Any:
+    """Return the MD5 digest of a text in hexadecimal, as an Ibis expression.
 
     Examples
     --------
-    >>> literal_path("run[1]*.csv")
-    'run[[]1][*].csv'
+    >>> import ibis
+    >>> digest(connect(), ibis.literal("7:a")).type().is_string()
+    True
     """
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)
+    import ibis.expr.operations as ops
+
+    return text.hexdigest("md5") if backend.has_operation(ops.HexDigest) else _functions()["md5"](text)
+
+
+def in_byte_order(backend: Any, text: Any) -> Any:
+    """Return what to order a text by, so that its order is that of its bytes, whatever the collation.
+
+    Examples
+    --------
+    >>> import ibis
+    >>> in_byte_order(connect(), ibis.literal("a")).type().is_string()
+    True
+    """
+    return text if orders_by_bytes(backend) else _functions()["convert_to"](text, "UTF8")
+
+
+def orders_by_bytes(backend: Any) -> bool:
+    """Return whether an engine compares texts by their bytes.
+
+    Examples
+    --------
+    >>> orders_by_bytes(connect())
+    True
+    """
+    return bool(backend.name in _BY_BYTES)
+
+
+@cache
+def _functions() -> Mapping[str, Any]:
+    """Return functions of PostgreSQL that Ibis has no name for."""
+    import ibis
+
+    @ibis.udf.scalar.builtin(signature=(("string",), "string"))
+    def md5(text):  # type: ignore[no-untyped-def]
+        ...
+
+    @ibis.udf.scalar.builtin(signature=(("string", "string"), "binary"))
+    def convert_to(text, encoding):  # type: ignore[no-untyped-def]
+        ...
+
+    return {"md5": md5, "convert_to": convert_to}
+
+
+def small_table(columns: Mapping[str, Any], backend: Any) -> Any:
+    """Return a small table to join with, from arrays by column name.
+
+    Engines that would write a temporary table for it get one long text that they take apart: the right to
+    read is enough.
+
+    Examples
+    --------
+    >>> small_table({"code": [0, 1]}, connect()).columns
+    ('code',)
+    """
+    import ibis
+    import pyarrow as pa
+
+    arrays = {name: pa.array(values) for name, values in columns.items()}
+    if backend.name in _OWN_SMALL_TABLES:
+        return ibis.memtable(pa.table(arrays))
+    lists = [array.to_pylist() for array in arrays.values()]
+    rows = [[_written(value) for value in row] for row in zip(*lists, strict=True)]
+    between_rows, between_fields = _separators({letter for row in rows for text in row for letter in text})
+    whole = between_rows.join(between_fields.join(row) for row in rows)
+    taken = ibis.literal(whole).split(between_rows).unnest().name("row").as_table()
+    fields = taken.select(fields=taken.row.split(between_fields))
+    return fields.select(
+        **{name: fields.fields[at].cast(_kind(array.type)) for at, (name, array) in enumerate(arrays.items())}
+    )
+
+
+def _written(value: Any) -> str:
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _separators(used: set[str]) -> tuple[str, str]:
+    """Return two characters of a private range that are in none of the texts."""
+    free = (chr(code) for code in range(0xE000, 0xF8FF) if chr(code) not in used)
+    return next(free), next(free)
+
+
+def _kind(kind: Any) -> str:
+    import pyarrow as pa
+
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    if pa.types.is_floating(kind):
+        return "float64"
+    return "int64" if pa.types.is_integer(kind) else "string"
 
 
 def stored(backend: Any, table: Any) -> Any:
     """Return the table copied into the connection's own storage, which spills to disk."""
     return backend.create_table(f"stored_{uuid.uuid4().hex}", table, temp=True)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _json_place(place: Sequence[str]) -> str:
-    """Return a key as a column, what is nested within by a JSON pointer."""
-    inner = "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in place[1:])
-    pointer = inner.replace("'", "''")
-    return f"json_extract({_quoted(place[0])}, '{pointer}')" if inner else _quoted(place[0])
-
-
-def _json_text(column: str) -> str:
-    text = f"({column} ->> '$')"
-    number = f"TRY_CAST({text} AS DOUBLE)"
-    whole = f"({number} = floor({number}) AND abs({number}) < 9007199254740992)"
-    return (
-        f"CASE json_type({column}) WHEN 'BOOLEAN' THEN upper({text}[1]) || {text}[2:] "
-        f"WHEN 'DOUBLE' THEN CASE WHEN {whole} THEN CAST(CAST({number} AS BIGINT) AS VARCHAR) "
-        f"ELSE {text} END "
-        f"ELSE {text} END"
-    )

@@ -10,14 +10,18 @@ from stratal.population.tables.declaration import Declaration, Request
 from stratal.population.tables.engine import connect
 from stratal.population.tables.nested import arrow_names, with_nested
 from stratal.population.tables.source import Source, readable
+from stratal.population.tables.spark_files import table_of
 
 LABEL = "the table"
 
 
 def table_source(table: Any, request: Request) -> tuple[Source, Declaration]:
     """Return a dataframe or an Ibis table as a source, and its columns as they were declared."""
+    backend = None
+    if hasattr(table, "createOrReplaceTempView"):
+        table, backend = table_of(table)
     if hasattr(table, "get_backend"):
-        backend = table.get_backend()
+        backend = backend or table.get_backend()
         table, columns = with_nested(table, {name: name for name in table.columns})
         declared = request.among(list(columns), LABEL)
         return Source(label=LABEL, backend=backend, table=table, columns=columns, ordered=False), declared
@@ -125,7 +129,7 @@ def _pandas_array(series: Any) -> Any:
         return pa.array(values, from_pandas=True)
 
 
-def arrow_source(columns: dict[str, Any], label: str = LABEL) -> Source:
+def arrow_source(columns: dict[str, Any], label: str = LABEL, backend: Any = None) -> Source:
     """Return Arrow columns by name as a source that is called `label` in errors.
 
     Examples
@@ -140,7 +144,7 @@ def arrow_source(columns: dict[str, Any], label: str = LABEL) -> Source:
     names = list(columns)
     internal = [f"c{number}" for number in range(len(names))]
     plain = [_plain(columns[name]) for name in names]
-    backend = connect()
+    backend = connect() if backend is None else backend
     with readable(label):
         table = ibis.memtable(pa.table(dict(zip(internal, plain, strict=True))))
     return Source(label=label, backend=backend, table=table, columns=dict(zip(names, internal, strict=True)))

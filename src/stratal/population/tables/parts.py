@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from stratal.errors import InputError
+
+SAMPLE_KEY = b"stratal"
+"""Metadata key by which a sample file is known."""
 
 _WHOLE, _NUMBER = "whole numbers", "numbers"
 
@@ -49,6 +53,71 @@ def refuse_unlike_parts(parts: Sequence[Path], used: Sequence[str], keys: Mappin
             else:
                 kind, where = first.setdefault(name, (kinds[name], part))
                 _refuse_unlike(part, name, kinds[name], kind, where)
+
+
+def parts_of(folder: Path) -> list[Path]:
+    """Return a directory's Parquet files, sorted, but those hidden by `_` or `.`.
+
+    Raises
+    ------
+    InputError
+        If there are none.
+
+    Examples
+    --------
+    >>> parts_of(Path("nowhere-at-all"))
+    Traceback (most recent call last):
+    stratal.errors.InputError: nowhere-at-all is not a directory...
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder} is not a directory", action="Leave out directory=True to read one file.")
+    found = sorted(
+        part
+        for part in folder.rglob("*.parquet")
+        if not any(name.startswith(("_", ".")) for name in part.relative_to(folder).parts)
+    )
+    if not found:
+        raise InputError(f"{folder} holds no Parquet file", allowed="files called *.parquet")
+    return found
+
+
+def partition_keys(part: Path) -> list[str]:
+    """Return the columns that the folders of a part's path name, as in `language=de/0.parquet`.
+
+    Examples
+    --------
+    >>> partition_keys(Path("language=de/0.parquet"))
+    ['language']
+    """
+    return [unquote(folder.partition("=")[0]) for folder in part.parts[:-1] if "=" in folder]
+
+
+def parquet_names(part: Path, count: int) -> list[str]:
+    """Return the columns as the file has them: an engine that ignores case renames `ID` beside `id`.
+
+    Raises
+    ------
+    InputError
+        For a sample that was drawn.
+
+    Examples
+    --------
+    >>> parquet_names(Path("nowhere-at-all.parquet"), 3)
+    []
+    """
+    import pyarrow.parquet
+
+    try:
+        schema = pyarrow.parquet.read_schema(part)
+    except (OSError, ValueError):
+        return []
+    if SAMPLE_KEY in (schema.metadata or {}):
+        raise InputError(
+            f"{part} is a sample that was drawn, and no file of predictions",
+            action="Give the file that it was drawn from; the sample itself goes to `stratal estimate`.",
+        )
+    names = list(schema.names)
+    return names if len(names) <= count else []
 
 
 def _refuse_both(part: Path, name: str, held: bool) -> None:

@@ -13,109 +13,93 @@ from functools import reduce
 from operator import and_
 from pathlib import Path
 from typing import Any, TextIO
-from urllib.parse import unquote
 
 from stratal.errors import InputError
 from stratal.population.logs.hugging_face import saved_table
 from stratal.population.logs.inspect_ai import read_packed
 from stratal.population.logs.reading import log_of_document, log_of_lines
 from stratal.population.tables.declaration import Declaration, Request
-from stratal.population.tables.engine import (
-    connect,
+from stratal.population.tables.duckdb_files import (
     create_csv_view,
     create_json_view,
     create_parquet_view,
     literal_path,
-    stored,
 )
+from stratal.population.tables.engine import connect, stored
 from stratal.population.tables.frames import arrow_source, frame_columns
 from stratal.population.tables.log_source import log_source
 from stratal.population.tables.nested import with_nested
-from stratal.population.tables.parts import refuse_unlike_parts
+from stratal.population.tables.parts import parquet_names, partition_keys, parts_of, refuse_unlike_parts
+from stratal.population.tables.reading import SPARK, FileReading
 from stratal.population.tables.remote import address_of, fetched, register
 from stratal.population.tables.small_table import blank_note, is_missing
 from stratal.population.tables.source import Source, readable
+from stratal.population.tables.spark_files import read_on_spark
 from stratal.population.tables.spilling import without_mark
 from stratal.population.tables.text_files import (
-    FORMATS,
     LONGEST,
     UNREADABLE,
     csv_records,
     delimiter_of,
-    existing_file,
     flat,
     format_of,
     header_line,
     json_array,
     json_document,
     json_records,
+    kind_of,
     opened,
     usual_delimiter,
     whole_gzip,
 )
 from stratal.population.tables.workbooks import one_sheet
 
-SAMPLE_KEY = b"stratal"
-"""Metadata key by which a sample file is known."""
-
 STORE_LIMIT = 256 * 2**20
 """Text files of up to this many bytes are parsed once and kept; larger ones are parsed by each query."""
+
+HERE = FileReading()
 
 _RECORDS_LOOKED_AT = 1000
 _LONGEST_LINE_SEARCH = 2_000_000
 
 
 def read_source(
-    path: str | os.PathLike[str],
-    request: Request,
-    *,
-    delimiter: str | None = None,
-    format: str | None = None,  # noqa: A002
-    directory: bool = False,
-    remote: bool = False,
+    path: str | os.PathLike[str], request: Request, reading: FileReading = HERE
 ) -> tuple[Source, Declaration]:
     """Return a file as a source, and its columns as the user declared them; see `Population.read`."""
-    address = address_of(path, remote=remote)
+    if reading.engine == SPARK:
+        return read_on_spark(path, request, reading)
+    address = address_of(path, remote=reading.remote)
     if address is not None:
-        return _read_remote(address, request, delimiter, format)
+        return _read_remote(address, request, reading)
     file = Path(path)
-    if directory:
-        return _read_parquet(file, request, _parts(file))
-    if file.is_dir():
-        saved = saved_table(file)
-        if saved is not None:
-            return _of_arrow(saved, request, str(file))
-        raise InputError(
-            f"{file} is a directory",
-            allowed="a file",
-            action="A directory of Parquet parts is read with directory=True, --directory.",
-        )
-    kind = format_of(existing_file(file)) if format is None else format
-    if kind not in FORMATS.values():
-        allowed = ", ".join(dict.fromkeys(FORMATS.values()))
-        raise InputError("unknown file format", given=repr(format), allowed=allowed)
+    backend = connect(reading.threads, reading.memory)
+    if reading.directory:
+        return _read_parquet(backend, file, request, parts_of(file))
+    saved = saved_table(file) if file.is_dir() else None
+    if saved is not None:
+        return _of_arrow(backend, saved, request, str(file))
+    kind = kind_of(file, reading.format)
     if kind == "parquet":
-        return _read_parquet(file, request, [file])
+        return _read_parquet(backend, file, request, [file])
     whole_gzip(file)
     try:
         if kind == "csv":
-            return _read_csv(file, request, delimiter)
-        return _READERS[kind](file, request)
+            return _read_csv(backend, file, request, reading.delimiter)
+        return _READERS[kind](backend, file, request)
     except UNREADABLE as error:
         raise InputError(
             f"{file} cannot be read", given=str(error), action="Check that the file is whole, and UTF-8 text."
         ) from error
 
 
-def _read_remote(
-    address: str, request: Request, delimiter: str | None, kind: str | None
-) -> tuple[Source, Declaration]:
+def _read_remote(address: str, request: Request, reading: FileReading) -> tuple[Source, Declaration]:
     """Return a file on the web or in S3: Parquet is read where it is, others are copied here."""
-    kind = format_of(Path(address.split("?")[0])) if kind is None else kind
+    kind = format_of(Path(address.split("?")[0])) if reading.format is None else reading.format
     if kind == "parquet" and literal_path(address) == address:
-        return _read_parquet(address, request, [address])
+        return _read_parquet(connect(reading.threads, reading.memory), address, request, [address])
     with fetched(address) as copy:
-        source, declared = read_source(copy, request, delimiter=delimiter, format=kind)
+        source, declared = read_source(copy, request, replace(reading, format=kind, directory=False))
         with readable(address):
             table = stored(source.backend, source.table)
     return replace(source, label=address, table=table, locate=None), declared
@@ -124,26 +108,11 @@ def _read_remote(
 # ---- Parquet
 
 
-def _parts(folder: Path) -> list[Path]:
-    """Return a directory's Parquet files, sorted, but those hidden by `_` or `.`."""
-    if not folder.is_dir():
-        raise InputError(f"{folder} is not a directory", action="Leave out directory=True to read one file.")
-    found = sorted(
-        part
-        for part in folder.rglob("*.parquet")
-        if not any(name.startswith(("_", ".")) for name in part.relative_to(folder).parts)
-    )
-    if not found:
-        raise InputError(f"{folder} holds no Parquet file", allowed="files called *.parquet")
-    return found
-
-
 def _read_parquet(
-    file: Path | str, request: Request, parts: Sequence[Path | str]
+    backend: Any, file: Path | str, request: Request, parts: Sequence[Path | str]
 ) -> tuple[Source, Declaration]:
-    backend = connect()
     local = [part for part in parts if isinstance(part, Path)]
-    keys = {key: part for part in local for key in _partition_keys(part.relative_to(file))}
+    keys = {key: part for part in local for key in partition_keys(part.relative_to(file))}
     with readable(str(file)):
         if local:
             table = backend.read_parquet(
@@ -155,7 +124,7 @@ def _read_parquet(
         else:
             register(backend, str(file))
             table = create_parquet_view(backend, str(file))
-    names = _parquet_names(local[0], len(table.columns)) if local else []
+    names = parquet_names(local[0], len(table.columns)) if local else []
     names += list(table.columns[len(names) :])
     columns = dict(zip(names, table.columns, strict=True))
     table, columns = with_nested(table, columns)
@@ -165,32 +134,12 @@ def _read_parquet(
     return Source(label=str(file), backend=backend, table=table, columns=columns), declared
 
 
-def _partition_keys(part: Path) -> list[str]:
-    """Return the columns that the folders of a part's path name, as in `language=de/0.parquet`."""
-    return [unquote(folder.partition("=")[0]) for folder in part.parts[:-1] if "=" in folder]
-
-
-def _parquet_names(part: Path, count: int) -> list[str]:
-    """Return the columns as the file has them: an engine that ignores case renames `ID` beside `id`."""
-    import pyarrow.parquet
-
-    try:
-        schema = pyarrow.parquet.read_schema(part)
-    except (OSError, ValueError):
-        return []
-    if SAMPLE_KEY in (schema.metadata or {}):
-        raise InputError(
-            f"{part} is a sample that was drawn, and no file of predictions",
-            action="Give the file that it was drawn from; the sample itself goes to `stratal estimate`.",
-        )
-    names = list(schema.names)
-    return names if len(names) <= count else []
-
-
 # ---- text
 
 
-def _read_csv(file: Path, request: Request, delimiter: str | None) -> tuple[Source, Declaration]:
+def _read_csv(
+    backend: Any, file: Path, request: Request, delimiter: str | None
+) -> tuple[Source, Declaration]:
     if delimiter is None:
         delimiter = delimiter_of(header_line(file), usual_delimiter(file))
     if len(delimiter) != 1 or delimiter in '"\r\n':
@@ -202,7 +151,6 @@ def _read_csv(file: Path, request: Request, delimiter: str | None) -> tuple[Sour
     if names is None:
         raise InputError(f"{file} is empty", allowed="a header and one row per unit")
     declared = request.among(names, str(file))
-    backend = connect()
     internal = [f"c{number}" for number in range(len(names))]
     with readable(str(file)):
         table = create_csv_view(backend, str(file), internal, delimiter, first_line - 1, LONGEST)
@@ -232,18 +180,22 @@ def _without_blank_rows(source: Source, declared: Declaration, file: Path, table
     return replace(source, table=kept, notes=(*source.notes, *blank_note(source.label, count - left)))
 
 
-def _read_json_lines(file: Path, request: Request) -> tuple[Source, Declaration]:
+def _read_json_lines(backend: Any, file: Path, request: Request) -> tuple[Source, Declaration]:
     with closing(opened(file)) as text:
         log = log_of_lines((record for _, record in json_records(text, file)), str(file))
     if log is not None:
         return log_source(log, request, str(file))
     with closing(opened(file)) as text:
         records = [record for _, record in json_records(text, file, _RECORDS_LOOKED_AT)]
-    return _of_json(file, request, records, _locator(file, _full_lines))
+    return _of_json(backend, file, request, records, _locator(file, _full_lines))
 
 
 def _of_json(
-    file: Path, request: Request, records: list[dict[str, Any]], locate: Callable[[int], str] | None
+    backend: Any,
+    file: Path,
+    request: Request,
+    records: list[dict[str, Any]],
+    locate: Callable[[int], str] | None,
 ) -> tuple[Source, Declaration]:
     """Return a JSON Lines file whose first `records` tell its keys, nested ones by dotted names."""
     keys = list(dict.fromkeys(name for record in records for name in record))
@@ -252,7 +204,6 @@ def _of_json(
         raise InputError(f"{file} is empty", allowed="one JSON object per line")
     declared = request.among(names, str(file))
     used = declared.among(names)
-    backend = connect()
     with readable(str(file)):
         table = create_json_view(
             backend, str(without_mark(file)), [_place_of(name, keys) for name in used], LONGEST
@@ -272,7 +223,7 @@ def _place_of(name: str, keys: Sequence[str]) -> tuple[str, ...]:
 # ---- read by a library
 
 
-def _read_json(file: Path, request: Request) -> tuple[Source, Declaration]:
+def _read_json(backend: Any, file: Path, request: Request) -> tuple[Source, Declaration]:
     """Return a log, or an array of JSON objects by way of JSON Lines."""
     found = json_document(file)
     log = log_of_document(found, str(file))
@@ -283,13 +234,13 @@ def _read_json(file: Path, request: Request) -> tuple[Source, Declaration]:
         lines = Path(folder, "rows.jsonl")
         with lines.open("w", encoding="utf-8") as text:
             text.writelines(json.dumps(record) + "\n" for record in records)
-        source, declared = _of_json(lines, request, records, None)
+        source, declared = _of_json(backend, lines, request, records, None)
         with readable(str(file)):
             table = stored(source.backend, source.table)
     return replace(source, label=str(file), table=table), declared
 
 
-def _read_feather(file: Path, request: Request) -> tuple[Source, Declaration]:
+def _read_feather(backend: Any, file: Path, request: Request) -> tuple[Source, Declaration]:
     import pyarrow as pa
     import pyarrow.feather
 
@@ -297,20 +248,20 @@ def _read_feather(file: Path, request: Request) -> tuple[Source, Declaration]:
         found = pyarrow.feather.read_table(file, memory_map=True)
     except pa.ArrowException as error:
         raise OSError(str(error)) from None
-    return _of_arrow(found, request, str(file))
+    return _of_arrow(backend, found, request, str(file))
 
 
-def _of_arrow(table: Any, request: Request, label: str) -> tuple[Source, Declaration]:
+def _of_arrow(backend: Any, table: Any, request: Request, label: str) -> tuple[Source, Declaration]:
     names, read = frame_columns(table)
     declared = request.among(names, label)
-    return arrow_source(read(declared.among(names)), label), declared
+    return arrow_source(read(declared.among(names)), label, backend), declared
 
 
-def _read_packed_log(file: Path, request: Request) -> tuple[Source, Declaration]:
+def _read_packed_log(_: Any, file: Path, request: Request) -> tuple[Source, Declaration]:
     return log_source(read_packed(file), request, str(file))
 
 
-def _read_workbook(file: Path, request: Request) -> tuple[Source, Declaration]:
+def _read_workbook(backend: Any, file: Path, request: Request) -> tuple[Source, Declaration]:
     import pyarrow as pa
 
     def fits(names: Sequence[str]) -> bool:
@@ -330,7 +281,7 @@ def _read_workbook(file: Path, request: Request) -> tuple[Source, Declaration]:
         )
         for name in used
     }
-    source = arrow_source(found, str(file))
+    source = arrow_source(found, str(file), backend)
     notes = (*sheet.notes, *blank_note(str(file), len(sheet.rows) - len(full)))
     places = [sheet.places[row] for row in full]
     return replace(source, text=True, notes=notes, locate=lambda row: f"row {places[row]}"), declared

@@ -12,7 +12,8 @@ from stratal.arrays import IntArray
 from stratal.errors import InputError
 from stratal.population.rules.rule import CutPoints, Rule
 from stratal.population.size_measures import STEPS, Size
-from stratal.population.tables.translate import double, lookup, with_codes
+from stratal.population.tables.engine import digest, small_table
+from stratal.population.tables.translate import double, with_codes
 from stratal.population.tables.units import Units
 from stratal.randomness import KEY_DIGITS, KeyArray
 
@@ -98,7 +99,7 @@ def candidates(sized: Any, units: Units, high: float, limit: float, seed: int) -
 def _under_limits(coded: Any, units: Units, limits: dict[int, str], *kept: str) -> Any:
     """Return the query for the rows whose digest is at most the limit of their code."""
     names = np.array(list(limits), np.int64), np.array(list(limits.values()), object)
-    of_code = lookup({"limited": names[0], "highest": names[1]})
+    of_code = small_table({"limited": names[0], "highest": names[1]}, units.backend)
     joined = coded.join(of_code, coded.code == of_code.limited)
     under = joined.filter(joined.digest <= joined.highest)
     return under.select("unit_id", "digest", *kept, *_payload(units))
@@ -113,7 +114,7 @@ def ranked(units: Units, column: str, ranks: IntArray, seed: int) -> Any:
     )
     window = ibis.window(order_by=[table.order_value, table.digest, table.drawn_id])
     numbered = table.select("drawn_id", position=ibis.row_number().over(window).cast("int64"))
-    wanted = lookup({"rank": ranks})
+    wanted = small_table({"rank": ranks}, units.backend)
     drawn = numbered.join(wanted, numbered.position == wanted.rank).select("drawn_id")
     joined = units.table.join(drawn, units.table.unit_id == drawn.drawn_id)
     return joined.select("unit_id", *_payload(units))
@@ -121,7 +122,7 @@ def ranked(units: Units, column: str, ranks: IntArray, seed: int) -> Any:
 
 def in_levels(units: Units, group: str, levels: tuple[str, ...]) -> Any:
     """Return the query for every unit of these levels of a group column."""
-    wanted = lookup({"level": np.array(levels, object)})
+    wanted = small_table({"level": np.array(levels, object)}, units.backend)
     table = units.table
     joined = table.join(wanted, table[units.categories[group]] == wanted.level)
     return joined.select("unit_id", *_payload(units))
@@ -129,7 +130,7 @@ def in_levels(units: Units, group: str, levels: tuple[str, ...]) -> Any:
 
 def with_ids(units: Units, ids: Sequence[str]) -> Any:
     """Return the query for the units that have one of these ids, as text."""
-    wanted = lookup({"wanted": np.array(list(dict.fromkeys(ids)), object)})
+    wanted = small_table({"wanted": np.array(list(dict.fromkeys(ids)), object)}, units.backend)
     joined = units.table.join(wanted, units.table.unit_id == wanted.wanted)
     return joined.select("unit_id", *_payload(units))
 
@@ -141,7 +142,7 @@ def _payload(units: Units) -> list[str]:
 def _digest(units: Units, seed: int) -> Any:
     import ibis
 
-    return (ibis.literal(f"{seed}:") + units.table.unit_id).hexdigest("md5")
+    return digest(units.backend, ibis.literal(f"{seed}:") + units.table.unit_id)
 
 
 def _limit_of_share(share: float) -> str:

@@ -11,6 +11,9 @@ from stratal.errors import InputError
 from stratal.population.logs.log import Log
 from stratal.population.tables.engine import record_batches
 
+_DRIVERS = {"psycopg": "PostgreSQL", "pyspark": "Spark", "py4j": "Spark", "sqlite3": "SQLite"}
+"""What raises errors of its own, and how it is called."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Source:
@@ -102,8 +105,17 @@ def readable(label: str) -> Iterator[None]:
         raise InputError(
             f"{label}: the engine that holds it lacks an operation",
             given=str(error).splitlines()[0],
-            allowed="DuckDB, Spark",
+            allowed="DuckDB, PostgreSQL, Spark",
             action="Write the columns to a Parquet file and read that.",
+        ) from error
+    except Exception as error:
+        engine = type(error).__module__.split(".")[0]
+        if engine not in _DRIVERS:
+            raise
+        raise InputError(
+            f"{label}: {_DRIVERS[engine]} could not answer",
+            given=_reason(str(error)),
+            action="Check the table and what its engine says, or write the columns to a Parquet file.",
         ) from error
 
 

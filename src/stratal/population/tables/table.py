@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,10 @@ from stratal.population.tables.checks import checked
 from stratal.population.tables.counting import LevelCounter, TableCounter, columns_of, level_counters
 from stratal.population.tables.declaration import OWN_STRATUM_GROUP, Declaration, Request
 from stratal.population.tables.derived import prepared
+from stratal.population.tables.engine import in_byte_order
 from stratal.population.tables.frames import table_source
 from stratal.population.tables.readers import read_source
+from stratal.population.tables.reading import FileReading
 from stratal.population.tables.source import Source
 from stratal.population.tables.translate import with_codes
 from stratal.population.tables.units import units_of
@@ -98,7 +101,7 @@ class TablePopulation(Population):
         """Return the counters of all levels: three queries in all."""
         units, second = self._units, info.second_moment
         names = units.categories[by], units.numbers[info.name], second and units.numbers[second]
-        return level_counters(self._source.run, units.table, *names).items()
+        return level_counters(self._source.run, self._source.backend, units.table, *names).items()
 
     def levels(self, group: str) -> dict[str, int]:
         """Return the number of units in each level of a group column."""
@@ -152,7 +155,9 @@ class TablePopulation(Population):
         """Yield the named columns in the order of the ids' text: the same however the rows are stored."""
         units = self._units
         internal = {name: units.internal(name, units.numbers) for name in columns}
-        ordered = units.table.order_by("unit_id").select(*dict.fromkeys(internal.values()))
+        ordered = units.table.order_by(in_byte_order(units.backend, units.table.unit_id)).select(
+            *dict.fromkeys(internal.values())
+        )
         for batch in self._source.batches(ordered, size):
             yield {name: _plain(batch.column(column)) for name, column in internal.items()}
 
@@ -284,9 +289,11 @@ def _plain(column: Any) -> AnyArray:
     return array.astype(np.str_) if array.dtype.kind == "O" else array
 
 
-def read(path: str | os.PathLike[str], request: Request, **reading: Any) -> TablePopulation:
+def read(path: str | os.PathLike[str], **given: Any) -> TablePopulation:
     """Build a population from a file; see `Population.read`."""
-    source, declared = prepared(*read_source(path, request, **reading))
+    reading = {entry.name: given.pop(entry.name) for entry in fields(FileReading) if entry.name in given}
+    request = Request(**given)
+    source, declared = prepared(*read_source(path, request, FileReading(**reading)))
     return TablePopulation(source=source, declared=declared)
 
 

@@ -83,6 +83,33 @@ def format_of(path: Path) -> str:
     return kind
 
 
+def kind_of(path: Path, given: str | None = None) -> str:
+    """Return the format of a file that exists: as it was said, or as its name tells.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or no such format.
+
+    Examples
+    --------
+    >>> kind_of(Path("nowhere-at-all.csv"))
+    Traceback (most recent call last):
+    stratal.errors.InputError: nowhere-at-all.csv: no such file...
+    """
+    if path.is_dir():
+        raise InputError(
+            f"{path} is a directory",
+            allowed="a file",
+            action="A directory of Parquet parts is read with directory=True, --directory.",
+        )
+    kind = format_of(existing_file(path)) if given is None else given
+    if kind not in FORMATS.values():
+        allowed = ", ".join(dict.fromkeys(FORMATS.values()))
+        raise InputError("unknown file format", given=repr(given), allowed=allowed)
+    return kind
+
+
 def opened(path: Path) -> TextIO:
     """Return a text file, packed or not, without its byte order mark."""
     if path.name.lower().endswith(".gz"):

@@ -16,6 +16,7 @@ from stratal.errors import InputError
 from stratal.population.rules.centres import NearestCentre
 from stratal.population.rules.crossed import Crossed
 from stratal.population.rules.rule import Categories, CutPoints, Everything, Rule
+from stratal.population.tables.engine import small_table
 from stratal.population.tables.units import Units
 
 _FEW_LEVELS = 16
@@ -79,7 +80,7 @@ def _(rule: Categories, units: Units, table: Any, out: str = "code") -> Any:
         text = table[level]
         branches = [(text == name, code) for name, code in zip(rule.levels, rule.codes.tolist(), strict=True)]
         return table.mutate(**{out: ibis.cases(*branches).cast("int64")})
-    known = lookup({f"{out}_level": np.array(rule.levels, dtype=object), out: rule.codes})
+    known = small_table({f"{out}_level": np.array(rule.levels, dtype=object), out: rule.codes}, units.backend)
     joined = table.left_join(known, table[level] == known[f"{out}_level"])
     return joined.drop(f"{out}_level")
 
@@ -112,7 +113,8 @@ def _cuts_by_level(rule: Crossed, cuts: list[CutPoints], units: Units, table: An
         codes += [int(rule.offsets[group]) + number for number in range(len(edges) - 1)]
     names = [f"{out}_level", f"{out}_low", f"{out}_high"]
     arrays = [np.array(levels, dtype=object), np.array(lows), np.array(highs)]
-    known = lookup({**dict(zip(names, arrays, strict=True)), out: np.array(codes, np.int64)})
+    intervals = {**dict(zip(names, arrays, strict=True)), out: np.array(codes, np.int64)}
+    known = small_table(intervals, units.backend)
     value = table[units.internal(cuts[0].column, units.numbers)]
     level_column = table[units.internal(rule.categories.column, units.categories)]
     here = [level_column == known[names[0]], value >= known[names[1]], value < known[names[2]]]
@@ -140,20 +142,6 @@ def _(rule: NearestCentre, units: Units, table: Any, out: str = "code") -> Any:
     best = ibis.greatest(*(scored[name] for name in scores))
     branches = [(scored[name] == best, k) for k, name in enumerate(scores)]
     return scored.mutate(**{out: ibis.cases(*branches).cast("int64")}).drop(*scores)
-
-
-def lookup(columns: dict[str, Any]) -> Any:
-    """Return a small table to join with, from arrays by column name.
-
-    Examples
-    --------
-    >>> lookup({"code": np.array([0, 1])}).columns
-    ('code',)
-    """
-    import ibis
-    import pyarrow as pa
-
-    return ibis.memtable(pa.table({name: pa.array(values) for name, values in columns.items()}))
 
 
 def double(value: float) -> Any:

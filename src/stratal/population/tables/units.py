@@ -30,6 +30,8 @@ class Units:
         The user's column names to the table's: doubles, text, and values as they are.
     integer_ids : bool
         Whether ids are integers, returned as such.
+    backend : Ibis backend
+        Runs the queries.
     """
 
     table: Any
@@ -37,6 +39,7 @@ class Units:
     categories: Mapping[str, str]
     shown: Mapping[str, str]
     integer_ids: bool
+    backend: Any
 
     def number(self, name: str) -> Any:
         """Return the Ibis column of a proxy or a feature."""
@@ -76,6 +79,7 @@ def units_of(source: Source, declared: Declaration) -> Units:
         categories=categories,
         shown=shown,
         integer_ids=_are_integers(raw_id.type()),
+        backend=source.backend,
     )
 
 
