@@ -1,46 +1,145 @@
-"""`stratal export`: a study's items for an annotator who cannot reach the server."""
+"""`stratal export`: items for an annotation tool, a spreadsheet, or a page without a server."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from stratal.cli import options as o
+from stratal.cli.init import KINDS, made_question
 from stratal.cli.output import print_json, print_next, print_text
+from stratal.cli.records import takes
 from stratal.errors import InputError, MissingExtraError
 
-KINDS = ("html",)
+HTML = "html"
+TO = f"{HTML} (a page in one file), label-studio, argilla, potato, prodigy, excel, csv or jsonl."
+_COMES_BACK = {"label-studio": "export.json", "argilla": "records.json", "prodigy": "answers.jsonl"}
+"""What the file that a tool gives back may be called."""
 
 
-def export(
-    study: o.Study,
-    output: Annotated[Path, typer.Option(help="File to write; must not exist.")],
-    annotator: Annotated[str, typer.Option(help="Whom the items are for.")],
-    to: Annotated[str, typer.Option(help="What to write: html, a page in one file.")] = "html",
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportOptions:
+    """The options of `export`.
+
+    Examples
+    --------
+    >>> ExportOptions(study=Path("audit"), output=Path("items.csv"), to="csv").annotator is None
+    True
+    """
+
+    study: Annotated[
+        Path, typer.Argument(metavar="STUDY", help="The folder that `init` made, or a sample that was drawn.")
+    ]
+    output: Annotated[Path, typer.Option(help="File or folder to write; must not exist.")]
+    to: Annotated[str, typer.Option(help=TO)] = HTML
+    annotator: Annotated[
+        str | None,
+        typer.Option(help="Whom the items are for, and kept for.", show_default="whoever uses the tool"),
+    ] = None
     items: Annotated[
         int | None, typer.Option(help="At most so many items.", show_default="all that are free")
-    ] = None,
-    json: o.Json = False,
-) -> None:
-    """Write a page in one file, on which one annotator labels without a server or a network.
+    ] = None
+    question: Annotated[str | None, typer.Option(help="Of a sample: what annotators are asked.")] = None
+    choices: Annotated[str | None, typer.Option(help="Of a sample: answers to choose from, Pass,Fail.")] = (
+        None
+    )
+    scale: Annotated[str | None, typer.Option(help="Of a sample: answers on a scale, LOW,HIGH.")] = None
+    classes: Annotated[
+        str | None, typer.Option(help="Of a sample: answers in the annotators' own words, some known: A,…")
+    ] = None
+    json: o.Json = False
 
-    Its items are kept for that annotator until `stratal import` takes the labels back. The page saves in the
-    browser; its button "Download labels" gives the file to import.
+
+@takes(ExportOptions)
+def export(asked: ExportOptions) -> None:
+    """Write the items that still need an answer for another tool; `stratal import` takes the answers back.
+
+    A study's items that are written for one annotator are kept for that one. Nothing of proxy, prediction or
+    stratum goes out. A sample that was drawn can be written as well; its labels go to `stratal estimate`.
     """
-    if to not in KINDS:
-        raise InputError("--to is not understood", given=repr(to), allowed=", ".join(KINDS))
+    if asked.to == HTML:
+        _page(asked)
+        return
+    from stratal.labels.exchange.tools import TOOLS, write_tasks
+
+    if asked.to not in TOOLS:
+        raise InputError("--to is not understood", given=repr(asked.to), allowed=", ".join((HTML, *TOOLS)))
+    tool = TOOLS[asked.to]
+    _refuse_taken(asked.output)
+    tasks, question = _of_study(asked) if asked.study.is_dir() else _of_sample(asked)
+    advice = write_tasks(tool, tasks, question, asked.output)
+    if asked.json:
+        print_json(
+            {"study": str(asked.study), "to": tool.name, "file": str(asked.output), "items": len(tasks)}
+            | ({"annotator": asked.annotator} if asked.annotator else {})
+        )
+        return
+    print_text(f"{asked.output}: {len(tasks):,} items for {tool.title}.", advice)
+    comes_back = asked.output / "annotation_output" if tool.name == "potato" else asked.output
+    back = _COMES_BACK.get(tool.name, str(comes_back))
+    if asked.study.is_dir():
+        whose = ["--annotator", asked.annotator] if asked.annotator else []
+        print_next("import", asked.study, back, *whose, "--dry-run")
+    else:
+        print_next("estimate", asked.study, back)
+
+
+def _refuse_taken(path: Path) -> None:
+    """Refuse a path before items are kept for anybody."""
+    if path.exists() or path.is_symlink():
+        raise InputError(f"{path}: is there already", action="Give the name of a new file or folder.")
+
+
+def _of_study(asked: ExportOptions) -> tuple[Any, Any]:
+    """Return a study's items, and its question."""
+    from stratal.study.exchange import asked_of
+    from stratal.study.opening import open_study
+
+    given = [name for name in ("question", *KINDS) if getattr(asked, name, None) is not None]
+    if given:
+        raise InputError(f"--{given[0]} is of a sample", action="A study has its own question; leave it out.")
+    with open_study(asked.study) as opened:
+        tasks = opened.tasks(annotator=asked.annotator, items=asked.items)
+        return tasks, asked_of(opened.question)
+
+
+def _of_sample(asked: ExportOptions) -> tuple[Any, Any]:
+    """Return a sample's items, and the question that the options ask."""
+    from stratal.sampling import Sample
+    from stratal.study.exchange import asked_of, sample_tasks
+    from stratal.study.question import Question
+
+    if asked.annotator is not None:
+        raise InputError("--annotator is of a study", action="Make one: stratal init.")
+    kinds = {name: getattr(asked, name, None) for name in KINDS}
+    if asked.question is None and not any(kinds.values()):
+        question = Question.of_classes("What is right?")
+    else:
+        question = made_question(asked.question or "What is right?", kinds)
+    tasks = sample_tasks(Sample.read(asked.study), question)
+    return tasks[: asked.items], asked_of(question)
+
+
+def _page(asked: ExportOptions) -> None:
+    """Write a page in one file, on which one annotator labels without a server or a network."""
     try:
         from stratal.study.web.one_file import write_page
     except ImportError as error:
         raise MissingExtraError(error.name or "starlette", extra="web") from None
     from stratal.study.opening import open_study
 
-    with open_study(study) as opened:
-        size = write_page(opened, output, annotator, items=items)
-    if json:
-        print_json({"study": str(study), "annotator": annotator, "file": str(output), "bytes": size})
+    if asked.annotator is None:
+        raise InputError("a page is for one annotator", action="Say whom: --annotator NAME.")
+    with open_study(asked.study) as opened:
+        size = write_page(opened, asked.output, asked.annotator, items=asked.items)
+    output = str(asked.output)
+    if asked.json:
+        print_json({"study": str(asked.study), "annotator": asked.annotator, "file": output, "bytes": size})
         return
-    print_text(f"{output}: a page for {annotator}, {size:,} bytes. It needs a browser and nothing else.")
-    print_next("import", study, "labels.json")
+    print_text(
+        f"{output}: a page for {asked.annotator}, {size:,} bytes. It needs a browser and nothing else."
+    )
+    print_next("import", asked.study, "labels.json")

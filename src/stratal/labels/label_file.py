@@ -7,14 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from stratal.errors import InputError, LabelError
-from stratal.labels.labels import SKIPPED, SUBMITTED, Labels
-from stratal.population.tables.declaration import ID_NAMES, ROW
+from stratal.errors import LabelError
+from stratal.labels.answer_columns import ANNOTATOR_NAMES, id_column, skipped
+from stratal.labels.exchange.exchange import VERDICT, Answers
+from stratal.labels.exchange.sheets import LABEL
+from stratal.labels.exchange.tools import answers_of_tool
+from stratal.labels.labels import Labels
+from stratal.population.tables.declaration import ROW
 from stratal.population.tables.small_table import SmallTable, is_missing
 from stratal.randomness import id_text
-
-ANNOTATOR_NAMES = ("annotator", "annotator_id", "rater", "labeler", "labeller")
-"""Columns that say who answered, the first that is there."""
 
 
 def read_labels(
@@ -112,6 +113,9 @@ def _names(paths: Sequence[Path]) -> list[str]:
 
 
 def _read_one(path: Path, id_name: str, value: str, order: Sequence[Any] | None) -> Labels:
+    found = answers_of_tool(path) if value in (LABEL, VERDICT) else None
+    if found is not None:
+        return _of_tool(found, str(path))
     table = _of_drawn(SmallTable.of(path, str(path), (value,)), order)
     answers = table.values(value, action="Name it with --value.")
     ids, said = _ids(table, id_name, order)
@@ -120,13 +124,28 @@ def _read_one(path: Path, id_name: str, value: str, order: Sequence[Any] | None)
     return Labels(
         ids=ids,
         values=tuple(
-            None if _skipped(f"{path}, {place}", entry) or is_missing(answer) else _stripped(answer)
+            None if skipped(f"{path}, {place}", entry) or is_missing(answer) else _stripped(answer)
             for place, entry, answer in zip(table.places, statuses, answers, strict=True)
         ),
         annotators=None if who is None else tuple(str(entry or "").strip() for entry in table.values(who)),
         places=table.places,
         source=str(path),
         notes=(*table.notes, *said),
+    )
+
+
+def _of_tool(found: Answers, source: str) -> Labels:
+    """Return what annotators said in a tool, those who are not named as nobody."""
+    if not found.said:
+        raise LabelError(f"{source}: holds no answer")
+    named = any(entry.annotator for entry in found.said)
+    return Labels(
+        ids=tuple(entry.id for entry in found.said),
+        values=tuple(entry.value for entry in found.said),
+        annotators=tuple(entry.annotator for entry in found.said) if named else None,
+        places=tuple(entry.place.removeprefix(f"{source}, ") for entry in found.said),
+        source=source,
+        notes=found.notes,
     )
 
 
@@ -153,7 +172,7 @@ def _ids(
     """Return the ids (m,) and what is said of them: those of the id column, or of the rows' order."""
     if id_name == ROW and table.find(ROW) is None and order is not None:
         return _ids_by_order(table, order)
-    ids = table.values(_id_column(table, id_name))
+    ids = table.values(id_column(table, id_name))
     for row in (row for row, entry in enumerate(ids) if is_missing(entry)):
         raise LabelError(f"{table.label}, {table.places[row]}: the id is missing")
     return tuple(id_text(entry) for entry in ids), ()
@@ -168,26 +187,6 @@ def _ids_by_order(table: SmallTable, order: Sequence[Any]) -> tuple[tuple[str, .
         )
     note = f"{table.label}: has no ids; its rows are taken in the order of the sample"
     return tuple(id_text(entry) for entry in order), (note,)
-
-
-def _id_column(table: SmallTable, id_name: str) -> str:
-    known = tuple(dict.fromkeys((id_name, *reversed(ID_NAMES))))
-    found = table.find(*known)
-    if found is None:
-        raise InputError(
-            f"{table.label}: no id column",
-            given=", ".join(table.lists),
-            allowed=" or ".join(known),
-            action="Name it: --id COLUMN; --id row where rows are in the order of to_label.csv.",
-        )
-    return found
-
-
-def _skipped(place: str, status: Any) -> bool:
-    given = str(status or SUBMITTED).strip().lower()
-    if given not in (SUBMITTED, SKIPPED):
-        raise LabelError(f"{place}: unknown status", given=repr(given), allowed=f"{SUBMITTED} or {SKIPPED}")
-    return given == SKIPPED
 
 
 def _stripped(answer: Any) -> Any:

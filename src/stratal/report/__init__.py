@@ -11,7 +11,7 @@ from stratal.report.plans import plan_page
 from stratal.report.printed import Printed, Tabular
 from stratal.report.regressions import regression_page
 from stratal.report.simulations import simulation_page
-from stratal.report.studies import check_page, status_page, study_page
+from stratal.report.studies import check_page, status_page, study_page, taken_page
 from stratal.report.text import Page, Table, noted, page_text
 from stratal.report.versions import new_version_page
 
@@ -40,5 +40,6 @@ __all__ = [
     "simulation_page",
     "status_page",
     "study_page",
+    "taken_page",
     "value_with_interval",
 ]

@@ -37,6 +37,42 @@ def study_page(found: Mapping[str, Any]) -> Page:
     )
 
 
+def taken_page(found: Mapping[str, Any]) -> Page:
+    """Return what is said of answers that were taken in, or would be (`Taken`).
+
+    Examples
+    --------
+    >>> found = {"file": "export.json", "tool": "label-studio", "new": 2, "changed": 0, "skipped": 1,
+    ...          "same": 0, "repeated": 0, "unmatched": 1, "strangers": ["x"], "annotators": {"ann": 2},
+    ...          "applied": False, "notes": []}
+    >>> taken_page(found).lines
+    ['export.json (label-studio): would save 2 answers of ann; nothing was saved yet.']
+    """
+    count = found["new"] + found["changed"]
+    answers = f"{count:,} answer{'' if count == 1 else 's'}"
+    people = ", ".join(found["annotators"]) or "nobody"
+    done = f"saved {answers} of {people}."
+    if not found["applied"]:
+        done = f"would save {answers} of {people}; nothing was saved yet."
+    kinds = (
+        ("new", "items without an answer of this annotator"),
+        ("changed", "the annotator had said something else"),
+        ("skipped", "skips among these"),
+        ("same", "the study has them already"),
+        ("repeated", "taken in before and changed in the study since: they stay as they are there"),
+        ("unmatched", "items that are not in this study: left out"),
+    )
+    rows = [[name, found[name], meaning] for name, meaning in kinds]
+    strangers = (
+        [f"not in this study: {', '.join(map(repr, found['strangers']))}"] if found["strangers"] else []
+    )
+    return Page(
+        lines=[f"{found['file']} ({found['tool']}): {done}"],
+        tables=[Table(title="Answers", header=("", "answers", "meaning"), rows=rows)],
+        notes=noted([*strangers, *found["notes"]]),
+    )
+
+
 def status_page(found: Mapping[str, Any]) -> Page:
     """Return what is said of how a study stands (`study_status`).
 

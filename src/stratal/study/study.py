@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
-from stratal.study import answers, assignment, offline, showing, team
+from stratal.labels.exchange.exchange import Answers, Task
+from stratal.study import answers, assignment, exchange, offline, showing, team
+from stratal.study.exchange import Taken
 from stratal.study.faults import REFUSED, StudyError
 from stratal.study.folder import StudyFolder
 from stratal.study.journal import Entry, append, keep_setting
@@ -27,6 +31,10 @@ from stratal.study.records import (
     Progress,
     Receipt,
 )  # fmt: skip
+
+
+class _NotYetError(Exception):
+    """What was only to be looked at is taken back."""
 
 
 class Study(StudyFolder):
@@ -225,21 +233,55 @@ class Study(StudyFolder):
         with self.saving() as transaction:
             return offline.package(transaction, self.question, annotator, items)
 
-    def take_in(self, text: str, *, source: str = "labels file") -> dict[str, int]:
+    def take_in(self, text: str, *, source: str = "labels file", dry_run: bool = False) -> dict[str, int]:
         """Save the actions of an offline page's labels file, all of them or none: `{"saved", "repeated"}`."""
+        found: dict[str, int] = {}
+        with suppress(_NotYetError), self.saving() as transaction:
+            found |= offline.take_in(transaction, self.question, text, source)
+            if dry_run:
+                raise _NotYetError
+        return found
+
+    def tasks(self, *, annotator: str | None = None, items: int | None = None) -> list[Task]:
+        """Return the items that still need an answer, as annotation tools take them.
+
+        With an annotator those are kept for that one, until the answers are taken in.
+        """
         with self.saving() as transaction:
-            return offline.take_in(transaction, self.question, text, source)
+            return exchange.study_tasks(transaction, self.question, annotator, items)
+
+    def take_in_answers(
+        self, answers: Answers, *, annotator: Mapping[str, str] | str | None = None, dry_run: bool = False
+    ) -> Taken:
+        """Save what annotators said in another tool, all of it or nothing; see `stratal import`.
+
+        `annotator` says whose answers they are, or what the study calls each of the tool's annotators. With
+        `dry_run` nothing is saved, and what would be is returned.
+        """
+        question = self.question
+        found: list[Taken] = []
+        with suppress(_NotYetError), self.saving() as transaction:
+            found.append(exchange.take_in_answers(transaction, question, answers, annotator, self.folder))
+            if dry_run:
+                raise _NotYetError
+        if not dry_run:
+            self._look()
+        return replace(found[0], applied=not dry_run)
 
     def _answer(self, entry: Entry) -> Receipt:
         with self.saving() as transaction:
             receipt = answers.save_answer(transaction, entry)
+        self._look()
+        return receipt
+
+    def _look(self) -> None:
+        """Look whether the interval is narrow enough, where that was asked for."""
         if self.setting("half_width"):
             from stratal.study.interim import look
 
-            # The answer is saved; whether it is enough can be looked at again.
+            # The answers are saved; whether they are enough can be looked at again.
             with suppress(StudyError):
                 look(self)
-        return receipt
 
     def _mark(self, annotator: str, action: str, item: str, note: str, request: str | None) -> Receipt:
         entry = Entry(annotator=self.known(annotator), action=action, id=item, note=note, request=request)

@@ -55,5 +55,112 @@ def test_mistakes_are_errors(study, tmp_path):
 
     assert "--to is not understood" in str(wrong.exception)
     assert "no such annotator" in str(stranger.exception)
-    assert "cannot be read" in str(nothing.exception)
+    assert "no such file" in str(nothing.exception)
     assert not page.exists()
+
+
+def answered(path, *rows):
+    path.write_text("item_id,label,annotator\n" + "".join(",".join(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("to", "name"),
+    [
+        ("label-studio", "out"),
+        ("argilla", "out"),
+        ("potato", "out"),
+        ("prodigy", "out.jsonl"),
+        ("excel", "out.xlsx"),
+        ("csv", "out.csv"),
+        ("jsonl", "out.jsonl"),
+    ],
+)
+def test_items_go_out_to_every_tool_and_the_next_line_is_said(study, tmp_path, to, name):
+    out = run("export", study, "--to", to, "--output", tmp_path / name)
+
+    assert out.exit_code == 0, out.exception
+    assert "3 items for" in out.output
+    assert f"Next: stratal import {study}" in out.output.replace("\n", "")
+    assert (tmp_path / name).exists()
+
+
+def test_a_table_goes_out_and_comes_back_as_the_printed_lines_say(study, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run("export", study, "--to", "csv", "--output", "items.csv")
+    filled = (tmp_path / "items.csv").read_text().replace(",,", ",Pass,")
+    (tmp_path / "items.csv").write_text(filled)
+
+    looked = run("import", study, "items.csv", "--dry-run")
+    assert "would save 3 answers of ann; nothing was saved yet" in looked.output
+    done = run("import", study, "items.csv")
+    again = json.loads(run("import", study, "items.csv", "--json").output)
+
+    assert "saved 3 answers of ann" in done.output
+    assert f"Next: stratal status {study}" in done.output
+    assert (again["new"], again["same"], again["applied"]) == (0, 3, True)
+
+
+def test_annotators_of_a_tool_are_given_their_names(study, tmp_path):
+    file = answered(tmp_path / "labels.csv", ("a", "Pass", "1"), ("b", "Fail", "1"))
+
+    unknown = run("import", study, file)
+    odd = run("import", study, file, "--annotator", "1=")
+    done = run("import", study, file, "--annotator", "1=ann", "--from", "csv", "--dry-run")
+
+    assert "does not know who answered" in str(unknown.exception)
+    assert "--annotator takes names" in str(odd.exception)
+    assert "--from csv --annotator 1=ann" in done.output
+
+
+def test_a_plain_sample_goes_out_and_its_labels_are_estimated(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    population = stratal.Population.from_arrays(
+        proxy=[n / 40 for n in range(40)], ids=[f"0{n}" for n in range(40)], show={"q": ["?"] * 40}
+    )
+    stratal.SimpleRandom(budget=20).draw(population, seed=7).write("sample.parquet")
+
+    out = run("export", "sample.parquet", "--to", "csv", "--output", "items.csv")
+    assert "Next: stratal estimate sample.parquet items.csv" in out.output
+    text = (tmp_path / "items.csv").read_text()
+    (tmp_path / "items.csv").write_text(text.replace(",,", ",Pass,", 11).replace(",,", ",Fail,"))
+    estimate = json.loads(run("estimate", "sample.parquet", "items.csv", "--json").output)
+
+    assert estimate["n"] == 20
+    tool = run("export", "sample.parquet", "--to", "label-studio", "--output", "ls", "--choices", "Pass,Fail")
+    assert tool.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--to", "csv", "--choices", "a,b"), "--choices is of a sample"),
+        (("--to", "html"), "a page is for one annotator"),
+        (("--to", "csv", "--items", "0"), "items must be a whole number"),
+        (("--to", "csv", "--annotator", "eve"), "no such annotator"),
+        (("--to", "excel"), "Excel needs another name"),
+    ],
+)
+def test_options_that_do_not_fit_are_errors(study, tmp_path, options, said):
+    out = run("export", study, *options, "--output", tmp_path / "items.csv")
+
+    assert said in str(out.exception)
+    assert not (tmp_path / "items.csv").exists()
+
+
+def test_a_pages_labels_can_be_looked_at_first(study, tmp_path):
+    page, labels = tmp_path / "ann.html", tmp_path / "labels.json"
+    run("export", study, "--annotator", "ann", "--output", page)
+    data = json.loads(page.read_text().split('id="study">')[1].split("</script>")[0])
+    action = {"request": "r1", "action": "submit", "item": "a", "value": "Pass"}
+    file = {"format": "stratal-actions", "version": 1, "study": data["study"], "annotator": "ann"}
+    labels.write_text(json.dumps({**file, "actions": [action]}))
+
+    looked = run("import", study, labels, "--dry-run")
+    named = run("import", study, labels, "--annotator", "ann")
+
+    assert "1 actions would be saved" in looked.output
+    assert f"Next: stratal import {study}" in looked.output.replace("\n", "")
+    assert "a page says itself" in str(named.exception)
+    with open_study(study) as opened:
+        assert opened.progress("ann").submitted == 0

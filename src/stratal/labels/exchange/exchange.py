@@ -1,0 +1,310 @@
+"""What goes out to an annotation tool and comes back: items, the question, answers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from stratal.arrays import Record
+from stratal.errors import InputError, LabelError
+
+VERDICT, NOTE, ITEM_ID = "verdict", "note", "item_id"
+"""What the answer, the note and the item's id are called in tools that need a name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """An item as it goes out: nothing of proxy, prediction or stratum.
+
+    Parameters
+    ----------
+    id : str
+    payload : mapping of column to value
+        What annotators see, in this order; lists of turns and dicts as JSON has them.
+
+    Examples
+    --------
+    >>> Task(id="q7", payload={"question": "2 + 2?"}).texts()
+    {'question': '2 + 2?'}
+    """
+
+    id: str
+    payload: Mapping[str, Any]
+
+    def texts(self) -> dict[str, str]:
+        """Return the payload as text."""
+        return {name: text_of(value) for name, value in self.payload.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What annotators are asked.
+
+    Parameters
+    ----------
+    text : str
+    choices : tuple of str
+    keys : tuple of str
+        The key of each choice; "" for none.
+    free : bool
+        Whether an answer may be in the annotator's own words.
+    rubric : str
+
+    Examples
+    --------
+    >>> Asked(text="Correct?", choices=("Pass", "Fail")).free
+    False
+    """
+
+    text: str
+    choices: tuple[str, ...]
+    keys: tuple[str, ...] = ()
+    free: bool = False
+    rubric: str = ""
+
+    def keyed(self) -> list[tuple[str, str]]:
+        """Return each choice with its key."""
+        return list(zip(self.choices, self.keys or ("",) * len(self.choices), strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """One answer as a tool gives it back.
+
+    Parameters
+    ----------
+    id : str
+        The item's.
+    value : str, optional
+        None for a skip.
+    annotator : str
+        As the tool calls them; "" where it does not say.
+    note : str
+    at : str
+        When, as the tool says it.
+    seconds : float, optional
+    place : str
+        Where it stands in the file, for errors.
+
+    Examples
+    --------
+    >>> Said(id="q7", value="Pass").annotator
+    ''
+    """
+
+    id: str
+    value: str | None
+    annotator: str = ""
+    note: str = ""
+    at: str = ""
+    seconds: float | None = None
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Answers(Record):
+    """All answers of one file.
+
+    Parameters
+    ----------
+    tool : str
+    said : tuple of Said
+    notes : tuple of str
+        What the file does not tell, such as skips.
+
+    Examples
+    --------
+    >>> Answers(tool="csv", said=()).notes
+    ()
+    """
+
+    tool: str
+    said: tuple[Said, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """How one tool's files are written and read.
+
+    Parameters
+    ----------
+    name : str
+        As in `--to` and `--from`.
+    title : str
+    write : callable
+        `write(tasks, asked, path)` returns what to do with the files in the tool, in a sentence.
+    recognises : callable
+        Whether a JSON document, or the first line of JSON Lines, is one of this tool's.
+    read : callable
+        `read(document, source)`; a document is a list of objects, or an object.
+    folder : bool
+        Whether `write` makes a folder of several files.
+
+    Examples
+    --------
+    >>> Tool(name="a", title="A", write=print, recognises=bool, read=print).folder
+    False
+    """
+
+    name: str
+    title: str
+    write: Callable[[Sequence[Task], Asked, Path], str]
+    recognises: Callable[[Any], bool] = field(default=lambda _: False)
+    read: Callable[[Any, str], Answers] | None = None
+    folder: bool = False
+
+
+def text_of(value: Any) -> str:
+    """Return a value as text, what is nested as JSON.
+
+    Examples
+    --------
+    >>> text_of(None), text_of(3), text_of(["a"])
+    ('', '3', '["a"]')
+    """
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def slugs(names: Iterable[str], taken: Sequence[str] = (ITEM_ID, VERDICT, NOTE, "id")) -> dict[str, str]:
+    """Return names by which tools can call columns: letters, digits and _, each once.
+
+    Examples
+    --------
+    >>> slugs(["answer@strict-match", "id", "Frage?", "frage"])
+    {'answer@strict-match': 'answer_strict_match', 'id': 'id_2', 'Frage?': 'frage', 'frage': 'frage_2'}
+    """
+    found: dict[str, str] = {}
+    used = set(taken)
+    for name in names:
+        plain = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "column"
+        plain = plain if plain[0].isalpha() else f"c_{plain}"
+        slug, number = plain, 1
+        while slug in used:
+            number += 1
+            slug = f"{plain}_{number}"
+        used.add(slug)
+        found[name] = slug
+    return found
+
+
+def columns_of(tasks: Sequence[Task]) -> list[str]:
+    """Return the columns of some tasks, in the order in which they first appear.
+
+    Examples
+    --------
+    >>> columns_of([Task(id="a", payload={"q": 1}), Task(id="b", payload={"q": 1, "r": 2})])
+    ['q', 'r']
+    """
+    return list(dict.fromkeys(name for task in tasks for name in task.payload))
+
+
+def is_chat(values: Iterable[Any]) -> bool:
+    """Return whether a column holds talks: lists of turns with a role and what was said.
+
+    Examples
+    --------
+    >>> is_chat([[{"role": "user", "content": "Hi"}]]), is_chat(["Hi"])
+    (True, False)
+    """
+    present = [value for value in values if value is not None]
+    return bool(present) and all(
+        isinstance(value, list)
+        and value
+        and all(isinstance(turn, dict) and {"role", "content"} <= set(turn) for turn in value)
+        for value in present
+    )
+
+
+def newest(said: Iterable[Said]) -> tuple[Said, ...]:
+    """Return one answer per item and annotator: the latest, where times tell which that is.
+
+    Raises
+    ------
+    LabelError
+        For two different answers without times.
+
+    Examples
+    --------
+    >>> first, second = Said(id="a", value="x", at="2026-01-01"), Said(id="a", value="y", at="2026-01-02")
+    >>> [entry.value for entry in newest([second, first])]
+    ['y']
+    """
+    found: dict[tuple[str, str], Said] = {}
+    for entry in said:
+        key = (entry.id, entry.annotator)
+        other = found.get(key)
+        if other is None or (entry.at and other.at and entry.at > other.at):
+            found[key] = entry
+        elif other.value != entry.value and not (entry.at and other.at and entry.at < other.at):
+            by = f" by {entry.annotator!r}" if entry.annotator else ""
+            raise LabelError(
+                f"{entry.place or 'the file'}: item {entry.id!r} has two answers{by}",
+                given=f"{other.value!r} and {entry.value!r}",
+                allowed="one per item and annotator",
+                action="Remove one of them in the tool.",
+            )
+    return tuple(found.values())
+
+
+def required(record: Any, name: str, place: str) -> Any:
+    """Return an entry of an object, refusing one that is not there.
+
+    Examples
+    --------
+    >>> required({"id": 1}, "id", "line 1")
+    1
+    """
+    if not isinstance(record, Mapping):
+        raise LabelError(f"{place}: is no object", given=str(record)[:60])
+    if record.get(name) in (None, ""):
+        raise LabelError(
+            f"{place}: has no {name!r}",
+            given=", ".join(list(record)[:8]),
+            action="Take the file that `stratal export` wrote to the tool, so that ids come back.",
+        )
+    return record[name]
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Write a JSON file that a person can read.
+
+    Examples
+    --------
+    >>> write_json.__name__
+    'write_json'
+    """
+    path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+
+
+def write_lines(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Write JSON Lines.
+
+    Examples
+    --------
+    >>> write_lines.__name__
+    'write_lines'
+    """
+    with path.open("x", encoding="utf-8") as file:
+        file.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+
+
+def refuse_free(tool: str, asked: Asked) -> None:
+    """Refuse a question that a tool cannot ask: one without choices.
+
+    Examples
+    --------
+    >>> refuse_free("Prodigy", Asked(text="Correct?", choices=("Pass", "Fail")))
+    """
+    if not asked.choices:
+        raise InputError(
+            f"{tool} needs choices",
+            given="answers in the annotators' own words",
+            allowed="--choices, --scale",
+        )

@@ -1,0 +1,68 @@
+"""Which study or sample some answers belong to, of those in the folders nearby."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from stratal.errors import StratalError
+from stratal.labels.damaged_ids import matched
+from stratal.randomness import id_texts
+from stratal.sampling import Sample
+from stratal.sampling.handover import SAMPLE_NAME
+from stratal.study.database import DATABASE
+from stratal.study.opening import open_study
+
+_MOST = 200
+"""Folders that are looked into."""
+
+
+def homes_of(ids: Collection[str], places: Iterable[Path]) -> list[Path]:
+    """Return the studies and sample files that hold most of some ids, in the places and one folder below.
+
+    Parameters
+    ----------
+    ids : collection of str
+    places : iterable of Path
+
+    Examples
+    --------
+    >>> homes_of({"q7"}, [Path("nowhere")])
+    []
+    """
+    looked_at: dict[Path, None] = {}
+    for place in places:
+        with suppress(OSError):
+            below = sorted(entry for entry in place.iterdir() if entry.is_dir())[:_MOST]
+            looked_at |= dict.fromkeys((place, *below))
+    found: list[Path] = []
+    for folder in looked_at:
+        if (folder / DATABASE).is_file():
+            kind, known = folder, _of_study(folder)
+        elif (folder / SAMPLE_NAME).is_file():
+            kind, known = folder / SAMPLE_NAME, _of_sample(folder / SAMPLE_NAME)
+        else:
+            continue
+        right, _ = matched(sorted(ids), None, known)
+        if 2 * sum(name in known for name in right) > len(ids) and not any(
+            kind.resolve() == other.resolve() for other in found
+        ):
+            found.append(kind)
+    return found
+
+
+def _of_study(folder: Path) -> set[str]:
+    with (
+        suppress(StratalError, OSError),
+        open_study(folder, reading=True) as study,
+        study.database.read() as rows,
+    ):
+        return {row["id"] for row in rows.execute("SELECT id FROM item")}
+    return set()
+
+
+def _of_sample(path: Path) -> set[str]:
+    with suppress(StratalError, OSError):
+        return set(id_texts(Sample.read(path).ids))
+    return set()

@@ -1,0 +1,103 @@
+"""`stratal doctor` recognises files of other tools and prints the exact next command."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import stratal
+from stratal.cli.application import app
+from stratal.study import Question, create_study
+
+TOOLS = Path(__file__).parents[2] / "tools"
+IDS = ["007", 'a"b', "two\nlines", "köln", "=1+1"]
+LOGS = [
+    "lm-eval-0.4.13-capitals.jsonl",
+    "inspect-0.3.285.json",
+    "promptfoo-0.121.20.json",
+    "deepeval-4.3.1.json",
+]
+
+
+def run(*words):
+    return CliRunner().invoke(app, [str(word) for word in words])
+
+
+@pytest.fixture
+def sample():
+    population = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.5, 0.8, 0.9], ids=IDS)
+    return stratal.SimpleRandom(budget=5).draw(population, seed=7)
+
+
+def next_line(text):
+    return text.split("Next: stratal ")[1].strip()
+
+
+@pytest.mark.parametrize("name", [*LOGS, "evaluate-0.4.6.json", "datasets-5.2.0/test"])
+def test_the_command_after_a_log_runs_as_printed(name, tmp_path, monkeypatch):
+    import shlex
+
+    monkeypatch.chdir(tmp_path)
+    said = run("doctor", TOOLS / name)
+    assert said.exit_code == 0, said.exception
+    words = shlex.split(next_line(said.output))
+
+    done = run(*words, *(["--minimum", "1"] if words[0] == "plan" else []))
+
+    assert done.exit_code == 0, done.exception
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("label-studio-sdk-2.1.2.json", "Label Studio, 7 answers of 5 items by 1, 2, 1 of them skips"),
+        ("label-studio-sdk-2.1.2-min.json", "Label Studio, 6 answers of 4 items"),
+        ("argilla-2.8.0-list.json", "Argilla, 7 answers"),
+        ("potato-2.12.1", "Potato, 6 answers of 4 items by ann, bob"),
+        ("potato-2.12.1.jsonl", "Potato, 1 answers"),
+    ],
+)
+def test_answers_are_recognised_and_their_study_is_found(name, title, sample, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    question = Question.of_choices("Right?", ["Pass", "Fail"])
+    create_study("audit", sample, question, annotators=["ann", "bob"]).close()
+
+    said = run("doctor", TOOLS / name)
+
+    assert title in said.output
+    assert next_line(said.output) == f"import audit {TOOLS / name} --dry-run"
+
+
+def test_a_samples_labels_go_to_the_estimate(sample, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "audit").mkdir()
+    sample.write(tmp_path / "audit" / "sample.parquet")
+    (tmp_path / "labels.csv").write_text("item_id,label\n7,Pass\nköln,Fail\n")
+
+    assert next_line(run("doctor", "labels.csv").output) == "estimate audit/sample.parquet labels.csv"
+    found = json.loads(run("doctor", "labels.csv", "--json").output)
+    assert (found["answers"], found["belongs_to"]) == (2, ["audit/sample.parquet"])
+
+
+def test_answers_of_nowhere_say_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(TOOLS / "potato-2.12.1.jsonl", tmp_path / "labels.jsonl")
+
+    assert "stratal import STUDY FILE --dry-run" in run("doctor", "labels.jsonl").output
+
+
+def test_damaged_exports_say_what_is_wrong(tmp_path):
+    (tmp_path / "export.json").write_text('[{"id": 1, "data": {}, "annotations": []}]')
+
+    assert "holds no answer" in str(run("doctor", tmp_path / "export.json").exception)
+
+
+def test_a_table_of_predictions_with_labels_stays_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text("id,proxy,label\na,0.5,1\nb,0.7,0\n")
+
+    assert next_line(run("doctor", "rows.csv").output).startswith("plan rows.csv --id id --proxy proxy")

@@ -1,0 +1,110 @@
+"""Argilla: what its own records made of our export comes back; damaged files."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from stratal.errors import InputError
+from stratal.labels.exchange import argilla
+from stratal.labels.exchange.exchange import Asked
+from stratal.labels.exchange.tools import read_answers
+
+ANN, BOB = ("6f2c1c9e-0000-4000-8000-000000000001", "6f2c1c9e-0000-4000-8000-000000000002")
+
+
+@pytest.mark.parametrize("name", ["argilla-2.8.0-list.json", "argilla-2.8.0.json"])
+def test_the_tools_own_files_come_back_whole(tools, expected, given, name):
+    found = read_answers(tools / name)
+
+    assert found.tool == "argilla"
+    assert given(found) == expected(ANN, BOB)
+    assert found.said[0].note == 'doubtful, "very"'
+
+
+def test_to_json_says_what_it_leaves_out(tools):
+    assert "leaves out who discarded what" in read_answers(tools / "argilla-2.8.0.json").notes[0]
+    assert not read_answers(tools / "argilla-2.8.0-list.json").notes
+
+
+def test_records_and_settings_are_what_argilla_has_read(tasks, asked, tools, tmp_path):
+    argilla.write(tasks, asked, tmp_path)
+
+    records = json.loads((tmp_path / "records.json").read_text())
+    kept = json.loads((tools / "argilla-2.8.0.json").read_text())
+    assert [record["fields"] for record in records] == [record["fields"] for record in kept]
+    settings = json.loads((tmp_path / ".argilla" / "settings.json").read_text())
+    assert [question["type"] for question in settings["questions"]] == ["label_selection", "text"]
+    assert [field["type"] for field in settings["fields"]] == ["text", "text", "chat"]
+
+
+def test_drafts_are_no_answers(tools, changed, tmp_path, given):
+    found = json.loads((tools / "argilla-2.8.0-list.json").read_text())
+    found[0]["verdict.responses.status"][0] = "draft"
+    path = tmp_path / "records.json"
+    path.write_text(json.dumps(found))
+
+    assert (ANN, "007") not in given(read_answers(path))
+
+
+def test_free_words_need_no_choices(tasks, tmp_path):
+    argilla.write(tasks, Asked(text="What is it?", choices=(), free=True), tmp_path)
+
+    settings = json.loads((tmp_path / ".argilla" / "settings.json").read_text())
+    assert settings["questions"][0]["type"] == "text"
+
+
+def test_a_question_without_choices_is_refused(tasks, tmp_path):
+    with pytest.raises(InputError, match="Argilla needs choices"):
+        argilla.write(tasks, Asked(text="What?", choices=()), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        (lambda d: d[1].pop("id"), "record 2: has no 'id'"),
+        (lambda d: d[1].update(id=None), "record 2: has no 'id'"),
+        (lambda d: d[0]["verdict.responses"].pop(), "record 1: responses, users and status do not fit"),
+        (lambda d: d.append(7), "record 6: is no object"),
+        (
+            lambda d: d[0].update(
+                {
+                    "clear.responses": d[0]["verdict.responses"],
+                    "right.responses": d[0].pop("verdict.responses"),
+                }
+            ),
+            "record 1: several questions were answered (given: clear, right",
+        ),
+        (
+            lambda d: (
+                [entry.update({"verdict.responses.status": ["draft"] * 2}) for entry in d[:2]]
+                + [entry.update({"verdict.responses.status": ["draft"]}) for entry in d[2:]]
+            ),
+            "holds no answer",
+        ),
+    ],
+)
+def test_damaged_files_end_in_one_error(tools, changed, refusal, how, said):
+    found = json.loads((tools / "argilla-2.8.0-list.json").read_text())
+
+    assert said in refusal(changed(found, how))
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        (lambda d: d[1].update(responses=["Pass"]), "record 2: its responses are no object"),
+        (lambda d: d[0]["responses"]["verdict"][0].pop("user_id"), "record 1: has no 'user_id'"),
+        (lambda d: d[0]["responses"].update(verdict=["Pass"]), "record 1: is no object"),
+        (lambda d: [entry["responses"].clear() for entry in d], "holds no answer"),
+        (
+            lambda d: d[0]["responses"]["verdict"].append({"value": "Fail", "user_id": ANN}),
+            f"item '007' has two answers by '{ANN}'",
+        ),
+    ],
+)
+def test_damaged_nested_files_end_in_one_error(tools, changed, refusal, how, said):
+    found = json.loads((tools / "argilla-2.8.0.json").read_text())
+
+    assert said in refusal(changed(found, how))

@@ -1,0 +1,37 @@
+"""What all tools share."""
+
+from __future__ import annotations
+
+import pytest
+
+from stratal.errors import InputError
+from stratal.labels.exchange.exchange import Said, is_chat, newest, slugs
+
+
+def test_names_become_slugs_that_differ():
+    found = slugs(["Ä", "ä", "2 b", "verdict", "a", "a_2"])
+
+    assert len(set(found.values())) == 6
+    assert all(slug.isidentifier() and slug.islower() for slug in found.values())
+    assert "verdict" not in found.values()
+
+
+def test_a_column_is_a_chat_only_where_every_entry_is():
+    turn = {"role": "user", "content": "Hi"}
+
+    assert is_chat([[turn], None])
+    assert not is_chat([[turn], "Hi"])
+    assert not is_chat([[{"role": "user"}]])
+    assert not is_chat([None, []])
+
+
+def test_the_same_answer_twice_is_one():
+    assert len(newest([Said(id="a", value="x"), Said(id="a", value="x")])) == 1
+
+
+@pytest.mark.parametrize("times", [("", ""), ("2026-01-01", ""), ("2026-01-01", "2026-01-01")])
+def test_two_answers_without_an_order_are_refused(times):
+    first, second = (Said(id="a", value=v, at=at) for v, at in zip("xy", times, strict=True))
+
+    with pytest.raises(InputError, match="item 'a' has two answers"):
+        newest([first, second])

@@ -1,0 +1,73 @@
+"""Which tool a file is of, and files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import pytest
+
+import stratal
+from stratal.errors import InputError, LabelError
+from stratal.labels.exchange.tools import TOOLS, read_answers, tool_called, tool_of, write_tasks
+
+
+@pytest.mark.parametrize(
+    ("name", "tool"),
+    [
+        ("label-studio-sdk-2.1.2.json", "label-studio"),
+        ("label-studio-sdk-2.1.2-min.json", "label-studio"),
+        ("argilla-2.8.0.json", "argilla"),
+        ("argilla-2.8.0-list.json", "argilla"),
+        ("potato-2.12.1", "potato"),
+        ("potato-2.12.1.jsonl", "potato"),
+        ("lm-eval-0.4.13-capitals.jsonl", None),
+        ("inspect-0.3.285.json", None),
+        ("promptfoo-0.121.20.json", None),
+        ("datasets-5.2.0", None),
+    ],
+)
+def test_a_file_is_recognised(tools, name, tool):
+    found = tool_of(tools / name)
+
+    assert (None if found is None else found.name) == tool
+
+
+def test_a_file_of_another_tool_is_named(tools):
+    with pytest.raises(LabelError, match="is no export of Argilla; it looks like Label Studio"):
+        read_answers(tools / "label-studio-sdk-2.1.2.json", "argilla")
+
+
+def test_an_unknown_tool_is_refused():
+    with pytest.raises(InputError, match=r"no such tool \(given: 'word'; allowed: label-studio"):
+        tool_called("word")
+
+
+@pytest.mark.parametrize("name", sorted(TOOLS))
+def test_nothing_is_overwritten_and_nothing_half_written(tasks, asked, tmp_path, name):
+    pytest.importorskip("openpyxl")
+    tool = TOOLS[name]
+    path = tmp_path / {"excel": "a.xlsx", "csv": "a.csv", "jsonl": "a.jsonl", "prodigy": "a.jsonl"}.get(
+        name, "a"
+    )
+    write_tasks(tool, tasks, asked, path)
+
+    with pytest.raises(InputError, match="is there already"):
+        write_tasks(tool, tasks, asked, path)
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_name_of_another_kind_is_refused(tasks, asked, tmp_path):
+    with pytest.raises(InputError, match="Excel needs another name"):
+        write_tasks(TOOLS["excel"], tasks, asked, tmp_path / "a.csv")
+
+
+def test_nothing_to_label_is_said(asked, tmp_path):
+    with pytest.raises(InputError, match="nothing left to label"):
+        write_tasks(TOOLS["csv"], [], asked, tmp_path / "a.csv")
+
+
+def test_exports_of_tools_are_labels_of_a_sample(tools):
+    labels = stratal.read_labels(tools / "label-studio-sdk-2.1.2.json")
+
+    assert labels.ids[:2] == ("007", "007")
+    assert labels.values[:2] == ("Pass", "Fail")
+    assert labels.annotators[:2] == ("1", "2")
+    assert stratal.read_labels(tools / "potato-2.12.1.jsonl").values == ("Pass",)

@@ -1,0 +1,221 @@
+"""A study's items go out to tools, and answers come back: all or none, nothing twice, nothing lost."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import stratal
+from stratal.errors import InputError, LabelError
+from stratal.labels.exchange.exchange import Answers, Said
+from stratal.study import Question, create_study
+from stratal.study.exchange import asked_of, sample_tasks
+
+IDS = ["007", 'a"b', "two\nlines", "köln", "=1+1", "x"]
+
+
+def made(folder, question, *, annotators=("ann", "bob"), show=None, **more):
+    shown = show or {"text": [f"Is {name} right?" for name in IDS]}
+    population = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.4, 0.5, 0.8, 0.9], ids=IDS, show=shown)
+    sample = stratal.SimpleRandom(budget=6).draw(population, seed=7)
+    return create_study(folder / "study", sample, question, annotators=annotators, **more)
+
+
+@pytest.fixture
+def study(tmp_path):
+    with made(tmp_path, Question.of_choices("Is it correct?", ["Pass", "Fail"]), overlap=1.0) as opened:
+        yield opened
+
+
+def answers(*said, tool="csv"):
+    return Answers(tool=tool, said=tuple(said))
+
+
+def said(item, value, annotator="ann", **more):
+    return Said(id=item, value=value, annotator=annotator, place="line 2", **more)
+
+
+def journal(study):
+    with study.database.read() as connection:
+        rows = connection.execute("SELECT annotator, action, value, note, shown FROM journal ORDER BY seq")
+        return [tuple(row) for row in rows if row["annotator"]]
+
+
+def test_items_go_out_without_proxy_or_stratum(study):
+    tasks = study.tasks()
+
+    assert sorted(task.id for task in tasks) == sorted(IDS)
+    assert {tuple(task.payload) for task in tasks} == {("text",)}
+
+
+def test_items_for_one_annotator_are_kept_for_that_one(study):
+    mine = study.tasks(annotator="ann", items=2)
+
+    assert len(mine) == 2
+    assert [task.id for task in study.tasks(annotator="ann", items=2)] == [task.id for task in mine]
+
+
+def test_answered_items_do_not_go_out_again(study):
+    study.take_in_answers(answers(said("007", "Pass"), said("007", "Pass", "bob")))
+
+    assert "007" not in [task.id for task in study.tasks()]
+
+
+def test_answers_come_in_with_their_notes_and_times(study):
+    taken = study.take_in_answers(answers(said("007", "Pass", note="hm", seconds=9.0), said("x", None)))
+
+    assert (taken.new, taken.skipped, taken.unmatched, taken.applied) == (2, 1, 0, True)
+    assert journal(study) == [("ann", "submit", "Pass", "hm", None), ("ann", "skip", None, "", None)]
+    assert study.progress("ann").seconds_per_item == 9.0
+
+
+def test_taking_in_twice_changes_nothing(study):
+    found = answers(said("007", "Pass"), said("x", None), said("köln", "Fail", "bob"))
+    study.take_in_answers(found)
+    before = journal(study)
+
+    taken = study.take_in_answers(found)
+
+    assert (taken.new, taken.changed, taken.same) == (0, 0, 3)
+    assert journal(study) == before
+
+
+def test_what_was_changed_in_the_study_since_stays(study):
+    found = answers(said("007", "Pass"))
+    study.take_in_answers(found)
+    study.submit("ann", "007", "Fail")
+
+    taken = study.take_in_answers(found)
+
+    assert (taken.repeated, taken.changed) == (1, 0)
+    assert study.labels().values == (0.0,)
+
+
+def test_a_later_file_changes_what_it_changes(study):
+    study.take_in_answers(answers(said("007", "Pass"), said("x", "Pass")))
+
+    taken = study.take_in_answers(answers(said("007", "Fail"), said("x", "Pass"), said("köln", "Pass")))
+
+    assert (taken.new, taken.changed, taken.same) == (1, 1, 1)
+    assert journal(study)[2][:3] == ("ann", "change", "Fail")
+
+
+def test_a_dry_run_says_the_same_and_saves_nothing(study):
+    found = answers(said("007", "Pass"), said("nowhere", "Pass"), said("x", None))
+
+    looked = study.take_in_answers(found, dry_run=True)
+    assert journal(study) == []
+    done = study.take_in_answers(found)
+
+    assert not looked.applied
+    assert {**looked.to_dict(), "applied": True} == done.to_dict()
+    assert done.strangers == ("nowhere",)
+
+
+def test_one_bad_answer_and_nothing_is_saved(study):
+    with pytest.raises(LabelError, match=r"line 2: item 'x': this question does not take such an answer"):
+        study.take_in_answers(answers(said("007", "Pass"), said("x", "Maybe")))
+
+    assert journal(study) == []
+
+
+def test_a_file_of_another_study_is_refused(study):
+    with pytest.raises(LabelError, match="no item of the file is in this study"):
+        study.take_in_answers(answers(said("nowhere", "Pass")))
+
+
+def test_ids_that_a_spreadsheet_changed_are_matched(study):
+    taken = study.take_in_answers(answers(said("7", "Pass")))
+
+    assert taken.new == 1
+    assert "'7' is '007'" in taken.notes[0]
+
+
+def test_answers_are_spelled_as_the_question_spells_them(study):
+    study.take_in_answers(answers(said("007", "pass"), said("x", " FAIL ")))
+
+    assert [line[2] for line in journal(study)] == ["Pass", "Fail"]
+
+
+def test_unknown_annotators_are_named(study):
+    found = answers(said("007", "Pass", "1"), said("x", "Fail", "2"))
+
+    with pytest.raises(LabelError, match=r"does not know who answered \(given: '1', '2'"):
+        study.take_in_answers(found)
+    taken = study.take_in_answers(found, annotator={"1": "ann", "2": "bob"})
+    assert taken.annotators == {"ann": 1, "bob": 1}
+
+
+def test_one_name_for_all_is_refused_where_several_people_answered_one_item(study):
+    found = answers(said("007", "Pass", "1"), said("007", "Fail", "2"))
+
+    with pytest.raises(LabelError, match="item '007' was answered by several people"):
+        study.take_in_answers(found, annotator="ann")
+
+
+def test_nobodys_answers_need_a_name_unless_there_is_one_annotator(study, tmp_path):
+    found = answers(said("007", "Pass", ""))
+
+    with pytest.raises(LabelError, match=r"does not say who answered.*--annotator NAME"):
+        study.take_in_answers(found)
+    with made(tmp_path / "b", Question.of_choices("?", ["Pass", "Fail"]), annotators=["eve"]) as alone:
+        assert alone.take_in_answers(found).annotators == {"eve": 1}
+
+
+def test_pseudonyms_stand_in_the_journal(tmp_path):
+    question = Question.of_choices("?", ["Pass", "Fail"])
+    with made(tmp_path, question, annotators=["ann", "bob"], pseudonyms=True) as opened:
+        opened.take_in_answers(answers(said("007", "Pass", "bob")))
+
+        assert journal(opened)[0][0] == "annotator-2"
+
+
+def test_the_sides_of_a_pair_go_out_shuffled_and_come_back_unshuffled(tmp_path):
+    show = {"old": [f"old {name}" for name in IDS], "new": [f"new {name}" for name in IDS]}
+    with made(tmp_path, Question.of_pair("Which?", "old", "new"), show=show) as opened:
+        tasks = opened.tasks()
+        sides = {task.id: "left" if task.payload["left"].startswith("new") else "right" for task in tasks}
+        opened.take_in_answers(answers(*(said(item, side.upper()) for item, side in sides.items())))
+
+        assert {line[2] for line in journal(opened)} == {"new"}
+        assert set(sides.values()) == {"left", "right"}
+        assert all("old" not in task.payload and "new" not in task.payload for task in tasks)
+        assert {line[4] for line in journal(opened)} == {"old|new", "new|old"}
+
+
+def test_a_scale_takes_numbers_as_spreadsheets_write_them(tmp_path):
+    with made(tmp_path, Question.of_scale("How good?", 1, 5)) as opened:
+        opened.take_in_answers(answers(said("007", "4.0")))
+
+        assert journal(opened)[0][2] == "4"
+
+
+def test_classes_are_asked_for_in_words():
+    asked = asked_of(Question.of_classes("What is it?", ["cat"]))
+
+    assert (asked.choices, asked.free) == (("cat",), True)
+
+
+def test_pairs_of_a_plain_sample_are_refused():
+    population = stratal.Population.from_arrays(proxy=[0.5], show={"a": ["x"], "b": ["y"]})
+    sample = stratal.SimpleRandom(budget=1).draw(population, seed=7)
+
+    with pytest.raises(InputError, match="through a study alone"):
+        sample_tasks(sample, Question.of_pair("Which?", "a", "b"))
+
+
+def test_the_newest_round_of_a_sample_goes_out():
+    population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9], show={"q": ["x", "y", "z"]})
+    sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+
+    assert {json.dumps(task.payload) for task in sample_tasks(sample, None)} <= {
+        json.dumps({"q": text}) for text in "xyz"
+    }
+
+
+def test_an_answer_that_makes_the_interval_narrow_enough_ends_the_labelling(tmp_path):
+    with made(tmp_path, Question.of_choices("?", ["Pass", "Fail"]), half_width=0.9) as opened:
+        opened.take_in_answers(answers(*(said(item, "Pass") for item in IDS)))
+
+        assert opened.progress("ann").enough
