@@ -96,3 +96,37 @@ def test_a_cross_fitted_calibration_is_unbiased(method):
 
     assert Z.mean() == pytest.approx(np.mean(values), abs=1e-12)
     assert np.std(values) > 0.01
+
+
+@pytest.mark.parametrize("stratum", [ONE, STRATUM], ids=["simple-random", "stratified"])
+def test_a_learner_and_the_choice_of_it_are_unbiased(stratum):
+    """The learner is kept in some samples and folds and not in others, by labels of other folds alone."""
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    second = np.array([0.2, 0.9, 0.4, 0.1, 0.8, 0.3, 0.5, 0.6])
+    population = stratal.Population.from_arrays(
+        proxy={"a": PROXY, "b": second}, groups={"half": stratum.astype(str)}
+    )
+    made = stratal.stratify(population, "category", by="half")
+    budget, folds_of = (4, [(2, 1, 1)]) if stratum is ONE else (4, [(1, 1, 0), (1, 0, 1)])
+    n_h = np.array([sum(row) for row in folds_of])
+    allocation = stratal.Allocation(n_h=n_h, method="given", budget=budget, minimum=n_h, maximum=n_h)
+    drawn = stratal.Stratified(strata=made, allocation=allocation).draw(population, seed=1)
+    everyone, values, kinds = np.ones(4, dtype=bool), [], set()
+    for units in samples(stratum, n_h):
+        proxies = np.column_stack([PROXY, second])[units]
+        sample = dataclasses.replace(drawn, ids=units, proxies=proxies, stratum=stratum[units])
+        frame = Respondents.of(sample, everyone)
+        for folds in splits(folds_of):
+            how = Calibrating(column=[0], method=linear_model.Ridge(0.1), folds=folds, features=("a", "b"))
+            found = calibrated_proxy(
+                sample, everyone, frame, Z[units], dataclasses.replace(how, bounds=(0, 1))
+            )
+            residuals = Z[units] - found.values[:, 0]
+            sizes = np.bincount(stratum)
+            means = np.bincount(stratum[units], residuals) / n_h
+            values.append(float((sizes / 8) @ (means + found.summary.proxy_means[:, 0])))
+            kinds |= {fit.kind for fit in found.curves}
+
+    assert Z.mean() == pytest.approx(np.mean(values), abs=1e-12)
+    assert np.std(values) > 0.01
+    assert len(kinds) > 1

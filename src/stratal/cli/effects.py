@@ -11,6 +11,9 @@ from typer.core import TyperCommand
 
 from stratal.errors import InputError
 
+LEARNERS = ("gradient-boosting", "logistic-regression", "ridge")
+"""Calibrations that learn from several columns; `stratal.proxy.learners` has the same."""
+
 Given = Mapping[str, Any]
 """The values of a command's options by name, defaults included."""
 
@@ -113,6 +116,11 @@ NEEDS: dict[str, tuple[Needs, ...]] = {
             ("population",),
             lambda given: given["calibration"] or given["labelled"],
             "with --calibration or --labelled",
+        ),
+        Needs(
+            ("features",),
+            lambda given: given["calibration"] in LEARNERS,
+            f"with --calibration {', '.join(LEARNERS)}",
         ),
         Needs(
             ("bounds",),

@@ -129,9 +129,9 @@ def _estimated(
     from stratal.estimation.calibrated import population_of
     from stratal.estimation.evaluation import estimate as estimated
 
-    units = None
+    units, features = None, o.listed(asked.features)
     if asked.population is not None and asked.labelled is None:
-        units = population_of(sample, asked.population)
+        units = population_of(sample, asked.population, features)
     return estimated(
         sample,
         labels,
@@ -144,6 +144,7 @@ def _estimated(
         combine=asked.combine,
         cross_fit=asked.cross_fit,
         calibration=asked.calibration,
+        features=features or None,
         population=units,
     )
 

@@ -75,7 +75,17 @@ class EstimateOptions:
     ] = None
     calibration: Annotated[
         str | None,
-        typer.Option(help="Calibrate the proxy on the labels, cross-fitted: isotonic or logistic."),
+        typer.Option(
+            help="Calibrate the proxy on the labels, cross-fitted: isotonic or logistic; or learn from "
+            "several columns: gradient-boosting, logistic-regression or ridge."
+        ),
+    ] = None
+    features: Annotated[
+        str | None,
+        typer.Option(
+            help="With a learner: columns of --population to learn from, COL,… or 'judge_*'.",
+            show_default="the sample's proxies",
+        ),
     ] = None
     population: Annotated[
         Path | None,

@@ -6,9 +6,10 @@ every stratum is known; a unit enters with the curve that has not seen its label
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,9 +23,12 @@ from stratal.estimation.folds import (
     fold_shares,
     sampled_fractions,
 )
+from stratal.estimation.learned import Fit, Labelled, chosen_fits, feature_columns, features_of, kept_note
 from stratal.intervals.evidence import OutcomeKind, infer_outcome
 from stratal.population.summary import StratumSummary
-from stratal.proxy.calibration import METHODS, Calibration, calibrate
+from stratal.population.tables.declaration import listed
+from stratal.proxy.calibration import METHODS, calibrate
+from stratal.proxy.learners import NAMES, is_learner
 from stratal.randomness import id_texts, keys_of_ids
 from stratal.strata import Everything
 
@@ -44,8 +48,10 @@ class Calibrating(Record):
     Parameters
     ----------
     column : list of int
-        Position of the proxy; one.
-    method : {"isotonic", "logistic"}
+        Position of the proxy; one, which a learner does without.
+    method : {"isotonic", "logistic"}, the name of a learner, or a scikit-learn estimator
+    features : tuple of str, optional
+        What a learner learns from: columns of the population, patterns too; all unless given.
     folds : int (m,), optional
         Five unless given.
     population : Population, optional
@@ -60,11 +66,17 @@ class Calibrating(Record):
     """
 
     column: list[int]
-    method: str
+    method: Any
+    features: Sequence[str] | None = None
     folds: IntArray | None = None
     population: Population | None = None
     outcome: OutcomeKind | None = None
     bounds: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        self._freeze()
+        if self.features is not None:
+            self._set(features=listed("features", self.features))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,7 +89,8 @@ class CalibratedProxy(Record):
         Of the labelled units, each by the curve that has not seen it, moved to a common mean per stratum.
     summary : StratumSummary
         Its mean and variance over the population, per stratum.
-    curves : tuple of Calibration (K,)
+    curves : tuple of Fit (K,)
+        What each fold is predicted by.
     note : str
 
     Examples
@@ -89,7 +102,7 @@ class CalibratedProxy(Record):
 
     values: FloatArray
     summary: StratumSummary
-    curves: tuple[Calibration, ...]
+    curves: tuple[Fit, ...]
     note: str
 
 
@@ -111,8 +124,8 @@ def sample_folds(sample: Sample, labelled: BoolArray, frame: Respondents, n_fold
     return assign_folds(keys, frame.stratum, count, frame.weighting.groups)
 
 
-def population_of(sample: Sample, path: Path) -> Population:
-    """Return the population in a file, with the columns that the sample's proxies and strata need.
+def population_of(sample: Sample, path: Path, features: Sequence[str] = ()) -> Population:
+    """Return the population in a file, with the columns that the sample's proxies, strata and learner need.
 
     Examples
     --------
@@ -122,12 +135,13 @@ def population_of(sample: Sample, path: Path) -> Population:
     from stratal.population.population import Population
 
     others = [name for name in _rule(sample).columns if name not in sample.proxy_names]
+    more = [name for name in features if name not in (*sample.proxy_names, *others)]
     return Population.read(
         path,
         id=sample.id_name,
         proxy=list(sample.proxy_names),
         groups=[name for name in others if name in sample.groups],
-        features=[name for name in others if name not in sample.groups],
+        features=[*(name for name in others if name not in sample.groups), *more],
     )
 
 
@@ -178,8 +192,8 @@ def calibrated_proxy(
     Raises
     ------
     InputError
-        Without the population, for several proxies, an outcome without bounds, an unknown method, too few
-        labels, and a population that the sample was not drawn from.
+        Without the population, for several proxies or an outcome without bounds (unless it is a learner), an
+        unknown method, too few labels, and a population that the sample was not drawn from.
 
     Examples
     --------
@@ -194,21 +208,58 @@ def calibrated_proxy(
     (10, 1)
     """
     population = how.population if how.population is not None else sample.population
-    name, limits = _checked(sample, how, population, infer_outcome(z, how.outcome, how.bounds)[1])
-    assert population is not None
     folds = sample_folds(sample, labelled, frame, N_FOLDS) if how.folds is None else how.folds
-    scores = sample.proxies[labelled][:, how.column[0]]
-    weights = frame.weighting.weights
-    curves = tuple(
-        calibrate(scores[kept], z[kept], method=how.method, weights=weights[kept], bounds=limits)
-        for kept in (folds != k for k in range(int(folds.max()) + 1))
-    )
-    whole = _of_population(population, name, _rule(sample), curves, sample.summary.sizes)
+    limits = infer_outcome(z, how.outcome, how.bounds)[1]
+    if is_learner(how.method):
+        names, units, curves = _learned(sample, labelled, frame, z, replace(how, folds=folds, bounds=limits))
+        note = kept_note(curves, how.method, names)
+    else:
+        name, limits = _checked(sample, how, population, limits)
+        names, units = (name,), sample.proxies[labelled][:, how.column]
+        weights = frame.weighting.weights
+        parts = (folds != k for k in range(int(folds.max()) + 1))
+        fitted = (
+            calibrate(units[kept, 0], z[kept], method=how.method, weights=weights[kept], bounds=limits)
+            for kept in parts
+        )
+        curves = tuple(Fit(kind=how.method, fitted=curve, column=0) for curve in fitted)
+        note = f"proxy '{name}' was calibrated ({how.method}), cross-fitted in {len(curves)} folds"
+    assert population is not None
+    whole = _of_population(population, names, _rule(sample), curves, sample.summary.sizes)
     if frame.codes is not None:
         whole = whole.merged(frame.codes)
-    values, summary = _of_units(scores, curves, folds, frame, whole)
-    note = f"proxy '{name}' was calibrated ({how.method}), cross-fitted in {len(curves)} folds"
+    values, summary = _of_units(units, curves, folds, frame, whole)
     return CalibratedProxy(values=values, summary=summary, curves=curves, note=note)
+
+
+def _learned(
+    sample: Sample, labelled: BoolArray, frame: Respondents, z: FloatArray, how: Calibrating
+) -> tuple[tuple[str, ...], FloatArray, tuple[Fit, ...]]:
+    """Return the columns learned from, those of the labelled units (m, d), and the fit of each fold."""
+    population = _required(how.population if how.population is not None else sample.population)
+    names = feature_columns(population, how.features)
+    units = features_of(sample, population, names)[labelled]
+    proxies = [name for name in (sample.proxy_names[k] for k in how.column) if name in names]
+    assert how.folds is not None
+    given = Labelled(
+        features=units,
+        z=z,
+        weights=frame.weighting.weights,
+        stratum=frame.stratum,
+        folds=how.folds,
+        bounds=(-np.inf, np.inf) if how.bounds is None else how.bounds,
+        column=names.index(proxies[0]) if proxies else None,
+    )
+    return names, units, chosen_fits(given, how.method)
+
+
+def _required(population: Population | None) -> Population:
+    if population is None:
+        raise InputError(
+            "calibration needs the population, for the calibrated proxy's mean over all units",
+            action="Give population= (--population FILE): the one that the sample was drawn from.",
+        )
+    return population
 
 
 def _checked(
@@ -219,18 +270,21 @@ def _checked(
 ) -> tuple[str, tuple[float, float]]:
     """Return the proxy's name and the outcome's bounds."""
     if how.method not in METHODS:
-        raise InputError("no such calibration", given=repr(how.method), allowed=", ".join(METHODS))
+        allowed = f"{', '.join((*METHODS, *NAMES))}, or a scikit-learn estimator"
+        raise InputError("no such calibration", given=repr(how.method), allowed=allowed)
+    if how.features is not None:
+        raise InputError(
+            f"calibration '{how.method}' is of one proxy, so it takes no features",
+            given=", ".join(how.features),
+            action=f"Leave them out, or name a learner: {', '.join(NAMES)}.",
+        )
     if len(how.column) != 1:
         raise InputError(
             "calibration needs one proxy",
             given=f"{len(how.column)} proxies",
             action="Name one: proxy=." if how.column else "Give the population a proxy.",
         )
-    if population is None:
-        raise InputError(
-            "calibration needs the population, for the calibrated proxy's mean over all units",
-            action="Give population= (--population FILE): the one that the sample was drawn from.",
-        )
+    _required(population)
     if limits is None:
         raise InputError("calibration needs an outcome with bounds", action="Give bounds=(lowest, highest).")
     return sample.proxy_names[how.column[0]], limits
@@ -252,18 +306,21 @@ def _rule(sample: Sample) -> Rule:
 
 
 def _of_population(
-    population: Population, name: str, rule: Rule, curves: tuple[Calibration, ...], sizes: IntArray
+    population: Population, names: tuple[str, ...], rule: Rule, curves: tuple[Fit, ...], sizes: IntArray
 ) -> StratumSummary:
     """Return mean and variance of each curve over each stratum of the population; covariances are left 0."""
     n_strata, n_curves = len(sizes), len(curves)
     counts = np.zeros(n_strata)
     sums, squares = np.zeros((n_strata, n_curves)), np.zeros((n_strata, n_curves))
-    centre = float(np.mean(curves[0].bounds))
-    for batch in population.batches(tuple(dict.fromkeys((name, *rule.columns)))):
+    centre: float | None = None
+    for batch in population.batches(tuple(dict.fromkeys((*names, *rule.columns)))):
+        matrix = np.column_stack([np.asarray(batch[name], dtype=np.float64) for name in names])
         codes = rule.assign(batch).astype(np.intp)
         counts += np.bincount(codes, minlength=n_strata)
         for k, curve in enumerate(curves):
-            values = curve.apply(batch[name]) - centre
+            values = curve.apply(matrix)
+            centre = float(values[0]) if centre is None else centre
+            values = values - centre
             sums[:, k] += np.bincount(codes, values, minlength=n_strata)
             squares[:, k] += np.bincount(codes, values * values, minlength=n_strata)
     if not np.array_equal(counts, sizes):
@@ -276,14 +333,14 @@ def _of_population(
     variances = np.maximum(squares / np.maximum(counts, 1)[:, None] - means**2, 0.0)
     return StratumSummary(
         sizes=sizes,
-        proxy_means=means + centre,
+        proxy_means=means + (centre or 0.0),
         proxy_covariances=np.einsum("hk,kj->hkj", variances, np.eye(n_curves)),
     )
 
 
 def _of_units(
-    scores: FloatArray,
-    curves: tuple[Calibration, ...],
+    units: FloatArray,
+    curves: tuple[Fit, ...],
     folds: IntArray,
     frame: Respondents,
     whole: StratumSummary,
@@ -291,7 +348,7 @@ def _of_units(
     """Return the labelled units' values (m, 1), and the summary that belongs to them."""
     stratum, n_strata = frame.stratum, len(whole.sizes)
     shares = fold_shares(folds, stratum, n_strata)
-    centred = np.column_stack([curve.apply(scores) for curve in curves]) - whole.proxy_means[stratum]
+    centred = np.column_stack([curve.apply(units) for curve in curves]) - whole.proxy_means[stratum]
     given = blended(centred, folds, stratum, shares, sampled_fractions(frame.weighting, n_strata))
     means = np.einsum("kh,hk->h", shares, whole.proxy_means)
     variances = np.einsum("kh,hkk->h", shares, whole.proxy_covariances)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -53,7 +54,8 @@ def estimate(
     clip: bool = False,
     combine: str = "mean",
     cross_fit: int | None = None,
-    calibration: str | None = None,
+    calibration: Any = None,
+    features: Sequence[str] | None = None,
     population: Population | None = None,
     estimand: Asked = None,
 ) -> Estimate:
@@ -88,9 +90,12 @@ def estimate(
         What several annotators' answers of one unit become; units without a majority count as not labelled.
     cross_fit : int, optional
         Number of folds: each unit's λ is fitted on the labels of the other folds.
-    calibration : {"isotonic", "logistic"}, optional
+    calibration : {"isotonic", "logistic"}, or a learner, optional
         Calibrate the proxy on these labels first, cross-fitted in `cross_fit` folds, or 5. `auto` is then
-        `difference`.
+        `difference`. A learner is a scikit-learn estimator, "gradient-boosting", "logistic-regression" or
+        "ridge"; each fold has it only where the other folds show that it helps.
+    features : sequence of str, optional
+        Columns that a learner learns from, such as `judge_*`: proxies and features of the population.
     population : Population, optional
         Where the sample was drawn from, which calibration needs; the sample's own while in memory.
     estimand : Estimand, str or mapping, optional
@@ -158,15 +163,9 @@ def estimate(
         folds=None if cross_fit is None else sample_folds(sample, labelled, frame, cross_fit),
         stratum_names=frame.names,
     )
-    if calibration is not None:
-        how = Calibrating(
-            column=column,
-            method=calibration,
-            folds=options.folds,
-            population=population,
-            outcome=outcome,
-            bounds=bounds,
-        )
+    if calibration is not None or features is not None:
+        how = Calibrating(column=column, method=calibration, features=features, population=population)
+        how = replace(how, folds=options.folds, outcome=outcome, bounds=bounds)
         estimator = calibrated_estimator(estimator, given=lam is not None)
         calibrated = calibrated_proxy(sample, labelled, frame, z, how)
         proxies, summary = calibrated.values, calibrated.summary

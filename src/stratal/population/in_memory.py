@@ -189,6 +189,7 @@ class ArrayPopulation(Population):
             proxies=np.stack(proxies, axis=1) if proxies else np.empty((len(rows), 0)),
             groups={name: column[rows] for name, column in self._units.groups.items()},
             shown={name: column[rows] for name, column in self._units.shown.items()},
+            features={name: column[rows] for name, column in self._units.features.items()},
         )
         return drawn, order
 

@@ -219,8 +219,8 @@ class Drawn:
         int64 where the ids are integers (or row numbers), else text.
     stratum : int (n,)
     proxies : float (n, k)
-    groups, shown : mapping of column name to (n,) array
-        Group columns (text), and payload columns for the annotators.
+    groups, shown, features : mapping of column name to (n,) array
+        Group columns (text), payload columns for the annotators, and numbers.
 
     Examples
     --------
@@ -233,6 +233,7 @@ class Drawn:
     proxies: FloatArray
     groups: Mapping[str, AnyArray] = field(default_factory=dict)
     shown: Mapping[str, AnyArray] = field(default_factory=dict)
+    features: Mapping[str, FloatArray] = field(default_factory=dict)
 
     def only(self, rows: IntArray) -> Drawn:
         """Return the units at these positions, in this order."""
@@ -242,4 +243,5 @@ class Drawn:
             proxies=self.proxies[rows],
             groups={name: values[rows] for name, values in self.groups.items()},
             shown={name: values[rows] for name, values in self.shown.items()},
+            features={name: values[rows] for name, values in self.features.items()},
         )

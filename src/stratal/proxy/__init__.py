@@ -3,6 +3,7 @@
 from stratal.proxy.calibration import Calibration, calibrate
 from stratal.proxy.combination import Combination, combine
 from stratal.proxy.cross_fitted import CrossFit, cross_fit
+from stratal.proxy.learners import Learned, learn
 from stratal.proxy.probabilities import accuracy, cross_entropy, margin, squared_error
 from stratal.proxy.proxy import Proxy
 from stratal.proxy.regressors import absolute_regression_error, squared_regression_error
@@ -11,6 +12,7 @@ __all__ = [
     "Calibration",
     "Combination",
     "CrossFit",
+    "Learned",
     "Proxy",
     "absolute_regression_error",
     "accuracy",
@@ -18,6 +20,7 @@ __all__ = [
     "combine",
     "cross_entropy",
     "cross_fit",
+    "learn",
     "margin",
     "squared_error",
     "squared_regression_error",

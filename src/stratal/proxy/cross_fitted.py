@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from stratal.arrays import FloatArray, IntArray, Record
 from stratal.errors import InputError
 from stratal.proxy.calibration import Calibration, calibrate, proxy_around
 from stratal.proxy.combination import Combination, combine, score_matrix
+from stratal.proxy.learners import Learned, is_learner, learn
 from stratal.proxy.proxy import Proxy
 
 
@@ -20,7 +22,7 @@ class CrossFit(Record):
 
     Parameters
     ----------
-    fits : tuple of Calibration or Combination (K,)
+    fits : tuple of Calibration, Combination or Learned (K,)
         One for each fold, fitted on the others.
     folds : int (n,)
         Fold of each labelled unit.
@@ -36,12 +38,15 @@ class CrossFit(Record):
     (5, (1,))
     """
 
-    fits: tuple[Calibration | Combination, ...]
+    fits: tuple[Calibration | Combination | Learned, ...]
     folds: IntArray
     labelled: FloatArray
 
     def apply(self, scores: Any) -> FloatArray:
         """Return the mean of all fits (N,): for units without a label."""
+        several = not isinstance(scores, Proxy) and (isinstance(scores, dict) or np.ndim(scores) == 2)
+        if isinstance(self.fits[0], Learned) and not several:
+            scores = np.asarray(getattr(scores, "values", scores), np.float64)[:, None]
         return np.asarray(np.mean([fit.apply(scores) for fit in self.fits], axis=0))
 
     def proxy(self, scores: Any, *, labelled_rows: Any = None, name: str = "calibrated") -> Proxy:
@@ -69,7 +74,7 @@ def cross_fit(
     scores: Any,
     outcomes: Any,
     *,
-    method: str = "logistic",
+    method: Any = "logistic",
     n_folds: int = 5,
     weights: Any = None,
     bounds: tuple[float, float] = (0.0, 1.0),
@@ -84,7 +89,8 @@ def cross_fit(
     outcomes : array-like (n,)
         Their outcomes.
     method : str
-        As in `calibrate` (`"isotonic"`, `"logistic"`) or `combine` (`"linear"` too).
+        As in `calibrate` (`"isotonic"`, `"logistic"`) or `combine` (`"linear"` too), or a learner as in
+        `learn`: a scikit-learn estimator, `"gradient-boosting"`, `"logistic-regression"` or `"ridge"`.
     n_folds : int
         K; at most n.
     weights : array-like (n,), optional
@@ -106,6 +112,9 @@ def cross_fit(
     """
     y = np.asarray(outcomes, np.float64)
     several = not isinstance(scores, Proxy) and (isinstance(scores, dict) or np.ndim(scores) == 2)
+    learned = is_learner(method)
+    if learned and not several:
+        scores, several = np.asarray(getattr(scores, "values", scores), np.float64)[:, None], True
     x = score_matrix(scores) if several else np.asarray(getattr(scores, "values", scores), np.float64)
     w = np.ones(len(y)) if weights is None else np.asarray(weights, np.float64)
     if not 2 <= n_folds <= len(y) or len(x) != len(y) or len(w) != len(y):
@@ -115,10 +124,9 @@ def cross_fit(
     folds = np.empty(len(y), np.int64)
     folds[np.random.default_rng(seed).permutation(len(y))] = np.arange(len(y)) % n_folds
     fit = combine if several else calibrate
-    fits = tuple(
-        fit(x[folds != k], y[folds != k], method=method, weights=w[folds != k], bounds=bounds)
-        for k in range(n_folds)
-    )
+    how: Any = partial(learn, learner=method) if learned else partial(fit, method=method)
+    parts = (folds != k for k in range(n_folds))
+    fits = tuple(how(x[kept], y[kept], weights=w[kept], bounds=bounds) for kept in parts)
     labelled = np.empty(len(y))
     for k, fitted in enumerate(fits):
         labelled[folds == k] = fitted.apply(x[folds == k])

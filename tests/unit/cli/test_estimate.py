@@ -1,4 +1,4 @@
-"""`stratal estimate --require-lower`: an exit status of its own, and the next command."""
+"""`stratal estimate`: an exit status of its own where an interval must lie somewhere, and learners."""
 
 import json
 
@@ -7,6 +7,8 @@ import pytest
 from tests.e2e.pasted import next_line, run, write
 
 import stratal
+from stratal.cli.effects import LEARNERS
+from stratal.proxy.learners import NAMES
 
 
 @pytest.fixture
@@ -66,3 +68,50 @@ def test_words_are_those_of_the_help():
 
     asked = EstimateOptions(class_="3,8", id="key", value="right", predicted="answer", labelled=None)
     assert words(asked) == ["--value", "right", "--id", "key", "--predicted", "answer", "--class", "3,8"]
+
+
+def test_the_names_of_learners_are_one_list():
+    assert LEARNERS == NAMES
+
+
+@pytest.fixture
+def judged(tmp_path, run_command):
+    """A file with two judges and a metric, a sample drawn from it with one of them, and its labels."""
+    rng = np.random.default_rng(3)
+    a, b, c = rng.random((3, 600))
+    z = (rng.random(600) < (a + b + c) / 3).astype(int)
+    file, labels = tmp_path / "p.csv", tmp_path / "labels.csv"
+    rows = [f"u{k},{a[k]:.4f},{b[k]:.4f},{c[k]:.4f}\n" for k in range(600)]
+    file.write_text("id,judge_a,judge_b,f1\n" + "".join(rows))
+    done = run_command("draw", file, "--proxy", "judge_a", "--budget", 120, "--output", tmp_path / "out")
+    assert done.status == 0
+    path = next((tmp_path / "out").glob("sample.*"))
+    ids = stratal.Sample.read(path).ids.tolist()
+    labels.write_text("id,label\n" + "".join(f"{unit},{z[int(unit[1:])]}\n" for unit in ids))
+    return file, path, labels
+
+
+def test_a_learner_from_columns_of_the_file(judged, run_command):
+    pytest.importorskip("sklearn")
+    file, path, labels = judged
+
+    words = ("estimate", path, labels, "--population", file, "--calibration", "ridge")
+    found = json.loads(run_command(*words, "--features", "judge_*,f1", "--json").stdout)
+
+    population = stratal.Population.read(file, proxy="judge_a", features=["judge_b", "f1"])
+    sample, known = stratal.Sample.read(path), stratal.read_labels(labels)
+    again = stratal.estimate(sample, known, calibration="ridge", population=population)
+    plain = stratal.estimate(sample, known)
+    assert found["estimate"] == again.value
+    assert "ridge learned from judge_a, judge_b, f1" in " ".join(found["notes"])
+    assert again.standard_error < plain.standard_error
+
+
+def test_features_without_a_learner_are_refused(judged, run_command):
+    file, path, labels = judged
+
+    words = ("estimate", path, labels, "--population", file, "--calibration", "isotonic")
+    done = run_command(*words, "--features", "judge_*")
+
+    assert done.status != 0
+    assert "--calibration gradient-boosting, logistic-regression, ridge" in done.message

@@ -49,7 +49,7 @@ class TestProxy:
         own = centred[folds, np.arange(60)]
         by_hand = np.mean(labels - (0.9 * own + 0.1 * centred.mean(axis=0)))
 
-        assert found.curves == tuple(curves)
+        assert tuple(fit.fitted for fit in found.curves) == tuple(curves)
         assert found.summary.proxy_covariances[0, 0, 0] == pytest.approx(
             np.mean([np.var(c.apply(proxy)) for c in curves])
         )

@@ -173,7 +173,8 @@ class Request:
         """
         existing = list(names)
         id_name = _id(self.id, existing, label)
-        softmax = _softmax(self.softmax, existing, label)
+        softmax = _spelt_out("softmax", self.softmax, existing, label)
+        softmax = tuple(_require(name, existing, label) for name in softmax)
         made = self._made(existing)
 
         def found(what: str, names: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -192,7 +193,9 @@ class Request:
             proxies=proxies,
             second_moments={name: _require(column, existing, label) for name, column in moments.items()},
             groups=groups,
-            features=found("features", self.features),
+            features=found(
+                "features", _spelt_out("features", self.features, existing, label, (*proxies, id_name))
+            ),
             shown=found("show", self.show),
             predicted=predicted,
             bounds=self.bounds,
@@ -286,18 +289,35 @@ def label_bounds(given: str | tuple[float, float] | None) -> tuple[float, float]
     )
 
 
-def _softmax(given: str | Sequence[str] | None, existing: list[str], label: str) -> tuple[str, ...]:
-    """Return the columns of a softmax: those named, or those whose names a pattern such as `p*` fits."""
-    patterns = listed("softmax", given)
-    found = [
-        name for pattern in patterns for name in existing if pattern == name or fnmatchcase(name, pattern)
-    ]
-    if patterns and not found:
-        raise InputError(
-            f"{label}: no column fits softmax",
-            given=", ".join(patterns),
-            allowed=near_names(patterns[0], existing),
-        )
+def fitting(patterns: Iterable[str], existing: Iterable[str]) -> tuple[str, ...]:
+    """Return the names that are one of the patterns or fit one, such as `judge_*`.
+
+    Examples
+    --------
+    >>> fitting(["judge_*", "f1"], ["f1", "judge_a", "judge_b"])
+    ('judge_a', 'judge_b', 'f1')
+    """
+    names = list(existing)
+    found = [name for pattern in patterns for name in names if pattern == name or fnmatchcase(name, pattern)]
+    return tuple(dict.fromkeys(found))
+
+
+def _spelt_out(
+    what: str,
+    given: str | Sequence[str] | None,
+    existing: list[str],
+    label: str,
+    taken: tuple[str, ...] = (),
+) -> tuple[str, ...]:
+    """Return columns by name, patterns such as `p*` spelt out, without those that are taken."""
+    found: list[str] = []
+    for name in listed(what, given):
+        plain = name in existing or not any(mark in name for mark in "*?[")
+        names = [name] if plain else [fits for fits in fitting([name], existing) if fits not in taken]
+        if not names:
+            allowed = near_names(name, existing)
+            raise InputError(f"{label}: no column fits {what}", given=name, allowed=allowed)
+        found.extend(names)
     return tuple(dict.fromkeys(found))
 
 

@@ -220,6 +220,7 @@ class TablePopulation(Population):
             proxies=np.stack(proxies, axis=1) if proxies else np.empty((len(ids), 0)),
             groups={name: _texts(found.column(column)) for name, column in units.categories.items()},
             shown={name: _objects(found.column(column)) for name, column in units.shown.items()},
+            features={name: found.column(units.numbers[name]).to_numpy() for name in self.feature_names},
         )
         return drawn, order
 
