@@ -86,6 +86,7 @@ def means(
     table = np.array(found)
     return table[:, 0], table[:, 1:]
 
+
 def shares(axis: Any, values: np.ndarray, right: np.ndarray, bins: np.ndarray) -> None:
     """Draw a histogram of the confidences, wrong answers on top of right ones."""
     labels, colours = ["right", "wrong"], ["#8fb8d8", RANDOM]
@@ -121,7 +122,9 @@ def same_labels(path: Path) -> None:
     table = {"100 at random": stratal.SimpleRandom(budget=100).draw, "100 by stratal": None}
     for number, name in enumerate(table):
         draw = table[name]
-        found = means(lambda seed, draw=draw: draw(population, seed) if draw else plan.draw(seed), right, 200, place)[0]
+        found = means(
+            lambda seed, draw=draw: draw(population, seed) if draw else plan.draw(seed), right, 200, place
+        )[0]
         jitter = np.random.default_rng(0).uniform(-0.28, 0.28, len(found))
         far.plot(found, 1 - number + jitter, ".", markersize=2.5, alpha=0.6, color=(RANDOM, CHOSEN)[number])
         spread = np.sqrt(np.mean((found - right.mean()) ** 2))
@@ -161,10 +164,14 @@ def forty_intervals(path: Path) -> None:
     population, right = digits()
     plan = stratal.plan(population, 100)
     place = {name: row for row, name in enumerate(make_data().ids.tolist())}
-    kinds = {"simple random": lambda seed: stratal.SimpleRandom(budget=100).draw(population, seed),
-             "stratified, robust allocation": plan.draw}
+    kinds = {
+        "simple random": lambda seed: stratal.SimpleRandom(budget=100).draw(population, seed),
+        "stratified, robust allocation": plan.draw,
+    }
     drawn = Figure(figsize=(9, 3.2), layout="constrained")
-    for (name, draw), axis, colour in zip(kinds.items(), drawn.subplots(1, 2, sharey=True), (RANDOM, CHOSEN), strict=True):
+    for (name, draw), axis, colour in zip(
+        kinds.items(), drawn.subplots(1, 2, sharey=True), (RANDOM, CHOSEN), strict=True
+    ):
         values, bounds = means(draw, right, 40, place)
         miss = (bounds[:, 0] > right.mean()) | (bounds[:, 1] < right.mean())
         axis.vlines(np.arange(40), *bounds.T, colors=np.where(miss, "#b00000", colour), linewidth=1.6)
@@ -186,13 +193,25 @@ def proxies(path: Path) -> None:
     for slope in slopes:
         population, outcome = generated(slope)
         for design, estimators in designs.items():
-            table = stratal.simulate(population, outcome, designs=[design], estimators=estimators, intervals=(),
-                                     budgets=[200], replicates=40_000)
+            table = stratal.simulate(
+                population,
+                outcome,
+                designs=[design],
+                estimators=estimators,
+                intervals=(),
+                budgets=[200],
+                replicates=40_000,
+            )
             for estimator, value in zip(estimators, column(table, "effective_sample_size"), strict=True):
                 found.setdefault(f"{design}, {estimator}", []).append(value)
     lines = [Line(x=slopes, y=values, label=name) for name, values in found.items()]
-    panel = Panel(title="200 labels of 20,000 units", x_label="slope of the outcome's log-odds in the proxy's (0: useless)",
-                  y_label="random labels they are worth", lines=lines, level=200)
+    panel = Panel(
+        title="200 labels of 20,000 units",
+        x_label="slope of the outcome's log-odds in the proxy's (0: useless)",
+        y_label="random labels they are worth",
+        lines=lines,
+        level=200,
+    )
     draw_lines([panel], path)
 
 
@@ -202,11 +221,32 @@ def strata(path: Path) -> None:
     numbers, lines = [2, 3, 5, 8, 10, 15, 20, 30], []
     population, outcome = generated()
     for method in ("k-means", "neyman", "equal-size", "equal-width", "cum-sqrt-f"):
-        tables = [stratal.simulate(population, outcome, designs=[f"{method}:{number}:robust"], intervals=(),
-                                   budgets=[100], replicates=40_000) for number in numbers]
-        lines.append(Line(x=numbers, y=[column(table, "relative_efficiency")[0] for table in tables], label=method))
-    draw_lines([Panel(title="100 labels of 20,000 units, robust allocation", x_label="number of strata",
-                      y_label="relative efficiency", lines=lines, level=1)], path)
+        tables = [
+            stratal.simulate(
+                population,
+                outcome,
+                designs=[f"{method}:{number}:robust"],
+                intervals=(),
+                budgets=[100],
+                replicates=40_000,
+            )
+            for number in numbers
+        ]
+        lines.append(
+            Line(x=numbers, y=[column(table, "relative_efficiency")[0] for table in tables], label=method)
+        )
+    draw_lines(
+        [
+            Panel(
+                title="100 labels of 20,000 units, robust allocation",
+                x_label="number of strata",
+                y_label="relative efficiency",
+                lines=lines,
+                level=1,
+            )
+        ],
+        path,
+    )
 
 
 @figure
@@ -217,12 +257,28 @@ def allocation(path: Path) -> None:
     for slope in slopes:
         population, outcome = generated(slope)
         for rule in rules:
-            table = stratal.simulate(population, outcome, designs=[f"k-means:10:{rule}"], intervals=(), budgets=[200],
-                                     replicates=40_000)
+            table = stratal.simulate(
+                population,
+                outcome,
+                designs=[f"k-means:10:{rule}"],
+                intervals=(),
+                budgets=[200],
+                replicates=40_000,
+            )
             found[rule] += column(table, "relative_efficiency")
     lines = [Line(x=slopes, y=values, label=rule, dashed=rule == "oracle") for rule, values in found.items()]
-    draw_lines([Panel(title="200 labels, ten k-means strata", x_label="slope (below 1: the proxy is too sure of itself)",
-                      y_label="relative efficiency", lines=lines, level=1)], path)
+    draw_lines(
+        [
+            Panel(
+                title="200 labels, ten k-means strata",
+                x_label="slope (below 1: the proxy is too sure of itself)",
+                y_label="relative efficiency",
+                lines=lines,
+                level=1,
+            )
+        ],
+        path,
+    )
 
 
 @figure
@@ -230,15 +286,37 @@ def designs(path: Path) -> None:
     """Efficiency by design and budget."""
     population, outcome = generated(size=5000)
     budgets = [50, 100, 200, 400]
-    kinds = {"simple-random": "ppi++", "k-means:10:robust": "horvitz-thompson", "proportional-to-size": "ppi++",
-             "poisson": "ppi++"}
+    kinds = {
+        "simple-random": "ppi++",
+        "k-means:10:robust": "horvitz-thompson",
+        "proportional-to-size": "ppi++",
+        "poisson": "ppi++",
+    }
     lines = []
     for design, estimator in kinds.items():
-        table = stratal.simulate(population, outcome, designs=[design], estimators=[estimator], intervals=(),
-                                 budgets=budgets, replicates=20_000 if ":" in design or "simple" in design else 4000)
+        table = stratal.simulate(
+            population,
+            outcome,
+            designs=[design],
+            estimators=[estimator],
+            intervals=(),
+            budgets=budgets,
+            replicates=20_000 if ":" in design or "simple" in design else 4000,
+        )
         lines.append(Line(x=budgets, y=column(table, "relative_efficiency"), label=f"{design}, {estimator}"))
-    draw_lines([Panel(title="5,000 units", x_label="labels", y_label="relative efficiency", lines=lines, level=1,
-                      logarithmic="x")], path)
+    draw_lines(
+        [
+            Panel(
+                title="5,000 units",
+                x_label="labels",
+                y_label="relative efficiency",
+                lines=lines,
+                level=1,
+                logarithmic="x",
+            )
+        ],
+        path,
+    )
 
 
 @figure
@@ -247,12 +325,30 @@ def means_by_estimator(path: Path) -> None:
     budgets, panels = [30, 50, 100, 200, 400], []
     for title, slope in (("a good proxy (slope 1)", 1.0), ("a weak one (slope 0.25)", 0.25)):
         population, outcome = generated(slope)
-        table = stratal.simulate(population, outcome, designs=["simple-random"], intervals=(), budgets=budgets,
-                                 estimators=["horvitz-thompson", "difference", "ppi++"], replicates=40_000)
+        table = stratal.simulate(
+            population,
+            outcome,
+            designs=["simple-random"],
+            intervals=(),
+            budgets=budgets,
+            estimators=["horvitz-thompson", "difference", "ppi++"],
+            replicates=40_000,
+        )
         names = ("horvitz-thompson", "difference", "ppi++")
-        lines = [Line(x=budgets, y=column(table, "relative_efficiency", estimator=name), label=name) for name in names]
-        panels.append(Panel(title=title, x_label="labels", y_label="relative efficiency", lines=lines, level=1,
-                            logarithmic="x"))
+        lines = [
+            Line(x=budgets, y=column(table, "relative_efficiency", estimator=name), label=name)
+            for name in names
+        ]
+        panels.append(
+            Panel(
+                title=title,
+                x_label="labels",
+                y_label="relative efficiency",
+                lines=lines,
+                level=1,
+                logarithmic="x",
+            )
+        )
     draw_lines(panels, path, columns=2)
 
 
@@ -264,11 +360,26 @@ def intervals(path: Path) -> None:
         outcome = (np.arange(20_000) < rate * 20_000).astype(float)
         population = stratal.Population.from_arrays(proxy=np.full(20_000, 0.5))
         names = ("auto", "wilson", "t", "normal")
-        table = stratal.simulate(population, outcome, designs=["simple-random"], intervals=names, budgets=budgets,
-                                 replicates=40_000)
+        table = stratal.simulate(
+            population,
+            outcome,
+            designs=["simple-random"],
+            intervals=names,
+            budgets=budgets,
+            replicates=40_000,
+        )
         lines = [Line(x=budgets, y=column(table, "coverage", interval=name), label=name) for name in names]
-        panels.append(Panel(title=f"a simple random sample, {100 * rate:.0f} % right", x_label="labels",
-                            y_label="coverage of 95 % intervals", lines=lines, level=0.95, logarithmic="x", limits=(0.4, 1.01)))
+        panels.append(
+            Panel(
+                title=f"a simple random sample, {100 * rate:.0f} % right",
+                x_label="labels",
+                y_label="coverage of 95 % intervals",
+                lines=lines,
+                level=0.95,
+                logarithmic="x",
+                limits=(0.4, 1.01),
+            )
+        )
     draw_lines(panels, path, columns=2)
 
 
@@ -280,28 +391,68 @@ def plans(path: Path) -> None:
     made = [stratal.plan(population, budget) for budget in budgets]
     got = [np.diff(means(plan.draw, outcome, 60, place)[1], axis=1).mean() / 2 for plan in made]
     low, high = zip(*(plan.half_width_range for plan in made), strict=True)
-    lines = [Line(x=budgets, y=[plan.expected_half_width for plan in made], low=low, high=high,
-                  label="expected, from hopeful to cautious"), Line(x=budgets, y=got, label="mean of 60 studies")]
-    draw_lines([Panel(title="the digits of the demonstration", x_label="labels", y_label="half-width of the 95 % interval",
-                      lines=lines, logarithmic="x")], path)
+    lines = [
+        Line(
+            x=budgets,
+            y=[plan.expected_half_width for plan in made],
+            low=low,
+            high=high,
+            label="expected, from hopeful to cautious",
+        ),
+        Line(x=budgets, y=got, label="mean of 60 studies"),
+    ]
+    draw_lines(
+        [
+            Panel(
+                title="the digits of the demonstration",
+                x_label="labels",
+                y_label="half-width of the 95 % interval",
+                lines=lines,
+                logarithmic="x",
+            )
+        ],
+        path,
+    )
 
 
 @figure
 def adaptive(path: Path) -> None:
     """Efficiency of one round, of two, and of the printed rule."""
     budgets, panels = [100, 200, 400], []
-    rules = {"one round, robust": "k-means:10:robust", "two rounds": "k-means:10:two-round",
-             "OPT-A1 as printed": "k-means:10:opt-a1", "oracle Neyman": "k-means:10:oracle"}
-    for title, slope in (("an overconfident proxy (slope 0.3)", 0.3), ("an underconfident one (slope 2)", 2.0)):
+    rules = {
+        "one round, robust": "k-means:10:robust",
+        "two rounds": "k-means:10:two-round",
+        "OPT-A1 as printed": "k-means:10:opt-a1",
+        "oracle Neyman": "k-means:10:oracle",
+    }
+    for title, slope in (
+        ("an overconfident proxy (slope 0.3)", 0.3),
+        ("an underconfident one (slope 2)", 2.0),
+    ):
         population, outcome = generated(slope)
         lines = []
         for name, design in rules.items():
-            table = stratal.simulate(population, outcome, designs=[design], intervals=(), budgets=budgets,
-                                     replicates=20_000)
-            lines.append(Line(x=column(table, "budget"), y=column(table, "relative_efficiency"), label=name,
-                              dashed=name.startswith("oracle")))
-        panels.append(Panel(title=title, x_label="labels", y_label="relative efficiency", lines=lines, level=1,
-                            logarithmic="x"))
+            table = stratal.simulate(
+                population, outcome, designs=[design], intervals=(), budgets=budgets, replicates=20_000
+            )
+            lines.append(
+                Line(
+                    x=column(table, "budget"),
+                    y=column(table, "relative_efficiency"),
+                    label=name,
+                    dashed=name.startswith("oracle"),
+                )
+            )
+        panels.append(
+            Panel(
+                title=title,
+                x_label="labels",
+                y_label="relative efficiency",
+                lines=lines,
+                level=1,
+                logarithmic="x",
+            )
+        )
     draw_lines(panels, path, columns=2)
 
 
@@ -311,10 +462,22 @@ def simulation(path: Path) -> None:
     population, outcome = generated()
     budgets, lines = [50, 100, 200, 400, 800], []
     for name, design in {"simple random": "simple-random", "stratified": "k-means:10:robust"}.items():
-        table = stratal.simulate(population, outcome, designs=[design], intervals=(), budgets=budgets, replicates=40_000)
+        table = stratal.simulate(
+            population, outcome, designs=[design], intervals=(), budgets=budgets, replicates=40_000
+        )
         lines.append(Line(x=budgets, y=column(table, "mae"), label=name))
-    draw_lines([Panel(title="20,000 units", x_label="labels", y_label="mean absolute error", lines=lines,
-                      logarithmic="xy")], path)
+    draw_lines(
+        [
+            Panel(
+                title="20,000 units",
+                x_label="labels",
+                y_label="mean absolute error",
+                lines=lines,
+                logarithmic="xy",
+            )
+        ],
+        path,
+    )
 
 
 def main(names: Sequence[str]) -> None:

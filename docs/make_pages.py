@@ -1,4 +1,4 @@
-"""Writes docs/commands.md from the commands' help and docs/reference.md from the docstrings.
+"""Writes docs/commands.md from the help, docs/reference.md from the docstrings, and docs/schemas.
 
 A test fails if a page is out of date. `make docs` takes the pages of the reference from here too.
 """
@@ -135,8 +135,64 @@ def linked_names(page: str) -> str:
     return page
 
 
+def schemas() -> dict[str, str]:
+    """Return the JSON Schema of every command, by the file's name."""
+    import json
+
+    from stratal.report.printed_kinds import COMMANDS
+    from stratal.report.schemas import command_schema
+
+    return {f"{name}.json": json.dumps(command_schema(name), indent=2) + "\n" for name in sorted(COMMANDS)}
+
+
+SHELVES = {
+    "Start": "start/*.md",
+    "Tutorials": "tutorials/*.md",
+    "Guides": "guide/*.md",
+    "Methods": "methods/*.md",
+    "Reference": "*.md",
+}
+"""Headings of llms.txt and the pages below them."""
+
+
+def llms_text() -> str:
+    """Return llms.txt (llmstxt.org): what there is to read, for language models and their agents."""
+    from stratal.cli.application import app
+
+    docs = Path(__file__).parent
+    lines = [
+        "# stratal",
+        "",
+        "> How good is this model, when a human can only label a few hundred of its outputs? Python package and "
+        "command: which outputs to label, and an estimate with an honest interval from the labels.",
+        "",
+        "Every command takes `--json` (one object on standard output) and has a JSON Schema: `stratal schema "
+        "COMMAND`, or schemas/COMMAND.json. Exit status 0; 2 a mistake, with one message that says what to do; 3 "
+        "an unsound study; 4 a requirement that is not met. The line after `Next:` is the command to type next.",
+    ]
+    for shelf, pattern in SHELVES.items():
+        pages = [page for page in sorted(docs.glob(pattern)) if page.name != "index.md"]
+        lines += ["", f"## {shelf}", ""]
+        lines += [f"- [{heading(page)}]({page.relative_to(docs).as_posix()})" for page in pages]
+    lines += ["", "## Commands", ""]
+    for name, command in sorted(typer.main.get_command(app).commands.items()):
+        lines.append(f"- [stratal {name}](schemas/{name}.json): {clean(command.help or '').splitlines()[0]}")
+    return "\n".join(lines) + "\n"
+
+
+def heading(page: Path) -> str:
+    """Return the first heading of a page."""
+    found = re.search(r"^# (.+)$", page.read_text(), re.MULTILINE)
+    return found[1].replace("`", "") if found else page.stem
+
+
 PAGES = {"commands.md": command_page, "reference.md": reference_page}
 
 if __name__ == "__main__":
     for page_name, make in PAGES.items():
         Path(__file__).with_name(page_name).write_text(make())
+    folder = Path(__file__).with_name("schemas")
+    folder.mkdir(exist_ok=True)
+    for file_name, text in schemas().items():
+        (folder / file_name).write_text(text)
+    Path(__file__).with_name("llms.txt").write_text(llms_text())

@@ -39,14 +39,19 @@ def add(cells: list, kind: str, text: str) -> list:
     if kind == "python":
         return [*cells, new_code_cell(text.rstrip())]
     if kind == "console":
-        return [*cells, *(command_cell(part) for part in re.split(r"^(?=\$ )", text, flags=re.MULTILINE) if part)]
+        return [
+            *cells,
+            *(command_cell(part) for part in re.split(r"^(?=\$ )", text, flags=re.MULTILINE) if part),
+        ]
     return [*cells, new_markdown_cell(f"```{kind}\n{text}```")]
 
 
 def command_cell(text: str) -> dict:
     """Return the cell of one command with what it printed; a line that ends in \\ goes on in the next."""
     lines = text.removeprefix("$ ").splitlines(keepends=True)
-    last = next((number for number, line in enumerate(lines) if not line.rstrip().endswith("\\")), len(lines) - 1)
+    last = next(
+        (number for number, line in enumerate(lines) if not line.rstrip().endswith("\\")), len(lines) - 1
+    )
     printed = "".join(lines[last + 1 :])
     outputs = [new_output("stream", name="stdout", text=printed)] if printed else []
     return new_code_cell("!" + "".join(lines[: last + 1]).rstrip(), outputs=outputs)

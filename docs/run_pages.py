@@ -48,7 +48,9 @@ def run_block(found: re.Match[str], namespace: dict[str, Any]) -> str:
     kind, source, printed = found[1], found[2], found[3]
     if kind == "console":
         parts = [part for part in re.split(r"^(?=\$ )", source, flags=re.MULTILINE) if part]
-        return "```console\n" + "".join(run_command(part) for part in parts) + "```\n" + trailing(found, printed)
+        return (
+            "```console\n" + "".join(run_command(part) for part in parts) + "```\n" + trailing(found, printed)
+        )
     said = capture(lambda: exec(compile(source, "<page>", "exec"), namespace))
     if not said:
         return f"```python\n{source}```\n" + trailing(found, printed)
@@ -94,7 +96,9 @@ def capture(action: Any) -> str:
 
 def shortened(said: str, shown: str) -> str:
     """Return what the page shows if that is `said` with lines left out where it has `…`, else all that was said."""
-    pattern = "".join(r"(?:.*\n)*?" if line.strip() == "…" else re.escape(line) + r"\n" for line in shown.splitlines())
+    pattern = "".join(
+        r"(?:.*\n)*?" if line.strip() == "…" else re.escape(line) + r"\n" for line in shown.splitlines()
+    )
     return shown if shown and re.fullmatch(pattern, said) else said
 
 

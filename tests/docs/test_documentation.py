@@ -93,3 +93,20 @@ def test_the_readme_has_the_two_commands():
 
     assert "make demo" in text
     assert "make test" in text
+
+
+def test_llms_txt_names_every_command_and_leads_somewhere():
+    text = (ROOT / "docs" / "llms.txt").read_text()
+
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert len(links) > 30
+    for target in links:
+        assert (ROOT / "docs" / target).exists(), f"docs/llms.txt: {target}; run: python docs/make_pages.py"
+    for name in typer.main.get_command(app).commands:
+        assert f"[stratal {name}]" in text, "run: python docs/make_pages.py"
+
+
+def test_every_command_has_a_published_schema():
+    for name in typer.main.get_command(app).commands:
+        remedy = "describe it in src/stratal/report/printed_kinds.py, then: python docs/make_pages.py"
+        assert (ROOT / "docs" / "schemas" / f"{name}.json").exists(), remedy

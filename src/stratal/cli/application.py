@@ -25,6 +25,7 @@ from stratal.cli import (
     label,
     plan,
     report,
+    schema,
     simulate,
     status,
     stopping,
@@ -64,6 +65,7 @@ for command in (
     check.check,
     backup.backup,
     export.export,
+    schema.schema,
 ):
     app.command(cls=CheckedCommand)(command)
 app.command("import", cls=CheckedCommand)(take_in.take_in)

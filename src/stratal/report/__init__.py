@@ -10,6 +10,7 @@ from stratal.report.plain_values import plain, plain_dict
 from stratal.report.plans import plan_page
 from stratal.report.printed import Printed, Tabular
 from stratal.report.regressions import regression_page
+from stratal.report.schemas import command_schema
 from stratal.report.simulations import simulation_page
 from stratal.report.studies import check_page, status_page, study_page, taken_page
 from stratal.report.text import Page, Table, noted, page_text
@@ -23,6 +24,7 @@ __all__ = [
     "Tabular",
     "answer_sentence",
     "check_page",
+    "command_schema",
     "described_method",
     "estimate_page",
     "estimates_table",
