@@ -88,3 +88,12 @@ def test_metrics_take_the_majority(sample):
     )
 
     assert table.rows[0]["estimate"] == pytest.approx(2 / 3)
+
+
+def test_alpha_is_undefined_where_shared_units_show_one_answer_though_others_differ():
+    """Units with one answer say nothing of agreement; the others' variance is none."""
+    ids, people = ("a", "a", "b", "b", "c"), ("ann", "bob", "ann", "bob", "ann")
+    found = stratal.annotator_agreement(stratal.Labels(ids=ids, values=(1, 1, 1, 1, 0), annotators=people))
+
+    assert found.alpha is None
+    assert found.agreed == 1.0

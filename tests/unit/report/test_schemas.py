@@ -100,7 +100,7 @@ def world(tmp_path_factory):
     return folder
 
 
-@pytest.mark.filterwarnings("ignore::stratal.StratalWarning")
+@pytest.mark.filterwarnings("ignore::stratal.errors.StratalWarning")
 @pytest.mark.parametrize("line", LINES)
 def test_what_is_printed_fits_and_is_documented(world, monkeypatch, run_command, line):
     monkeypatch.chdir(world)
