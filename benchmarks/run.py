@@ -25,7 +25,7 @@ ORDER = (
     "main_job", "tables", "strata", "estimates", "robust_allocation", "several", "designs", "adaptive",
     "promises", "coverage", "interval_cells", "kumar_raj", "peers_coverage", "cross_fitting",
     "metrics_coverage", "regression", "regression_coverage", "simulation", "study", "page",
-    "first_label", "sequence",
+    "first_answer", "first_label", "sequence",
 )  # fmt: skip
 
 

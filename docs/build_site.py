@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import make_pages
+import messages
 import notebooks
 import yaml
 
@@ -47,7 +48,7 @@ def sources() -> Iterator[tuple[str, str, str]]:
             yield place, PurePosixPath(name).parent.as_posix(), (ROOT / name).read_text()
     for path in sorted(ROOT.glob("benchmarks/results/*.md")):
         yield f"benchmarks/{path.name}", "benchmarks/results", UNSEARCHED + path.read_text()
-    for place, text in make_pages.reference_pages().items():
+    for place, text in (make_pages.reference_pages() | {"reference/messages.md": messages.page()}).items():
         yield place, "docs/reference", text
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -83,11 +82,3 @@ def test_figures_are_drawn_by_the_script_are_small_and_described(path):
     assert path.stat().st_size < 100_000
     assert described, f"no page shows {path.name}"
     assert min(map(len, described)) > 40, f"say what {path.name} shows, for those who cannot see it"
-
-
-@pytest.mark.slow
-def test_the_site_builds_without_a_warning(build_site):
-    command = [sys.executable, DOCS / "build_site.py"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-
-    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,54 @@
+"""The page of all messages: what every mistake says and what to do, read from the source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "stratal"
+
+
+def words(node: ast.expr | None) -> str:
+    """Return the words of an expression that makes a text; what is filled in at run time is `…`."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(words(part) for part in node.values)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return words(node.left) + words(node.right)
+    if isinstance(node, ast.IfExp):
+        return " / ".join(filter(None, (words(node.body), words(node.orelse))))
+    if isinstance(node, ast.Constant) or node is None:
+        return ""
+    return "…"
+
+
+def raised() -> Iterator[tuple[str, str, str, str]]:
+    """Yield room, what is said, what is allowed and what to do, of every mistake that the source names."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+                continue
+            if node.func.id in ("InputError", "BudgetError", "LabelError", "StudyError", "RefusedError"):
+                given = {keyword.arg: keyword.value for keyword in node.keywords}
+                what = words(node.args[0] if node.args else given.get("what"))
+                yield room, what, words(given.get("allowed")), words(given.get("action"))
+
+
+def page() -> str:
+    """Return the page, a table for each room, without repetitions."""
+    rooms: dict[str, list[str]] = {}
+    for room, *parts in raised():
+        row = "| " + " | ".join(" ".join(part.split()).replace("|", "\\|") for part in parts) + " |"
+        kept = rooms.setdefault(room, [])
+        if row not in kept and parts[0].strip("… "):
+            kept.append(row)
+    text = (
+        "# All messages\n\nEverything that `stratal` may say of a mistake, by the part of the package that says it; `…` is filled in when it "
+        "is said. The common ones are explained [in the FAQ](../how-to/messages.md).\n"
+    )
+    for room, rows in sorted(rooms.items()):
+        text += f"\n## {room}\n\n| message | allowed | what to do |\n|---|---|---|\n" + "\n".join(sorted(rows)) + "\n"
+    return text

@@ -1,0 +1,60 @@
+"""Every message of the source is in the documentation, and what the FAQ quotes is really said."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FAQ = (ROOT / "docs" / "how-to" / "messages.md").read_text()
+QUOTED = re.findall(r"^### (.*)$", FAQ, re.MULTILINE)
+
+
+def load():
+    spec = importlib.util.spec_from_file_location("docs_messages", ROOT / "docs" / "messages.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+messages = load()
+SAID = list(messages.raised())
+
+
+@pytest.mark.parametrize("quoted", QUOTED)
+def test_what_the_faq_quotes_is_said_somewhere(quoted):
+    pattern = re.escape(quoted).replace("…", ".*")
+
+    assert [what for _, what, _, _ in SAID if re.search(pattern, what)], f"no message says {quoted!r}"
+
+
+def test_every_advice_of_a_mistake_is_on_the_page_of_messages():
+    page = messages.page()
+    calls = sum(
+        len(re.findall(r"raise (?:Input|Budget|Label|Study)Error\(", path.read_text()))
+        for path in (ROOT / "src").rglob("*.py")
+    )
+
+    assert len(SAID) >= calls
+    for _, what, _, action in SAID:
+        if what.strip("… "):
+            assert " ".join(action.split()).replace("|", "\\|") in page
+    assert not re.search(r"\| +\| +\| +\|", page), "a message without words"
+
+
+def test_words_that_are_filled_in_are_dots():
+    source = 'f"no such {kind}: " + repr(name) if name else "nothing named"'
+
+    assert messages.words(ast.parse(source, mode="eval").body) == "no such …: … / nothing named"
+
+
+def test_each_kind_of_mistake_is_in_the_reference():
+    from stratal import errors
+
+    pages = (ROOT / "docs" / "reference.md").read_text()
+    kinds = [name for name in vars(errors) if name.endswith(("Error", "Warning"))]
+    assert [name for name in kinds if name not in pages] == []
