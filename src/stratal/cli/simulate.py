@@ -93,7 +93,8 @@ def simulate(asked: SimulateOptions) -> None:
     if asked.figures is not None:
         from stratal.report.simulation_figures import write_figures
 
-        written += write_figures(found["rows"], asked.figures, confidence_level=asked.confidence_level)
+        level, name = asked.confidence_level, asked.file.name
+        written += write_figures(found["rows"], asked.figures, confidence_level=level, data=name)
     reached = [] if asked.target_error is None else plain(table.labels_to_reach(asked.target_error))
     found |= {"labels_to_reach": reached, "written": [str(path) for path in written]}
     if asked.json:

@@ -10,7 +10,7 @@ from stratal.errors import InputError
 from stratal.intervals.evidence import Evidence, OutcomeKind
 from stratal.intervals.interval import ConfidenceInterval, p_value
 from stratal.intervals.methods import bounds_function, interval_of
-from stratal.report import Page, Printed, estimate_page, plain_dict
+from stratal.report import Intervals, Page, Plotted, Printed, estimate_page, plain_dict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class StratumRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Estimate(Record, Printed):
+class Estimate(Record, Printed, Plotted):
     """An estimate with all that is needed to judge it. Level and kind of interval are chosen afterwards.
 
     Parameters
@@ -191,12 +191,30 @@ class Estimate(Record, Printed):
             }
         )
 
-    def _page(self) -> Page:
+    def _said(self) -> dict[str, Any]:
+        """Return the dict, with the reason where there is no interval."""
         try:
-            described = self.to_dict()
+            return self.to_dict()
         except InputError as error:
-            described = self._described(None) | {"no_interval": str(error)}
-        return estimate_page(described, most_rows=12)
+            return self._described(None) | {"no_interval": str(error)}
+
+    def _page(self) -> Page:
+        return estimate_page(self._said(), most_rows=12)
+
+    def _plot(self) -> Intervals:
+        """Draw the estimate with its interval, and below it the mean label of each stratum."""
+        found = self._said()
+        strata = found["strata"] if len(found["strata"]) > 1 else []
+        return Intervals(
+            title=f"{found['n']:,} labels of {found['population_size']:,} units, {found['design']} sample",
+            x_label="mean outcome",
+            rows=[
+                ("estimate", found["estimate"], found["confidence_interval"]),
+                *((row["name"], row["mean"], None) for row in strata),
+            ],
+            confidence_level=found["confidence_level"],
+            bare="mean label of a stratum",
+        )
 
 
 def empty_strata_notes(rows: tuple[StratumRow, ...]) -> tuple[str, ...]:

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stratal.report import Page, Printed, estimates_table, leaderboard_table, noted
+from stratal.report import Intervals, Page, Plotted, Printed, estimates_table, leaderboard_table, noted
 
 if TYPE_CHECKING:
     from stratal.sampling.sample import Sample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EstimateTable(Printed):
+class EstimateTable(Printed, Plotted):
     """A table of estimates.
 
     Parameters
@@ -77,6 +77,34 @@ class EstimateTable(Printed):
         table = estimates_table(self.title, self.rows, self.confidence_level)
         first = [leaderboard_table(self.leaderboard, self.confidence_level)] if self.leaderboard else []
         return Page(tables=[*first, table], notes=noted(self.notes))
+
+    def _plot(self) -> Intervals:
+        """Draw the models of a comparison from the best; else a row for each estimate or difference."""
+        if self.leaderboard:
+            rows = [(row["model"], row["mean"], row["confidence_interval"]) for row in self.leaderboard]
+            return self._intervals(rows, "mean outcome")
+        differences = any("difference" in row for row in self.rows)
+        value = "difference" if differences else "estimate"
+        return self._intervals(
+            [(_name_of(row), row.get(value), row.get("confidence_interval")) for row in self.rows],
+            value,
+            0.0 if differences else None,
+        )
+
+    def _intervals(self, rows: list[Any], x_label: str, level: float | None = None) -> Intervals:
+        return Intervals(
+            title=self.title,
+            x_label=x_label,
+            rows=rows,
+            confidence_level=self.confidence_level,
+            level=level,
+        )
+
+
+def _name_of(row: dict[str, Any]) -> str:
+    """Return what a row is called: the texts that come before its figures."""
+    names = [str(value) for value in row.values() if isinstance(value, str)]
+    return (" − " if "difference" in row else " ").join(names)
 
 
 def with_tables(

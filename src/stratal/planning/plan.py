@@ -14,7 +14,7 @@ from stratal.intervals.proportion import student_quantile
 from stratal.planning.detectable import detectable_difference
 from stratal.planning.expectations import PlannedDesign, Scenario, expected_variance, scenarios
 from stratal.planning.widths import expected_half_width
-from stratal.report import Page, Printed, Tabular, plain, plan_page
+from stratal.report import Bars, Page, Plotted, Printed, Tabular, plain, plan_page
 from stratal.sampling import SimpleRandom, Stratified
 from stratal.strata import Strata
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan(Printed, Tabular):
+class Plan(Printed, Tabular, Plotted):
     """A budget shared among strata, and what it is expected to buy.
 
     Parameters
@@ -216,3 +216,17 @@ class Plan(Printed, Tabular):
 
     def _page(self) -> Page:
         return plan_page(self.to_dict())
+
+    def _plot(self) -> Bars:
+        """Draw each stratum's share of the units and of the labels."""
+        found = self.to_dict()
+        rows = found["strata"]
+        return Bars(
+            title=f"{found['budget']:,} labels of {found['population_size']:,} units ({found['allocation']})",
+            x_label="share",
+            names=[row["name"] for row in rows],
+            series={
+                "of the units": [row["size"] / found["population_size"] for row in rows],
+                "of the labels": [row["n"] / found["budget"] for row in rows],
+            },
+        )

@@ -8,6 +8,7 @@ from stratal.report.leaderboard import leaderboard_table
 from stratal.report.method import described_method
 from stratal.report.plain_values import plain, plain_dict
 from stratal.report.plans import plan_page
+from stratal.report.plots import Bars, Intervals, Plotted
 from stratal.report.printed import Printed, Tabular
 from stratal.report.regressions import regression_page
 from stratal.report.schemas import command_schema
@@ -18,7 +19,10 @@ from stratal.report.versions import new_version_page
 
 __all__ = [
     "WRITERS",
+    "Bars",
+    "Intervals",
     "Page",
+    "Plotted",
     "Printed",
     "Table",
     "Tabular",

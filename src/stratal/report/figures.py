@@ -103,8 +103,8 @@ class Panel:
     limits: tuple[float, float] | None = None
 
 
-def draw_lines(panels: Sequence[Panel], path: str | Path, *, columns: int = 3) -> Path:
-    """Draw panels of lines, one legend below them all, and return the file's path.
+def draw_lines(panels: Sequence[Panel], path: str | Path, *, columns: int = 3, heading: str = "") -> Path:
+    """Draw panels of lines, a heading above and one legend below them all, and return the file's path.
 
     Raises
     ------
@@ -112,6 +112,8 @@ def draw_lines(panels: Sequence[Panel], path: str | Path, *, columns: int = 3) -
         If Matplotlib is not installed.
     """
     figure, axes = _figure(len(panels), columns)
+    if heading:
+        figure.suptitle(heading, fontsize=8)
     styles: dict[str, int] = {}
     for panel, ax in zip(panels, axes, strict=False):
         for line in panel.lines:
@@ -195,6 +197,22 @@ def draw_bars(
             ax.bar(places, values, width=width, label=name, color=COLOURS[number % len(COLOURS)])
         _finish(ax, title, x_label, y_label)
     return _save(figure, axes, path)
+
+
+def new_axes(height: float, *, width: float = 7.0) -> Any:
+    """Return the axes of a new figure, so many inches high and wide enough to print.
+
+    Raises
+    ------
+    MissingExtraError
+        If Matplotlib is not installed.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtraError("matplotlib", extra="plot") from None
+    dots = max(130, math.ceil(LEAST_PIXELS / width))
+    return Figure(figsize=(width, height), dpi=dots, layout="constrained").subplots()
 
 
 def _figure(panels: int, columns: int, *, width: float = 3.6) -> tuple[Any, list[Any]]:

@@ -32,7 +32,11 @@ _FIGURES = (
 
 
 def write_figures(
-    rows: Sequence[Mapping[str, Any]], directory: str | Path, *, confidence_level: float = 0.95
+    rows: Sequence[Mapping[str, Any]],
+    directory: str | Path,
+    *,
+    confidence_level: float = 0.95,
+    data: str = "",
 ) -> list[Path]:
     """Write one PNG per figure of merit, a panel per estimator (and interval), a line per design.
 
@@ -44,6 +48,8 @@ def write_figures(
         Made if it does not exist.
     confidence_level : float
         Drawn in the panel of coverage.
+    data : str
+        Name of the data, written above the panels.
 
     Returns
     -------
@@ -55,6 +61,7 @@ def write_figures(
         If Matplotlib is not installed.
     """
     written = []
+    bands = f"{rows[0]['replicates']:,} samples; bands: ± 2 Monte Carlo standard errors" if rows else ""
     for figure in _FIGURES:
         known = [row for row in rows if row[figure.name] is not None]
         panels: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
@@ -64,7 +71,10 @@ def write_figures(
         if panels:
             level = confidence_level if figure.name == "coverage" else figure.level
             drawn = [_panel(figure, *names, kept, level) for names, kept in panels.items()]
-            written.append(draw_lines(drawn, Path(directory) / f"{figure.name}.png", columns=2))
+            target = Path(directory) / f"{figure.name}.png"
+            written.append(
+                draw_lines(drawn, target, columns=2, heading=f"{data}: {bands}" if data else bands)
+            )
     return written
 
 
@@ -77,6 +87,7 @@ def _panel(
         y_label=figure.label,
         lines=[_line(figure.name, design, rows) for design in dict.fromkeys(row["design"] for row in rows)],
         level=level,
+        level_label="" if level is None else f"{figure.label}: {level:g}",
         logarithmic=figure.logarithmic,
     )
 

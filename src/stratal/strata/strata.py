@@ -17,7 +17,7 @@ from stratal.population.population import require_population
 from stratal.population.rules.crossed import Crossed
 from stratal.population.rules.derived import CELL, INFLUENCE, Derived
 from stratal.population.rules.rule import Everything, Rule
-from stratal.report import Tabular
+from stratal.report import Bars, Plotted, Tabular
 from stratal.strata.categories import category_draft, crossed_draft
 from stratal.strata.clusters import Clustering, cluster_draft, feature_columns
 from stratal.strata.moments import of_bins, of_sizes
@@ -32,7 +32,7 @@ METHODS = (*INTERVAL_METHODS, "category", "features", "none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Strata(Record, Tabular):
+class Strata(Record, Tabular, Plotted):
     """A partition of the population into H strata.
 
     Parameters
@@ -128,6 +128,17 @@ class Strata(Record, Tabular):
             "mean_proxy": self.proxy_means,
             "standard_deviation": self.standard_deviations,
         }
+
+    def _plot(self) -> Bars:
+        """Draw each stratum's share of the units, and of what outcomes are expected to vary."""
+        spread = self.sizes * self.standard_deviations
+        shares = spread / spread.sum() if spread.sum() > 0 else self.weights
+        return Bars(
+            title=f"{self.n_strata} strata of {self.size:,} units ({self.method})",
+            x_label="share",
+            names=self.names,
+            series={"of the units": self.weights.tolist(), "of N_h S_h (Neyman)": shares.tolist()},
+        )
 
     def without_codes(self) -> Strata:
         """Return the same strata without anything of length N."""
