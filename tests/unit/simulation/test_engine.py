@@ -9,7 +9,7 @@ import pytest
 import stratal
 from stratal.errors import BudgetError, InputError
 from stratal.estimation.evaluation import estimate_mean
-from stratal.population.population import StratumSummary
+from stratal.population.summary import StratumSummary
 from stratal.simulation.cell import cell_key
 from stratal.simulation.draws import OrderedUnits, Urns, ordered_units
 from stratal.simulation.ranges import INTERVALS, replicate_intervals
