@@ -10,7 +10,7 @@ from papers.page import Page
 from papers.palette import line
 from papers.printed import COLUMNS
 from papers.sources import ARMS, Case, Measured, true_allocation
-from stratal.report.figures import Line, Panel, draw_bars, draw_violins
+from stratal.report.figures import Line, Panel, Violins, draw_bars, draw_violins
 from stratal.simulation import simulate
 
 SHOWN = ("digits", "patch: which picture", "cifar10_vgg", "galaxies")
@@ -89,11 +89,13 @@ def violins(page: Page, number: str, title: str, groups: dict[str, dict[str, Mea
         panels,
         page.directory / f"figure_{number}.png",
         y_label="MSE / MSE(SRS, HT)",
-        level=1.0,
-        logarithmic=True,
-        errors=errors,
-        ranges=ranges,
-        styles={f"{arm} {source}": COLOUR[arm] for arm, sources in ARMS.items() for source in sources},
+        how=Violins(
+            level=1.0,
+            logarithmic=True,
+            errors=errors,
+            ranges=ranges,
+            styles={f"{arm} {source}": COLOUR[arm] for arm, sources in ARMS.items() for source in sources},
+        ),
     )
     words = (
         "Red dashes: as good as HT under SRS. One point for each set, with one Monte Carlo standard error."

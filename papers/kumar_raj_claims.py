@@ -141,6 +141,10 @@ def _proportional(page: Page, runs: dict[str, Run]) -> None:
             for m in ("SQRT", "CBRT")
         ],
     )
+    _never_worse(page, runs)
+
+
+def _never_worse(page: Page, runs: dict[str, Run]) -> None:
     for run in runs.values():
         true = ratios(run, "10:proportional", "true")
         method, (value, error) = max(true.items(), key=lambda entry: entry[1][0])

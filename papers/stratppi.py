@@ -146,8 +146,7 @@ def _claims_1(page: Page, at: dict[str, At]) -> None:
         data=data,
         says="different biases: StratPPI helps substantially, PPI++ hardly",
         found=f"StratPPI {ahead.value:.0f} % narrower than PPI++, which is {hardly.value:.0f} % narrower "
-        "than "
-        "classical",
+        "than classical",
         numbers=[ahead, hardly],
     )
     even_more, best_more = _saved(noise, even, pooled, 5.0), _saved(noise, best, even, 5.0)
@@ -156,11 +155,13 @@ def _claims_1(page: Page, at: dict[str, At]) -> None:
         data=data,
         says="different noise: StratPPI helps, optimal allocation further",
         found=f"proportional {even_more.value:.0f} % narrower than PPI++, optimal {best_more.value:.0f} "
-        "% narrower "
-        "than proportional",
+        "% narrower than proportional",
         numbers=[even_more, best_more],
     )
-    cases = [at[title][arm] for title in SCENARIOS for arm in ARMS]
+    _claims_of_all(page, [at[title][arm] for title in SCENARIOS for arm in ARMS], data)
+
+
+def _claims_of_all(page: Page, cases: list[dict[str, float]], data: str) -> None:
     page.claim(
         where="Fig. 1, top",
         data=data,

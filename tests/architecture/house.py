@@ -149,7 +149,7 @@ class House:
         """Return, for each room, the names that its `__init__` exports; "" is for `stratal` itself."""
         found = {room(name): _exported(tree) for name, tree in self.trees.items() if name.count(".") == 1}
         face = self.trees["stratal"]
-        return found | {"": _strings(face)}
+        return found | {"": {word for text in _strings(face) for word in text.split()}}
 
     def long_signatures(self, most: int = 7) -> list[str]:
         """Return the functions outside the public face with more parameters than `most`, besides `self`.
@@ -167,6 +167,16 @@ class House:
             public = (exported and not node.name.startswith("_")) or _is_command(module, node)
             if count > most and not public:
                 found.append(f"{module}.{owner + '.' if owner else ''}{node.name} ({count})")
+        return found
+
+    def long_functions(self, most: int = 60) -> list[str]:
+        """Return the functions with more lines than `most`, besides docstrings, comments and blank lines."""
+        counted = {name: code_line_numbers(text) for name, text in self.texts.items()}
+        found = []
+        for module, _, node in self.definitions():
+            lines = sum(node.lineno <= number <= (node.end_lineno or 0) for number in counted[module])
+            if lines > most:
+                found.append(f"{module}.{node.name} ({lines})")
         return found
 
     def figures(self) -> dict[str, object]:

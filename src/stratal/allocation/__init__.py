@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stratal.allocation.allocation import METHODS, Allocation, allocate, residual_deviations
 from stratal.allocation.cost import cost_optimal
+from stratal.allocation.rates import smoothed_standard_deviations
 from stratal.allocation.rules import (
     equal,
     neyman,
@@ -31,4 +32,5 @@ __all__ = [
     "residual_deviations",
     "robust",
     "robust_standard_deviations",
+    "smoothed_standard_deviations",
 ]

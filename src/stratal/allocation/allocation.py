@@ -340,14 +340,12 @@ def allocate(
         if given[name] is not None and method not in users:
             allowed = f"with method {', '.join(map(repr, users))}"
             raise InputError(f"method '{method}' takes no {name}", allowed=allowed)
-    request = _Request(strata=strata, limits=Bounds.read(strata.sizes, minimum, maximum), **given)
-    limits = request.limits
+    limits = Bounds.read(strata.sizes, minimum, maximum)
+    request = _Request(strata=strata, limits=limits, **given)
     if method == "cost-optimal":
         n_h = _within_costs(request, budget)
     elif budget is None:
-        raise InputError(
-            "budget is missing", action="Give the number of labels; only cost-optimal does without."
-        )
+        raise InputError("budget is missing", action="Give the labels; only cost-optimal does without.")
     else:
         n_h = optimal_integers(METHODS[method](request), limits, limits.check(budget))
     notes: tuple[str, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -16,7 +17,7 @@ from stratal.estimation.evaluation import estimate_mean
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.leaderboard import leaderboard
 from stratal.estimation.linearisation import ratio_of_means
-from stratal.estimation.mean import default_estimator, mean_estimate
+from stratal.estimation.mean import EstimateOptions, default_estimator, mean_estimate
 from stratal.estimation.paired import (
     Differences,
     check_models,
@@ -95,72 +96,48 @@ def compare(
     ('new', 'old', 0.4, 0.7)
     """
     require_sample(sample, "compare")
-    if hasattr(outcomes, "columns") and hasattr(outcomes, "items"):
-        outcomes = dict(outcomes.items())
-    if not isinstance(outcomes, Mapping):
-        raise InputError(
-            "outcomes must be a mapping of model name to outcomes", given=type(outcomes).__name__
-        )
+    outcomes = _by_model(outcomes)
     names = list(outcomes)
-    check_models(len(names))
     pairs = _pairs(names, reference)
     z, labelled = number_columns(sample, outcomes, "no unit has an outcome of every model", "such unit")
     frame = Respondents.of(sample, labelled)
     bounds = _bounds(sample, z) if bounds is None else bounds
     first, second = np.array(pairs).T
     slopes = _proxies(sample, names, proxies)
-    differences = _differences(
-        sample, frame, labelled, z[:, first] - z[:, second], slopes[first] - slopes[second], bounds, target
-    )
+    contrasts, taken = z[:, first] - z[:, second], slopes[first] - slopes[second]
+    differences = _differences(sample, frame, labelled, contrasts, taken, bounds, target)
     critical, p_values = critical_values(
         differences, confidence_level, alternative, simultaneous=simultaneous, seed=seed
     )
     low, high = differences.intervals(critical, alternative)
-    certain = np.isfinite(low) | np.isfinite(high)
     notes = list(frame.notes)
-    nothing = (differences.interval_errors == 0) & ~np.array(differences.census)
-    if np.any(nothing):
+    stated, nothing = _stated(differences, (low, high), p_values)
+    if nothing:
         notes.append("outcomes without bounds that always differ alike give no interval: give bounds=")
-    rows = []
-    for i, (a, b) in enumerate(pairs):
-        known = bool(certain[i] and not nothing[i])
-        rows.append(
-            {
-                "a": names[a],
-                "b": names[b],
-                "difference": float(differences.values[i]),
-                "standard_error": plain(differences.standard_errors[i]),
-                "confidence_interval": plain([low[i], high[i]]) if known else None,
-                "p_value": plain(p_values[i]) if known else None,
-                "n": len(z),
-                "ratio": _ratio(z[:, a], z[:, b], frame, target, confidence_level, alternative),
-                "win_rate": _win_rate(sample, z[:, a], z[:, b], frame, target, confidence_level, alternative),
-            }
-        )
+    asked = _Asked(sample, frame, z, target, confidence_level, alternative)
+    rows = [
+        {"a": names[a], "b": names[b], **row, "n": len(z), **asked.of_pair(a, b)}
+        for (a, b), row in zip(pairs, stated, strict=True)
+    ]
     if reference is None and alternative == "two-sided" and len(names) > 2:
         notes += _ranking(names, frame.weighting.mean(z), rank_sets(low, high, pairs, len(names)))
     missing = sample.size - len(z)
     if missing:
         notes.append(f"{missing:,} of {sample.size:,} drawn units lack the outcome of some model")
     together = ", simultaneous" if simultaneous and len(pairs) > 1 else ""
+    board: tuple[dict[str, Any], ...] = ()
+    if alternative == "two-sided":
+        options = EstimateOptions(target=target, bounds=bounds)
+        board = leaderboard(
+            sample, frame, z, rows, names=names, options=options, confidence_level=confidence_level
+        )
     return EstimateTable(
         kind="comparisons",
         title=title_of(sample, len(z), target, ", paired", together),
         rows=tuple(rows),
         confidence_level=confidence_level,
         notes=tuple(notes),
-        leaderboard=()
-        if alternative != "two-sided"
-        else leaderboard(
-            sample,
-            frame,
-            z,
-            rows,
-            names=names,
-            bounds=bounds,
-            target=target,
-            confidence_level=confidence_level,
-        ),
+        leaderboard=board,
     )
 
 
@@ -188,6 +165,17 @@ def ranks(table: EstimateTable) -> dict[str, list[int]]:
     high = np.array([np.inf if end[1] is None else end[1] for end in ends])
     pairs = [(names.index(row["a"]), names.index(row["b"])) for row in table]
     return dict(zip(names, rank_sets(low, high, pairs, len(names)), strict=True))
+
+
+def _by_model(outcomes: Any) -> dict[str, Any]:
+    """Return the outcomes of each model by name, at least two of them."""
+    if not (isinstance(outcomes, Mapping) or (hasattr(outcomes, "columns") and hasattr(outcomes, "items"))):
+        raise InputError(
+            "outcomes must be a mapping of model name to outcomes", given=type(outcomes).__name__
+        )
+    found = dict(outcomes.items())
+    check_models(len(found))
+    return found
 
 
 def _pairs(names: list[str], reference: str | None) -> list[Pair]:
@@ -246,6 +234,26 @@ def _differences(
     )
 
 
+def _stated(
+    differences: Differences, ends: tuple[FloatArray, FloatArray], p_values: FloatArray
+) -> tuple[list[dict[str, Any]], bool]:
+    """Return what is said of each difference, and whether some can have no interval."""
+    nothing = (differences.interval_errors == 0) & ~np.array(differences.census)
+    certain = (np.isfinite(ends[0]) | np.isfinite(ends[1])) & ~nothing
+    rows = [
+        {
+            "difference": float(value),
+            "standard_error": plain(error),
+            "confidence_interval": plain([low, high]) if known else None,
+            "p_value": plain(p) if known else None,
+        }
+        for value, error, low, high, p, known in zip(
+            differences.values, differences.standard_errors, *ends, p_values, certain, strict=True
+        )
+    ]
+    return rows, bool(np.any(nothing))
+
+
 def _contrast_moments(
     sample: Sample, frame: Respondents, labelled: BoolArray, slopes: FloatArray
 ) -> ProxyMoments:
@@ -260,51 +268,56 @@ def _contrast_moments(
     )
 
 
-def _ratio(
-    a: FloatArray, b: FloatArray, frame: Respondents, target: str, confidence_level: float, alternative: str
-) -> dict[str, Any] | None:
-    result = ratio_of_means(a, b, frame.weighting, target)
-    if not (np.isfinite(result.value) and result.value > 0 and result.variance > 0):
-        return None
-    quantity = Quantity(
-        value=result.value,
-        standard_error=result.standard_error,
-        degrees_of_freedom=max(result.degrees_of_freedom, 1.0),
-        n=len(a),
-        scale="log",
-    )
-    row = quantity.row(confidence_level, alternative)
-    return {name: row[name] for name in ("estimate", "standard_error", "confidence_interval")}
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The outcomes z (n, k) of the models, and how they are to be compared."""
 
+    sample: Sample
+    frame: Respondents
+    z: FloatArray
+    target: str
+    confidence_level: float
+    alternative: str
 
-def _win_rate(
-    sample: Sample,
-    a: FloatArray,
-    b: FloatArray,
-    frame: Respondents,
-    target: str,
-    confidence_level: float,
-    alternative: str,
-) -> dict[str, Any]:
-    """Return the share of units where a is better, ties counting one half."""
-    wins = (a > b) + 0.5 * (a == b)
-    result = estimate_mean(
-        wins,
-        np.zeros((len(wins), 0)),
-        frame.weighting,
-        None,
-        stratum=frame.stratum,
-        target=target,
-        bounds=(0.0, 1.0),
-        design=sample.design.kind,
-    )
-    interval = result.confidence_interval(confidence_level, alternative=alternative)
-    return {
-        "estimate": result.value,
-        "standard_error": result.standard_error,
-        "confidence_interval": [interval.low, interval.high],
-        "ties": float(np.mean(a == b)),
-    }
+    def of_pair(self, a: int, b: int) -> dict[str, Any]:
+        """Return what is said of two models besides their difference."""
+        return {"ratio": self.ratio(a, b), "win_rate": self.win_rate(a, b)}
+
+    def ratio(self, a: int, b: int) -> dict[str, Any] | None:
+        """Return the ratio of two models' means; None where one is 0."""
+        result = ratio_of_means(self.z[:, a], self.z[:, b], self.frame.weighting, self.target)
+        if not (np.isfinite(result.value) and result.value > 0 and result.variance > 0):
+            return None
+        quantity = Quantity(
+            value=result.value,
+            standard_error=result.standard_error,
+            degrees_of_freedom=max(result.degrees_of_freedom, 1.0),
+            n=len(self.z),
+            scale="log",
+        )
+        row = quantity.row(self.confidence_level, self.alternative)
+        return {name: row[name] for name in ("estimate", "standard_error", "confidence_interval")}
+
+    def win_rate(self, a: int, b: int) -> dict[str, Any]:
+        """Return the share of units where a is better, ties counting one half."""
+        better, ties = self.z[:, a] > self.z[:, b], self.z[:, a] == self.z[:, b]
+        result = estimate_mean(
+            better + 0.5 * ties,
+            np.zeros((len(self.z), 0)),
+            self.frame.weighting,
+            None,
+            stratum=self.frame.stratum,
+            target=self.target,
+            bounds=(0.0, 1.0),
+            design=self.sample.design.kind,
+        )
+        interval = result.confidence_interval(self.confidence_level, alternative=self.alternative)
+        return {
+            "estimate": result.value,
+            "standard_error": result.standard_error,
+            "confidence_interval": [interval.low, interval.high],
+            "ties": float(np.mean(ties)),
+        }
 
 
 def _ranking(names: list[str], means: FloatArray, sets: list[list[int]]) -> list[str]:

@@ -239,8 +239,15 @@ Asked = Estimand | str | Mapping[str, Any] | None
 """What may be given for an estimand: itself, its text form, or its record."""
 
 
+OF_THE_MEAN = (
+    *("estimator", "outcome", "bounds", "lam", "proxy", "predicted"),
+    *("clip", "cross_fit", "calibration", "features"),
+)
+"""Options of `estimate` that only the mean has."""
+
+
 def refuse_options(estimand: Estimand, given: Mapping[str, Any]) -> None:
-    """Refuse options that are of a mean, for an estimand that is none.
+    """Refuse, among what `estimate` was given, options of a mean for an estimand that is none.
 
     Raises
     ------
@@ -251,7 +258,8 @@ def refuse_options(estimand: Estimand, given: Mapping[str, Any]) -> None:
     --------
     >>> refuse_options(as_estimand("f1:match"), {"estimator": "auto", "clip": False})
     """
-    for name, value in given.items():
+    for name in OF_THE_MEAN:
+        value = given.get(name)
         if value is not None and value is not False and not (name == "estimator" and value == "auto"):
             raise InputError(
                 f"'{estimand.kind}' takes no {name}=",

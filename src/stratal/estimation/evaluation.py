@@ -10,7 +10,7 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, checked_labels
 from stratal.errors import InputError
-from stratal.estimation.calibrated import Calibrating, calibrated_estimator, calibrated_proxy, sample_folds
+from stratal.estimation.calibrated import Calibrating, sample_folds, with_calibrated
 from stratal.estimation.estimand import Asked, as_estimand, refuse_options
 from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow, empty_strata_notes
 from stratal.estimation.lam import ProxyMoments
@@ -128,11 +128,8 @@ def estimate(
     if not isinstance(sample, Sample):
         require_sample(sample, "estimate")
     question = sample.estimand if estimand is None else estimand
-    asked = None if question is None else as_estimand(question)
-    if asked is not None and asked.kind != "mean":
-        given = {"estimator": estimator, "outcome": outcome, "bounds": bounds, "lam": lam, "proxy": proxy}
-        given |= {"predicted": predicted, "clip": clip, "cross_fit": cross_fit, "calibration": calibration}
-        refuse_options(asked, given)
+    if question is not None and (asked := as_estimand(question)) is not None and asked.kind != "mean":
+        refuse_options(asked, locals())
         found: Estimate = asked.estimate(sample, labels, target)
         return found
     joined, notes = combined(said(join(sample, labels), predicted), combine)
@@ -165,12 +162,8 @@ def estimate(
     )
     if calibration is not None or features is not None:
         how = Calibrating(column=column, method=calibration, features=features, population=population)
-        how = replace(how, folds=options.folds, outcome=outcome, bounds=bounds)
-        estimator = calibrated_estimator(estimator, given=lam is not None)
-        calibrated = calibrated_proxy(sample, labelled, frame, z, how)
+        calibrated, options = with_calibrated(sample, labelled, frame, z, how, options)
         proxies, summary = calibrated.values, calibrated.summary
-        notes = (*options.notes, calibrated.note)
-        options = replace(options, estimator=estimator, scaled=True, notes=notes)
     return estimate_mean(z, proxies, frame.weighting, summary, stratum=frame.stratum, options=options)
 
 

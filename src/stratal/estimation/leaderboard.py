@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from stratal.arrays import FloatArray
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate_mean
+from stratal.estimation.mean import EstimateOptions
 from stratal.estimation.paired import rank_sets
 from stratal.estimation.respondents import Respondents
 from stratal.report import plain
@@ -24,8 +26,7 @@ def leaderboard(
     rows: Sequence[dict[str, Any]],
     *,
     names: Sequence[str],
-    bounds: tuple[float, float] | None,
-    target: str,
+    options: EstimateOptions,
     confidence_level: float,
 ) -> tuple[dict[str, Any], ...]:
     """Return models from the highest mean to the lowest.
@@ -40,8 +41,9 @@ def leaderboard(
     rows : sequence of dict
         The comparisons of all pairs, or of all with one model; ranks need all pairs.
     names : sequence of str (k,)
-    bounds, target, confidence_level
-        As in `compare`.
+    options : EstimateOptions
+        The target and the outcomes' bounds.
+    confidence_level : float
 
     Examples
     --------
@@ -59,10 +61,7 @@ def leaderboard(
                 frame.weighting,
                 None,
                 stratum=frame.stratum,
-                target=target,
-                bounds=bounds,
-                design=sample.design.kind,
-                stratum_names=frame.names,
+                options=replace(options, design=sample.design.kind, stratum_names=frame.names),
             )
             for j in range(len(names))
         ]

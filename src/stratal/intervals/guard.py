@@ -329,15 +329,7 @@ def effective_trials(labels: UnitMoments, found: Variances, weighting: Weighting
 
 
 def variances_of(
-    unit: FloatArray,
-    labels: UnitMoments,
-    weighting: Weighting,
-    *,
-    residual: float,
-    population_part: float = 0.0,
-    tuned: bool = False,
-    drawn: bool = False,
-    weights_known: bool = False,
+    unit: FloatArray, labels: UnitMoments, weighting: Weighting, *, drawn: bool = False, **known: Any
 ) -> Variances:
     """Return the variances of an estimate from its labelled units (n,) on the 0–1 scale.
 
@@ -345,10 +337,11 @@ def variances_of(
     ----------
     unit, labels, weighting
         The units, and what they add up to.
-    residual, population_part, tuned, weights_known
-        See `Variances`.
     drawn : bool
         Whether the population's own draw counts.
+    **known
+        The fields of `Variances` that do not follow from the labels: `residual`, and `population_part`,
+        `tuned` and `weights_known` where they are not the defaults.
 
     Examples
     --------
@@ -364,13 +357,10 @@ def variances_of(
     plain = float(weighting.covariance(centred[:, None])[0, 0])
     information = smoothed_moments(labels).information
     return Variances(
-        residual=residual,
         plain=plain,
         spread=spread,
-        population_part=population_part,
-        tuned=tuned,
         drawn_from=size if drawn else np.inf,
-        weights_known=weights_known,
+        **known,
         of_design=1.0 if labels.own else remaining_share(spread / labels.draws, plain, information),
     )
 

@@ -137,46 +137,61 @@ def draw_lines(panels: Sequence[Panel], path: str | Path, *, columns: int = 3, h
     return _save(figure, axes, path)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Violins:
+    """What violins show besides their values.
+
+    Parameters
+    ----------
+    level : float, optional
+        A dashed line.
+    errors : mapping of panel to mapping of name to errors, optional
+        Error bars of the values' shape.
+    ranges : mapping of name to (low, high), optional
+        Intervals that somebody else printed, drawn as brackets beside the violins.
+    styles : mapping of name to int, optional
+        Numbers of colours.
+    """
+
+    level: float | None = None
+    columns: int = 2
+    logarithmic: bool = False
+    errors: Mapping[str, Mapping[str, Sequence[float]]] | None = None
+    ranges: Mapping[str, tuple[float, float]] | None = None
+    styles: Mapping[str, int] | None = None
+
+
 def draw_violins(
     panels: Mapping[str, Mapping[str, Sequence[float]]],
     path: str | Path,
     *,
     y_label: str,
-    level: float | None = None,
-    columns: int = 2,
-    logarithmic: bool = False,
-    errors: Mapping[str, Mapping[str, Sequence[float]]] | None = None,
-    ranges: Mapping[str, tuple[float, float]] | None = None,
-    styles: Mapping[str, int] | None = None,
+    how: Violins = Violins(),
 ) -> Path:
-    """Draw violins with their points, {panel: {name: values}}, and error bars of the same shape.
-
-    `ranges` are intervals by group that somebody else printed, drawn as brackets beside the violins; `styles`
-    are numbers of colours by group.
-    """
-    figure, axes = _figure(len(panels), columns, width=4.6)
+    """Draw violins with their points, {panel: {name: values}}."""
+    figure, axes = _figure(len(panels), how.columns, width=4.6)
     rng = np.random.default_rng(0)
     for (title, groups), ax in zip(panels.items(), axes, strict=False):
         for place, (name, group) in enumerate(groups.items(), start=1):
             values = np.asarray(group, dtype=np.float64)
-            bars = None if errors is None else np.asarray(errors[title][name], dtype=np.float64)
-            if logarithmic:
+            bars = None if how.errors is None else np.asarray(how.errors[title][name], dtype=np.float64)
+            if how.logarithmic:
                 bars = None if bars is None else bars[values > 0]
                 values = values[values > 0]
-            number = place - 1 if styles is None else styles.get(name, place - 1)
+            number = place - 1 if how.styles is None else how.styles.get(name, place - 1)
             colour = COLOURS[number % len(COLOURS)]
             if len(values) > 1 and np.ptp(values) > 0:
                 _draw_violin(ax, place, values, colour)
             places = place + rng.uniform(-0.1, 0.1, len(values))
             ax.errorbar(places, values, bars, fmt=".", color=colour, markersize=5, elinewidth=0.6)
-            if ranges is not None and name in ranges:
-                ax.plot([place + 0.42] * 2, ranges[name], color="black", marker="_", linewidth=0.8)
+            if how.ranges is not None and name in how.ranges:
+                ax.plot([place + 0.42] * 2, how.ranges[name], color="black", marker="_", linewidth=0.8)
         ax.set_xticks(range(1, len(groups) + 1), list(groups), rotation=35, ha="right", fontsize=7)
         _finish(ax, title, "", y_label)
-        if logarithmic:
+        if how.logarithmic:
             _logarithmic(ax)
-        if level is not None:
-            ax.axhline(level, color="#b00000", linewidth=1.0, linestyle="--")
+        if how.level is not None:
+            ax.axhline(how.level, color="#b00000", linewidth=1.0, linestyle="--")
     return _save(figure, (), path)
 
 

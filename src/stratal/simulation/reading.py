@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +18,10 @@ def read_benchmark(
     outcome: str,
     proxies: Sequence[str] = (),
     *,
-    id: str | None = None,  # noqa: A002
     groups: Sequence[str] = (),
-    features: Sequence[str] = (),
     bounds: tuple[float, float] | None = None,
     scaled: bool | None = None,
-    delimiter: str | None = None,
-    directory: bool = False,
+    **reading: Any,
 ) -> tuple[Population, FloatArray]:
     """Read a fully labelled file into memory.
 
@@ -33,16 +31,14 @@ def read_benchmark(
         Parquet, CSV or JSON Lines.
     outcome : str
         Column of z, known for every unit.
-    proxies, groups, features : sequence of str
+    proxies, groups : sequence of str
         Columns, as in `Population.read`.
-    id : str, optional
-        Column of unique ids.
     bounds : (float, float), optional
         Of the outcome and what the proxies predict.
     scaled : bool, optional
         False for proxies that only order.
-    delimiter : str, optional
-    directory : bool
+    **reading
+        What else `Population.read` is to know: `id`, `delimiter`, `directory`.
 
     Returns
     -------
@@ -67,15 +63,12 @@ def read_benchmark(
         raise InputError(f"the outcome cannot be its own proxy: {outcome!r}", action="Name another column.")
     read = Population.read(
         file,
-        id=id,
         proxy=[*proxies, outcome],
         groups=tuple(groups),
-        features=tuple(features),
         bounds=bounds,
-        delimiter=delimiter,
-        directory=directory,
+        **reading,
     )
-    names = (*proxies, outcome, *groups, *features)
+    names = (*proxies, outcome, *groups)
     columns: dict[str, list[AnyArray]] = {name: [] for name in names}
     for batch in read.batches(names):
         for name in names:
@@ -83,9 +76,8 @@ def read_benchmark(
     whole = {name: np.concatenate(parts) for name, parts in columns.items()}
     population = Population.from_arrays(
         proxy={name: whole[name] for name in proxies} or None,
-        show=None if proxies or groups or features else {outcome: whole[outcome]},
+        show=None if proxies or groups else {outcome: whole[outcome]},
         groups={name: whole[name] for name in groups},
-        features={name: whole[name] for name in features},
         bounds=bounds if proxies else None,
         scaled=scaled,
     )

@@ -78,6 +78,17 @@ def test_options_of_a_mean_are_refused_with_another_estimand():
         stratal.estimate(sample, ["x"] * 4, estimand=F1("x"), lam=0.5)
 
 
+@pytest.mark.parametrize("option", [{"features": ["x"]}, {"calibration": "logistic"}, {"clip": True}])
+def test_options_of_the_mean_are_refused(option):
+    population = stratal.Population.from_arrays(
+        proxy=[0.2, 0.7, 0.9, 0.4], groups={"answer": list("abab")}, predicted="answer"
+    )
+    sample = stratal.SimpleRandom(budget=4).draw(population, seed=7)
+
+    with pytest.raises(InputError, match=f"takes no {next(iter(option))}="):
+        stratal.estimate(sample, list("abaa"), estimand="f1:a", **option)
+
+
 def test_several_share_the_cells_in_which_all_are_known():
     groups = {"a": list("xxyyx"), "b": list("xyxyx"), "g": list("uuvvv")}
     population = stratal.Population.from_arrays(proxy=[0.1, 0.9, 0.5, 0.4, 0.3], groups=groups)
