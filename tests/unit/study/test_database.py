@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -90,7 +92,8 @@ class Server:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
         self.reader.join()
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # what was being written when it died
+            self.process.stdin.close()
         self.process.stdout.close()
 
 
@@ -251,27 +254,26 @@ with open_study(sys.argv[1], reading=True) as study:
 """
 
 
-def test_a_folder_that_may_only_be_read_is_said_so_and_can_still_be_read(make_study, tmp_path):
+def test_a_folder_that_may_only_be_read_is_said_so_and_can_still_be_read(make_study):
     study = make_study(annotators=["ann"])
     study.submit("ann", study.next_item("ann").id, "Pass")
     item = study.next_item("ann")
     study.close()
-    places = [study.folder, *study.folder.iterdir()]
-    for place in places:
-        place.chmod(0o555 if place.is_dir() else 0o444)
-    for place in [tmp_path, *tmp_path.parents]:
-        if place.is_relative_to(tempfile.gettempdir()) and place != Path(tempfile.gettempdir()):
-            place.chmod(0o755)
     env = {**os.environ, "PYTHONPATH": str(Path(stratal.__file__).parents[1])}
 
-    done = subprocess.run(
-        [sys.executable, "-c", UNPRIVILEGED, str(study.folder), item.id],
-        capture_output=True, text=True, env=env, cwd="/", check=False,
-    )  # fmt: skip
+    # pytest's own folders are closed to other users, and closed again whenever another run starts.
+    with tempfile.TemporaryDirectory() as open_to_all:
+        os.chmod(open_to_all, 0o755)
+        folder = Path(shutil.copytree(study.folder, Path(open_to_all) / "study"))
+        for place in [*folder.iterdir(), folder]:
+            place.chmod(0o555 if place.is_dir() else 0o444)
+        done = subprocess.run(
+            [sys.executable, "-c", UNPRIVILEGED, str(folder), item.id],
+            capture_output=True, text=True, env=env, cwd="/", check=False,
+        )  # fmt: skip
+        folder.chmod(0o755)
 
-    for place in places:
-        place.chmod(0o755 if place.is_dir() else 0o644)
-    assert done.stdout.splitlines()[0].startswith("read-only"), done.stderr
+    assert done.stdout.startswith("read-only"), done.stderr
     assert "cannot be written to" in done.stdout
     assert done.stdout.splitlines()[1] == "True 1", done.stderr
 
