@@ -7,6 +7,7 @@ import platform
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from stratal.estimation.new_version import NewVersion
 from stratal.estimation.proxy_check import proxy_check
 from stratal.estimation.respondents import combined, said
 from stratal.estimation.side_by_side import side_by_side
+from stratal.estimation.worth import effective_size_interval
 from stratal.labels.annotators import annotator_agreement
 from stratal.labels.labels import join, with_ids_of
 from stratal.planning.more_labels import more_labels
@@ -54,7 +56,7 @@ class Findings:
     >>> population = stratal.Population.from_arrays(proxy=[0.2] * 50 + [0.8] * 50)
     >>> sample = stratal.plan(population, budget=20).draw(seed=7)
     >>> print(stratal.findings(sample, [1.0, 0.0] * 10, quantity="accuracy"))
-    Accuracy 50.0%, 95% interval 29.0–71.0%, from 20 labels worth 20 random ones.
+    Accuracy 50.0%, 95% interval 29.0–71.0%, from 20 labels worth 20 random ones (19–25).
     """
 
     found: Mapping[str, Any]
@@ -178,6 +180,7 @@ def findings(
                 "quantity": quantity or _quantity(made, predicted),
                 "share": share,
                 "confidence_level": confidence_level,
+                "worth": effective_size_interval(made, confidence_level),
                 "estimate": described,
                 "side_by_side": side_by_side(sample, made, confidence_level, interval),
                 "strata": _strata(sample, made),
@@ -234,6 +237,7 @@ def _agreement(sample: Sample, labels: Any) -> dict[str, Any] | None:
 
 def _provenance(sample: Sample, commands: Sequence[str]) -> dict[str, Any]:
     return {
+        "written": datetime.now(UTC).date().isoformat(),
         "stratal": __version__,
         "drawn with stratal": sample.version,
         "seed": sample.seed,

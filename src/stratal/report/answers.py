@@ -14,21 +14,21 @@ def answer_sentence(findings: Mapping[str, Any]) -> str:
     Parameters
     ----------
     findings : dict
-        `quantity`, `share`, and `estimate` (`Estimate.to_dict`).
+        `quantity`, `share`, `estimate` (`Estimate.to_dict`), and `worth`, the range of its effective size.
 
     Examples
     --------
     >>> estimate = {"estimate": 0.931, "confidence_interval": [0.916, 0.944], "confidence_level": 0.95,
     ...     "n": 500, "effective_sample_size": 1130.0, "standard_error": 0.01, "population_size": 9000}
-    >>> answer_sentence({"quantity": "accuracy", "share": True, "estimate": estimate})
-    'Accuracy 93.1%, 95% interval 91.6–94.4%, from 500 labels worth 1,130 random ones.'
+    >>> answer_sentence({"quantity": "accuracy", "share": True, "estimate": estimate, "worth": [950, 1300]})
+    'Accuracy 93.1%, 95% interval 91.6–94.4%, from 500 labels worth 1,130 random ones (950–1,300).'
     """
     estimate, board = findings["estimate"], findings["estimate"].get("leaderboard")
     if board:
         return _best(board, findings)
     named = findings["quantity"][:1].upper() + findings["quantity"][1:]
     found = _with_interval(named, estimate["estimate"], estimate["confidence_interval"], findings)
-    return f"{found}, from {estimate['n']:,} labels{_worth(estimate)}."
+    return f"{found}, from {estimate['n']:,} labels{_worth(estimate, findings.get('worth'))}."
 
 
 def _with_interval(name: str, value: Any, interval: Any, findings: Mapping[str, Any]) -> str:
@@ -48,11 +48,10 @@ def _best(board: Sequence[Mapping[str, Any]], findings: Mapping[str, Any]) -> st
     return f"Best of {len(board)} models: {found}, from {labels:,} labels{told}."
 
 
-def _worth(estimate: Mapping[str, Any]) -> str:
+def _worth(estimate: Mapping[str, Any], interval: Sequence[float] | None) -> str:
     size = estimate.get("effective_sample_size")
     if size is None or (estimate["standard_error"] == 0 and estimate["n"] < estimate["population_size"]):
         return ""
-    interval = estimate.get("effective_sample_size_interval")
     range_ = "" if interval is None else f" ({interval[0]:,.0f}–{interval[1]:,.0f})"
     return f" worth {size:,.0f} random ones{range_}"
 

@@ -197,7 +197,7 @@ PARTS: dict[str, Any] = {
         "needs_labels": ["text"],
     },
     "provenance": {
-        **dict.fromkeys(("stratal", "drawn with stratal", "design", "sample's SHA-256"), "text"),
+        **dict.fromkeys(("written", "stratal", "drawn with stratal", "design", "sample's SHA-256"), "text"),
         **dict.fromkeys(("Python", "numpy", "scipy"), "text"),
         "seed": "integer",
         "commands": ["text"],
@@ -258,6 +258,7 @@ COMMANDS: dict[str, Any] = {
         "quantity": "text",
         "share": "boolean",
         "confidence_level": "number",
+        "worth": "interval?",
         "estimate": "estimate",
         "side_by_side": [
             {
