@@ -77,6 +77,28 @@ _DIVIDING = (
     ),
 )
 _FIRST_ROUND = ("budget", "seed", "design", "size", "cluster", *_PLANNING)
+_DRAWING = (
+    Needs(
+        ("half_width",),
+        lambda given: given["design"] in _PLANNED,
+        "with --design stratified or simple-random",
+    ),
+    Needs(_PLANNING, lambda given: given["design"] in _PLANNED[:2], "with --design stratified"),
+    Needs(
+        ("size",),
+        lambda given: given["design"] in _UNEQUAL,
+        "with --design poisson, proportional-to-size",
+    ),
+    Needs(("cluster",), lambda given: given["design"] == "clusters", "with --design clusters"),
+    Needs(("confidence_level",), lambda given: given["half_width"] is not None, "with --half-width"),
+    Needs(
+        ("bounds",),
+        lambda given: given["outcome"] not in ("binary", "unbounded"),
+        "with --outcome bounded, or without --outcome",
+    ),
+    *_READING,
+    *_DIVIDING,
+)
 
 NEEDS: dict[str, tuple[Needs, ...]] = {
     "inspect": _READING,
@@ -88,21 +110,13 @@ NEEDS: dict[str, tuple[Needs, ...]] = {
             "in a first round, so not with --extend",
         ),
         Needs(("labels", "value", "additional"), lambda given: given["extend"] is not None, "with --extend"),
+        *_DRAWING,
+    ),
+    "init": (
+        *_DRAWING,
         Needs(
-            ("half_width",),
-            lambda given: given["design"] in _PLANNED,
-            "with --design stratified or simple-random",
+            ("copies",), lambda given: given["overlap"] > 0, "with --overlap, the share that several label"
         ),
-        Needs(_PLANNING, lambda given: given["design"] in _PLANNED[:2], "with --design stratified"),
-        Needs(
-            ("size",),
-            lambda given: given["design"] in _UNEQUAL,
-            "with --design poisson, proportional-to-size",
-        ),
-        Needs(("cluster",), lambda given: given["design"] == "clusters", "with --design clusters"),
-        Needs(("confidence_level",), lambda given: given["half_width"] is not None, "with --half-width"),
-        *_READING,
-        *_DIVIDING,
     ),
     "estimate": (
         Needs(("sample", "labels"), lambda given: given["labelled"] is None, "without --labelled"),

@@ -80,6 +80,7 @@ BASES = {
     "draw stratified": [*DRAW, "--budget", "60", "--design", "stratified"],
     "draw random": [*DRAW, "--budget", "60", "--design", "simple-random"],
     "draw poisson": [*DRAW, "--budget", "60", "--design", "poisson"],
+    "draw binary": [*DRAW, "--budget", "60", "--outcome", "binary"],
     "draw sized": [*DRAW, "--budget", "60", "--design", "proportional-to-size"],
     "draw systematic": [*DRAW, "--budget", "60", "--design", "systematic"],
     "draw clusters": [*DRAW, "--budget", "100", "--design", "clusters", "--cluster", "size"],
@@ -88,6 +89,10 @@ BASES = {
     "draw width": [*DRAW, "--half-width", "0.08"],
     "draw extend": [
         *DRAW[:4], "--extend", "{place}/s.parquet", "--labels", "{place}/l.csv", "--additional", "20",
+    ],
+    "init": [
+        *("init", "{place}/p.csv", "--study", "{out}", "--question", "Right?", "--choices", "Pass,Fail"),
+        *("--annotators", "ann", "--proxy", "p", "--budget", "60"),
     ],
     "draw parquet": ["draw", "{place}/p.parquet", *DRAW[2:], "--budget", "60"],
     "draw bare": [*DRAW[:4], "--budget", "60"],
@@ -133,7 +138,7 @@ OPTIONS = {
         "--estimator difference", "--labelled {place}/l.csv",
     ],
 }  # fmt: skip
-PAIRS = [(base, option) for base in BASES for option in OPTIONS[base.split()[0]]]
+PAIRS = [(base, option) for base in BASES for option in OPTIONS.get(base.split()[0], ())]
 AS_AUTO = {("estimate unbounded", "--interval t"), ("estimate calibrated", "--estimator difference")}
 """Options that say what is done without them."""
 
@@ -153,6 +158,9 @@ IDLE = [
         for name in ("stratum language", "weight w", "class 1", "population-size 600")
     ],
     ("estimate binary", "--bounds 0,2"),
+    *[("init", f"--{name}") for name in ("size equal", "cluster language", "features q")],
+    *[("init", f"--{name}") for name in ("confidence-level 0.8", "minimum 1000", "copies 3")],
+    ("draw binary", "--bounds 0,2"),
 ]
 
 
