@@ -486,6 +486,170 @@ def simulation(path: Path) -> None:
     )
 
 
+@figure
+def comparisons(path: Path) -> None:
+    """Standard error of a difference, paired and not, by how much the models err together."""
+    shares, rng, size = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0], np.random.default_rng(0), 20_000
+    population = stratal.Population.from_arrays(proxy=np.full(size, 0.5))
+    paired, apart = [], []
+    for share in shares:
+        common = rng.random(size) < share
+        first = rng.random(size)
+        second = np.where(common, first, rng.random(size))
+        right = {"a": (first < 0.85).astype(float), "b": (second < 0.8).astype(float)}
+        errors, alone = [], []
+        for seed in range(20):
+            sample = stratal.SimpleRandom(budget=300).draw(population, seed=seed)
+            drawn = {name: values[sample.ids] for name, values in right.items()}
+            errors.append(stratal.compare(sample, drawn).rows[0]["standard_error"])
+            alone.append(np.hypot(*(stratal.estimate(sample, values).standard_error for values in drawn.values())))
+        paired.append(np.mean(errors))
+        apart.append(np.mean(alone))
+    lines = [Line(x=shares, y=apart, label="two samples of 300"), Line(x=shares, y=paired, label="the same 300, paired")]
+    draw_lines([Panel(title="85 and 80 % right", x_label="share of units on which the two err alike",
+                      y_label="standard error of the difference", lines=lines)], path)
+
+
+@figure
+def metrics(path: Path) -> None:
+    """Mean half-width of the intervals of four metrics of a class of 5 %."""
+    rng, size, budgets = np.random.default_rng(1), 20_000, [100, 200, 400, 800]
+    truth = rng.random(size) < 0.05
+    score = 1 / (1 + np.exp(-(np.where(truth, 1.5, -3.5) + rng.normal(0, 1.5, size))))
+    answers = np.where(score > 0.5, "yes", "no")
+    names = np.where(truth, "yes", "no")
+    population = stratal.Population.from_arrays(
+        proxy=np.maximum(score, 1 - score), groups={"answer": answers}, predicted="answer"
+    )
+    found: dict[str, list[float]] = {name: [] for name in ("accuracy", "precision", "recall", "f1")}
+    for budget in budgets:
+        widths: dict[str, list[float]] = {name: [] for name in found}
+        for seed in range(30):
+            sample = stratal.plan(population, budget).draw(seed=seed)
+            labels = dict(zip(sample.ids.tolist(), names[sample.ids].tolist(), strict=True))
+            table = stratal.classification_metrics(sample, labels, metrics=list(found))
+            for name in found:
+                row = table.row(metric=name) if name == "accuracy" else table.row(metric=name, **{"class": "yes"})
+                if row["confidence_interval"] is not None:
+                    widths[name].append(float(np.diff(row["confidence_interval"])[0]) / 2)
+        for name in found:
+            found[name].append(float(np.mean(widths[name])))
+    lines = [Line(x=budgets, y=values, label=name) for name, values in found.items()]
+    draw_lines([Panel(title="a class of 5 %, plan for the accuracy", x_label="labels", y_label="half-width of the interval",
+                      lines=lines, logarithmic="x")], path)
+
+
+@figure
+def estimands(path: Path) -> None:
+    """Error of F1 of a rare class by what the sample was planned for."""
+    rng, size, budgets = np.random.default_rng(2), 20_000, [200, 400, 800]
+    score = rng.beta(0.15, 4, size).clip(1e-4, 1 - 1e-4)
+    truth = np.where(rng.random(size) < score, "match", "other")
+    answers = np.where(score > 0.4, "match", "other")
+    population = stratal.Population.from_arrays(proxy={"score": score}, groups={"answer": answers}, predicted="answer")
+    f1 = stratal.estimands.F1("match", probability="score")
+    hits = np.sum((truth == "match") & (answers == "match"))
+    goal = 2 * hits / (np.sum(truth == "match") + np.sum(answers == "match"))
+    plans = {"simple random": None, "strata made for F1, robust allocation": stratal.stratify(population, "neyman", 10, influence=f1.influence(population))}
+    lines = []
+    for name, strata in plans.items():
+        errors = []
+        for budget in budgets:
+            design: Any = stratal.SimpleRandom(budget=budget)
+            if strata is not None:
+                design = stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, budget, "robust"))
+            found = []
+            for seed in range(60):
+                sample = design.draw(population, seed=seed)
+                labels = dict(zip(sample.ids.tolist(), truth[sample.ids].tolist(), strict=True))
+                found.append(stratal.estimate(sample, labels, estimand=f1).value - goal)
+            errors.append(float(np.sqrt(np.mean(np.square(found)))))
+        lines.append(Line(x=budgets, y=errors, label=name))
+    draw_lines([Panel(title=f"F1 of a class of {100 * np.mean(truth == 'match'):.1f} %, sixty studies each", x_label="labels",
+                      y_label="typical error of F1", lines=lines, logarithmic="x")], path)
+
+
+@figure
+def elsewhere(path: Path) -> None:
+    """Half-width with and without predictions, by how often the judge is right."""
+    rng, size, rights = np.random.default_rng(3), 10_000, [0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
+    truth = (rng.random(size) < 0.75).astype(float)
+    powered, alone = [], []
+    for right in rights:
+        widths = []
+        for seed in range(20):
+            draw = np.random.default_rng(seed)
+            judge = np.where(draw.random(size) < right, truth, 1 - truth)
+            known = np.isin(np.arange(size), draw.choice(size, 300, replace=False))
+            results = [
+                stratal.estimate_from(truth[known], judge[known], judge[~known]),
+                stratal.estimate_from(truth[known], judge[known], judge[~known], estimator="horvitz-thompson"),
+            ]
+            ends = [tuple(result.confidence_interval()) for result in results]
+            widths.append([(high - low) / 2 for low, high in ends])
+        powered.append(np.mean(widths, axis=0)[0])
+        alone.append(np.mean(widths, axis=0)[1])
+    lines = [Line(x=rights, y=alone, label="300 labels alone"), Line(x=rights, y=powered, label="and 10,000 judgements")]
+    draw_lines([Panel(title="prediction-powered inference", x_label="how often the judge is right",
+                      y_label="half-width of the interval", lines=lines, limits=(0, 0.06))], path)
+
+
+@figure
+def annotators(path: Path) -> None:
+    """Where careless annotators move the estimate."""
+    rng, slips = np.random.default_rng(4), [0.0, 0.02, 0.05, 0.1, 0.15]
+    population = stratal.Population.from_arrays(proxy=np.full(5000, 0.5))
+    truth = rng.random(5000) < 0.9
+    lines = []
+    for people, combine in ((1, "mean"), (3, "majority")):
+        found = []
+        for slip in slips:
+            values = []
+            for seed in range(20):
+                sample = stratal.SimpleRandom(budget=400).draw(population, seed=seed)
+                says = truth[sample.ids] ^ (rng.random((people, 400)) < slip)
+                labels = stratal.Labels(
+                    ids=tuple(np.tile(sample.ids, people).tolist()),
+                    values=tuple(says.astype(int).ravel().tolist()),
+                    annotators=tuple(np.repeat([f"p{j}" for j in range(people)], 400).tolist()),
+                )
+                values.append(stratal.estimate(sample, labels, combine=combine).value)
+            found.append(float(np.mean(values)))
+        lines.append(Line(x=slips, y=found, label=f"{people} each" if people == 1 else "majority of 3"))
+    draw_lines([Panel(title="90 % are right", x_label="share of answers in which an annotator slips",
+                      y_label="mean of 20 estimates", lines=lines, level=float(truth.mean()), level_label="the truth")], path)
+
+
+@figure
+def regression(path: Path) -> None:
+    """Standard error of a slope, by how often the judge is right."""
+    from stratal.regression import linear_regression
+    from stratal.weighting import StratifiedWeighting
+
+    rng, size, n, rights = np.random.default_rng(5), 5000, 300, [0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
+    length = rng.uniform(size=size)
+    right = (rng.random(size) < 0.9 - 0.5 * length).astype(float)
+    stratum = np.zeros(size, dtype=int)
+    found: dict[str, list[float]] = {"classical": [], "ppi++": []}
+    for rate in rights:
+        errors: dict[str, list[float]] = {name: [] for name in found}
+        for _ in range(10):
+            judge = np.where(rng.random(size) < rate, right, 1 - right)
+            rows = rng.choice(size, n, replace=False)
+            for name, kept in errors.items():
+                fit = linear_regression(
+                    length[rows], right[rows], proxy=judge[rows], population_features=length, population_proxy=judge,
+                    population_stratum=stratum, intercept=True, estimator=name,
+                    weighting=StratifiedWeighting(stratum=stratum[rows], sizes=np.bincount(stratum)),
+                )
+                kept.append(float(fit.standard_errors[-1]))
+        for name, kept in errors.items():
+            found[name].append(float(np.mean(kept)))
+    lines = [Line(x=rights, y=values, label=name) for name, values in found.items()]
+    draw_lines([Panel(title="300 labels of 5,000: accuracy by length", x_label="how often the judge is right",
+                      y_label="standard error of the slope", lines=lines)], path)
+
+
 def main(names: Sequence[str]) -> None:
     """Draw the figures of these names, or all."""
     PLACE.mkdir(exist_ok=True)
@@ -501,7 +665,7 @@ def tidy(text: str, *, card: bool = False) -> str:
     """Return an SVG without metadata, size and background, in the ink of the page; or dark on white, as a card."""
     text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<!DOCTYPE[^>]*>", "", text, flags=re.DOTALL)
     text = re.sub(r'(<svg [^>]*?) width="[^"]*"', r"\1", re.sub(r'(<svg [^>]*?) height="[^"]*"', r"\1", text))
-    text = re.sub(r"(\d+\.\d\d)\d+", r"\1", text)
+    text = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d+\.\d\d)\d+", r"\1", tag[0]), text)
     ink = "#222222" if card else "currentColor"
     text = text.replace(INK, ink).replace("#000000", ink)
     if card:

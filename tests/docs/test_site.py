@@ -82,3 +82,18 @@ def test_figures_are_drawn_by_the_script_are_small_and_described(path):
     assert path.stat().st_size < 100_000
     assert described, f"no page shows {path.name}"
     assert min(map(len, described)) > 40, f"say what {path.name} shows, for those who cannot see it"
+
+
+@pytest.mark.parametrize("path", sorted(DOCS.glob("methods/*.md")), ids=lambda path: path.stem)
+def test_a_page_of_a_method_says_when_it_fails_and_shows_a_figure(path):
+    text = path.read_text()
+
+    assert "## Assumptions, and when it fails\n\n- **Assumed**" in text
+    assert re.search(r"!\[[^\]]+\]\(\.\./figures/[^)]+\.svg\)", text), "draw one in docs/figures.py"
+    assert "python docs/figures.py" in text
+
+
+def test_every_figure_of_the_script_is_drawn():
+    names = re.findall(r"^@figure\ndef (\w+)", (DOCS / "figures.py").read_text(), re.MULTILINE)
+
+    assert {name.replace("_", "-") for name in names} == {path.stem for path in DOCS.glob("figures/*.svg")}

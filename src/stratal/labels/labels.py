@@ -14,7 +14,7 @@ from stratal.errors import LabelError
 from stratal.labels.damaged_ids import matched
 from stratal.labels.vocabulary import declared_meanings, spoken
 from stratal.population.tables.small_table import is_missing, plain_text
-from stratal.randomness import id_array, id_texts
+from stratal.randomness import id_array, id_text, id_texts
 
 
 class Units(Protocol):
@@ -74,6 +74,9 @@ class Labels(Record):
     source: str = field(default="labels", compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)
     bounds: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        self._set(ids=tuple(map(id_text, self.ids)))
 
     @property
     def answered(self) -> int:

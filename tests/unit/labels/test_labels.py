@@ -32,7 +32,10 @@ def test_integer_ids_are_joined_whatever_their_type():
     population = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.3], ids=[7, 8, 9])
     sample = stratal.SimpleRandom(budget=3).draw(population, seed=1)
 
-    for labels in ({7: 1, 8: 0, 9: 1}, {"7": 1, "8": 0, "9": 1}, pd.Series([1, 0, 1], index=[7.0, 8.0, 9.0])):
+    made = stratal.Labels(ids=(7, np.int64(8), 9.0), values=(1, 0, 1))
+    series = pd.Series([1, 0, 1], index=[7.0, 8.0, 9.0])
+
+    for labels in ({7: 1, 8: 0, 9: 1}, {"7": 1, "8": 0, "9": 1}, series, made):
         values = dict(zip(sample.ids.tolist(), join(sample, labels).values.tolist(), strict=True))
         assert values == {7: 1, 8: 0, 9: 1}
 
