@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 def extend(
     study: o.Study,
-    additional: Annotated[int | None, typer.Option(help="Units to add.")] = None,
+    additional: Annotated[
+        int | None,
+        typer.Option(help="Units to add.", show_default="as many as the study's --until needs"),
+    ] = None,
     until: Annotated[
         float | None,
         typer.Option(help="Stop when the anytime-valid interval's half-width is as small as this; 0: never."),
@@ -35,21 +38,21 @@ def extend(
     """Draw more items for a study, and give them to its annotators, whether or not a server is running.
 
     Every item that was drawn stays drawn. The labels so far say where new ones help most. With --until the
-    study stops giving out items once the interval is narrow enough.
+    study stops giving out items once the interval is narrow enough; a study that was made so is extended by
+    as many items as the labels say are needed.
     """
     from stratal.study.interim import until as stop_at
     from stratal.study.opening import open_study
-    from stratal.study.rounds import grow
+    from stratal.study.rounds import grow, units_needed
 
-    if additional is None and until is None:
-        raise InputError("nothing to extend by", allowed="--additional N, --until WIDTH, or both")
     with open_study(study) as opened:
         before = opened.sample().size
-        if additional is not None:
+        wanted = units_needed(opened) if additional is None and until is None else additional
+        if wanted is not None and (wanted or additional is not None):
             reading = read_again(opened, file)
             with progress("reading and drawing"):
                 by_labels = False if without_labels else None
-                grow(opened, additional, population=reading.population(), by_labels=by_labels)
+                grow(opened, wanted, population=reading.population(), by_labels=by_labels)
         enough = opened.setting("enough") == "yes" if until is None else stop_at(opened, until or None)
         larger = opened.sample()
     found = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +15,7 @@ from stratal.cli.records import takes
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
+    from stratal.sampling.sample import Sample
     from stratal.study.question import Question
     from stratal.study.study import Study
 
@@ -55,7 +56,10 @@ class InitOptions(Drawing):
     ] = False
     until: Annotated[
         float | None,
-        typer.Option(help="Stop when the half-width of the anytime-valid interval is as small as this."),
+        typer.Option(
+            help="Stop when the half-width of the anytime-valid interval is as small as this; without "
+            "--budget a pilot is drawn."
+        ),
     ] = None
     journal: Annotated[
         str, typer.Option(help="SQLite's journal: auto, wal, or rollback for a network disk.")
@@ -78,7 +82,7 @@ def init(asked: InitOptions) -> None:
     empty_folder(asked.study)
     kinds = {name: getattr(asked, name) for name in KINDS}
     question = made_question(asked.question, kinds, "" if asked.rubric is None else text_of(asked.rubric))
-    sample = asked.with_outcome(asked.sample())
+    sample = asked.with_outcome(_first_round(asked))
     with create_study(
         asked.study,
         sample,
@@ -98,6 +102,13 @@ def init(asked: InitOptions) -> None:
         return
     print_page(study_page(found))
     print_next("label", asked.study)
+
+
+def _first_round(asked: InitOptions) -> Sample:
+    """Draw the items to begin with: of `--until` without a budget a pilot, from which `extend` goes on."""
+    if asked.until is None or asked.budget is not None or asked.half_width is not None:
+        return asked.sample()
+    return replace(asked, half_width=asked.until).sample(pilot=True)
 
 
 def described(study: Study) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stratal.cli import options as o
-from stratal.cli.output import print_json, print_page, progress
+from stratal.cli.output import print_json, print_next, print_page, progress
 
 
 def status(study: o.Study, confidence_level: o.ConfidenceLevel = 0.95, json: o.Json = False) -> None:
@@ -22,3 +22,6 @@ def status(study: o.Study, confidence_level: o.ConfidenceLevel = 0.95, json: o.J
         print_json(found)
         return
     print_page(status_page(found))
+    stop = found["stop"]
+    if stop["half_width"] and not stop["enough"] and not found["nonresponse"]["open"]:
+        print_next("extend", study)

@@ -2,8 +2,9 @@
 
 An item has places: as many as people are to label it (`copies`). A place is taken by a submitted answer, and
 while somebody holds the item. `wanted` is the number of free places. An item that one annotator skipped is
-offered to another. What somebody was given and left lying for long is offered to others once nothing else is
-left; a late answer is still kept.
+offered to another; where several people are to label it and nobody else is left for its place, it is offered
+once more to whoever skipped it, after everything else. What somebody was given and left lying for long is
+offered to others once nothing else is left; a late answer is still kept.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ def give_next(transaction: Transaction, annotator: str) -> int | None:
     item = _free(transaction, annotator)
     if item is None:
         item = _left_lying(transaction, annotator)
+    if item is None:
+        item = _needed_again(transaction, annotator)
     if item is not None:
         give(transaction, annotator, item)
     return item
@@ -192,3 +195,19 @@ def _left_lying(transaction: Transaction, annotator: str) -> int | None:
     release(transaction, row["annotator"], row["item"])
     recount(transaction, row["item"])
     return int(row["item"])
+
+
+def _needed_again(transaction: Transaction, annotator: str) -> int | None:
+    """Return an item of several people that this annotator skipped once and that nobody else can complete."""
+    if not transaction.one("SELECT skipped FROM annotator WHERE name = ?", annotator)["skipped"]:
+        return None
+    row = transaction.one(
+        "SELECT item FROM answer JOIN item USING (item) WHERE annotator = ? AND status = 'skipped' "
+        "AND copies > 1 AND wanted > 0 AND decision IS NULL AND NOT EXISTS (SELECT 1 FROM annotator AS other "
+        "WHERE role = 'annotator' AND aside = 0 AND name <> ? AND NOT EXISTS ("
+        "SELECT 1 FROM answer AS said WHERE said.item = item.item AND said.annotator = other.name)) "
+        "AND (SELECT count(*) FROM journal WHERE journal.item = item.item AND journal.annotator = ? "
+        "AND action = 'skip') = 1 ORDER BY item LIMIT 1",
+        annotator, annotator, annotator,
+    )  # fmt: skip
+    return None if row is None else int(row["item"])

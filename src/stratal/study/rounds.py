@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,12 +21,16 @@ from stratal.sampling import (
 )  # fmt: skip
 from stratal.sampling.extending import extend, last_round, population_of
 from stratal.study.creating import add_items
-from stratal.study.interim import estimate_options
+from stratal.study.interim import anytime_interval, estimate_options
 from stratal.study.journal import Transaction, keep_setting
 from stratal.study.study import Study
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
+
+
+MORE = 1.5
+"""Times as many units as the interval seems to need."""
 
 
 def grow(study: Study, additional: int, *, population: Population, by_labels: bool | None = None) -> Sample:
@@ -70,6 +75,37 @@ def grow(study: Study, additional: int, *, population: Population, by_labels: bo
         larger = extend(sample, larger_design(sample, additional), population_of(sample, population))
     add_round(study, larger)
     return larger
+
+
+def units_needed(study: Study) -> int:
+    """Return how many more units the study needs until its interval is as narrow as was asked for.
+
+    The interval that holds at every moment narrows about as 1/√n, more slowly over several rounds; half as
+    many again are drawn, which costs no label, since labelling ends as soon as it is narrow enough.
+
+    Raises
+    ------
+    InputError
+        If no half-width was asked for, and for designs that have no such interval.
+    LabelError
+        If there is no label yet.
+
+    Examples
+    --------
+    >>> units_needed.__name__
+    'units_needed'
+    """
+    wanted = study.setting("half_width")
+    if not wanted:
+        raise InputError(
+            "this study has no half-width to extend it to", allowed="--additional N, or --until WIDTH first"
+        )
+    if study.setting("enough") == "yes":
+        return 0
+    sample = study.sample()
+    ratio = anytime_interval(study).width / 2 / float(wanted)
+    total = math.ceil(MORE * sample.size * max(ratio, 1.0) ** 2)
+    return min(total, sample.population_size) - sample.size
 
 
 def add_round(study: Study, larger: Sample) -> int:

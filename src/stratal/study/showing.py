@@ -15,7 +15,7 @@ from stratal.study.question import Question
 from stratal.study.records import Answer, Disagreement, Item, Progress
 
 RECENT = 50
-"""Answers that an annotator's pace is taken from."""
+"""Answers that an annotator's pace is taken from, and lines that the clock is compared with."""
 
 AT_WORK = 3600.0
 """Seconds since the last answer within which an annotator counts as working."""
@@ -226,14 +226,30 @@ def at_work(connection: sqlite3.Connection, now: float, annotator: str | None = 
 def _message(connection: sqlite3.Connection, now: float, *, aside: bool) -> str:
     if aside:
         return "Your labels were set aside. They are kept; ask whoever runs the study."
-    last = connection.execute("SELECT at FROM journal ORDER BY seq DESC LIMIT 1").fetchone()
-    behind = 0.0 if last is None else seconds_of(last["at"]) - now
+    behind = clock_behind(connection, now)
     if behind <= SLACK:
         return ""
     return (
-        f"This computer's clock is {length_of_time(behind)} behind the last label that was saved. Labels are "
+        f"This computer's clock is {length_of_time(behind)} behind labels that were saved before. Labels are "
         "kept in their order; only the times are wrong. Set the clock."
     )
+
+
+def clock_behind(connection: sqlite3.Connection, now: float) -> float:
+    """Return by how many seconds the clock is behind the latest of the journal's last lines, 0 if it is not.
+
+    Not behind the last line alone, which may have been written by the wrong clock; nor behind all of them,
+    one of which may be from the future for good.
+
+    Examples
+    --------
+    >>> clock_behind.__name__
+    'clock_behind'
+    """
+    latest = connection.execute(
+        "SELECT max(at) AS at FROM (SELECT at FROM journal ORDER BY seq DESC LIMIT ?)", (RECENT,)
+    ).fetchone()["at"]
+    return 0.0 if latest is None else max(0.0, seconds_of(latest) - now)
 
 
 def _disagreement(connection: sqlite3.Connection, row: Any) -> Disagreement:

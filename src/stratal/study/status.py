@@ -257,7 +257,7 @@ def _notes(described: dict[str, Any], study: Study) -> list[str]:
             notes.append(f"{entry['annotator']}: {change}")
     if described["stop"]["enough"]:
         notes.append("the interval is as narrow as was asked for: labelling may stop")
-    last = max((row["last"] for row in described["annotators"] if row["last"]), default=None)
-    if last is not None and showing.seconds_of(last) - study.clock() > showing.SLACK:
-        notes.append("this computer's clock is behind the last label that was saved")
+    with study.database.read() as connection:
+        if showing.clock_behind(connection, study.clock()) > showing.SLACK:
+            notes.append("this computer's clock is behind labels that were saved before")
     return notes

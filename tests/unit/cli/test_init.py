@@ -176,7 +176,7 @@ def test_until_it_is_narrow_enough(audit):
     with open_study(audit) as study:
         assert study.next_item("ann") is None
     assert json.loads(run("extend", audit, "--until", 0, "--json"))["enough"] is False
-    with pytest.raises(StratalError, match="nothing to extend by"):
+    with pytest.raises(StratalError, match="no half-width to extend it to"):
         run("extend", audit)
 
 

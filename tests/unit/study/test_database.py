@@ -21,6 +21,7 @@ from tests.unit.study.conftest import answer_all
 import stratal
 from stratal.study import Question, StudyError, check_study, create_study, open_study
 from stratal.study.database import DATABASE
+from stratal.study.status import study_status
 
 PEOPLE = ("ann", "bob", "carol", "dan")
 
@@ -214,7 +215,7 @@ def test_a_clock_that_is_set_back_changes_no_order_and_is_mentioned(make_study, 
     study.submit("ann", second, "Fail")
 
     assert [answer.item for answer in study.history("ann")] == [second, first]
-    assert "2.0 hours" in study.progress("ann").message or study.progress("ann").message == ""
+    assert "clock is 2.0 hours behind" in study.progress("ann").message
     assert any("clock went back 1 times" in note for note in check_study(study).notes)
     assert check_study(study).sound
     assert study.undo("ann").item == second
@@ -227,6 +228,32 @@ def test_a_clock_behind_the_last_label_is_mentioned_on_the_page(make_study, cloc
     clock.now -= 7200
 
     assert "clock is 2.0 hours behind" in study.progress("ann").message
+
+
+def test_the_mention_of_the_clock_stays_until_it_is_right(make_study, clock):
+    study = make_study(annotators=["ann"])
+    study.submit("ann", study.next_item("ann").id, "Pass")
+    clock.now -= 7200
+    study.submit("ann", study.next_item("ann").id, "Pass")
+
+    assert "behind" in study.progress("ann").message
+    assert any("behind" in note for note in study_status(study)["notes"])
+    clock.now += 7200
+    assert study.progress("ann").message == ""
+
+
+def test_a_label_from_the_future_is_not_mentioned_for_ever(make_study, clock):
+    study = make_study(annotators=["ann"])
+    clock.now += 1e8
+    item = study.next_item("ann").id
+    study.submit("ann", item, "Pass")
+    clock.now -= 1e8
+
+    for turn in range(50):
+        assert "behind" in study.progress("ann").message
+        study.flag("ann", item, on=turn % 2 == 0)
+
+    assert study.progress("ann").message == ""
 
 
 def test_items_left_lying_before_the_clock_went_back_are_not_lost(make_study, clock):

@@ -135,6 +135,43 @@ def test_what_one_skipped_another_gets(make_study):
     assert (study.progress("ann").skipped, study.progress("bob").skipped) == (1, 0)
 
 
+def test_an_overlapping_item_that_one_skipped_is_offered_once_more_and_can_be_completed(make_study):
+    study = make_study(overlap=1.0)
+    item = study.next_item("ann")
+    study.skip("ann", item.id)
+    answer_all(study, "bob")
+    mine = answer_all(study, "ann")
+
+    assert mine[-1] == item.id
+    progress = study.progress("ann")
+    assert (progress.done, progress.skipped) == (progress.total, 0)
+
+
+def test_an_overlapping_item_that_one_skips_again_is_not_offered_for_ever(make_study):
+    study = make_study(overlap=1.0)
+    item = study.next_item("ann")
+    study.skip("ann", item.id)
+    answer_all(study, "bob")
+    while (again := study.next_item("ann")) is not None:
+        if again.id == item.id:
+            study.skip("ann", item.id)
+        else:
+            study.submit("ann", again.id, "Pass")
+
+    assert study.progress("ann").skipped == 1
+
+
+def test_an_overlapping_item_is_offered_to_others_first(make_study):
+    study = make_study(overlap=1.0, annotators=["ann", "bob", "carol"])
+    item = study.next_item("ann")
+    study.skip("ann", item.id)
+
+    assert item.id not in answer_all(study, "ann")
+    assert item.id in answer_all(study, "bob")
+    assert item.id in answer_all(study, "carol")
+    assert study.next_item("ann") is None
+
+
 def test_what_was_left_lying_goes_to_another_at_the_end_and_a_late_answer_is_kept(make_study, clock):
     study = make_study()
     left = study.next_item("ann")
