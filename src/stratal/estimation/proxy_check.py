@@ -96,18 +96,19 @@ def _bins(proxy: FloatArray) -> list[tuple[float, float, BoolArray]]:
 
 
 def _bias(proxy: FloatArray, found: Estimate, level: float) -> dict[str, Any] | None:
+    """Return the mean of proxy less label with its interval; None where the labels give no interval."""
     evidence = found.evidence
-    result = estimate_mean(
-        proxy - evidence.z,
-        np.zeros((len(proxy), 0)),
-        evidence.weighting,
-        None,
-        stratum=evidence.weighting.stratum,
-        outcome="unbounded",
-        target=found.target,
-        design=found.design,
-    )
     try:
+        result = estimate_mean(
+            proxy - evidence.z,
+            np.zeros((len(proxy), 0)),
+            evidence.weighting,
+            None,
+            stratum=evidence.weighting.stratum,
+            outcome="unbounded",
+            target=found.target,
+            design=found.design,
+        )
         interval = result.confidence_interval(level)
     except StratalError:
         return None

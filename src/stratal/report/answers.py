@@ -52,7 +52,8 @@ def _worth(estimate: Mapping[str, Any], interval: Sequence[float] | None) -> str
     size = estimate.get("effective_sample_size")
     if size is None or (estimate["standard_error"] == 0 and estimate["n"] < estimate["population_size"]):
         return ""
-    range_ = "" if interval is None else f" ({interval[0]:,.0f}–{interval[1]:,.0f})"
+    ends = [] if interval is None else [f"{end:,.0f}" for end in interval]
+    range_ = f" ({'–'.join(ends)})" if len(set(ends)) == 2 else ""
     return f" worth {size:,.0f} random ones{range_}"
 
 

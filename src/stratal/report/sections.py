@@ -15,7 +15,7 @@ from stratal.report.drawings import (
     width_drawing,
 )
 from stratal.report.estimates import TARGETS, estimate_page, estimates_table
-from stratal.report.leaderboard import leaderboard_table
+from stratal.report.leaderboard import leaderboard_table, rank_text
 from stratal.report.text import Table, level_text, noted, number
 from stratal.report.versions import new_version_page
 
@@ -224,7 +224,10 @@ def _models(found: Findings) -> Section | None:
     board = found["estimate"].get("leaderboard")
     if section is None or not board:
         return section
-    rows = [(row["model"], row["mean"], row["confidence_interval"], False) for row in board]
+    rows = [
+        (f"{rank_text(row['rank'])} · {row['model']}", row["mean"], row["confidence_interval"], False)
+        for row in board
+    ]
     table = leaderboard_table(board, found["confidence_level"])
     without_bars = Table(
         title=table.title,

@@ -157,3 +157,47 @@ def test_agreement_of_several_annotators(drawn):
     )
 
     assert stratal.findings(sample, given).to_dict()["agreement"]["alpha"] == 1.0
+
+
+@pytest.mark.filterwarnings("ignore::stratal.errors.StratalWarning")
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"calibration": "isotonic"},
+        {"cross_fit": 5, "estimator": "ppi++"},
+        {"lam": 0.5},
+        {"target": "superpopulation"},
+        {"estimator": "post-stratified"},
+        {"outcome": "unbounded"},
+        {"estimator": "stratppi"},
+        {"combine": "majority"},
+    ],
+)
+def test_every_way_of_estimating_has_a_report(population, truth, options):
+    sample = stratal.SimpleRandom(budget=80).draw(population, seed=7)
+    labels = {unit: truth[unit] for unit in sample.ids.tolist()}
+    found = stratal.findings(sample, labels, **options).to_dict()
+
+    made = stratal.estimate(sample, labels, **options).to_dict()
+    assert found["estimate"] == made
+    assert found["side_by_side"][-1]["estimate"] == made["estimate"]
+    assert found["side_by_side"][-1]["confidence_interval"] == made["confidence_interval"]
+
+
+@pytest.mark.parametrize("budget", [1, 2, 500])
+def test_one_label_two_labels_and_a_census(population, truth, budget):
+    sample = stratal.SimpleRandom(budget=budget).draw(population, seed=7)
+    found = stratal.findings(sample, [truth[unit] for unit in sample.ids.tolist()])
+
+    assert found.to_dict()["estimate"]["n"] == budget
+    assert (found.to_dict()["more_labels"] == []) == (budget == 500)
+    assert found._repr_html_()
+
+
+def test_samples_from_elsewhere():
+    table = {"y": [1, 0, 1, 1] * 20, "w": [5.0] * 80, "p": [0.7, 0.4] * 40}
+    moments = {"stratum": ["all"], "mean": [0.5], "variance": [0.04], "count": [5000]}
+    for known in ({"weight": "w"}, {"population_size": 400, "proxy": "p", "proxy_moments": moments}):
+        sample, labels = stratal.Sample.from_labelled(table, value="y", **known)
+        found = stratal.findings(sample, labels).to_dict()
+        assert found["estimate"] == stratal.estimate(sample, labels).to_dict()

@@ -1,0 +1,67 @@
+"""Sections of a report: what is asked for is there, what is not known is left out."""
+
+import numpy as np
+import pytest
+
+import stratal
+from stratal.report import answer_sentence
+from stratal.report.sections import report_sections
+
+
+@pytest.fixture
+def audit(population, truth):
+    sample = stratal.plan(population, budget=100).draw(seed=7)
+    return sample, {unit: truth[unit] for unit in sample.ids.tolist()}
+
+
+def named(found):
+    return {section.name: section for section in report_sections(found.to_dict())}
+
+
+def test_several_models_are_ranked_in_answer_picture_and_table(audit):
+    sample, labels = audit
+    rng = np.random.default_rng(1)
+    models = {
+        name: {unit: z * (rng.random() < share) for unit, z in labels.items()}
+        for name, share in (("best", 1.0), ("near", 0.98), ("worst", 0.2))
+    }
+    found = stratal.findings(sample, labels, tables=[stratal.compare(sample, models)])
+    section = named(found)["models"]
+
+    said = answer_sentence(found.to_dict())
+    assert said.startswith("Best of 3 models: best ")
+    assert said.endswith("not told apart from it: near.")
+    assert "1 to 2 · best: " in section.drawings[0].description
+    assert "3 · worst: " in section.drawings[0].description
+    assert section.tables[0].cells()[2][:2] == ["3", "worst"]
+    assert not [point for point in named(found)["answer"].points if "ranks left open" in point]
+
+
+def test_what_is_not_there_has_no_section(audit):
+    sample, labels = audit
+    shown = set(named(stratal.findings(sample, labels)))
+
+    assert not shown & {"metrics", "models", "domains", "agreement", "new-version", "examples"}
+    assert {"answer", "side-by-side", "strata", "calibration", "nonresponse", "method", "again"} <= shown
+
+
+def test_one_stratum_has_no_section_of_strata(population, truth):
+    sample = stratal.SimpleRandom(budget=60).draw(population, seed=7)
+
+    assert "strata" not in named(stratal.findings(sample, [truth[unit] for unit in sample.ids.tolist()]))
+
+
+def test_units_without_a_label_are_said_to_be_stood_for(audit):
+    sample, labels = audit
+    kept = dict(list(labels.items())[:95])
+    section = named(stratal.findings(sample, kept))["nonresponse"]
+
+    assert section.lines[0].startswith("5 of 100 drawn units have no label (5.0%).")
+    assert sum(int(row[1]) - int(row[2]) for row in section.tables[0].cells()) == 5
+
+
+def test_the_proxys_error_is_said_with_its_sign(audit):
+    sample, _ = audit
+    wrong = named(stratal.findings(sample, [0.0, 0.0, 0.0, 1.0] * 25))["calibration"]
+
+    assert "above the labels (95% interval" in wrong.lines[1]
