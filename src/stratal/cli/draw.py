@@ -79,6 +79,13 @@ class DrawOptions(Drawing):
     labels: o.SoFar = None
     value: o.Value = "label"
     additional: Annotated[int | None, typer.Option(help="Units to add, for --extend.")] = None
+    learner: Annotated[
+        str | None,
+        typer.Option(
+            help="With --extend and --additional: where this learner leaves most open, for estimate "
+            "--calibration: gradient-boosting, logistic-regression or ridge, from --features."
+        ),
+    ] = None
     json: o.Json = False
 
     @property
@@ -168,7 +175,15 @@ def _extended(asked: DrawOptions, extend: Path) -> tuple[Sample, Narrowing | Non
             return earlier, needed
     with progress("reading and drawing"):
         population = o.as_drawn(o.part(o.Reading, asked), earlier).population()
-        larger = next_round(earlier, given, additional=additional, population=population, predicted=classes)
+        larger = next_round(
+            earlier,
+            given,
+            additional=additional,
+            population=population,
+            predicted=classes,
+            learner=asked.learner,
+            features=o.listed(asked.features) or None,
+        )
     return larger, needed
 
 

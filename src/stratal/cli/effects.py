@@ -63,7 +63,11 @@ _DIVIDING = (
         "with --proxy, --by or --features",
     ),
     Needs(("strata",), lambda given: given["proxy"] or given["features"], "with --proxy or --features"),
-    Needs(("features",), lambda given: given["stratify"] == "features", "with --stratify features"),
+    Needs(
+        ("features",),
+        lambda given: given["stratify"] == "features" or given.get("learner"),
+        "with --stratify features",
+    ),
     Needs(("allocation", "minimum"), _divided, "with strata, so not with --stratify none"),
     Needs(
         ("strata",),
@@ -110,6 +114,11 @@ NEEDS: dict[str, tuple[Needs, ...]] = {
             "in a first round, so not with --extend",
         ),
         Needs(("labels", "value", "additional"), lambda given: given["extend"] is not None, "with --extend"),
+        Needs(
+            ("learner",),
+            lambda given: given["extend"] is not None and given["additional"] is not None,
+            "with --extend and --additional",
+        ),
         *_DRAWING,
     ),
     "init": (

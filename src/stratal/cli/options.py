@@ -40,7 +40,10 @@ Id = Annotated[
 Proxy = Annotated[str | None, typer.Option(help="Column(s) that predict the outcome: COL,…")]
 Groups = Annotated[str | None, typer.Option(help="Columns of categories: COL,…")]
 Show = Annotated[str | None, typer.Option(help="Columns shown to the annotators: COL,…")]
-Features = Annotated[str | None, typer.Option(help="Columns of numbers for --stratify features: COL,…")]
+Features = Annotated[
+    str | None,
+    typer.Option(help="Columns of numbers for --stratify features or --learner: COL,… or 'emb_*'."),
+]
 Predicted = Annotated[
     str | None, typer.Option(help="Column of the model's answer; kept in the sample, not shown.")
 ]
@@ -148,7 +151,7 @@ Seed = Annotated[int, typer.Option(help="The same seed and ids draw the same uni
 DRAWING_ORDER = (
     *("id", "proxy", "budget", "half_width", "seed", "groups", "show", "predicted"),
     *("strata", "stratify", "by", "allocation", "minimum", "design", "size", "cluster"),
-    *("extend", "labels", "value", "additional", "confidence_level", "assume", "residual_sd"),
+    *("extend", "labels", "value", "additional", "learner", "confidence_level", "assume", "residual_sd"),
     *("outcome", "bounds", "features", "proxy_bounds", "second_moment", "margin", "delimiter"),
     *("directory", "softmax", "missing", "label", "remote", "engine", "master", "threads", "memory"),
     *("population_size", "rate"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,11 +11,14 @@ import numpy as np
 from stratal.allocation import Allocation
 from stratal.allocation.integers import check_budget, whole_number
 from stratal.errors import BudgetError, InputError
+from stratal.estimation.calibrated import Calibrating
 from stratal.estimation.respondents import known_outcome, outcomes, said
 from stratal.labels.labels import join
 from stratal.planning.deviations import estimated_deviations
 from stratal.planning.labels_so_far import next_allocation
+from stratal.planning.learned_deviations import learned_deviations
 from stratal.planning.narrowing import labels_needed
+from stratal.proxy.learners import NAMES, is_learner
 from stratal.sampling import SimpleRandom, Stratified
 from stratal.sampling.asked import require_sample
 from stratal.sampling.extending import extend, last_round, population_of, refuse_other_designs
@@ -38,6 +43,8 @@ def next_round(
     predicted: bool | str = False,
     outcome: Any = None,
     bounds: tuple[float, float] | None = None,
+    learner: Any = None,
+    features: Sequence[str] | None = None,
 ) -> Sample:
     """Extend a sample by another round, sent to the strata where the labels so far say that it helps most.
 
@@ -66,6 +73,9 @@ def next_round(
         See `stratal.planning.estimated_deviations`; raw ones bias the estimate more.
     predicted, outcome, bounds
         As in `stratal.estimate`.
+    learner, features : optional
+        What `stratal.estimate(…, calibration=learner, features=…)` will learn with: the round then goes where
+        the learner, cross-fitted on the labels so far, leaves most open.
 
     Returns
     -------
@@ -103,6 +113,7 @@ def next_round(
         )
     refuse_other_designs(sample)
     where = population_of(sample, population)
+    _refuse_without_effect(sample, learner, features, half_width)
     if half_width is not None and additional is None:
         how = {"predicted": predicted, "outcome": outcome, "bounds": bounds}
         needed = labels_needed(sample, labels, half_width, confidence_level=confidence_level, **how)
@@ -119,12 +130,16 @@ def next_round(
         larger = SimpleRandom(budget=sample.size + extra)
         return extend(sample, larger, where)
     assert isinstance(design, Stratified)
-    kind, bounds, _ = known_outcome(sample, z, outcome, bounds, joined)
-    if kind == "unbounded":
-        bounds = (-np.inf, np.inf)
-    found = estimated_deviations(
-        design.strata, z, sample.stratum[joined.labelled], deviations=deviations, bounds=bounds
-    )
+    known = known_outcome(sample, z, outcome, bounds, joined)[:2]
+    if learner is None:
+        limits = (-np.inf, np.inf) if known[0] == "unbounded" else known[1]
+        stratum = sample.stratum[joined.labelled]
+        found = estimated_deviations(design.strata, z, stratum, deviations=deviations, bounds=limits)
+        note = f"{deviations} deviations"
+    else:
+        asked = _learning(sample, where, learner, features)
+        asked = replace(asked, outcome=known[0], bounds=None if known[0] == "unbounded" else known[1])
+        found, note = learned_deviations(sample, joined.labelled, z, asked)
     n_h = next_allocation(design.strata.sizes, sample.n_h, found, extra, allocation_of=allocation_of)
     allocation = Allocation(
         n_h=n_h,
@@ -132,9 +147,41 @@ def next_round(
         budget=int(n_h.sum()),
         minimum=sample.n_h,
         maximum=design.strata.sizes,
-        notes=(f"Round {last_round(sample) + 1}: {allocation_of}, {deviations} deviations.",),
+        notes=(f"Round {last_round(sample) + 1}: {allocation_of}, {note}.",),
     )
     return extend(sample, Stratified(strata=design.strata, allocation=allocation), where)
+
+
+def _learning(
+    sample: Sample, population: Population, learner: Any, features: Sequence[str] | None
+) -> Calibrating:
+    """Return how the learner learns: it must beat the first proxy."""
+    first = [0] if sample.proxy_names else []
+    return Calibrating(column=first, method=learner, features=features, population=population)
+
+
+def _refuse_without_effect(
+    sample: Sample, learner: Any, features: Sequence[str] | None, half_width: float | None
+) -> None:
+    """Refuse a learner that would decide nothing, and what is no learner."""
+    if learner is None:
+        if features is not None:
+            raise InputError("features are what a learner learns from", action="Name a learner.")
+    elif not is_learner(learner):
+        raise InputError(
+            "no such learner", given=repr(learner), allowed=f"{', '.join(NAMES)}, or a scikit-learn estimator"
+        )
+    elif half_width is not None:
+        raise InputError(
+            "a half-width is reached by an estimate without a learner",
+            given=f"{half_width=}",
+            action="Give additional, or leave the learner out.",
+        )
+    elif isinstance(sample.design, SimpleRandom):
+        raise InputError(
+            "a simple random sample has no strata between which a learner could choose",
+            action="Leave the learner out here; the estimate may learn nevertheless: calibration=learner.",
+        )
 
 
 def _whole_extra(sample: Sample, additional: int) -> int:

@@ -115,3 +115,32 @@ def test_features_without_a_learner_are_refused(judged, run_command):
 
     assert done.status != 0
     assert "--calibration gradient-boosting, logistic-regression, ridge" in done.message
+
+
+def test_another_round_for_a_learner(judged, run_command, tmp_path):
+    pytest.importorskip("sklearn")
+    file, path, labels = judged
+
+    words = (
+        "draw",
+        file,
+        "--extend",
+        path,
+        "--labels",
+        labels,
+        "--additional",
+        60,
+        "--output",
+        tmp_path / "more",
+    )
+    done = run_command(*words, "--learner", "ridge", "--features", "judge_*,f1")
+
+    assert done.status == 0, done.message
+    larger = stratal.Sample.read(next((tmp_path / "more").glob("sample.*")))
+    population = stratal.Population.read(file, proxy="judge_a", features=["judge_b", "f1"])
+    sample = stratal.Sample.read(path)
+    again = stratal.next_round(
+        sample, stratal.read_labels(labels), additional=60, population=population, learner="ridge"
+    )
+    assert larger.n_h.tolist() == again.n_h.tolist()
+    assert "ridge learned from judge_a, judge_b, f1" in larger.design.allocation.notes[0]
