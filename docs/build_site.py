@@ -18,6 +18,7 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import json_keys
 import make_pages
 import messages
 import notebooks
@@ -48,7 +49,8 @@ def sources() -> Iterator[tuple[str, str, str]]:
             yield place, PurePosixPath(name).parent.as_posix(), (ROOT / name).read_text()
     for path in sorted(ROOT.glob("benchmarks/results/*.md")):
         yield f"benchmarks/{path.name}", "benchmarks/results", UNSEARCHED + path.read_text()
-    for place, text in (make_pages.reference_pages() | {"reference/messages.md": messages.page()}).items():
+    made = {"reference/messages.md": messages.page(), "reference/json.md": json_keys.page()}
+    for place, text in (make_pages.reference_pages() | made).items():
         yield place, "docs/reference", text
 
 

@@ -148,8 +148,10 @@ def schemas() -> dict[str, str]:
 SHELVES = {
     "Start": "start/*.md",
     "Tutorials": "tutorials/*.md",
+    "How to": "how-to/*.md",
     "Guides": "guide/*.md",
     "Methods": "methods/*.md",
+    "Beside others": "beside/*.md",
     "Reference": "*.md",
 }
 """Headings of llms.txt and the pages below them."""

@@ -97,3 +97,21 @@ def test_every_figure_of_the_script_is_drawn():
     names = re.findall(r"^@figure\ndef (\w+)", (DOCS / "figures.py").read_text(), re.MULTILINE)
 
     assert {name.replace("_", "-") for name in names} == {path.stem for path in DOCS.glob("figures/*.svg")}
+
+
+def test_every_json_key_is_on_its_page(build_site):
+    page = build_site.json_keys.page()
+    keys = set()
+    for path in DOCS.glob("schemas/*.json"):
+        keys |= set(re.findall(r'"(\w+)": \{\n', path.read_text())) - {
+            "properties",
+            "items",
+            "$defs",
+            "additionalProperties",
+        }
+    written = set(re.findall(r"`(?:[\w]+\.)*(\w+)`", page)) | set(
+        re.findall(r"^## (\w+)$", page, re.MULTILINE)
+    )
+
+    assert len(keys) > 100
+    assert sorted(keys - written) == []
