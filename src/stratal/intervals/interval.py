@@ -78,7 +78,7 @@ def tail_shares(confidence_level: float, alternative: str) -> tuple[float, float
 
 
 def p_value(null: float, interval: Callable[[float], tuple[float, float]]) -> float:
-    """Return the p-value of `null`: one less the confidence level at which the interval first contains it.
+    """Return the p-value of `null`: one minus the smallest level whose interval contains it.
 
     Found by root search on the level, so that a test and an interval can never contradict each other.
 
