@@ -144,7 +144,7 @@ def _say_drawn(asked: DrawOptions, sample: Sample, written: Handover, needed: Na
     print_page(handover_page(found, _strata(sample)))
     labels = [*asked.earlier_labels, written.to_label]
     if asked.half_width is None:
-        classes = ["--predicted", sample.predicted] if sample.predicted else []
+        classes = ["--predicted", sample.predicted] if sample.predicted and not sample.estimand else []
         print_next("estimate", written.sample, *labels, *classes)
         return
     so_far = [word for path in labels for word in ("--labels", path)]

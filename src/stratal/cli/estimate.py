@@ -59,17 +59,38 @@ def estimate(asked: RequiringOptions) -> None:
 
     wanted = Requirement(lower=asked.require_lower, upper=asked.require_upper)
     with progress("estimating"):
-        found = made(asked).described()
+        result = made(asked)
+    if result.is_table:
+        _say_table(asked, result)
+        return
+    found = result.described()
     if asked.require_lower is not None or asked.require_upper is not None:
         found["requirement"] = wanted.to_dict(found["confidence_interval"])
     if asked.json:
         print_json(found)
     else:
         print_page(estimate_page(found))
-        again = o.words(o.part(EstimateOptions, asked))
-        print_next("report", *o.places(asked), *again, "--output", "report.html")
+        if hasattr(result.estimate, "evidence"):
+            again = o.words(o.part(EstimateOptions, asked))
+            print_next("report", *o.places(asked), *again, "--output", "report.html")
     if not wanted.met(found["confidence_interval"]):
         raise typer.Exit(REQUIREMENT_FAILED)
+
+
+def _say_table(asked: RequiringOptions, result: Made) -> None:
+    """Print the estimates of several estimands, each a row."""
+    from stratal.estimation.estimand import as_estimand
+
+    if asked.require_lower is not None or asked.require_upper is not None:
+        raise InputError("--require-lower and --require-upper are of one interval, and these are several")
+    question = as_estimand(asked.estimand or result.sample.estimand)
+    assert question is not None
+    level = {"confidence_level": asked.confidence_level}
+    table: EstimateTable = question.estimate(result.sample, result.labels, asked.target, **level)
+    if asked.json:
+        print_json(table.to_dict())
+    else:
+        print_page(table._page())
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +104,20 @@ class Made:
     tables: list[EstimateTable]
     remarks: list[str]
 
+    @property
+    def is_table(self) -> bool:
+        """Whether several estimands were asked for, which are the rows of a table."""
+        return hasattr(self.estimate, "rows")
+
     def described(self) -> dict[str, Any]:
         """Return what `--json` prints."""
         from stratal.estimation.estimate_table import with_tables
 
-        found = self.estimate.to_dict(self.asked.confidence_level, self.asked.interval)
+        found = (
+            self.estimate.to_dict(self.asked.confidence_level)
+            if hasattr(self.estimate, "parts")
+            else self.estimate.to_dict(self.asked.confidence_level, self.asked.interval)
+        )
         return with_tables(found, self.tables, self.remarks)
 
 
@@ -146,6 +176,7 @@ def _estimated(
         calibration=asked.calibration,
         features=features or None,
         population=units,
+        estimand=asked.estimand,
     )
 
 
@@ -180,7 +211,8 @@ def _remarks(asked: EstimateOptions, evidence: Evidence, labels: Labels) -> list
     """Return what else is to be said: how far annotators agree, and what the labels were taken for."""
     sample = evidence.sample
     found = _agreement(sample, labels)
-    if asked.predicted is None and sample.predicted is not None and not asked.compare:
+    asked_for_mean = asked.estimand is None and sample.estimand is None
+    if asked_for_mean and asked.predicted is None and sample.predicted is not None and not asked.compare:
         found.append(
             "labels were taken as right (1) or wrong (0); if they are classes, compare them with the model's "
             f"answers: --predicted {sample.predicted}"

@@ -65,6 +65,7 @@ class EstimateOptions:
             help="Labels are classes: compare with this column of answers, kept by draw or in LABELS."
         ),
     ] = None
+    estimand: o.EstimandText = None
     estimator: Annotated[
         str,
         typer.Option(help="auto, horvitz-thompson, difference, ppi++, stratppi, hajek or post-stratified."),

@@ -99,6 +99,15 @@ Budget = Annotated[int | None, typer.Option(help="Labels that can be bought.")]
 HalfWidth = Annotated[
     float | None, typer.Option(help="Half-width of the interval that is wanted, instead of a budget.")
 ]
+EstimandText = Annotated[
+    str | None,
+    typer.Option(
+        "--estimand",
+        metavar="NAME:OF",
+        help="What the labels are for: f1:match, recall:match, difference:model_a,model_b, mean@language, …",
+        show_default="the mean",
+    ),
+]
 Assume = Annotated[
     str, typer.Option(help="What --half-width assumes of the proxy: cautious, expected or hopeful.")
 ]
@@ -149,7 +158,7 @@ Seed = Annotated[int, typer.Option(help="The same seed and ids draw the same uni
 
 
 DRAWING_ORDER = (
-    *("id", "proxy", "budget", "half_width", "seed", "groups", "show", "predicted"),
+    *("id", "proxy", "budget", "half_width", "estimand", "seed", "groups", "show", "predicted"),
     *("strata", "stratify", "by", "allocation", "minimum", "design", "size", "cluster"),
     *("extend", "labels", "value", "additional", "learner", "confidence_level", "assume", "residual_sd"),
     *("outcome", "bounds", "features", "proxy_bounds", "second_moment", "margin", "delimiter"),
@@ -245,6 +254,23 @@ class Planning(Reading):
     confidence_level: ConfidenceLevel = 0.95
     assume: Assume = "cautious"
     residual_sd: ResidualSd = None
+    estimand: EstimandText = None
+
+    def with_columns_of_estimand(self) -> Reading:
+        """Return how to read the file with the columns that the estimand names."""
+        from stratal.estimation.estimand import as_estimand
+
+        asked = as_estimand(self.estimand)
+        if asked is None:
+            return self
+        proxies = (*listed(self.proxy), *listed(self.features))
+        groups = [name for name in asked.groups if name not in proxies and name != self.predicted]
+        features = [name for name in asked.numbers if name not in proxies]
+        return replace(
+            self,
+            groups=joined(*listed(self.groups), *groups) or None,
+            features=joined(*listed(self.features), *features) or None,
+        )
 
     def plan(self, *, pilot: bool = False) -> Plan:
         """Read the population and plan, or plan the first round on the way to a half-width."""
@@ -252,7 +278,7 @@ class Planning(Reading):
 
         with progress("reading and stratifying"):
             return plan(
-                self.population(),
+                self.with_columns_of_estimand().population(),
                 self.budget,
                 half_width=self.half_width,
                 method=self.stratify,
@@ -264,6 +290,7 @@ class Planning(Reading):
                 assume=self.assume,
                 pilot=pilot,
                 residual_sd=self.residual_sd,
+                estimand=self.estimand,
             )
 
 

@@ -37,7 +37,7 @@ class PlanOptions(o.Planning):
     json: o.Json = False
 
 
-@takes(PlanOptions, without=("show", "predicted"), order=o.DRAWING_ORDER)
+@takes(PlanOptions, without=("show",), order=o.DRAWING_ORDER)
 def plan(asked: PlanOptions) -> None:
     """Say what a budget will buy, before any label is bought.
 
@@ -82,7 +82,7 @@ def _without_file(asked: PlanOptions) -> dict[str, Any]:
             "there is nothing to plan for",
             allowed="FILE --budget N, or --population-size N --rate R --budget N",
         )
-    columns = ("proxy", "by", "strata", "groups", "features")
+    columns = ("proxy", "estimand", "by", "strata", "groups", "features")
     useless = [name for name in columns if getattr(asked, name) is not None]
     if useless:
         raise InputError(f"--{useless[0]} names a column of a file", action="Give FILE, or leave it out.")

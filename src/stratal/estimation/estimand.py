@@ -6,7 +6,7 @@ afterwards the estimate. It is written in the sample's file, so that `estimate` 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
@@ -128,6 +128,19 @@ class Estimand(Described):
         """Return an example of the text form."""
         return f"{cls.kind}:…" if cls.listed else cls.kind
 
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The group columns that are needed: those that fields called so name."""
+        found = [getattr(self, name, None) for name in ("predicted", "group")]
+        return tuple(name for name in found if name is not None) + tuple(getattr(self, "models", ()))
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The numeric columns that are needed: probabilities and proxies that are named."""
+        found = [getattr(self, name, None) for name in ("probability", "proxy")]
+        named = tuple(str(name) for name in found if isinstance(name, str))
+        return named + tuple(getattr(self, "proxies", ()))
+
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of the influence before any label."""
         raise NotImplementedError
@@ -171,6 +184,22 @@ class Several(Estimand):
     def parts_of(self, sample: Sample) -> tuple[Estimand, ...]:
         """Return the estimands, as the sample has them."""
         raise NotImplementedError
+
+
+def parts_of(estimand: Estimand, population: Population) -> Iterator[Estimand]:
+    """Yield the single estimands that an estimand is made of: itself, unless it is several.
+
+    Examples
+    --------
+    >>> population = Population.from_arrays(groups={"a": ["x"], "b": ["y"], "c": ["x"]})
+    >>> [part.text for part in parts_of(as_estimand("differences:a,b,c"), population)]
+    ['difference:a,b', 'difference:a,c', 'difference:b,c']
+    """
+    if not isinstance(estimand, Several):
+        yield estimand
+        return
+    for part in estimand.parts_in(population):
+        yield from parts_of(part, population)
 
 
 def together(influences: list[Influence], population: Population) -> Influence:
@@ -235,19 +264,20 @@ def _one(test: Expression | None) -> Expression:
     return Constant(value=1.0) if test is None else test
 
 
-Asked = Estimand | str | Mapping[str, Any] | None
-"""What may be given for an estimand: itself, its text form, or its record."""
+Asked = Estimand | str | Mapping[str, Any] | Sequence[Any] | None
+"""What may be given for an estimand: itself, its text form, its record, or a list of these."""
 
 
 OF_THE_MEAN = (
-    *("estimator", "outcome", "bounds", "lam", "proxy", "predicted"),
+    *("estimator", "outcome", "bounds", "lam", "proxy"),
     *("clip", "cross_fit", "calibration", "features"),
+    *("by", "allocation", "residual_sd"),
 )
-"""Options of `estimate` that only the mean has."""
+"""Options of `estimate`, then of `plan`, that only the mean has."""
 
 
 def refuse_options(estimand: Estimand, given: Mapping[str, Any]) -> None:
-    """Refuse, among what `estimate` was given, options of a mean for an estimand that is none.
+    """Refuse, among what a function was given, options of a mean for an estimand that is none.
 
     Raises
     ------
@@ -269,7 +299,7 @@ def refuse_options(estimand: Estimand, given: Mapping[str, Any]) -> None:
 
 
 def as_estimand(given: Asked) -> Estimand | None:
-    """Return an estimand from itself, its text form or its record; None of None.
+    """Return an estimand from itself, its text form, its record or a list of these; None of None.
 
     Examples
     --------
@@ -278,8 +308,13 @@ def as_estimand(given: Asked) -> Estimand | None:
     """
     if given is None or isinstance(given, Estimand):
         return given
+    if isinstance(given, str) and ";" in given:
+        return as_estimand(given.split(";"))
     if isinstance(given, str):
         return Estimand.parse_text(given)
+    if isinstance(given, Sequence):
+        made: Estimand = Estimand.registry["list"](tuple(as_estimand(entry) for entry in given))
+        return made
     if isinstance(given, Mapping):
         found: Estimand = Estimand.from_dict(given)
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,8 @@ class Plan(Printed, Tabular, Plotted):
         Whether this is a first round, to be extended until the interval is narrow enough.
     confidence_level : float
         Of that half-width.
+    estimand : mapping, optional
+        The record of what was planned for; the mean if left out.
     scenario : Scenario, optional
         What labels that are in already say of the strata; the proxy's word if there are none.
 
@@ -74,6 +77,7 @@ class Plan(Printed, Tabular, Plotted):
     assume: str | None = None
     pilot: bool = False
     confidence_level: float = 0.95
+    estimand: Mapping[str, Any] | None = None
     scenario: Scenario | None = field(default=None, repr=False, compare=False)
     population: Population | None = field(default=None, repr=False, compare=False)
 
@@ -97,7 +101,7 @@ class Plan(Printed, Tabular, Plotted):
         where = population or self.population
         if where is None:
             raise InputError("this plan does not hold its population", action="Give population=.")
-        return self.design.draw(where, seed)
+        return replace(self.design.draw(where, seed), estimand=self.estimand)
 
     def using(self, design: str | None) -> Plan:
         """Return the plan with another of its designs: `simple-random` or `stratified`; None keeps it.
@@ -157,7 +161,7 @@ class Plan(Printed, Tabular, Plotted):
         sample makes it, and the two to err on unrelated units. None where nothing can be expected.
         """
         own, random = self.recommended.expected_standard_error, self.designs[0].expected_standard_error
-        if own is None or random is None:
+        if own is None or random is None or self.estimand is not None:
             return None
         return detectable_difference((own, max(own, random)), confidence_level=self.confidence_level)
 
@@ -183,6 +187,7 @@ class Plan(Printed, Tabular, Plotted):
         strata, n_h = self.strata, self.allocation.n_h
         deviations = np.sqrt(self._way("expected").variances) if strata.scaled else [None] * strata.n_strata
         return {
+            **({} if self.estimand is None else {"estimand": dict(self.estimand)}),
             "population_size": self.population_size,
             "budget": self.budget,
             "half_width": self.half_width,

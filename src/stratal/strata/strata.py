@@ -320,9 +320,12 @@ def _by_influence(
         min_size=min_size,
     )
     known: tuple[Expression | None, ...] = ()
-    if influence.known and isinstance(found.rule, Crossed):
-        cells = np.repeat(found.rule.categories.levels, [inner.n_strata for inner in found.rule.inner])
-        known = tuple(influence.cells.test_of(str(c)) if c in influence.known else None for c in cells)
+    if influence.known and method != "none":
+        cells = list(view.levels(CELL)) * found.n_strata
+        if isinstance(found.rule, Crossed):
+            counts = [part.n_strata for part in found.rule.inner]
+            cells = np.repeat(found.rule.categories.levels, counts).tolist()
+        known = tuple(influence.cells.test_of(c) if c in influence.known else None for c in cells)
     rule = Derived(inner=found.rule, cells=influence.cells, influence=influence.mean)
     in_memory = population.codes(Everything()) is not None
     return replace(

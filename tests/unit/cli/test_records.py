@@ -60,5 +60,5 @@ def test_what_is_shared_is_an_option_of_each_command_that_shares_it():
     known = {kind: {entry.name for entry in fields(kind)} for kind in (Reading, Planning, Drawing)}
 
     assert known[Reading] - options["inspect"] == {"by", "show", "features", "predicted", "second_moment"}
-    assert known[Planning] - options["plan"] == {"show", "predicted"}
+    assert known[Planning] - options["plan"] == {"show"}
     assert known[Drawing] - options["draw"] == known[Drawing] - options["init"] == {"assume"}

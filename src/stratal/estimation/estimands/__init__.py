@@ -15,6 +15,7 @@ from stratal.estimation.estimands.class_metrics import (
     Recall,
     Specificity,
 )
+from stratal.estimation.estimands.listed import Listed
 from stratal.estimation.estimands.means import LevelMeans, Mean, Means
 from stratal.estimation.estimands.models import Difference, Ratio, WinRate
 from stratal.estimation.estimands.pairs import Differences
@@ -31,6 +32,7 @@ __all__ = [
     "FBeta",
     "Jaccard",
     "LevelMeans",
+    "Listed",
     "MatthewsCorrelation",
     "Mean",
     "Means",

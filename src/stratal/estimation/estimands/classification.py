@@ -36,11 +36,6 @@ class Classification(Estimand):
     predicted: str | None
 
     @property
-    def probability(self) -> str | None:
-        """The column of the probability of the class; None for that of the answer."""
-        return None
-
-    @property
     def name(self) -> str:
         """The metric, as `classification_metrics` calls it."""
         return self.kind
@@ -58,7 +53,7 @@ class Classification(Estimand):
         """
         averaged = self.of in ("macro", "micro", "weighted", None)
         needed = () if averaged or self.of is None else (self.of,)
-        beliefs = Beliefs.of(population, self.predicted, needed, self.probability)
+        beliefs = Beliefs.of(population, self.predicted, needed, getattr(self, "probability", None))
         levels, k = beliefs.levels, len(beliefs.levels)
         which = None if self.of is None else self.of if averaged else levels.index(self.of)
         each = np.eye(k)

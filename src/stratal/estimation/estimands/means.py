@@ -249,7 +249,9 @@ class LevelMeans(Several):
     def _outside(self) -> Expression:
         return ByLevel(name=self.group, levels=self.levels, values=(0.0,) * len(self.levels), otherwise=1.0)
 
-    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> EstimateTable:
+    def estimate(
+        self, sample: Sample, labels: Any, target: str = "population", confidence_level: float = 0.95
+    ) -> EstimateTable:
         """Return a row for each level, as `estimate_domains` gives them."""
         z, labelled = outcomes_of(sample, labels, self.predicted)
         frame = Respondents.of(sample, labelled, self._outside if self.levels else None)
@@ -259,11 +261,15 @@ class LevelMeans(Several):
         rows, notes = [], list(frame.notes)
         for part in self.parts_of(sample):
             found, _ = domain_mean(z, member == part.level, frame.weighting, bounds=limits, target=target)
-            rows.append({"domain": part.level, **found.row(0.95)})
+            rows.append({"domain": part.level, **found.row(confidence_level)})
             notes += [f"{part.level}: {note}" for note in found.notes]
         title = title_of(sample, len(z), target, f" by {self.group}")
         return EstimateTable(
-            kind="domains", title=title, rows=tuple(rows), confidence_level=0.95, notes=tuple(notes)
+            kind="domains",
+            title=title,
+            rows=tuple(rows),
+            confidence_level=confidence_level,
+            notes=tuple(notes),
         )
 
 
@@ -303,7 +309,9 @@ class Means(Several):
             raise InputError("labels must map each outcome to its labels", allowed=", ".join(self.names))
         return number_columns(sample, {name: labels[name] for name in self.names})
 
-    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> EstimateTable:
+    def estimate(
+        self, sample: Sample, labels: Any, target: str = "population", confidence_level: float = 0.95
+    ) -> EstimateTable:
         """Return a row for each outcome."""
         z, labelled = self._columns(sample, labels)
         frame = Respondents.of(sample, labelled)
@@ -313,12 +321,12 @@ class Means(Several):
             kind, bounds, _ = known_outcome(sample, column)
             _, limits = infer_outcome(column, kind, bounds)
             found, _ = domain_mean(column, everyone, frame.weighting, bounds=limits, target=target)
-            rows.append({"outcome": name, **found.row(0.95)})
+            rows.append({"outcome": name, **found.row(confidence_level)})
         return EstimateTable(
             kind="outcomes",
             title=title_of(sample, len(z), target),
             rows=tuple(rows),
-            confidence_level=0.95,
+            confidence_level=confidence_level,
             notes=frame.notes,
         )
 

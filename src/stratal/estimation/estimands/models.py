@@ -7,7 +7,7 @@ both are wrong, and their difference is exactly 0 whatever the truth. From ratin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,6 +23,7 @@ from stratal.estimation.evaluation import estimate_mean
 from stratal.estimation.linearisation import ratio_of_means
 from stratal.estimation.quantity import Quantity
 from stratal.estimation.respondents import Respondents
+from stratal.intervals.evidence import design_effect
 from stratal.labels.labels import join
 from stratal.population.cells import Cells
 from stratal.population.expressions import Agree, Expression, Number, Share
@@ -346,7 +347,7 @@ def _mean_of(
     refuse_other_target(frame, target)
     known = (1.0 - frame.share) * left_out
     low, high = (known + frame.share * bound for bound in bounds)
-    return estimate_mean(
+    found = estimate_mean(
         known + frame.share * z,
         np.zeros((len(z), 0)),
         frame.weighting,
@@ -359,4 +360,15 @@ def _mean_of(
         stratum_names=frame.names,
         drawn=len(labelled),
         notes=frame.notes,
+    )
+    if frame.share == 1:
+        return found
+    square = frame.share * float(frame.weighting.mean(z[:, None] ** 2)[0]) + known * left_out
+    spread = max(square - found.value**2, 0.0)
+    effect, effective = design_effect(found.standard_error**2, spread, len(z), sample.population_size)
+    return replace(
+        found,
+        population_size=sample.population_size,
+        design_effect=effect,
+        effective_sample_size=effective,
     )

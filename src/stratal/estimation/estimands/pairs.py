@@ -67,14 +67,16 @@ class Differences(OfModels, Several):
             for a, b in chosen
         )
 
-    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> EstimateTable:
+    def estimate(
+        self, sample: Sample, labels: Any, target: str = "population", confidence_level: float = 0.95
+    ) -> EstimateTable:
         """Return all differences with simultaneous intervals, and the ranks that they leave open."""
         z, _, frame = self.outcomes(sample, labels, self.same)
         refuse_other_target(frame, target)
         pairs = list(combinations(range(len(self.models)), 2))
         contrasts = frame.share * np.column_stack([z[:, a] - z[:, b] for a, b in pairs])
         found = paired_differences(contrasts, frame.weighting, bound=frame.share, target=target)
-        critical, p_values = critical_values(found, 0.95)
+        critical, p_values = critical_values(found, confidence_level)
         low, high = found.intervals(critical)
         rows = tuple(
             {
@@ -92,6 +94,6 @@ class Differences(OfModels, Several):
             kind="comparisons",
             title=title_of(sample, len(z), target, ", paired", ", simultaneous"),
             rows=rows,
-            confidence_level=0.95,
+            confidence_level=confidence_level,
             notes=frame.notes,
         )

@@ -15,8 +15,10 @@ import numpy as np
 from stratal.errors import InputError
 from stratal.population.rules.centres import NearestCentre
 from stratal.population.rules.crossed import Crossed
+from stratal.population.rules.derived import Derived
 from stratal.population.rules.rule import Categories, CutPoints, Everything, Rule
 from stratal.population.tables.engine import small_table
+from stratal.population.tables.formulas import with_formulas
 from stratal.population.tables.units import Units
 
 _FEW_LEVELS = 16
@@ -83,6 +85,13 @@ def _(rule: Categories, units: Units, table: Any, out: str = "code") -> Any:
     known = small_table({f"{out}_level": np.array(rule.levels, dtype=object), out: rule.codes}, units.backend)
     joined = table.left_join(known, table[level] == known[f"{out}_level"])
     return joined.drop(f"{out}_level")
+
+
+@with_codes.register
+def _(rule: Derived, units: Units, table: Any, out: str = "code") -> Any:
+    made, known = with_formulas(rule, units, table, out)
+    added = set(made.columns) - set(table.columns)
+    return with_codes(rule.inner, known, made, out).drop(*added)
 
 
 @with_codes.register

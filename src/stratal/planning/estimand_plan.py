@@ -1,0 +1,261 @@
+"""The plan for an estimand other than the mean: strata and labels where its influence is uncertain."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from stratal.allocation import Allocation, allocate, allocate_several
+from stratal.allocation.integers import whole_number
+from stratal.arrays import FloatArray
+from stratal.errors import InputError
+from stratal.estimation.estimand import Estimand, parts_of
+from stratal.intervals.proportion import student_quantile
+from stratal.planning.expectations import PlannedDesign, expectations
+from stratal.planning.plan import Plan
+from stratal.planning.widths import smallest_budget
+from stratal.population.influence import Influence
+from stratal.population.population import Population
+from stratal.sampling import Stratified
+from stratal.strata import Strata, stratify
+
+CELL_STRATA = 10
+"""Strata of each cell of an influence: fine enough for a class of which there are few."""
+
+_PER_STRATUM = 4
+"""Labels per stratum on average at least, so that few are spent on minima."""
+
+PILOT = 50
+"""Labels of a first round, and where the search for a budget starts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EstimandPlanner:
+    """What was asked of `plan` for one estimand or for several.
+
+    Parameters
+    ----------
+    population : Population
+    estimand : Estimand
+        One, or several at once.
+    n_strata : int, optional
+        Of each cell; `CELL_STRATA`, or fewer for small budgets, if left out.
+    method : str
+        How a cell is cut.
+    minimum : int
+    confidence_level : float
+    half_widths : float (J,), optional
+        Of each of several estimands.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = Population.from_arrays(
+    ...     proxy=[0.9, 0.6] * 50, groups={"answer": ["cat", "dog"] * 50}, predicted="answer")
+    >>> planner = EstimandPlanner(population=population, estimand=Estimand.parse_text("f1:cat"))
+    >>> planner.at(20).allocation.budget
+    20
+    """
+
+    population: Population
+    estimand: Estimand
+    n_strata: int | None = None
+    method: str = "neyman"
+    minimum: int = 2
+    confidence_level: float = 0.95
+    half_widths: FloatArray | None = None
+
+    @cached_property
+    def parts(self) -> list[Estimand]:
+        """The single estimands that are asked for."""
+        return list(parts_of(self.estimand, self.population))
+
+    @cached_property
+    def influences(self) -> list[Influence]:
+        """The influence of each."""
+        return [part.influence(self.population) for part in self.parts]
+
+    @cached_property
+    def influence(self) -> Influence:
+        """What the strata are made for."""
+        return self.estimand.influence(self.population)
+
+    @cached_property
+    def whole(self) -> Strata:
+        """The population as one stratum."""
+        return stratify(self.population, "none", influence=self.influence)
+
+    def strata(self, budget: int) -> Strata:
+        """Return the strata for a budget."""
+        wanted = self.n_strata
+        if wanted is None:
+            cells = len(self.influence.cells.names) - len(self.influence.known)
+            wanted = max(1, min(CELL_STRATA, budget // (_PER_STRATUM * max(cells, 1))))
+        return stratify(self.population, self.method, wanted, influence=self.influence)
+
+    def at(self, budget: int) -> Plan:
+        """Return the plan of a budget; of all units that matter, if there are fewer."""
+        strata = self.strata(budget)
+        most = int(strata.sizes[~strata.is_known].sum())
+        notes = strata.notes
+        if most == 0:
+            raise InputError(f"{self.text} is known without a label: no unit is open")
+        if budget >= most:
+            notes = (*notes, f"The labels of {most:,} units know it exactly; the others do not matter.")
+            budget = most
+        shared = self._shared(strata, budget)
+        designs = self._designs(strata, shared)
+        return Plan(
+            budget=shared.budget,
+            population_size=self.population.size,
+            strata=strata,
+            allocation=shared,
+            designs=tuple(designs),
+            recommended=designs[-1],
+            assumptions=(self._assumption, _FIRST_ORDER),
+            notes=(*self.population.notes, *self._known_note(strata), *notes),
+            confidence_level=self.confidence_level,
+            population=self.population,
+            estimand=self.estimand.to_dict(),
+        )
+
+    @property
+    def text(self) -> str:
+        """What is asked for, in words."""
+        return self.estimand.text
+
+    def _shared(self, strata: Strata, budget: int) -> Allocation:
+        if len(self.parts) == 1:
+            return allocate(strata, budget, "neyman", minimum=self.minimum)
+        deviations = self.deviations(strata)
+        wanted = np.ones(len(deviations)) if self.half_widths is None else self.half_widths
+        return allocate_several(
+            strata.sizes,
+            deviations,
+            budget,
+            standard_errors=wanted,
+            minimum=self.minimum,
+            known=strata.is_known,
+            names=[part.text for part in self.parts],
+        ).allocation
+
+    def deviations(self, strata: Strata) -> FloatArray:
+        """Return the standard deviation of each influence in each stratum (J, H)."""
+        formulas = [formula for part in self.influences for formula in (part.mean, part.square)]
+        columns = dict.fromkeys(name for formula in formulas for name in formula.columns)
+        columns |= dict.fromkeys(strata.rule.columns)
+        sums = np.zeros((2, len(self.influences), strata.n_strata))
+        for batch in self.population.batches(tuple(columns)):
+            codes = strata.rule.assign(batch)
+            for j, part in enumerate(self.influences):
+                mean = np.broadcast_to(part.mean.of(batch), codes.shape)
+                square = np.broadcast_to(part.square.of(batch), codes.shape)
+                sums[0, j] += np.bincount(codes, mean, minlength=strata.n_strata)
+                sums[1, j] += np.bincount(codes, np.maximum(square, mean**2), minlength=strata.n_strata)
+        means, squares = sums / strata.sizes
+        return np.asarray(np.sqrt(np.maximum(squares - means**2, 0.0)))
+
+    def _designs(self, strata: Strata, shared: Allocation) -> list[PlannedDesign]:
+        one, size = np.array([1]), np.array([self.population.size])
+        random = Allocation(
+            n_h=one * shared.budget, method="proportional", budget=shared.budget, minimum=one, maximum=size
+        )
+        rows = expectations("simple-random", self.whole, random, self.whole)[:1]
+        return rows + expectations(Stratified.kind, strata, shared, self.whole)[:1]
+
+    @property
+    def _assumption(self) -> str:
+        value = "" if len(self.parts) > 1 else f", which is expected to be {self.influence.value:.4g}"
+        return f"Planned for {self.text}{value}: its influence on each unit, as the proxies have it."
+
+    def _known_note(self, strata: Strata) -> tuple[str, ...]:
+        if not np.any(strata.is_known):
+            return ()
+        share = float(strata.weights[strata.is_known].sum())
+        return (f"{share:.1%} of the units need no label: {self.text} is known there by construction.",)
+
+    def reaching(self, half_width: float, assume: str) -> Plan:
+        """Return the plan of the smallest budget that is expected to reach a half-width."""
+        if not (math.isfinite(half_width) and half_width > 0):
+            raise InputError("half_width must be a positive number", given=repr(half_width))
+        least = max(2, self.minimum)
+
+        def width(budget: int) -> float:
+            found = self.at(budget).half_width_if(assume)
+            return math.inf if found is None else found
+
+        most = int(self.strata(PILOT).sizes[~self.strata(PILOT).is_known].sum())
+        budget = smallest_budget(width, half_width, min(PILOT, most), min(least, most), most)
+        return replace(self.at(budget), half_width=half_width, assume=assume)
+
+    def reaching_all(self) -> Plan:
+        """Return the plan of the fewest labels that are expected to reach every estimand's half-width."""
+        assert self.half_widths is not None
+        strata = self.strata(PILOT * CELL_STRATA)
+        normal = -float(student_quantile((1.0 - self.confidence_level) / 2.0, np.inf))
+        found = allocate_several(
+            strata.sizes,
+            self.deviations(strata),
+            standard_errors=self.half_widths / normal,
+            minimum=self.minimum,
+            known=strata.is_known,
+            names=[part.text for part in self.parts],
+        )
+        return replace(
+            self.at(found.budget),
+            budget=found.budget,
+            strata=strata,
+            allocation=found.allocation,
+        )
+
+
+_FIRST_ORDER = "Standard errors hold to first order, and for labels that all come back."
+
+
+def plan_for(
+    planner: EstimandPlanner, budget: int | None, half_width: Any, *, assume: str, pilot: bool
+) -> Plan:
+    """Return the plan of a budget, or of a half-width: of one estimand, or of each of several.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = Population.from_arrays(groups={"new": ["a", "b"] * 50, "old": ["a"] * 100})
+    >>> found = stratal.plan(population, budget=20, estimand="difference:new,old")
+    >>> found.allocation.n_h, found.strata.names
+    (array([20,  0]), ('different answers', 'same answer'))
+    """
+    if budget is not None:
+        if pilot:
+            raise InputError("a pilot needs a half-width to lead to", action="Give half_width=.")
+        return planner.at(whole_number("budget", budget))
+    if len(planner.parts) > 1:
+        wanted = checked_half_widths(half_width, len(planner.parts))
+        return replace(planner, half_widths=wanted).reaching_all()
+    width = float(checked_half_widths(half_width, 1)[0])  # type: ignore[index]
+    if not pilot:
+        return planner.reaching(width, assume)
+    enough = planner.reaching(width, "hopeful").budget
+    return replace(planner.at(max(min(PILOT, enough), round(enough / 2))), half_width=width, pilot=True)
+
+
+def checked_half_widths(half_widths: Any, count: int) -> FloatArray | None:
+    """Return the wanted half-widths (J,) of several estimands, checked; None of None.
+
+    Examples
+    --------
+    >>> checked_half_widths([0.05, 0.1], 2)
+    array([0.05, 0.1 ])
+    """
+    if half_widths is None:
+        return None
+    if np.ndim(half_widths) > 0 and len(half_widths) != count:
+        raise InputError("there must be a half-width for each", given=len(half_widths), allowed=f"{count}")
+    wanted = np.broadcast_to(np.asarray(half_widths, np.float64), (count,))
+    if not (np.all(np.isfinite(wanted)) and np.all(wanted > 0)):
+        raise InputError("half-widths must be positive numbers", given=repr(half_widths))
+    return np.array(wanted)

@@ -1,0 +1,150 @@
+"""Plans for estimands other than the mean."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import stratal
+from stratal.errors import InputError
+from stratal.estimation.estimands import F1, LevelMeans
+
+
+@pytest.fixture
+def pool():
+    rng = np.random.default_rng(1)
+    truth = rng.random(6000) < 0.03
+    score = np.where(truth, rng.beta(5, 2, 6000), rng.beta(1, 15, 6000))
+    answer = np.where(score > 0.5, "match", "other")
+    older = np.where(score + rng.normal(0, 0.1, 6000) > 0.5, "match", "other")
+    population = stratal.Population.from_arrays(
+        proxy={"score": score},
+        groups={
+            "answer": answer,
+            "older": older,
+            "part": rng.choice(["a", "b", "c"], 6000, p=(0.8, 0.15, 0.05)),
+        },
+        predicted="answer",
+    )
+    return population, np.where(truth, "match", "other")
+
+
+def test_a_plan_for_f1_is_drawn_and_estimated_as_f1(pool, tmp_path):
+    population, truth = pool
+    plan = stratal.plan(population, 300, estimand=F1("match", probability="score"))
+    sample = stratal.Sample.read(plan.draw(seed=2).write(tmp_path / "sample.parquet"))
+
+    found = stratal.estimate(sample, {int(unit): str(truth[unit]) for unit in sample.ids})
+
+    assert sample.size == 300
+    assert (
+        sample.estimand
+        == plan.estimand
+        == {"kind": "f1", "positive": "match", "predicted": None, "probability": "score"}
+    )
+    assert plan.to_dict()["estimand"]["kind"] == "f1"
+    assert 0.6 < found.value < 1.0
+    assert plan.detectable_difference is None
+    assert plan.recommended.relative_efficiency > 3
+
+
+def test_the_strata_are_finer_where_the_class_is(pool):
+    population, _ = pool
+    plan = stratal.plan(population, 300, estimand="f1:match,probability=score")
+    inside = [name.startswith("answer match") for name in plan.strata.names]
+
+    assert sum(inside) == 10
+    assert plan.allocation.n_h[inside].sum() / 300 > 5 * plan.strata.weights[inside].sum()
+
+
+def test_a_difference_spends_no_label_where_the_models_agree(pool):
+    population, _ = pool
+    plan = stratal.plan(population, 40, estimand="difference:answer,older")
+    sample = plan.draw(seed=3)
+
+    assert np.all(sample.groups["answer"] != sample.groups["older"])
+    assert any("need no label" in note for note in plan.notes)
+
+
+def test_more_labels_than_matter_are_not_planned(pool):
+    population, truth = pool
+    columns = next(population.batches(("answer", "older")))
+    differ = int(np.sum(columns["answer"] != columns["older"]))
+    plan = stratal.plan(population, 5000, estimand="difference:answer,older")
+    sample = plan.draw(seed=3)
+
+    assert plan.budget == sample.size == differ
+    assert any("know it exactly" in note for note in plan.notes)
+    assert stratal.estimate(sample, {int(u): str(truth[u]) for u in sample.ids}).standard_error == 0.0
+
+
+def test_a_half_width_finds_the_budget(pool):
+    population, _ = pool
+    wide = stratal.plan(population, half_width=0.1, estimand="f1:match,probability=score")
+    narrow = stratal.plan(
+        population, half_width=0.05, estimand="f1:match,probability=score", assume="expected"
+    )
+    pilot = stratal.plan(population, half_width=0.05, estimand="f1:match,probability=score", pilot=True)
+
+    assert wide.half_width_if("cautious") <= 0.1
+    assert narrow.half_width_if("expected") <= 0.05
+    assert (
+        pilot.budget < stratal.plan(population, half_width=0.05, estimand="f1:match,probability=score").budget
+    )
+
+
+def test_a_half_width_for_each_level_takes_the_fewest_labels_that_reach_all(pool):
+    population, truth = pool
+    wanted = [0.03, 0.05, 0.08]
+    plan = stratal.plan(population, half_width=wanted, estimand=LevelMeans("part"))
+    one = stratal.plan(population, plan.budget, estimand=LevelMeans("part"))
+    sample = plan.draw(seed=1)
+    table: Any = stratal.estimate(sample, (truth[sample.ids] == "match").astype(float))
+
+    assert [row["domain"] for row in table] == ["a", "b", "c"]
+    assert plan.allocation.method == "several"
+    assert plan.budget == plan.allocation.n_h.sum() == one.budget
+    assert plan.allocation.n_h.tolist() != one.allocation.n_h.tolist()
+
+
+def test_a_list_is_planned_and_estimated_together(pool):
+    population, truth = pool
+    asked = ["f1:match,probability=score", "recall:match,probability=score"]
+    plan = stratal.plan(population, 200, estimand=asked)
+    sample = plan.draw(seed=1)
+    table: Any = stratal.estimate(sample, {int(u): str(truth[u]) for u in sample.ids})
+
+    assert [row["estimand"] for row in table] == asked
+    assert plan.budget == 200
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"budget": 50, "by": "part"}, "takes no by="),
+        ({"budget": 50, "allocation": "equal"}, "takes no allocation="),
+        ({"budget": 50, "pilot": True}, "needs a half-width"),
+        ({"half_width": -1}, "positive numbers"),
+        ({"half_width": [0.1, 0.2]}, "a half-width for each"),
+        ({}, "either a budget or a half-width"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(pool, given, message):
+    population, _ = pool
+    with pytest.raises(InputError, match=message):
+        stratal.plan(population, estimand="f1:match,probability=score", **given)
+
+
+def test_a_mean_as_estimand_is_the_plan_as_it_was(pool):
+    population, _ = pool
+    assert stratal.plan(population, 50, estimand="mean").allocation == stratal.plan(population, 50).allocation
+    with pytest.raises(InputError, match="a mean has one half-width"):
+        stratal.plan(population, half_width=[0.1, 0.2])
+
+
+def test_models_that_always_agree_leave_nothing_open():
+    population = stratal.Population.from_arrays(groups={"a": list("xy") * 9, "b": list("xy") * 9})
+    with pytest.raises(InputError, match="known without a label"):
+        stratal.plan(population, 5, estimand="difference:a,b")
