@@ -138,7 +138,7 @@ def plan(
     if residual_sd is not None and not _positive(residual_sd):
         raise InputError("residual_sd must be a positive number", given=repr(residual_sd))
     population = require_population(population, "plan")
-    asked = as_estimand(estimand)
+    asked = None if estimand is None else as_estimand(estimand)
     if asked is not None and asked.kind != "mean":
         useless = {"by": by, "proxy": proxy, "residual_sd": residual_sd}
         refuse_options(asked, useless | ({} if allocation == "robust" else {"allocation": allocation}))

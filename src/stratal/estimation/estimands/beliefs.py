@@ -20,7 +20,7 @@ from stratal.population.expressions import ByLevel, Constant, Expression, Number
 from stratal.population.influence import averages
 from stratal.population.population import Population
 
-CREDIT = 0.98
+CREDIT = 0.99
 """Share of a probability that is believed; the rest is the population's share of the class."""
 
 UNTOLD = 0.8
