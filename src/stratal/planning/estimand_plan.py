@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,7 +14,7 @@ from stratal.allocation import Allocation, allocate, allocate_several
 from stratal.allocation.integers import whole_number
 from stratal.arrays import FloatArray
 from stratal.errors import InputError
-from stratal.estimation.estimand import Estimand, parts_of
+from stratal.estimation.estimand import Estimand, parts_of, refuse_options
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.expectations import PlannedDesign, expectations
 from stratal.planning.plan import Plan
@@ -23,7 +24,7 @@ from stratal.population.population import Population
 from stratal.sampling import Stratified
 from stratal.strata import Strata, stratify
 
-CELL_STRATA = 10
+CELL_STRATA = 15
 """Strata of each cell of an influence: fine enough for a class of which there are few."""
 
 _PER_STRATUM = 4
@@ -216,10 +217,14 @@ class EstimandPlanner:
 _FIRST_ORDER = "Standard errors hold to first order, and for labels that all come back."
 
 
-def plan_for(
-    planner: EstimandPlanner, budget: int | None, half_width: Any, *, assume: str, pilot: bool
-) -> Plan:
+def plan_for(estimand: Estimand, given: Mapping[str, Any]) -> Plan:
     """Return the plan of a budget, or of a half-width: of one estimand, or of each of several.
+
+    Parameters
+    ----------
+    estimand : Estimand
+    given : mapping
+        What `plan` was given, checked as far as it is of any plan.
 
     Examples
     --------
@@ -229,30 +234,38 @@ def plan_for(
     >>> found.allocation.n_h, found.strata.names
     (array([20,  0]), ('different answers', 'same answer'))
     """
+    refuse_options(estimand, dict(given) | ({"allocation": None} if given["allocation"] == "robust" else {}))
+    planner = EstimandPlanner(
+        population=given["population"],
+        estimand=estimand,
+        n_strata=given["n_strata"],
+        method="neyman" if given["method"] == "k-means" else given["method"],
+        minimum=given["minimum"],
+        confidence_level=given["confidence_level"],
+    )
+    budget, pilot = given["budget"], given["pilot"]
     if budget is not None:
         if pilot:
             raise InputError("a pilot needs a half-width to lead to", action="Give half_width=.")
         return planner.at(whole_number("budget", budget))
+    wanted = checked_half_widths(given["half_width"], len(planner.parts))
     if len(planner.parts) > 1:
-        wanted = checked_half_widths(half_width, len(planner.parts))
         return replace(planner, half_widths=wanted).reaching_all()
-    width = float(checked_half_widths(half_width, 1)[0])  # type: ignore[index]
+    width = float(wanted[0])
     if not pilot:
-        return planner.reaching(width, assume)
+        return planner.reaching(width, given["assume"])
     enough = planner.reaching(width, "hopeful").budget
     return replace(planner.at(max(min(PILOT, enough), round(enough / 2))), half_width=width, pilot=True)
 
 
-def checked_half_widths(half_widths: Any, count: int) -> FloatArray | None:
-    """Return the wanted half-widths (J,) of several estimands, checked; None of None.
+def checked_half_widths(half_widths: Any, count: int) -> FloatArray:
+    """Return the wanted half-widths (J,) of J estimands, checked.
 
     Examples
     --------
     >>> checked_half_widths([0.05, 0.1], 2)
     array([0.05, 0.1 ])
     """
-    if half_widths is None:
-        return None
     if np.ndim(half_widths) > 0 and len(half_widths) != count:
         raise InputError("there must be a half-width for each", given=len(half_widths), allowed=f"{count}")
     wanted = np.broadcast_to(np.asarray(half_widths, np.float64), (count,))

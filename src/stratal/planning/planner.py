@@ -12,10 +12,10 @@ import numpy as np
 from stratal.allocation import Allocation, allocate
 from stratal.allocation.integers import check_budget
 from stratal.errors import BudgetError, InputError, near_names
-from stratal.estimation.estimand import Asked, as_estimand, refuse_options
+from stratal.estimation.estimand import Asked, as_estimand
 from stratal.estimation.mean import default_estimator
 from stratal.intervals.proportion import student_quantile
-from stratal.planning.estimand_plan import EstimandPlanner, plan_for
+from stratal.planning.estimand_plan import plan_for
 from stratal.planning.expectations import (
     PlannedDesign,
     assumptions,
@@ -97,7 +97,7 @@ def plan(
         out.
     estimand : Estimand, str, mapping or list of these, optional
         What the labels are for, such as `F1("match")` or `"f1:match"` (see `stratal.estimands`); the mean
-        unless given. Strata are then made of its influence, up to ten in each of its cells. With a list,
+        unless given. Strata are then made of its influence, up to fifteen in each of its cells. With a list,
         `half_width` may be a list too: the fewest labels that reach all of them; with a budget the largest
         expected standard error is made small.
 
@@ -138,24 +138,8 @@ def plan(
     if residual_sd is not None and not _positive(residual_sd):
         raise InputError("residual_sd must be a positive number", given=repr(residual_sd))
     population = require_population(population, "plan")
-    asked = None if estimand is None else as_estimand(estimand)
-    if asked is not None and asked.kind != "mean":
-        useless = {"by": by, "proxy": proxy, "residual_sd": residual_sd}
-        refuse_options(asked, useless | ({} if allocation == "robust" else {"allocation": allocation}))
-        return plan_for(
-            EstimandPlanner(
-                population=population,
-                estimand=asked,
-                n_strata=n_strata,
-                method="neyman" if method == "k-means" else method,
-                minimum=minimum,
-                confidence_level=confidence_level,
-            ),
-            budget,
-            half_width,
-            assume=assume,
-            pilot=pilot,
-        )
+    if estimand is not None and (asked := as_estimand(estimand)) is not None and asked.kind != "mean":
+        return plan_for(asked, locals())
     if half_width is not None and not isinstance(half_width, int | float):
         raise InputError("a mean has one half-width", given=repr(half_width))
     whole = stratify(population, "none", proxy=proxy)
