@@ -24,6 +24,7 @@ PAGE = HERE / "RESULTS.md"
 ORDER = (
     "main_job", "tables", "strata", "estimates", "robust_allocation", "several", "designs", "adaptive",
     "promises", "coverage", "interval_cells", "kumar_raj", "peers_coverage", "cross_fitting",
+    "effective_size",
     "metrics_coverage", "regression", "regression_coverage", "simulation", "study", "page",
     "first_answer", "first_label", "sequence",
 )  # fmt: skip
@@ -64,6 +65,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "interval_cells": list,
         "metrics_coverage": list,
         "cross_fitting": list,
+        "effective_size": list,
         "designs": list,
         "kumar_raj": list,
         "peers_coverage": lambda: ["--peer", ppi()],

@@ -1,8 +1,8 @@
 """What every command prints with `--json`, in a short notation that `schemas` turns into JSON Schemas.
 
 A kind is `"number"`, `"integer"`, `"text"`, `"boolean"` or the name of one of `PARTS`; `?` after it allows
-null. `[kind]` is a list, `{"*": kind}` an object with any names, and any other dict an object whose names are
-given; a name that ends with `?` may be missing.
+null. `[kind]` is a list, a tuple any of several kinds, `{"*": kind}` an object with any names, and any other
+dict an object whose names are given; a name that ends with `?` may be missing.
 """
 
 from __future__ import annotations
@@ -216,7 +216,16 @@ COMMANDS: dict[str, Any] = {
         "repeats": "integer",
         "output?": "text",
     },
-    "doctor": "inspection",
+    "doctor": (
+        "inspection",
+        {
+            "file": "text",
+            "tool": "text",
+            **dict.fromkeys(("answers", "items", "skipped"), "integer"),
+            "annotators": ["text"],
+            "belongs_to": ["text"],
+        },
+    ),
     "draw": {
         "sample": "text",
         "new": "integer",
@@ -227,13 +236,26 @@ COMMANDS: dict[str, Any] = {
         "needed?": "needed?",
     },
     "estimate": "estimate",
-    "export": {"study": "text", "annotator": "text", "file": "text", "bytes": "integer"},
+    "export": (
+        {"study": "text", "annotator": "text", "file": "text", "bytes": "integer"},
+        {"study": "text", "to": "text", "file": "text", "items": "integer", "annotator?": "text"},
+    ),
     "extend": {
         "study": "text",
         **dict.fromkeys(("n", "new", "round"), "integer"),
         "enough": "boolean",
     },
-    "import": {"study": "text", "file": "text", "*": "integer"},
+    "import": (
+        {
+            **dict.fromkeys(("study", "file", "tool"), "text"),
+            **dict.fromkeys(("new", "changed", "skipped", "same", "repeated", "unmatched"), "integer"),
+            "strangers": ["text"],
+            "annotators": {"*": "integer"},
+            "applied": "boolean",
+            "notes": ["text"],
+        },
+        {"study": "text", "file": "text", "saved": "integer", "repeated": "integer", "applied": "boolean"},
+    ),
     "init": {
         "study": "text",
         **dict.fromkeys(("n", "population_size", "seed", "answers"), "integer"),

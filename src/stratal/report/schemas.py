@@ -66,6 +66,8 @@ class _Maker:
             return {"type": "array", "items": self.schema(kind[0])}
         if isinstance(kind, dict):
             return self._object(kind)
+        if isinstance(kind, tuple):
+            return {"anyOf": [self.schema(one) for one in kind]}
         name, null = kind.removesuffix("?"), kind.endswith("?")
         if name == ANY:
             return {}

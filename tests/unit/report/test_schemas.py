@@ -51,6 +51,11 @@ LINES = [
     "team st",
     "extend st --additional 5",
     "schema estimate",
+    "export st --to csv --output items.csv",
+    "export st --annotator ann --output page.html",
+    "import st back.csv --from csv --dry-run",
+    "doctor right.csv",
+    "doctor back.csv",
 ]
 
 
@@ -78,6 +83,8 @@ def world(tmp_path_factory):
     rows = [[unit, right[unit], right[unit], int(unit[1:]) % 2, 1] for unit in drawn]
     write(folder / "right.csv", ["id", "label", "a", "b", "c"], rows)
     write(folder / "classes.csv", ["id", "label"], [[unit, true[int(unit[1:])]] for unit in drawn])
+    rows = [[unit, "Pass", "ann"] for unit in drawn]
+    write(folder / "back.csv", ["item_id", "label", "annotator"], rows)
     write(folder / "new.csv", ["id", "answer"], [[unit, "cat"] for unit in ids])
     question = stratal.study.Question.of_choices("Right?", ["Pass", "Fail"])
     for name in ("st", "empty"):
