@@ -23,7 +23,7 @@ PAGE = HERE / "RESULTS.md"
 
 ORDER = (
     "main_job", "tables", "strata", "estimates", "robust_allocation", "several", "designs", "adaptive",
-    "promises", "coverage", "interval_cells", "kumar_raj", "peers_coverage", "cross_fitting",
+    "promises", "coverage", "interval_cells", "heavy_tails", "kumar_raj", "peers_coverage", "cross_fitting",
     "effective_size",
     "metrics_coverage", "regression", "regression_coverage", "simulation", "study", "page",
     "first_answer", "first_label", "sequence",
@@ -63,6 +63,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "promises": list,
         "coverage": list,
         "interval_cells": list,
+        "heavy_tails": list,
         "metrics_coverage": list,
         "cross_fitting": list,
         "effective_size": list,

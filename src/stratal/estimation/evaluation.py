@@ -25,6 +25,7 @@ from stratal.estimation.respondents import (
     said,
 )
 from stratal.estimation.separate import Unlabelled, refuse_folds, separate_mean, separate_options
+from stratal.estimation.tails import tail_notes
 from stratal.intervals.evidence import Evidence, design_effect, infer_outcome
 from stratal.labels.labels import join
 from stratal.sampling.asked import require_sample
@@ -314,6 +315,7 @@ def assemble(
             *options.notes,
             *result.notes,
             *(empty_strata_notes(rows) if any(not row.n for row in rows) else ()),
+            *(tail_notes(evidence, proxy) if evidence.bounds is None else ()),
         ),
         evidence=evidence,
     )

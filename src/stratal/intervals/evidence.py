@@ -18,8 +18,10 @@ from stratal.intervals.guard import (
     stratum_rates,
     variances_of,
 )
+from stratal.intervals.skewed import mean_skewness
 from stratal.intervals.stratified import StratumRates
 from stratal.weighting import Weighting
+from stratal.weighting.stratum_moments import stratum_means
 
 OutcomeKind = Literal["binary", "bounded", "unbounded"]
 OUTCOMES = ("binary", "bounded", "unbounded")
@@ -171,6 +173,20 @@ class Evidence(Record):
             drawn=self.superpopulation,
             weights_known=self.stratum_weights_known,
         )
+
+    @property
+    def skewness(self) -> float:
+        """γ of the estimate, from what its labels (or residuals) show."""
+        values, factors = self.weighting.resampling(self.residuals)
+        stratum, n_strata = self.weighting.stratum, len(factors)
+        if n_strata == 1:
+            stratum = np.zeros(len(values), dtype=np.int64)
+        counts = np.bincount(stratum, minlength=n_strata).astype(np.float64)
+        centred = values - stratum_means(values[:, None], stratum, n_strata)[stratum, 0]
+        second, third = (
+            np.bincount(stratum, centred**power, minlength=n_strata).astype(np.float64) for power in (2, 3)
+        )
+        return float(mean_skewness(counts, factors, second / np.maximum(counts - 1.0, 1.0), third))
 
     @property
     def population_spread(self) -> float:

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from stratal.errors import InputError, StratalWarning, near_names
-from stratal.intervals import proportion, student
+from stratal.intervals import proportion, skewed, student
 from stratal.intervals.betting import betting_bounds
 from stratal.intervals.bootstrap import bootstrap_bounds
 from stratal.intervals.evidence import Evidence
@@ -20,7 +20,7 @@ from stratal.intervals.unseen import unseen_bounds
 Bounds: TypeAlias = Callable[[float], tuple[float, float]]
 """Confidence level to (low, high)."""
 
-UNBOUNDED = ("t", "normal", "bootstrap", "bootstrap-t")
+UNBOUNDED = ("t", "normal", "bootstrap", "bootstrap-t", "skewness-corrected")
 BOUNDED = (
     "clopper-pearson",
     "stratified-clopper-pearson",
@@ -28,22 +28,26 @@ BOUNDED = (
     "blaker",
     "wilson",
     "logit",
-    *UNBOUNDED,
+    "t",
+    "normal",
+    "bootstrap",
+    "bootstrap-t",
     "betting",
     "betting-anytime",
 )
-METHODS = ("auto", *BOUNDED)
+METHODS = ("auto", *BOUNDED, "skewness-corrected")
 
 
 def resolve_method(evidence: Evidence) -> str:
     """Return the method that `auto` stands for: fixed by what is known of the outcome, never by the result.
 
     An outcome with bounds gets Clopper–Pearson on the effective number of trials, those of each stratum
-    where there are several, any other Student's t with Satterthwaite's degrees of freedom.
+    where there are several, any other Student's t with Satterthwaite's degrees of freedom, each limit moved
+    outwards where the labels are skewed.
     docs/methods/intervals.md has the coverage, cell by cell.
     """
     if evidence.bounds is None:
-        return "t"
+        return "skewness-corrected"
     return "stratified-clopper-pearson" if evidence.in_strata else "clopper-pearson"
 
 
@@ -78,6 +82,11 @@ def bounds_function(evidence: Evidence, method: str, alternative: str) -> tuple[
         method = resolve_method(evidence)
     if evidence.bounds is None:
         return method, _unbounded(evidence, method, alternative)
+    if method == "skewness-corrected":
+        raise InputError(
+            "method 'skewness-corrected' is for outcomes without bounds",
+            action="Leave the method to 'auto', whose interval stays inside the bounds.",
+        )
     if evidence.census:
         return method, lambda level: (evidence.value, evidence.value)
     if method.startswith("bootstrap") and not evidence.varies:
@@ -249,4 +258,23 @@ def _unbounded(evidence: Evidence, method: str, alternative: str) -> Bounds:
         return _kept_within(
             evidence, bootstrap_bounds(evidence, alternative, studentise=method == "bootstrap-t"), alternative
         )
+    if method == "skewness-corrected":
+        return _skewness_corrected(evidence, alternative, float(np.sqrt(variance)))
     return _student(evidence, method, alternative, float(np.sqrt(variance)))
+
+
+def _skewness_corrected(evidence: Evidence, alternative: str, standard_error: float) -> Bounds:
+    skewness, freedom = evidence.skewness, evidence.degrees_of_freedom
+
+    def bounds(level: float) -> tuple[float, float]:
+        low, high = skewed.skewness_corrected(
+            evidence.value,
+            standard_error,
+            skewness,
+            degrees_of_freedom=freedom,
+            confidence_level=level,
+            alternative=alternative,
+        )
+        return float(low), float(high)
+
+    return bounds

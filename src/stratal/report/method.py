@@ -27,6 +27,8 @@ SOURCES = {
     "neyman": "Neyman (1934), On the two different aspects of the representative method. Journal of the "
     "Royal "
     "Statistical Society 97, 558–625.",
+    "hall": "Hall (1992), On the removal of skewness by transformation. Journal of the Royal Statistical "
+    "Society B 54, 221–228.",
     "ohlsson": "Ohlsson (1998), Sequential Poisson sampling. Journal of Official Statistics 14, 149–162.",
     "ppi": "Angelopoulos, Duchi & Zrnic (2023), PPI++: efficient prediction-powered inference. "
     "arXiv:2311.01453.",
@@ -100,6 +102,11 @@ INTERVALS: dict[str, Words] = {
     "wilson": ("Wilson's, on the effective sample size", ("wilson",)),
     "logit": ("on the logit scale", ("korn",)),
     "t": ("Student's t with Satterthwaite's degrees of freedom", ("satterthwaite",)),
+    "skewness-corrected": (
+        "Student's t with Satterthwaite's degrees of freedom, each limit moved outwards where Hall's "
+        "transformation for skewed outcomes lies farther",
+        ("hall", "satterthwaite"),
+    ),
     "normal": ("the normal approximation's", ("cochran",)),
     "bootstrap": ("the percentiles of the rescaling bootstrap", ("rao",)),
     "bootstrap-t": ("of the studentised rescaling bootstrap", ("rao",)),

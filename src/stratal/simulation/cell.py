@@ -171,7 +171,8 @@ def _batches(
         def draws(rows: int = rows) -> Draws:
             if urns:
                 return Urns(truth, rows, rng, with_replacement=settings.with_replacement)
-            return OrderedUnits(truth, limits, rows, rng, with_replacement=settings.with_replacement)
+            replacing, thirds = settings.with_replacement, settings.thirds
+            return OrderedUnits(truth, limits, rows, rng, with_replacement=replacing, thirds=thirds)
 
         if counts is None:
             once = draws()

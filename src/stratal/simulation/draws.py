@@ -17,6 +17,8 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.simulation.sums import StratumSums
 from stratal.simulation.truth import Truth
 
+_SUMS = ("z", "zz", "p", "pp", "zp")
+_THIRDS = ("zzz", "zzp", "zpp", "ppp")
 _WHOLE_ORDER = 0.34
 """Above this sampling fraction the whole stratum is put in random order."""
 
@@ -119,6 +121,8 @@ class OrderedUnits(Draws):
         R.
     rng : numpy.random.Generator
     with_replacement : bool
+    thirds : bool
+        Whether third powers are summed too.
 
     Examples
     --------
@@ -137,16 +141,18 @@ class OrderedUnits(Draws):
         rng: np.random.Generator,
         *,
         with_replacement: bool = False,
+        thirds: bool = False,
     ) -> None:
         self._tables: list[list[FloatArray]] = []
+        self._names = _SUMS[: (5 if truth.proxies else 2)]
+        self._names += _THIRDS[: (4 if truth.proxies else 1)] if thirds else ()
         for h, z in enumerate(truth.outcomes):
             order = ordered_units(len(z), int(limits[h]), replicates, rng, with_replacement=with_replacement)
-            drawn = z[order]
-            variables = [drawn, drawn**2]
+            units = {"z": z[order]}
             if truth.proxies:
-                p = truth.proxies[h][order]
-                variables += [p, p**2, drawn * p]
-            self._tables.append([_running(variable) for variable in variables])
+                units["p"] = truth.proxies[h][order]
+            products = (np.prod([units[letter] for letter in name], axis=0) for name in self._names)
+            self._tables.append([_running(product) for product in products])
 
     def branch(self) -> OrderedUnits:
         """Return itself: looking sums up changes nothing."""
@@ -164,8 +170,7 @@ class OrderedUnits(Draws):
                 rows = np.arange(len(at))
                 columns.append([table[rows, at] for table in tables])
         stacked = [np.stack(parts, axis=1) for parts in zip(*columns, strict=True)]
-        names = ("z", "zz", "p", "pp", "zp")
-        return StratumSums(counts=wanted.astype(np.float64), **dict(zip(names, stacked, strict=False)))
+        return StratumSums(counts=wanted.astype(np.float64), **dict(zip(self._names, stacked, strict=True)))
 
 
 def _running(variable: FloatArray) -> FloatArray:

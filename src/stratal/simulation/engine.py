@@ -77,7 +77,8 @@ def simulate(
         `horvitz-thompson`, `hajek`, `difference`, `ppi++`, `stratppi`, and the papers' own
         `published-ppi++` and `published-stratppi`.
     intervals : sequence of str
-        `auto`, `t`, `normal`, `clopper-pearson`, `wilson`, `logit`, `blaker`, `published`; none is allowed.
+        `auto`, `t`, `normal`, `clopper-pearson`, `wilson`, `logit`, `blaker`, `skewness-corrected` (without
+        bounds), `published`; none is allowed.
     budgets : iterable of int
         Labels in all. Draws are nested: one run to the largest serves every budget.
     replicates : int

@@ -13,11 +13,12 @@ import numpy as np
 from stratal.arrays import FloatArray
 from stratal.errors import InputError, near_names
 from stratal.intervals import guard, proportion, student
+from stratal.intervals.skewed import mean_skewness, skewness_corrected
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
 from stratal.intervals.unseen import unseen_share
 from stratal.simulation.replicates import Layout, Replicates
 from stratal.simulation.settings import Settings
-from stratal.simulation.sums import StratumSums
+from stratal.simulation.sums import StratumSums, spread
 from stratal.simulation.truth import Truth
 from stratal.weighting.stratum_moments import population_spread
 
@@ -30,6 +31,7 @@ INTERVALS = (
     "wilson",
     "logit",
     "blaker",
+    "skewness-corrected",
     "published",
 )
 """`published`: value ± z · standard error with nothing guarded and nothing cut, as the papers have it."""
@@ -74,10 +76,29 @@ def replicate_intervals(
                 given=repr(method),
                 allowed=near_names(method, INTERVALS),
             )
+    if settings.bounds is None:
+        return {method: _unbounded(found, sums, layout, method, settings) for method in settings.intervals}
     guarded = None
-    if settings.bounds is not None and set(settings.intervals) - {"published"}:
+    if set(settings.intervals) - {"published"}:
         guarded = _guarded(found, sums, layout, truth, settings)
     return {method: _interval(found, guarded, method, settings) for method in settings.intervals}
+
+
+def _unbounded(
+    found: Replicates, sums: StratumSums, layout: Layout, method: str, settings: Settings
+) -> tuple[FloatArray, FloatArray]:
+    level, error = settings.confidence_level, np.sqrt(np.maximum(found.variances, 0.0))
+    freedom = np.inf if method in ("normal", "published") else found.degrees_of_freedom
+    if method in ("auto", "skewness-corrected"):
+        spreads = spread(layout.counts, *sums.residual(found.lam))
+        thirds = sums.centred_thirds(found.lam)
+        skewness = mean_skewness(layout.counts, layout.factors, spreads, thirds)
+        return skewness_corrected(
+            found.values, error, skewness, degrees_of_freedom=freedom, confidence_level=level
+        )
+    if method not in ("t", "normal", "published"):
+        raise InputError(f"method '{method}' needs an outcome with bounds", action="Give bounds=.")
+    return student.student_t(found.values, error, degrees_of_freedom=freedom, confidence_level=level)
 
 
 def _interval(
@@ -89,10 +110,10 @@ def _interval(
         return student.student_t(found.values, error, confidence_level=level)
     if method == "normal":
         freedom = np.full(1, np.inf)
-    if guarded is None or settings.bounds is None:
-        if method not in ("auto", "t", "normal"):
-            raise InputError(f"method '{method}' needs an outcome with bounds", action="Give bounds=.")
-        return student.student_t(found.values, error, degrees_of_freedom=freedom, confidence_level=level)
+    assert guarded is not None
+    assert settings.bounds is not None
+    if method == "skewness-corrected":
+        raise InputError(f"method '{method}' is for outcomes without bounds", action="Use 'auto'.")
     low, high = settings.bounds
     values = np.clip(found.values, low, high)
     if method in ("t", "normal"):

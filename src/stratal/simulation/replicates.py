@@ -6,7 +6,7 @@ them are taken from `StratumSums`. A test holds the two together to the last dig
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -50,6 +50,8 @@ class Replicates:
     degrees_of_freedom : float (R,)
     tuned : bool (R,)
         Whether λ is not 0.
+    lam : float (H,) or (R, H)
+        λ of each stratum; 0 unless given.
 
     Examples
     --------
@@ -63,6 +65,7 @@ class Replicates:
     population_parts: FloatArray
     degrees_of_freedom: FloatArray
     tuned: BoolArray
+    lam: FloatArray = field(default_factory=lambda: np.zeros(1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -210,6 +213,7 @@ def replicate_means(
         population_parts=np.broadcast_to(extra, values.shape),
         degrees_of_freedom=np.maximum(freedom, 1.0),
         tuned=tuned,
+        lam=np.asarray(lam),
     )
 
 

@@ -42,8 +42,13 @@ class Settings:
 
     @property
     def counts_suffice(self) -> bool:
-        """Whether no estimator needs the proxies of the units drawn."""
-        return set(self.estimators) <= {"horvitz-thompson", "hajek"}
+        """Whether no estimator needs the proxies of the units drawn, and no interval their third powers."""
+        return set(self.estimators) <= {"horvitz-thompson", "hajek"} and not self.thirds
+
+    @property
+    def thirds(self) -> bool:
+        """Whether an interval looks at the skewness of the labels: those of outcomes without bounds."""
+        return self.bounds is None and bool({"auto", "skewness-corrected"} & set(self.intervals))
 
 
 def check_settings(settings: Settings, size: int) -> None:

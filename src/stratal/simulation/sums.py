@@ -23,6 +23,8 @@ class StratumSums:
         Σ z and Σ z².
     p, pp, zp : float (R, H), optional
         Σ p, Σ p² and Σ z p of the proxy p, centred at its mean over the stratum's N_h units.
+    zzz, zzp, zpp, ppp : float (R, H), optional
+        Third powers, where an interval looks at skewness.
 
     Examples
     --------
@@ -37,6 +39,10 @@ class StratumSums:
     p: FloatArray | None = None
     pp: FloatArray | None = None
     zp: FloatArray | None = None
+    zzz: FloatArray | None = None
+    zzp: FloatArray | None = None
+    zpp: FloatArray | None = None
+    ppp: FloatArray | None = None
 
     @property
     def means(self) -> FloatArray:
@@ -48,6 +54,16 @@ class StratumSums:
         if self.p is None or self.pp is None or self.zp is None or not np.any(lam):
             return self.z, self.zz
         return self.z - lam * self.p, self.zz - 2.0 * lam * self.zp + lam**2 * self.pp
+
+    def centred_thirds(self, lam: FloatArray) -> FloatArray:
+        """Return Σ (r − r̄_h)³ (R, H) of r = z − λ_h p."""
+        first, second = self.residual(lam)
+        assert self.zzz is not None
+        third = self.zzz
+        if self.ppp is not None and self.zzp is not None and self.zpp is not None and np.any(lam):
+            third = third - 3.0 * lam * self.zzp + 3.0 * lam**2 * self.zpp - lam**3 * self.ppp
+        mean = first / self.counts
+        return np.asarray(third - 3.0 * mean * second + 2.0 * mean**2 * first)
 
 
 def spread(counts: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:

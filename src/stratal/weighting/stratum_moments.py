@@ -69,7 +69,10 @@ PRIOR_LABELS = 2.0
 """Labels that the population's proxy variance counts for in the denominator of λ."""
 
 LABELS_AGAINST_LAM = 5.0
-"""Informative labels that no λ, or a calibrated proxy's, counts for."""
+"""Informative labels that no λ counts for in an interval."""
+
+_LABELS_FOR_A_CALIBRATED_LAM = 20.0
+"""Informative labels at which a fitted λ and a calibrated proxy's count alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -197,7 +200,8 @@ class LabelledSpread(Record):
         proxy = np.sum(factors * population[..., 0, 0], axis=-1)
         deserved = np.maximum(own, least) / np.where(proxy > 0, proxy, 1.0)
         calibrated = np.where(proxy > 0, np.minimum(deserved, 1.0), 0.0)[..., None, None]
-        trust = (1.0 - LABELS_AGAINST_LAM / (self.information + LABELS_AGAINST_LAM))[..., None, None]
+        against = _LABELS_FOR_A_CALIBRATED_LAM
+        trust = (1.0 - against**2 / (self.information**2 + against**2))[..., None, None]
         varies = np.einsum("...ii->...i", population) > 0
         return np.asarray(np.where(varies, calibrated + trust * (lam - calibrated), 0.0))
 

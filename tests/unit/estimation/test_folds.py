@@ -162,7 +162,8 @@ class TestEstimate:
         fitted = joint[0, 1] / (((n - 1) * joint[1, 1] + 2 * spread) / (n + 1))
         share = (z.sum() + 0.5) / (n + 1)
         calibrated = min(1.0, max(joint[0, 0], share * (1 - share)) / spread)
-        trust = 4 * n * p * (1 - p) / (4 * n * p * (1 - p) + 5)
+        informative = 4 * n * p * (1 - p)
+        trust = informative**2 / (informative**2 + 20**2)
         return float(trust * fitted + (1 - trust) * calibrated)
 
     def test_by_hand(self):

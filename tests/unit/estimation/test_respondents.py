@@ -27,7 +27,7 @@ def test_counts_that_show_only_0_and_1_stay_unbounded(counts):
 
     assert sample.outcome == "unbounded"
     assert (found.outcome, found.bounds) == ("unbounded", None)
-    assert found.confidence_interval().method == "t"
+    assert found.confidence_interval().method == "skewness-corrected"
 
 
 def test_the_kind_travels_in_the_file_and_through_rounds(counts, tmp_path):

@@ -71,7 +71,7 @@ def test_a_simple_random_sample_gets_the_textbook_interval():
 
 def test_auto_is_named():
     assert simple([0, 1, 1]).confidence_interval().method == "clopper-pearson"
-    assert simple([0.2, 3.0, 1.0]).confidence_interval().method == "t"
+    assert simple([0.2, 3.0, 1.0]).confidence_interval().method == "skewness-corrected"
     assert simple([0.2, 3.0, 1.0], bounds=(0, 5)).confidence_interval().method == "clopper-pearson"
 
 

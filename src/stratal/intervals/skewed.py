@@ -1,0 +1,96 @@
+"""Student's t corrected for a long tail: an outcome without bounds whose labels lean to one side.
+
+A sample mean and its standard error go together where the outcome is skewed: samples that missed the long
+tail have a mean too low and a spread too small at once. Hall's (1992) monotone transformation
+g(T) = T + γT²/3 + γ²T³/27 + γ/6 takes the skewness γ of the mean out of Student's T, so that
+θ̂ − g⁻¹(±t) · standard error covers as it should on both sides.
+
+Taken alone it can be shorter than Student's on one side, and it is where tails are long on both sides (t with
+3 degrees of freedom: .92 for .96 at 30 labels). Each limit is therefore the farther of the two: never below
+the coverage of either.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import FloatArray
+from stratal.intervals.interval import tail_shares
+from stratal.intervals.proportion import student_quantile
+
+_SYMMETRICAL = 1e-9
+
+
+def skewness_corrected(
+    value: Any,
+    standard_error: Any,
+    skewness: Any,
+    *,
+    degrees_of_freedom: Any = np.inf,
+    confidence_level: float = 0.95,
+    alternative: str = "two-sided",
+) -> tuple[FloatArray, FloatArray]:
+    """Return the farther limits of Student's t and of Hall's transformation of it.
+
+    Parameters
+    ----------
+    value, standard_error, degrees_of_freedom : float, or arrays that broadcast
+    skewness : float or array
+        γ of the estimate itself (`mean_skewness`), not of the outcome.
+
+    Examples
+    --------
+    >>> low, high = skewness_corrected(10.0, 1.0, 0.3, degrees_of_freedom=29)
+    >>> round(float(low), 2), round(float(high), 2)
+    (7.95, 12.81)
+    """
+    below, above = tail_shares(confidence_level, alternative)
+    value, error = np.asarray(value, dtype=np.float64), np.asarray(standard_error, dtype=np.float64)
+    shape = np.broadcast(value, error, skewness).shape
+    low, high = np.full(shape, -np.inf), np.full(shape, np.inf)
+    if below > 0:
+        t = -student_quantile(below, degrees_of_freedom)
+        low = value - error * np.maximum(t, _untransformed(t, skewness))
+    if above > 0:
+        t = student_quantile(above, degrees_of_freedom)
+        high = value - error * np.minimum(t, _untransformed(t, skewness))
+    return np.asarray(low), np.asarray(high)
+
+
+def _untransformed(y: Any, skewness: Any) -> FloatArray:
+    """Return the T at which Hall's g(T) is y."""
+    g = np.asarray(skewness, dtype=np.float64)
+    lean = np.abs(g) > _SYMMETRICAL
+    safe = np.where(lean, g, 1.0)
+    return np.asarray(np.where(lean, 3.0 / safe * (np.cbrt(1.0 + safe * (y - g / 6.0)) - 1.0), y))
+
+
+def mean_skewness(counts: FloatArray, factors: FloatArray, spreads: FloatArray, thirds: FloatArray) -> Any:
+    """Return the skewness γ (…,) of a stratified mean; strata of fewer than three labels add none.
+
+    Σ a_h^{3/2} k_h n_h^{−1/2} / (Σ a_h s_h²)^{3/2}, with a_h = W_h² (1 − f_h)/n_h and the unbiased third
+    cumulants k_h: for one stratum of a large population it is the outcome's skewness over √n. It is taken as
+    it is: drawn to 0 by what normal labels would show by chance, five strata of 30 labels in all cover .74 of
+    lognormal outcomes (σ = 2) instead of .80, for 7 % less width where the outcome is normal.
+
+    Parameters
+    ----------
+    counts, factors : float (…, H)
+        n_h and a_h.
+    spreads : float (…, H)
+        s_h²; NaN where there is none.
+    thirds : float (…, H)
+        Σ (y − ȳ_h)³ over the stratum's labels.
+
+    Examples
+    --------
+    >>> float(mean_skewness(np.array([4.0]), np.array([0.25]), np.array([1.0]), np.array([3.0])).round(6))
+    1.0
+    """
+    n = np.maximum(counts, 3.0)
+    cumulants = np.where(counts >= 3.0, n / ((n - 1.0) * (n - 2.0)) * thirds, 0.0)
+    variance = np.sum(np.where(factors > 0, factors * np.nan_to_num(spreads), 0.0), axis=-1)
+    third = np.sum(factors**1.5 * cumulants / np.sqrt(n), axis=-1)
+    return np.where(variance > 0, third / np.where(variance > 0, variance, 1.0) ** 1.5, 0.0)
