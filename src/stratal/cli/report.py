@@ -98,7 +98,7 @@ def _findings(asked: ReportOptions) -> Findings:
         notes=result.remarks,
         title=asked.title,
         question=asked.question or known.get("question"),
-        quantity=asked.quantity,
+        quantity=asked.quantity or known.get("quantity"),
         confidence_level=asked.confidence_level,
         interval=asked.interval,
         agreement=known.get("agreement"),
@@ -118,8 +118,13 @@ def _of_study(folder: Path | None) -> dict[str, Any]:
     from stratal.study.status import study_status
 
     with open_study(folder, reading=True) as study:
-        status = study_status(study)
-    return {"question": status["question"], "agreement": status["agreement"]}
+        status, choices = study_status(study), study.question.choices
+    ones = [choice.name for choice in choices if choice.value == 1] if len(choices) == 2 else []
+    return {
+        "question": status["question"],
+        "agreement": status["agreement"],
+        "quantity": f"share of {ones[0]!r}" if len(ones) == 1 else None,
+    }
 
 
 def _new_version(asked: ReportOptions, result: Made, file: Path) -> NewVersion:

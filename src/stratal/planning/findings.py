@@ -206,7 +206,7 @@ def _is_report(path: Path) -> bool:
 def _quantity(found: Estimate, predicted: bool | str) -> str:
     if predicted:
         return "accuracy"
-    return "share of outcomes that are 1" if found.outcome == "binary" else "mean outcome"
+    return "share of ones" if found.outcome == "binary" else "mean outcome"
 
 
 def _allocation(sample: Sample) -> str | None:

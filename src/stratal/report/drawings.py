@@ -87,8 +87,8 @@ def forest_drawing(name: str, title: str, rows: Sequence[Row], findings: Mapping
 
 def _row_text(row: Row, findings: Mapping[str, Any]) -> str:
     _, value, interval, _ = row
-    ends = "" if interval is None else f", {ends_text(interval, share=findings['share'])}"
-    return f"{value_text(value, findings)}{ends}"
+    ends = [] if interval is None else [ends_text(interval, share=findings["share"])]
+    return ", ".join([*([] if value is None and ends else [value_text(value, findings)]), *ends])
 
 
 def _interval_row(row: Row, scale: Scale, top: float, findings: Mapping[str, Any]) -> str:

@@ -79,6 +79,7 @@ def report_sections(findings: Findings) -> list[Section]:
         _agreement,
         _more_labels,
         _method,
+        _sources,
         _again,
         _examples,
     )
@@ -182,7 +183,7 @@ def _calibration(found: Findings) -> Section | None:
             "is off costs labels, not truth.",
             *([said] if said else []),
         ],
-        drawings=[calibration_drawing(check)],
+        drawings=[calibration_drawing(check)] if len(check["bins"]) > 1 else [],
         tables=[
             Table(
                 title="Proxy and labels",
@@ -212,7 +213,8 @@ def _targets(found: Findings, kind: str, title: str, naming: tuple[str, ...], va
 
 
 def _metrics(found: Findings) -> Section | None:
-    return _targets(found, TARGETS[0], "Metrics", ("metric", "class"), "estimate")
+    """Metrics are no shares: some go from −1 to 1."""
+    return _targets({**found, "share": False}, TARGETS[0], "Metrics", ("metric", "class"), "estimate")
 
 
 def _slices(found: Findings) -> Section | None:
@@ -346,8 +348,12 @@ def _method(found: Findings) -> Section:
         title="Method",
         name="method",
         lines=[" ".join(method["sentences"]), "This rests on assumptions, which could fail:"],
-        points=[*method["assumptions"], *(f"Source: {entry}" for entry in method["references"])],
+        points=method["assumptions"],
     )
+
+
+def _sources(found: Findings) -> Section:
+    return Section(title="Sources", name="sources", points=found["method"]["references"])
 
 
 def _again(found: Findings) -> Section:

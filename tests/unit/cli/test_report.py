@@ -178,6 +178,7 @@ def test_a_study_brings_its_question_and_agreement(tmp_path, monkeypatch, run_co
     found = figures(run_command, "report", "audit", "--output", "report.json")
 
     assert found["question"] == "Is it right?"
+    assert found["quantity"] == "share of 'Pass'"
     assert found["agreement"]["alpha"] == 1.0
     assert found["agreement"]["pairs"][0]["kappa"] == 1.0
     assert found["estimate"] == figures(run_command, "estimate", "audit")

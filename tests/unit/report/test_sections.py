@@ -65,3 +65,24 @@ def test_the_proxys_error_is_said_with_its_sign(audit):
     wrong = named(stratal.findings(sample, [0.0, 0.0, 0.0, 1.0] * 25))["calibration"]
 
     assert "above the labels (95% interval" in wrong.lines[1]
+
+
+def test_metrics_are_numbers_and_groups_are_shares(audit):
+    sample, labels = audit
+    classes = {unit: str(z) for unit, z in labels.items()}
+    table = stratal.classification_metrics(sample, classes, dict.fromkeys(labels, "1.0"), metrics=["recall"])
+    groups = stratal.estimate_domains(sample, labels, by="language")
+    shown = named(stratal.findings(sample, labels, tables=[table, groups]))
+
+    assert "%" not in shown["metrics"].drawings[0].description
+    assert "%" in shown["domains"].drawings[0].description
+
+
+def test_a_new_version_that_is_not_known_shows_its_bounds_alone(audit):
+    sample, labels = audit
+    answers = {unit: "a" if k % 2 else "b" for k, unit in enumerate(labels)}
+    new = stratal.new_version(sample, labels, dict.fromkeys(labels, "a"), old_answers=answers)
+    section = named(stratal.findings(sample, labels, new=new))["new-version"]
+
+    assert "; new version: –" not in section.drawings[0].description
+    assert section.points[0].startswith("Need labels: ")
