@@ -83,7 +83,7 @@ def record_batches(backend: Any, expression: Any, size: int) -> Iterator[Any]:
         yield from backend.to_pyarrow_batches(expression, chunk_size=size)
         return
     backend._run_pre_execute_hooks(expression)  # what Ibis does first: it registers tables in memory
-    yield from backend.raw_sql(backend.compile(expression)).to_arrow_reader(size)
+    yield from backend.con.sql(backend.compile(expression)).to_arrow_reader(size)
 
 
 def digest(backend: Any, text: Any) -> Any:

@@ -184,7 +184,7 @@ def test_categories_have_one_text() -> None:
 
 def test_an_ibis_table_stays_lazy_on_its_connection() -> None:
     connection = ibis.duckdb.connect()
-    connection.create_table("rows", pa.table({"id": ["a", "b"], "p": [0.5, 0.25]}))
+    connection.create_table("rows", ibis.memtable(pa.table({"id": ["a", "b"], "p": [0.5, 0.25]})))
     table = connection.table("rows").mutate(proxy=lambda t: t.p / 2)
     population = Population.from_table(table, proxy="proxy")
     assert population.distribution().values.tolist() == [0.125, 0.25]
@@ -195,7 +195,7 @@ def test_an_ibis_table_stays_lazy_on_its_connection() -> None:
 
 def test_an_engine_without_md5_is_refused_with_a_way_out(tmp_path: Any) -> None:
     connection = ibis.sqlite.connect(tmp_path / "rows.db")
-    connection.create_table("rows", pa.table({"id": ["a", "b"], "proxy": [0.5, 0.25]}))
+    connection.create_table("rows", ibis.memtable(pa.table({"id": ["a", "b"], "proxy": [0.5, 0.25]})))
     with pytest.raises(InputError, match="Parquet"):
         drawn(connection.table("rows"), proxy="proxy")
 

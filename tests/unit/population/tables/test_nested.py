@@ -6,6 +6,7 @@ import json
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
@@ -59,6 +60,8 @@ def test_a_table_on_a_connection_has_them_too():
     import ibis
 
     connection = ibis.duckdb.connect()
-    table = connection.create_table("rows", pa.Table.from_pylist([{"id": 1, "judge": {"score": 0.5}}]))
+    table = connection.create_table(
+        "rows", ibis.memtable(pa.Table.from_pylist([{"id": 1, "judge": {"score": 0.5}}]))
+    )
 
     assert Population.from_table(table, proxy="judge.score").size == 1
