@@ -33,6 +33,7 @@ from stratal.cli import (
     team,
 )
 from stratal.cli.effects import CheckedCommand
+from stratal.cli.memory import MESSAGE, out_of_memory
 from stratal.cli.output import printable, visible
 from stratal.errors import StratalError, StratalWarning
 
@@ -112,14 +113,17 @@ def main() -> None:
         except SystemExit as ended:
             status = ended.code
         sys.stdout.flush()
-    except (StratalError, OSError, MemoryError) as error:
+    except (StratalError, OSError) as error:
         status, stuck = READER_LEFT, isinstance(error, OSError)
         if not isinstance(error, BrokenPipeError):
             console.print(f"Error: {visible(str(error))}")
             status = 2
     except BaseException as error:
         status = stopping.INTERRUPTED
-        if not stopping.asked() and not isinstance(error, KeyboardInterrupt):
+        if out_of_memory(error):
+            console.print(f"Error: {MESSAGE}")
+            status = 2
+        elif not stopping.asked() and not isinstance(error, KeyboardInterrupt):
             raise
     if stuck:
         # What standard output still holds cannot be written; Python would try again while it ends.
