@@ -113,9 +113,8 @@ def recognises(found: Any) -> bool:
     first = found[0] if isinstance(found, list) and found else None
     if not isinstance(first, Mapping):
         return False
-    flat = "_server_id" in first and any(
-        str(name).endswith(".responses") for entry in found for name in entry
-    )
+    names = [str(name) for entry in found if isinstance(entry, Mapping) for name in entry]
+    flat = "_server_id" in first and any(name.endswith(".responses") for name in names)
     return {"fields", "responses"} <= set(first) or flat
 
 

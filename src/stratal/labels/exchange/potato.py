@@ -26,6 +26,7 @@ from stratal.labels.exchange.exchange import (
     write_json,
     write_lines,
 )
+from stratal.population.logs.log import as_written
 
 CONFIG, INSTANCES, OUTPUT = "config.yaml", "instances.jsonl", "annotation_output"
 STATE = "user_state.json"
@@ -131,7 +132,8 @@ def read_folder(folder: Path) -> Answers | None:
             raise LabelError(f"{path}: cannot be read ({error})") from None
         if not recognises(found):
             raise LabelError(f"{path}: is no {STATE} of Potato", allowed=f"user_id and {_SAID}")
-        said += read(found, str(path)).said
+        with as_written(str(path), "Potato"):
+            said += read(found, str(path)).said
     return Answers(tool=TOOL.name, said=newest(said))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from stratal.errors import InputError, LabelError
 from stratal.labels.exchange import argilla, label_studio, potato, prodigy, sheets
 from stratal.labels.exchange.exchange import Answers, Asked, Task, Tool
+from stratal.population.logs.log import as_written
 from stratal.population.tables.text_files import existing_file, json_document, json_records, opened
 
 TOOLS = {
@@ -128,7 +129,8 @@ def answers_of_tool(path: Path) -> Answers | None:
     tool = tool_of(path)
     if tool is None or tool.read is None:
         return None
-    return tool.read(_document(path), str(path))
+    with as_written(str(path), tool.title):
+        return tool.read(_document(path), str(path))
 
 
 def tool_of(path: Path) -> Tool | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from stratal.errors import InputError, MissingExtraError
-from stratal.population.logs.log import NTH, Log, Row, log_of, number_or_none, text_of
+from stratal.population.logs.log import NTH, Log, Row, as_written, log_of, number_or_none, text_of
 
 TOOL = "Inspect"
 _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
@@ -57,7 +57,8 @@ def read_packed(path: Path) -> Log:
         raise InputError(
             f"{path}: Inspect's own reader cannot read it", given=f"{type(error).__name__}: {error}"[:200]
         ) from None
-    return read(found, str(path))
+    with as_written(str(path), TOOL):
+        return read(found, str(path))
 
 
 def read(found: Mapping[str, Any], source: str) -> Log:

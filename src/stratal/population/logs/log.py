@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -199,6 +200,29 @@ def number_or_none(value: Any) -> float | None:
     except (TypeError, ValueError):
         return None
     return number if math.isfinite(number) else None
+
+
+@contextmanager
+def as_written(source: str, tool: str) -> Iterator[None]:
+    """Turn whatever goes wrong in a document that a tool cannot have written into one `InputError`.
+
+    Examples
+    --------
+    >>> with as_written("log.json", "a tool"):
+    ...     {}["scores"]
+    Traceback (most recent call last):
+    stratal.errors.InputError: log.json: is not as a tool writes it (given: KeyError: 'scores')...
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except (AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise InputError(
+            f"{source}: is not as {tool} writes it",
+            given=f"{type(error).__name__}: {error}"[:200],
+            action="Write it again.",
+        ) from error
 
 
 def told_apart(keys: Iterable[str]) -> list[str]:

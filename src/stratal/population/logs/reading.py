@@ -7,13 +7,13 @@ from typing import Any
 
 from stratal.errors import InputError
 from stratal.population.logs import deepeval, hugging_face, inspect_ai, lm_eval, promptfoo
-from stratal.population.logs.log import Log
+from stratal.population.logs.log import Log, as_written
 
 _DOCUMENTS = (
-    (promptfoo.recognises, promptfoo.read),
-    (deepeval.recognises, deepeval.read),
-    (inspect_ai.recognises, inspect_ai.read),
-    (hugging_face.recognises, hugging_face.read),
+    (promptfoo.TOOL, promptfoo.recognises, promptfoo.read),
+    (deepeval.TOOL, deepeval.recognises, deepeval.read),
+    (inspect_ai.TOOL, inspect_ai.recognises, inspect_ai.read),
+    (hugging_face.TOOL, hugging_face.recognises, hugging_face.read),
 )
 
 
@@ -35,9 +35,10 @@ def log_of_document(found: Any, source: str) -> Log | None:
             allowed=f"samples_….jsonl of {lm_eval.TOOL}",
             action="Run it with --log_samples; the samples stand beside this file.",
         )
-    for recognises, read in _DOCUMENTS:
+    for tool, recognises, read in _DOCUMENTS:
         if recognises(found):
-            return read(found, source)
+            with as_written(source, tool):
+                return read(found, source)
     return None
 
 
@@ -52,4 +53,5 @@ def log_of_lines(records: Iterable[Mapping[str, Any]], source: str) -> Log | Non
     first = next(remaining, None)
     if first is None or not lm_eval.recognises(first):
         return None
-    return lm_eval.read([first, *remaining], source)
+    with as_written(source, lm_eval.TOOL):
+        return lm_eval.read([first, *remaining], source)
