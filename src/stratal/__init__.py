@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from stratal.estimation.smooth_functions import ranking_metrics as ranking_metrics
     from stratal.estimation.smooth_functions import ratio as ratio
     from stratal.estimation.smooth_functions import smooth_function as smooth_function
+    from stratal.estimation.tracking import log_to_mlflow as log_to_mlflow
     from stratal.labels import Labels as Labels
     from stratal.labels import annotator_agreement as annotator_agreement
     from stratal.labels import read_labels as read_labels
@@ -85,6 +86,7 @@ _NAMES = {
     "estimation.metrics": "classification_metrics",
     "estimation.requirement": "require",
     "estimation.smooth_functions": "quantile ranking_metrics ratio smooth_function",
+    "estimation.tracking": "log_to_mlflow",
     "labels": "Labels annotator_agreement read_labels",
     "planning": "labels_needed next_round opt_a1 opt_a2",
     "planning.findings": "Findings findings",
