@@ -77,7 +77,7 @@ def id_text(value: object) -> str:
     if value is None:
         raise InputError("an id is missing (null)", action="Every unit needs an id.")
     raise InputError(
-        "an id is of a type that cannot be an id",
+        "an id has a type that cannot be an id",
         given=f"{value!r} ({type(value).__name__})",
         allowed="text, integers, whole floats, UUIDs",
     )
@@ -100,7 +100,7 @@ def id_array(values: Any) -> AnyArray:
         raise InputError("ids must be one-dimensional", given=f"shape {array.shape}")
     if array.dtype.kind in "mMcV":
         raise InputError(
-            "ids are of a type that cannot be an id",
+            "ids have a type that cannot be an id",
             given=f"dtype {array.dtype}",
             allowed="text, integers, whole floats, UUIDs",
         )

@@ -121,7 +121,7 @@ def test_there_is_nothing_to_take_back_at_first(tmp_path, opened):
 def test_a_file_is_never_written_over(tmp_path):
     with study_in(tmp_path / "study") as study:
         (tmp_path / "ann.html").write_text("mine")
-        with pytest.raises(InputError, match="is there already"):
+        with pytest.raises(InputError, match="already exists"):
             write_page(study, tmp_path / "ann.html", "ann")
         with pytest.raises(InputError, match="no such annotator"):
             write_page(study, tmp_path / "eve.html", "eve")

@@ -90,7 +90,7 @@ def export(asked: ExportOptions) -> None:
 def _refuse_taken(path: Path) -> None:
     """Refuse a path before items are kept for anybody."""
     if path.exists() or path.is_symlink():
-        raise InputError(f"{path}: is there already", action="Give the name of a new file or folder.")
+        raise InputError(f"{path}: already exists", action="Give the name of a new file or folder.")
 
 
 def _of_study(asked: ExportOptions) -> tuple[Any, Any]:
@@ -100,7 +100,9 @@ def _of_study(asked: ExportOptions) -> tuple[Any, Any]:
 
     given = [name for name in ("question", *KINDS) if getattr(asked, name, None) is not None]
     if given:
-        raise InputError(f"--{given[0]} is of a sample", action="A study has its own question; leave it out.")
+        raise InputError(
+            f"--{given[0]} belongs to a sample", action="A study has its own question; leave it out."
+        )
     with open_study(asked.study) as opened:
         tasks = opened.tasks(annotator=asked.annotator, items=asked.items)
         return tasks, asked_of(opened.question)
@@ -113,7 +115,7 @@ def _of_sample(asked: ExportOptions) -> tuple[Any, Any]:
     from stratal.study.question import Question
 
     if asked.annotator is not None:
-        raise InputError("--annotator is of a study", action="Make one: stratal init.")
+        raise InputError("--annotator belongs to a study", action="Make one: stratal init.")
     kinds = {name: getattr(asked, name, None) for name in KINDS}
     if asked.question is None and not any(kinds.values()):
         question = Question.of_classes("What is right?")

@@ -75,7 +75,7 @@ class Findings:
         """
         target = Path(path)
         if target.exists() and not _is_report(target):
-            raise InputError(f"{target}: is there and is no report", action="Choose another name.")
+            raise InputError(f"{target}: exists and is not a report", action="Choose another name.")
         write = WRITERS.get(target.suffix.lower())
         if write is None and target.suffix.lower() != ".json":
             raise InputError(
@@ -122,7 +122,7 @@ def findings(
     sample : Sample
     labels : see `stratal.estimate`
     found : Estimate, optional
-        The estimate, if it is there already; otherwise made with `options`.
+        The estimate, if it already exists; otherwise made with `options`.
     tables : sequence of EstimateTable
         Metrics, comparisons and domains to be reported too.
     notes : sequence of str

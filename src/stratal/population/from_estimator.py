@@ -21,7 +21,7 @@ def from_estimator(model: Any, rows: Any, columns: dict[str, Any]) -> Population
     classes = getattr(model, "classes_", None)
     if classes is None or any(isinstance(entry, np.ndarray) for entry in classes):
         raise InputError(
-            "the model is no fitted classifier of one answer",
+            "the model is not a fitted classifier with one answer per unit",
             given=type(model).__name__,
             allowed="a model with classes_, and predict_proba or decision_function",
             action="Give any other model's own prediction of the outcome to Population.from_arrays(proxy=…).",

@@ -54,7 +54,7 @@ class GivenWeights(Design):
             )
 
     def draw(self, population: Population, seed: int) -> Sample:
-        """Refuse: the sample is there already."""
+        """Refuse: the sample already exists."""
         raise _no_draw()
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> Weighting:
@@ -112,7 +112,7 @@ class SeparateSamples(Design):
         return self.names
 
     def draw(self, population: Population, seed: int) -> Sample:
-        """Refuse: the sample is there already."""
+        """Refuse: the sample already exists."""
         raise _no_draw()
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> StratifiedWeighting:

@@ -242,7 +242,7 @@ def refuse_what_was_not_drawn(
     Raises
     ------
     InputError
-        If a unit is there twice, or counts or probabilities are not those of the design.
+        If a unit occurs twice, or counts or probabilities are not those of the design.
 
     Examples
     --------
@@ -250,7 +250,7 @@ def refuse_what_was_not_drawn(
     >>> refuse_what_was_not_drawn(np.array(["a"]), one, np.array([0]), two, counts=np.array([1]))
     """
     if len(set(id_texts(ids))) < len(ids):
-        raise InputError("a unit is there twice")
+        raise InputError("a unit occurs twice")
     if counts is None:
         return
     n_h = np.bincount(stratum, minlength=len(sizes))

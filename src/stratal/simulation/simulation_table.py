@@ -181,7 +181,7 @@ def read_own_parquet(path: Path, wanted: Sequence[str], otherwise: str) -> Any:
         table = pq.read_table(path)
     except (pa.ArrowException, OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
-        raise InputError(f"{path} is no Parquet file: {reason}", action="Give another path.") from None
+        raise InputError(f"{path} is not a Parquet file: {reason}", action="Give another path.") from None
     missing = [name for name in wanted if name not in table.column_names]
     if missing:
         raise InputError(
@@ -210,6 +210,6 @@ def refuse_others_file(path: Path) -> None:
         own = False
     if not own:
         raise InputError(
-            f"{path}: is there already, and is no table of a simulation",
+            f"{path}: already exists, and is not a table of a simulation",
             action="Choose another --output; nothing is overwritten that simulate did not write.",
         )

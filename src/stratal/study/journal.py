@@ -262,4 +262,4 @@ def _keepable(name: str, text: str, longest: int) -> None:
     if len(text) > longest:
         raise InputError(f"{name} is too long", given=f"{len(text):,} characters", allowed=f"{longest:,}")
     if "\0" in text or any("\ud800" <= mark <= "\udfff" for mark in text):
-        raise InputError(f"{name} holds a character that is no text", allowed="Unicode text")
+        raise InputError(f"{name} holds a character that is not text", allowed="Unicode text")

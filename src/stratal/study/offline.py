@@ -97,7 +97,7 @@ def _read(text: str, source: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise LabelError(f"{source}: is no JSON", action="Give the file that the page saved.") from None
     if not isinstance(described, dict) or described.get("format") != BACK:
-        raise LabelError(f"{source}: is no labels file of a page", action="Give the file that it saved.")
+        raise LabelError(f"{source}: is not a labels file of the page", action="Give the file that it saved.")
     if described.get("version") != VERSION:
         raise LabelError(f"{source}: is of another version", given=repr(described.get("version"))[:40])
     return described
@@ -124,7 +124,7 @@ def _save(
         raise LabelError(f"{place}: names no item", given=repr(item)[:60])
     note, seconds = action.get("note") or "", action.get("seconds")
     if not isinstance(note, str):
-        raise LabelError(f"{place}: the note is no text")
+        raise LabelError(f"{place}: the note is not text")
     timed = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     entry = Entry(
         annotator=annotator, action=str(kind), id=None if kind == UNDO else item, note=note,

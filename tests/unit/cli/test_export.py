@@ -134,7 +134,7 @@ def test_a_plain_sample_goes_out_and_its_labels_are_estimated(tmp_path, monkeypa
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--to", "csv", "--choices", "a,b"), "--choices is of a sample"),
+        (("--to", "csv", "--choices", "a,b"), "--choices belongs to a sample"),
         (("--to", "html"), "a page is for one annotator"),
         (("--to", "csv", "--items", "0"), "items must be a whole number"),
         (("--to", "csv", "--annotator", "eve"), "no such annotator"),

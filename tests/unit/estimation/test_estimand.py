@@ -66,7 +66,7 @@ def test_a_slip_is_named(text, message):
 
 
 def test_what_is_no_estimand_is_refused():
-    with pytest.raises(InputError, match="that is no estimand"):
+    with pytest.raises(InputError, match="that is not an estimand"):
         as_estimand(3)
 
 

@@ -109,7 +109,7 @@ def test_a_workbook_that_is_none_is_refused(tmp_path):
     path = tmp_path / "labels.xlsx"
     path.write_text("id,label\n")
 
-    with pytest.raises(InputError, match="no workbook that can be read"):
+    with pytest.raises(InputError, match="not a workbook that can be read"):
         read_labels(path)
 
 
@@ -167,7 +167,11 @@ def test_nested_labels_have_dotted_names(tmp_path):
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("{", "is not JSON"), ("[1, 2]", "no array of JSON objects"), ("{}", "no array of JSON objects")],
+    [
+        ("{", "is not JSON"),
+        ("[1, 2]", "not an array of JSON objects"),
+        ("{}", "not an array of JSON objects"),
+    ],
 )
 def test_json_that_is_no_table_is_refused(tmp_path, content, message):
     path = tmp_path / "labels.json"

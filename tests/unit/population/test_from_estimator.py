@@ -67,10 +67,10 @@ def test_what_is_no_classifier_is_refused(digits):
     from sklearn.tree import DecisionTreeClassifier
 
     X, y = digits
-    with pytest.raises(InputError, match="no fitted classifier"):
+    with pytest.raises(InputError, match="not a fitted classifier"):
         Population.from_estimator(LinearRegression().fit(X, y), X)
     two = DecisionTreeClassifier().fit(X, np.column_stack([y, y % 2]))
-    with pytest.raises(InputError, match="no fitted classifier of one answer"):
+    with pytest.raises(InputError, match="not a fitted classifier with one answer"):
         Population.from_estimator(two, X)
     with pytest.raises(InputError, match="predicted is the classifier's own"):
         Population.from_estimator(DecisionTreeClassifier().fit(X, y), X, predicted="x")

@@ -131,7 +131,7 @@ def test_a_file_of_format_1_is_still_read(population, tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda t, d: (pa.concat_tables([t, t]), d), "there twice"),
+        (lambda t, d: (pa.concat_tables([t, t]), d), "occurs twice"),
         (lambda t, d: (t.slice(1), d), "not those that its design draws"),
         (lambda t, d: (replaced(t, "stratum", [10**9] + [0] * (len(t) - 1)), d), "not there"),
         (lambda t, d: (replaced(t, "stratum", [-1] + [0] * (len(t) - 1)), d), "not there"),

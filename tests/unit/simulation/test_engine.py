@@ -286,7 +286,7 @@ def test_a_file_that_is_no_store_is_refused(benchmark, tmp_path):
     with pytest.raises(InputError, match="holds no cells"):
         run(benchmark, store=path)
     path.write_text("id,z\n")
-    with pytest.raises(InputError, match="is no Parquet file"):
+    with pytest.raises(InputError, match="is not a Parquet file"):
         run(benchmark, store=path)
 
 

@@ -75,7 +75,7 @@ def test_all_free_items_go_out_unless_a_number_is_given(make_study):
     [
         ({"study": "another"}, "belongs to another study"),
         ({"annotator": "mallory"}, "no such annotator"),
-        ({"format": "csv"}, "no labels file of a page"),
+        ({"format": "csv"}, "not a labels file of the page"),
         ({"version": 2}, "of another version"),
         ({"actions": {"a": 1}}, "no list of actions"),
         ({"actions": [1]}, "no list of actions"),
@@ -86,7 +86,7 @@ def test_all_free_items_go_out_unless_a_number_is_given(make_study):
             {"actions": [{"action": "submit", "request": "r", "item": "nowhere", "value": "Pass"}]},
             "not given",
         ),
-        ({"actions": [{"action": "skip", "request": "r", "item": "x", "note": 1}]}, "the note is no text"),
+        ({"actions": [{"action": "skip", "request": "r", "item": "x", "note": 1}]}, "the note is not text"),
     ],
 )
 def test_what_cannot_be_taken_in_is_refused_whole(package, changes, problem):

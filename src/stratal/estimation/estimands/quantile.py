@@ -81,7 +81,7 @@ class Quantile(Estimand):
     def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Quantity:
         """Return the quantile; its interval is Woodruff's at any level."""
         if target != "population":
-            raise InputError("a quantile is of the population", given=f"target={target!r}")
+            raise InputError("a quantile is always that of the population", given=f"target={target!r}")
         columns, labelled = number_columns(sample, {"labels": labels})
         return woodruff(columns[:, 0], self.probability, Respondents.of(sample, labelled).weighting)
 

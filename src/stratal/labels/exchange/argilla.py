@@ -171,7 +171,7 @@ def _of_flat(record: Mapping[str, Any], item: str, place: str) -> list[Said]:
 def _of_nested(record: Mapping[str, Any], item: str, place: str) -> list[Said]:
     responses = record.get("responses") or {}
     if not isinstance(responses, Mapping):
-        raise LabelError(f"{place}: its responses are no object", given=str(responses)[:60])
+        raise LabelError(f"{place}: its responses are not an object", given=str(responses)[:60])
     name = _question(list(responses), place)
     given = [(text_of(required(entry, "user_id", place)), entry) for entry in responses.get(name) or []]
     remarks = responses.get(NOTE) or []

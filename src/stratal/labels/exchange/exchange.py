@@ -262,7 +262,7 @@ def required(record: Any, name: str, place: str) -> Any:
     1
     """
     if not isinstance(record, Mapping):
-        raise LabelError(f"{place}: is no object", given=str(record)[:60])
+        raise LabelError(f"{place}: is not an object", given=str(record)[:60])
     if record.get(name) in (None, ""):
         raise LabelError(
             f"{place}: has no {name!r}",

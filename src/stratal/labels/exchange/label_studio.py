@@ -151,10 +151,10 @@ def _annotations(task: Any, place: str) -> list[Any]:
 
 def _of_annotation(item: str, annotation: Any, place: str) -> Said:
     if not isinstance(annotation, Mapping):
-        raise LabelError(f"{place}: an annotation is no object")
+        raise LabelError(f"{place}: an annotation is not an object")
     results = annotation.get("result") or []
     if not isinstance(results, list) or not all(isinstance(entry, Mapping) for entry in results):
-        raise LabelError(f"{place}: an annotation's result is no list of objects")
+        raise LabelError(f"{place}: an annotation's result is not a list of objects")
     controls: dict[str, list[str]] = {}
     for entry in results:
         controls.setdefault(str(entry.get("from_name")), []).extend(_values(entry))

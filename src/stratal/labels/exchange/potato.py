@@ -106,7 +106,7 @@ def read(found: Any, source: str) -> Answers:
         who = text_of(required(found, "user_id", source))
         entries = found[_SAID]
         if not isinstance(entries, Mapping):
-            raise LabelError(f"{source}: {_SAID} is no object")
+            raise LabelError(f"{source}: {_SAID} is not an object")
         said = [_said(item, who, _pairs(labels, source), source) for item, labels in entries.items()]
     else:
         said = [_of_line(line, f"{source}, line {n}") for n, line in enumerate(found, start=1)]
@@ -141,7 +141,7 @@ def _of_line(line: Any, place: str) -> Said | None:
     item, who = (text_of(required(line, name, place)) for name in ("instance_id", "user_id"))
     labels = line.get("labels")
     if not isinstance(labels, Mapping):
-        raise LabelError(f"{place}: its labels are no object", given=str(labels)[:60])
+        raise LabelError(f"{place}: its labels are not an object", given=str(labels)[:60])
     return _said(
         item,
         who,

@@ -66,7 +66,7 @@ def write_tasks(tool: Tool, tasks: Sequence[Task], asked: Asked, path: Path) -> 
     if allowed and path.suffix.lower() not in allowed:
         raise InputError(f"{path}: {tool.title} needs another name", allowed=f"a file {' or '.join(allowed)}")
     if path.exists() or path.is_symlink():
-        raise InputError(f"{path}: is there already", action="Give the name of a new file or folder.")
+        raise InputError(f"{path}: already exists", action="Give the name of a new file or folder.")
     if not tasks:
         raise InputError("there is nothing left to label", action="Ask `stratal status` who said what.")
     try:

@@ -102,5 +102,5 @@ def saved_table(folder: Path) -> Any | None:
         return pa.concat_tables(tables)
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         raise InputError(
-            f"{folder}: is no whole data set", given=str(error)[:200], action="Save it again."
+            f"{folder}: is not a whole data set", given=str(error)[:200], action="Save it again."
         ) from None

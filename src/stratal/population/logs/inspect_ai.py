@@ -94,7 +94,7 @@ def read(found: Mapping[str, Any], source: str) -> Log:
 
 def _refuse_incomplete(sample: Any, place: str) -> None:
     if not isinstance(sample, Mapping):
-        raise InputError(f"{place}: is no object")
+        raise InputError(f"{place}: is not an object")
     for name in ("id", "epoch", "input"):
         if name not in sample:
             raise InputError(f"{place}: has no {name!r}", allowed="what Inspect writes")

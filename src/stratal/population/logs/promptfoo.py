@@ -67,7 +67,7 @@ def read(found: Mapping[str, Any], source: str) -> Log:
 
 def _refuse_incomplete(result: Any, place: str) -> None:
     if not isinstance(result, Mapping):
-        raise InputError(f"{place}: is no object")
+        raise InputError(f"{place}: is not an object")
     for name in ("testIdx", "promptIdx", "vars", "score"):
         if name not in result:
             raise InputError(f"{place}: has no {name!r}", allowed="what `promptfoo eval` writes")

@@ -109,7 +109,7 @@ def _with_softmax(
     found = _totals(source, columns)
     if len(columns) < 2 or not found["n"] or found["least"] < 0 or found["off"] > DECLARED:
         raise InputError(
-            f"{source.label}: the columns {_listed(columns)} are no softmax",
+            f"{source.label}: the columns {_listed(columns)} are not a softmax",
             given=f"rows add up to 1 ± {found['off']:.3g}" if found["n"] else "no row with all values",
             allowed="two or more columns of probabilities that add up to 1 in each row",
             action="Logits must go through a softmax first.",
@@ -176,7 +176,7 @@ def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, De
     import ibis
 
     if not declared.proxies:
-        raise InputError("missing='own-stratum' is of a proxy", action="Name one: proxy=…, --proxy COLUMN.")
+        raise InputError("missing='own-stratum' needs a proxy", action="Name one: proxy=…, --proxy COLUMN.")
     names = (*declared.proxies, *declared.second_moments.values())
     values = {name: number(source, name) for name in names}
     absent = reduce(or_, (_absent(source, name) for name in names))

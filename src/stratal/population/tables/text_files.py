@@ -282,7 +282,7 @@ def json_array(found: Any, path: Path) -> list[dict[str, Any]]:
         arrays = [entry for entry in found.values() if _objects(entry)]
         found = arrays[0] if len(arrays) == 1 else found
     if not _objects(found):
-        raise InputError(f"{path}: is no array of JSON objects", allowed='[{"id": …}, …]')
+        raise InputError(f"{path}: is not an array of JSON objects", allowed='[{"id": …}, …]')
     return list(found)
 
 

@@ -110,7 +110,7 @@ def id_text_of(column: Any, name: str) -> Any:
     if kind.is_integer() or _is_whole_decimal(kind) or kind.is_null():
         return column.cast("string")
     raise InputError(
-        f"{name} is of a type that cannot be an id",
+        f"{name} has a type that cannot be an id",
         given=str(kind),
         allowed="text, integers, whole floats, UUIDs",
         action="Make a text column of it.",

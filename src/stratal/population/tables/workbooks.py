@@ -108,7 +108,7 @@ def _sheets(path: Path) -> list[Sheet]:
         openpyxl.utils.exceptions.InvalidFileException,
     ) as error:
         raise InputError(
-            f"{path}: is no workbook that can be read",
+            f"{path}: is not a workbook that can be read",
             given=str(error),
             allowed=".xlsx as spreadsheets save it",
         ) from None

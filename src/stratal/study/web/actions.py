@@ -123,7 +123,7 @@ def read_action(text: bytes) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise InputError("the request is no JSON", allowed="one JSON object in UTF-8") from None
+        raise InputError("the request is not JSON", allowed="one JSON object in UTF-8") from None
 
 
 def checked_action(body: Any) -> Mapping[str, Any]:
@@ -163,7 +163,7 @@ def checked_text(name: str, value: Any) -> str:
     if not isinstance(value, str) or (len(value) > longest) or (name == "request" and not value):
         raise InputError(f"{name!r} must be a text", allowed=f"up to {longest:,} characters")
     if "\0" in value or any("\ud800" <= mark <= "\udfff" for mark in value):
-        raise InputError(f"{name!r} holds a character that is no text", allowed="Unicode text")
+        raise InputError(f"{name!r} holds a character that is not text", allowed="Unicode text")
     return value
 
 

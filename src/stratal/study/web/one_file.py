@@ -100,7 +100,7 @@ def write_page(study: Study, path: Path, annotator: str, *, items: int | None = 
         with path.open("xb") as file:
             return _written(file, study, annotator, items)
     except FileExistsError:
-        raise InputError(f"{path}: is there already", action="Give the name of a new file.") from None
+        raise InputError(f"{path}: already exists", action="Give the name of a new file.") from None
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
     except InputError:

@@ -72,7 +72,7 @@ def test_what_is_no_record_among_records_is_named(tools, refusal):
         (lambda d: d[1].pop("id"), "record 2: has no 'id'"),
         (lambda d: d[1].update(id=None), "record 2: has no 'id'"),
         (lambda d: d[0]["verdict.responses"].pop(), "record 1: responses, users and status do not fit"),
-        (lambda d: d.append(7), "record 6: is no object"),
+        (lambda d: d.append(7), "record 6: is not an object"),
         (
             lambda d: d[0].update(
                 {
@@ -100,9 +100,9 @@ def test_damaged_files_end_in_one_error(tools, changed, refusal, how, said):
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        (lambda d: d[1].update(responses=["Pass"]), "record 2: its responses are no object"),
+        (lambda d: d[1].update(responses=["Pass"]), "record 2: its responses are not an object"),
         (lambda d: d[0]["responses"]["verdict"][0].pop("user_id"), "record 1: has no 'user_id'"),
-        (lambda d: d[0]["responses"].update(verdict=["Pass"]), "record 1: is no object"),
+        (lambda d: d[0]["responses"].update(verdict=["Pass"]), "record 1: is not an object"),
         (lambda d: [entry["responses"].clear() for entry in d], "holds no answer"),
         (
             lambda d: d[0]["responses"]["verdict"].append({"value": "Fail", "user_id": ANN}),

@@ -105,9 +105,9 @@ def test_annotators_are_called_by_their_mail(export, changed, tmp_path):
             "needs one answer (given: 'Pass', 'Fail'",
         ),
         (lambda d: d[2].update(annotations="none"), "task 3: has no list of annotations"),
-        (lambda d: d[2]["annotations"].append(7), "task 3: an annotation is no object"),
-        (lambda d: d[2]["annotations"][0].update(result=[7]), "task 3: an annotation's result is no list"),
-        (lambda d: d.append("x"), "task 6: is no object"),
+        (lambda d: d[2]["annotations"].append(7), "task 3: an annotation is not an object"),
+        (lambda d: d[2]["annotations"][0].update(result=[7]), "task 3: an annotation's result is not a list"),
+        (lambda d: d.append("x"), "task 6: is not an object"),
         (lambda d: [task["annotations"].clear() for task in d], "holds no answer"),
     ],
 )
@@ -121,7 +121,7 @@ def test_damaged_files_end_in_one_error(export, changed, refusal, how, said):
         (lambda d: d[1].pop("item_id"), "entry 2: has no 'item_id'"),
         (lambda d: d[0].update(verdict=["Pass", "Fail"]), "entry 1: an annotation needs one answer"),
         (lambda d: d[0].pop("verdict"), "entry 1: an annotation needs one answer"),
-        (lambda d: d.append(None), "entry 7: is no object"),
+        (lambda d: d.append(None), "entry 7: is not an object"),
         (lambda d: d.append({**d[0], "verdict": "Fail"}), "item '007' has two answers by '1'"),
     ],
 )

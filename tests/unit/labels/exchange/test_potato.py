@@ -62,7 +62,7 @@ def test_free_words_are_a_text(tasks, tmp_path, state, given):
     ("how", "said"),
     [
         (lambda d: d.update(user_id=""), "has no 'user_id'"),
-        (lambda d: d.update(instance_id_to_label_to_value=[]), "is no object"),
+        (lambda d: d.update(instance_id_to_label_to_value=[]), "is not an object"),
         (
             lambda d: d["instance_id_to_label_to_value"].update({"007": [["Pass"]]}),
             "a label is not as Potato",
@@ -86,7 +86,7 @@ def test_damaged_files_end_in_one_error(state, changed, refusal, how, said):
     [
         (lambda d: d[1].pop("instance_id"), "line 2: has no 'instance_id'"),
         (lambda d: d[1].update(user_id=None), "line 2: has no 'user_id'"),
-        (lambda d: d[1].update(labels=["Pass"]), "line 2: its labels are no object"),
+        (lambda d: d[1].update(labels=["Pass"]), "line 2: its labels are not an object"),
         (lambda d: d[1]["labels"].update(verdict={"Pass": 1, "Fail": 1}), "has several answers"),
         (lambda d: d[1]["labels"].update(verdict={"Fail": "Fail"}), "item '007' has two answers by 'ann'"),
     ],

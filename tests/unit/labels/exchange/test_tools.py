@@ -49,7 +49,7 @@ def test_nothing_is_overwritten_and_nothing_half_written(tasks, asked, tmp_path,
     )
     write_tasks(tool, tasks, asked, path)
 
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         write_tasks(tool, tasks, asked, path)
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]
 

@@ -54,7 +54,7 @@ def test_the_turns_of_a_conversation_are_one_cluster(tools, changed):
         (lambda d: d["testCases"].clear(), "holds no test case"),
         (lambda d: d["testCases"][1].pop("actualOutput"), "test case 2: has no 'actualOutput'"),
         (lambda d: d["testCases"][1].pop("metricsData"), "test case 2: has no metrics"),
-        (lambda d: d.update(testCases={"a": 1}), "'testCases' is no list of test cases"),
+        (lambda d: d.update(testCases={"a": 1}), "'testCases' is not a list of test cases"),
         (
             lambda d: d["conversationalTestCases"].append({"turns": [], "metricsData": []}),
             "test cases and conversations",

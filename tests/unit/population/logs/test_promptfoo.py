@@ -83,7 +83,7 @@ def test_two_prompts_of_one_provider_are_told_apart(found, changed):
         (lambda d: d["results"]["results"].clear(), "holds no results"),
         (lambda d: d["results"]["results"][2].pop("score"), "result 3: has no 'score'"),
         (lambda d: d["results"]["results"][0].update(vars="x"), "result 1: its variables"),
-        (lambda d: d["results"]["results"].append(7), "result 17: is no object"),
+        (lambda d: d["results"]["results"].append(7), "result 17: is not an object"),
         (lambda d: d["results"]["results"].append(d["results"]["results"][0]), "two answers of unit"),
     ],
 )
