@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-from stratal.arrays import number_of_text
 from stratal.errors import InputError
 
 
@@ -55,6 +54,8 @@ def finite_number(text: str) -> float:
     >>> finite_number("0.5")
     0.5
     """
+    from stratal.arrays import number_of_text
+
     number = number_of_text(text)
     if not math.isfinite(number):
         raise ValueError(text)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from stratal.errors import InputError
-from stratal.report.figures import COLOURS, new_axes
 from stratal.report.text import level_text
 
 GREY = "#999999"
@@ -47,6 +46,8 @@ class Intervals:
 
     def draw(self, ax: Any) -> None:
         """Draw on axes."""
+        from stratal.report.figures import COLOURS
+
         rows = [row for row in self.rows if row[1] is not None][:MOST_ROWS]
         known = [(place, row) for place, row in enumerate(rows) if row[2] is not None]
         others = [(place, row) for place, row in enumerate(rows) if row[2] is None]
@@ -100,6 +101,8 @@ class Bars:
 
     def draw(self, ax: Any) -> None:
         """Draw on axes."""
+        from stratal.report.figures import COLOURS
+
         names = list(self.names)[:MOST_ROWS]
         width = 0.8 / max(len(self.series), 1)
         for number, (label, values) in enumerate(self.series.items()):
@@ -150,6 +153,8 @@ class Plotted:
         InputError
             If `ax` is no axes.
         """
+        from stratal.report.figures import new_axes
+
         made = self._plot()
         if ax is None:
             ax = new_axes(made.height)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -194,3 +195,16 @@ def test_a_sample_drawn_elsewhere(tmp_path, monkeypatch, run_command):
     found = figures(run_command, "report", *words, "--output", "report.json")
 
     assert found["estimate"] == figures(run_command, "estimate", *words)
+
+
+def test_the_lines_of_the_pipeline_in_the_guide_work(audit, run_command, tmp_path):
+    """docs/guide/machines.md: every `stratal` line of the GitHub Action, in its order."""
+    page = Path(__file__).parents[3] / "docs" / "guide" / "machines.md"
+    lines = re.findall(r"- run: (stratal [^&\n]+)", page.read_text())
+    (tmp_path / "classes.csv").rename(tmp_path / "audit" / "labels.csv")
+    (tmp_path / "new.csv").rename(tmp_path / "new_answers.csv")
+
+    assert len(lines) == 3
+    statuses = [run_command(*line.split()[1:]).status for line in lines]
+    assert statuses[:2] == [0, 0]
+    assert statuses[2] in (0, 4)

@@ -1,5 +1,8 @@
 """Results draw themselves: on the user's axes or on wide ones, every mark named, from the same figures."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -99,3 +102,11 @@ def test_an_estimate_without_interval_is_drawn_too():
 def test_anything_else_is_refused(audit):
     with pytest.raises(stratal.InputError, match="ax must be Matplotlib's axes"):
         audit[0].plot("here")
+
+
+def test_help_waits_for_no_arrays_and_no_templates():
+    """What prints help imports the room of reports; that must cost nothing."""
+    code = "import sys, stratal.cli.application; print(*{'numpy', 'jinja2', 'matplotlib'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == ""
