@@ -19,7 +19,7 @@ from stratal.intervals.proportion import student_quantile
 from stratal.planning.expectations import PlannedDesign, expectations
 from stratal.planning.plan import Plan
 from stratal.planning.widths import smallest_budget
-from stratal.population.influence import Influence
+from stratal.population.influence import Influence, stratum_averages
 from stratal.population.population import Population
 from stratal.sampling import Stratified
 from stratal.strata import Strata, stratify
@@ -146,19 +146,12 @@ class EstimandPlanner:
 
     def deviations(self, strata: Strata) -> FloatArray:
         """Return the standard deviation of each influence in each stratum (J, H)."""
-        formulas = [formula for part in self.influences for formula in (part.mean, part.square)]
-        columns = dict.fromkeys(name for formula in formulas for name in formula.columns)
-        columns |= dict.fromkeys(strata.rule.columns)
-        sums = np.zeros((2, len(self.influences), strata.n_strata))
-        for batch in self.population.batches(tuple(columns)):
-            codes = strata.rule.assign(batch)
-            for j, part in enumerate(self.influences):
-                mean = np.broadcast_to(part.mean.of(batch), codes.shape)
-                square = np.broadcast_to(part.square.of(batch), codes.shape)
-                sums[0, j] += np.bincount(codes, mean, minlength=strata.n_strata)
-                sums[1, j] += np.bincount(codes, np.maximum(square, mean**2), minlength=strata.n_strata)
-        means, squares = sums / strata.sizes
-        return np.asarray(np.sqrt(np.maximum(squares - means**2, 0.0)))
+        formulas = [
+            formula for part in self.influences for formula in (part.mean, part.mean * part.mean, part.square)
+        ]
+        found = stratum_averages(self.population, strata.rule, formulas).T
+        means, own, squares = found[0::3], found[1::3], found[2::3]
+        return np.asarray(np.sqrt(np.maximum(np.maximum(squares, own) - means**2, 0.0)))
 
     def _designs(self, strata: Strata, shared: Allocation) -> list[PlannedDesign]:
         one, size = np.array([1]), np.array([self.population.size])

@@ -10,11 +10,14 @@ import numpy as np
 
 from stratal.allocation import Allocation
 from stratal.allocation.integers import check_budget, whole_number
+from stratal.arrays import FloatArray
 from stratal.errors import BudgetError, InputError
 from stratal.estimation.calibrated import Calibrating
+from stratal.estimation.estimand import as_estimand
 from stratal.estimation.respondents import known_outcome, outcomes, said
 from stratal.labels.labels import join
 from stratal.planning.deviations import estimated_deviations
+from stratal.planning.estimand_rounds import influence_deviations
 from stratal.planning.labels_so_far import next_allocation
 from stratal.planning.learned_deviations import learned_deviations
 from stratal.planning.narrowing import labels_needed
@@ -124,6 +127,10 @@ def next_round(
         raise InputError("give either additional or a half-width", given=f"{additional=}, {half_width=}")
     extra = _whole_extra(sample, additional)
     design = sample.design
+    asked = None if sample.estimand is None else as_estimand(sample.estimand)
+    if asked is not None and asked.kind != "mean" and isinstance(design, Stratified):
+        learned = influence_deviations(asked, sample, labels, design.strata, where)
+        return _extended(sample, learned, extra, allocation_of, "influence's deviations", where)
     joined = said(join(sample, labels), predicted)
     z = outcomes(sample, joined, predicted)
     if isinstance(design, SimpleRandom):
@@ -140,16 +147,36 @@ def next_round(
         asked = _learning(sample, where, learner, features)
         asked = replace(asked, outcome=known[0], bounds=None if known[0] == "unbounded" else known[1])
         found, note = learned_deviations(sample, joined.labelled, z, asked)
-    n_h = next_allocation(design.strata.sizes, sample.n_h, found, extra, allocation_of=allocation_of)
+    return _extended(sample, found, extra, allocation_of, note, where)
+
+
+def _extended(
+    sample: Sample,
+    deviations: FloatArray,
+    extra: int,
+    allocation_of: str,
+    note: str,
+    where: Population,
+) -> Sample:
+    """Return the sample with so many units more, sent where the deviations (H,) say."""
+    assert isinstance(sample.design, Stratified)
+    strata = sample.design.strata
+    most = np.where(strata.is_known, sample.n_h, strata.sizes)
+    left = int((most - sample.n_h).sum())
+    if extra > left:
+        raise BudgetError(
+            "so many units cannot be added: the others do not matter", given=extra, allowed=f"up to {left}"
+        )
+    n_h = next_allocation(most, sample.n_h, deviations, extra, allocation_of=allocation_of)
     allocation = Allocation(
         n_h=n_h,
         method="opt-a1" if sample.round is None or sample.round.max() == 1 else "opt-a2",
         budget=int(n_h.sum()),
         minimum=sample.n_h,
-        maximum=design.strata.sizes,
+        maximum=strata.sizes,
         notes=(f"Round {last_round(sample) + 1}: {allocation_of}, {note}.",),
     )
-    return extend(sample, Stratified(strata=design.strata, allocation=allocation), where)
+    return extend(sample, Stratified(strata=strata, allocation=allocation), where)
 
 
 def _learning(

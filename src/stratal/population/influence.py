@@ -17,6 +17,7 @@ from stratal.population.cells import Cells
 from stratal.population.expressions import Expression
 from stratal.population.population import Population
 from stratal.population.rules.derived import CELL, INFLUENCE
+from stratal.population.rules.rule import Rule
 from stratal.proxy.proxy import Proxy
 
 
@@ -97,3 +98,27 @@ def averages(population: Population, formulas: list[Expression]) -> FloatArray:
         size = len(next(iter(batch.values())))
         sums += [np.broadcast_to(formula.of(batch), (size,)).sum() for formula in formulas]
     return np.array([float(f"{value:.9g}") for value in sums / population.size])
+
+
+def stratum_averages(population: Population, rule: Rule, formulas: list[Expression]) -> FloatArray:
+    """Return the means (H, q) of formulas in each stratum of a rule.
+
+    Examples
+    --------
+    >>> from stratal.population.expressions import Number
+    >>> from stratal.population.rules.rule import CutPoints
+    >>> population = Population.from_arrays(proxy={"p": [0.25, 0.75, 0.5]})
+    >>> halves = CutPoints(column="p", cuts=np.array([0.5]))
+    >>> stratum_averages(population, halves, [Number(name="p")]).ravel()
+    array([0.25 , 0.625])
+    """
+    columns = dict.fromkeys(name for formula in formulas for name in formula.columns)
+    sums = np.zeros((rule.n_strata, len(formulas)))
+    counts = np.zeros(rule.n_strata)
+    for batch in population.batches(tuple(columns | dict.fromkeys(rule.columns))):
+        codes = rule.assign(batch)
+        counts += np.bincount(codes, minlength=rule.n_strata)
+        for j, formula in enumerate(formulas):
+            values = np.broadcast_to(formula.of(batch), codes.shape)
+            sums[:, j] += np.bincount(codes, values, minlength=rule.n_strata)
+    return np.asarray(sums / np.maximum(counts, 1.0)[:, None])

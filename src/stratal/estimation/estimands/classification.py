@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.errors import InputError
 from stratal.estimation.estimand import Estimand, LabelledInfluence
 from stratal.estimation.estimands.beliefs import Beliefs
+from stratal.estimation.estimands.planned_trials import with_planned_trials
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.metric_functions import Shares, metric_function
 from stratal.estimation.metrics import AnsweredClasses, answered_classes
@@ -21,6 +24,29 @@ from stratal.sampling.sample import Sample
 
 _MOST_CELLS = 12
 """A classifier with more classes is not divided by its answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LabelledRates(Record):
+    """Which of the labelled units are of a class, and by how much the influence differs if they are.
+
+    Parameters
+    ----------
+    is_class : float (m,)
+    gap : float (m,)
+        |u if it is − u if it is not|, the same for all units that are answered alike.
+    labelled : bool (n,)
+        Which of the drawn units these are.
+
+    Examples
+    --------
+    >>> LabelledRates(is_class=[1.0], gap=[0.5], labelled=[True]).gap
+    array([0.5])
+    """
+
+    is_class: FloatArray
+    gap: FloatArray
+    labelled: BoolArray
 
 
 class Classification(Estimand):
@@ -117,7 +143,12 @@ class Classification(Estimand):
         answered = self._answered(sample, labels)
         if self.name == "accuracy":
             return answered.accuracy(sample, target)
-        return answered.confusion.metric(self.name, self._which(answered), target)
+        which = self._which(answered)
+        found = answered.confusion.metric(self.name, which, target)
+        planned = dict(sample.estimand or {}) == self.to_dict() and target == "population"
+        if not (planned and isinstance(which, int) and found.defined):
+            return found
+        return with_planned_trials(found, sample, self.labelled_influence(sample, labels))
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the influence of the labelled units, at the shares that the labels estimate."""
@@ -141,3 +172,32 @@ class Classification(Estimand):
 
     def _which(self, answered: AnsweredClasses) -> int | str | None:
         return answered.levels.index(self.of) if self.of in answered.levels else self.of
+
+    def labelled_rates(self, sample: Sample, labels: Any) -> LabelledRates | None:
+        """Return which labelled units are of the class, and what that changes of u; None of averages."""
+        answered = self._answered(sample, labels)
+        confusion, k = answered.confusion, self._which(answered)
+        if not isinstance(k, int):
+            return None
+        other, weights = confusion.n_classes, confusion.weighting.weights
+        # One label of average weight, half right, keeps what few labels show from one of its ends.
+        shares = Shares.of(
+            np.append(confusion.true, [k, k, other]),
+            np.append(confusion.predicted, [k, other, k]),
+            np.append(weights, float(weights.mean()) * np.array([0.5, 0.25, 0.25])),
+            confusion.n_classes + 1,
+        )
+        _, slopes, _ = metric_function(self.name, k, confusion.n_classes + 1)(shares)
+        either = [slopes.along(np.full(len(weights), truth), confusion.predicted) for truth in (k, other)]
+        return LabelledRates(
+            is_class=(confusion.true == k).astype(np.float64),
+            gap=np.abs(either[0] - either[1]),
+            labelled=answered.labelled,
+        )
+
+    def chance(self, population: Population) -> Expression:
+        """Return the probability that a unit is of the class, as the columns have it."""
+        assert self.of is not None
+        probability = getattr(self, "probability", None)
+        beliefs = Beliefs.of(population, self.predicted, (self.of,), probability)
+        return beliefs.of_class(np.array([float(level == self.of) for level in beliefs.levels]))

@@ -1,0 +1,79 @@
+"""The interval of a metric on a sample that was planned for it: what labels that all agree may hide.
+
+In strata made for a rare class most labels agree, and say less of the variance than the plan does. The
+variance of each stratum is therefore drawn to the plan's, at the level that the labels show over all strata,
+as strongly as `PLAN_LABELS` labels would; never below the labels' own in sum. The interval is
+Clopper–Pearson's on as many trials as that variance leaves (Korn & Graubard 1998).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from stratal.estimation.estimand import LabelledInfluence
+from stratal.estimation.quantity import Quantity
+from stratal.sampling.sample import Sample
+from stratal.sampling.stratified import Stratified
+
+PLAN_LABELS = 24.0
+"""Labels that the plan's variance of a stratum counts as."""
+
+LEAST_LEVEL = 0.5
+"""The plan's variances are at most so much too large: labels that all agree would show none at all."""
+
+
+def with_planned_trials(found: Quantity, sample: Sample, influence: LabelledInfluence) -> Quantity:
+    """Return a metric with the trials that the labels and the plan together leave.
+
+    Parameters
+    ----------
+    found : Quantity
+        A metric between 0 and 1.
+    sample : Sample
+        Stratified by the metric's influence, for it to be changed.
+    influence : LabelledInfluence
+
+    Examples
+    --------
+    >>> import stratal
+    >>> sample = stratal.SimpleRandom(budget=1).draw(stratal.Population.from_arrays(proxy=[0.5, 0.7]), seed=7)
+    >>> quantity = Quantity(value=0.5, standard_error=0.1, degrees_of_freedom=3, n=4, trials=4)
+    >>> with_planned_trials(quantity, sample, LabelledInfluence(u=[0.0], labelled=[True])) is quantity
+    True
+    """
+    variance = _variance(sample, influence)
+    if variance is None:
+        return found
+    if variance <= 0:
+        return replace(found, trials=np.inf)
+    value, slope = found.value, 1.0
+    if found.scale == "dice":
+        value, slope = value / (2.0 - value), 2.0 / (2.0 - value) ** 2
+    edge = 0.5 / max(found.n, 1)
+    unit = min(max(value, edge), 1.0 - edge)
+    return replace(found, trials=unit * (1.0 - unit) / (variance * slope**2))
+
+
+def _variance(sample: Sample, influence: LabelledInfluence) -> float | None:
+    """Return the variance of the influence's mean, drawn to the plan's; None where no plan says."""
+    design = sample.design
+    if not isinstance(design, Stratified) or design.strata.n_strata == 1 or len(influence.u) == 0:
+        return None
+    strata, n_strata = design.strata, design.strata.n_strata
+    stratum = influence.stratum(sample.stratum)
+    counts = np.bincount(stratum, minlength=n_strata).astype(np.float64)
+    used = ~strata.is_known
+    if np.any(counts[used] == 0):
+        return None
+    means = np.bincount(stratum, influence.u, minlength=n_strata) / np.maximum(counts, 1.0)
+    squares = np.bincount(stratum, (influence.u - means[stratum]) ** 2, minlength=n_strata)[used]
+    sizes, counts = strata.sizes[used].astype(np.float64), counts[used]
+    free, planned = np.maximum(counts - 1.0, 0.0), strata.standard_deviations[used] ** 2
+    expected = float(free @ planned)
+    level = max(float(squares.sum()) / expected, LEAST_LEVEL) if expected > 0 else 1.0
+    drawn = (squares + PLAN_LABELS * level * planned) / (free + PLAN_LABELS)
+    factors = (sizes / sizes.sum()) ** 2 * (1.0 - counts / sizes) / counts
+    own = float(factors @ np.where(free > 0, squares / np.maximum(free, 1.0), drawn))
+    return max(own, float(factors @ drawn))

@@ -1,0 +1,64 @@
+"""Intervals of a metric on a sample that was planned for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stratal
+from stratal.estimation.estimands import F1, Recall
+
+
+@pytest.fixture(scope="module")
+def pool():
+    rng = np.random.default_rng(2)
+    truth = rng.random(5000) < 0.03
+    score = np.where(truth, rng.beta(5, 2, 5000), rng.beta(1, 20, 5000))
+    population = stratal.Population.from_arrays(
+        proxy={"score": score},
+        groups={"answer": np.where(score > 0.5, "match", "other")},
+        predicted="answer",
+    )
+    return population, np.where(truth, "match", "other")
+
+
+def sample_of(pool, estimand, budget=200):
+    population, truth = pool
+    sample = stratal.plan(population, budget, estimand=estimand).draw(seed=3)
+    return sample, {int(unit): str(truth[unit]) for unit in sample.ids}
+
+
+@pytest.mark.parametrize("kind", [F1, Recall])
+def test_the_interval_is_narrower_than_that_of_a_sample_for_anything(pool, kind):
+    estimand = kind("match", probability="score")
+    sample, labels = sample_of(pool, estimand)
+    planned = stratal.estimate(sample, labels)
+    table = stratal.classification_metrics(sample, labels, metrics=kind.kind, classes=["match"])
+    row = table.row(**{"class": "match"})
+
+    assert planned.value == row["estimate"]
+    assert planned.standard_error == row["standard_error"]
+    assert planned.confidence_interval().width < np.diff(row["confidence_interval"])[0]
+    assert planned.confidence_interval().width > 2 * 1.9 * planned.standard_error
+
+
+def test_it_is_never_narrower_than_the_labels_own_variance(pool):
+    estimand = F1("match", probability="score")
+    for seed in range(8):
+        population, truth = pool
+        sample = stratal.plan(population, 150, estimand=estimand).draw(seed=seed)
+        found = stratal.estimate(sample, {int(u): str(truth[u]) for u in sample.ids})
+        index = found.value / (2 - found.value)
+        if found.standard_error == 0:
+            continue
+        most = index * (1 - index) / (found.standard_error * 2 / (2 - found.value) ** 2) ** 2
+        assert found.trials <= most * (1 + 1e-9)
+
+
+def test_labels_of_every_unit_leave_no_width(pool):
+    estimand = F1("match", probability="score")
+    sample, labels = sample_of(pool, estimand, 5000)
+
+    low, high = stratal.estimate(sample, labels).confidence_interval()
+
+    assert low == pytest.approx(high)
