@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 ALLOCATIONS = ("total", "remainder")
 
+_MEAN = {"kind": "mean", "proxy": None}
+
 
 def next_round(
     sample: Sample,
@@ -117,6 +119,10 @@ def next_round(
     refuse_other_designs(sample)
     where = population_of(sample, population)
     _refuse_without_effect(sample, learner, features, half_width)
+    if half_width is not None and sample.estimand not in (None, _MEAN):
+        raise InputError(
+            "a half-width is found for a mean alone", given=repr(half_width), action="Give additional=."
+        )
     if half_width is not None and additional is None:
         how = {"predicted": predicted, "outcome": outcome, "bounds": bounds}
         needed = labels_needed(sample, labels, half_width, confidence_level=confidence_level, **how)
@@ -127,9 +133,9 @@ def next_round(
         raise InputError("give either additional or a half-width", given=f"{additional=}, {half_width=}")
     extra = _whole_extra(sample, additional)
     design = sample.design
-    asked = None if sample.estimand is None else as_estimand(sample.estimand)
-    if asked is not None and asked.kind != "mean" and isinstance(design, Stratified):
-        learned = influence_deviations(asked, sample, labels, design.strata, where)
+    question = None if sample.estimand is None else as_estimand(sample.estimand)
+    if question is not None and question.kind != "mean" and isinstance(design, Stratified):
+        learned = influence_deviations(question, sample, labels, design.strata, where)
         return _extended(sample, learned, extra, allocation_of, "influence's deviations", where)
     joined = said(join(sample, labels), predicted)
     z = outcomes(sample, joined, predicted)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.errors import BudgetError
+from stratal.errors import BudgetError, InputError
 from stratal.estimation.estimand import Estimand
 from stratal.estimation.estimands import F1, Difference
 from stratal.planning.estimand_rounds import influence_deviations
@@ -69,6 +69,13 @@ def test_rounds_of_a_difference_stay_where_the_answers_differ(pool, tmp_path):
     assert stratal.estimate(larger, labels_of(larger, truth)).standard_error == 0.0
     with pytest.raises(BudgetError, match="the others do not matter"):
         stratal.next_round(larger, labels_of(larger, truth), additional=1, population=population)
+
+
+def test_a_half_width_is_found_for_a_mean_alone(pool):
+    population, truth = pool
+    pilot = stratal.plan(population, 60, estimand="f1:match").draw(seed=4)
+    with pytest.raises(InputError, match="for a mean alone"):
+        stratal.next_round(pilot, labels_of(pilot, truth), half_width=0.05)
 
 
 @pytest.mark.parametrize(
