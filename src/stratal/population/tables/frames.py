@@ -109,7 +109,7 @@ def _pandas_columns(frame: Any, positions: Mapping[str, int]) -> dict[str, Any]:
     for name, position in positions.items():
         try:
             columns[name] = _pandas_array(frame.iloc[:, position])
-        except (pa.ArrowException, TypeError) as error:
+        except (pa.ArrowException, TypeError, OverflowError) as error:
             raise InputError(
                 f"{LABEL}: column {name!r} mixes kinds of values", given=str(error), allowed="one kind"
             ) from None
@@ -120,6 +120,12 @@ def _pandas_array(series: Any) -> Any:
     """Return a column with NaN kept apart from null, where pandas does."""
     import pyarrow as pa
 
+    kind = getattr(series.dtype, "categories", series).dtype
+    if type(kind).__name__ in ("PeriodDtype", "IntervalDtype"):
+        texts = [None if gone else str(value) for value, gone in zip(series, series.isna(), strict=True)]
+        return pa.array(texts, pa.string())
+    if type(series.dtype).__name__ == "SparseDtype":
+        series = series.sparse.to_dense()
     if not type(series.dtype).__module__.startswith("numpy"):
         return pa.array(series, from_pandas=True)
     values = series.to_numpy()
@@ -146,21 +152,34 @@ def arrow_source(columns: dict[str, Any], label: str = LABEL, backend: Any = Non
     plain = [_plain(columns[name]) for name in names]
     backend = connect() if backend is None else backend
     with readable(label):
-        table = ibis.memtable(pa.table(dict(zip(internal, plain, strict=True))))
+        try:
+            table = ibis.memtable(pa.table(dict(zip(internal, plain, strict=True))))
+        except KeyError as error:
+            raise InputError(
+                f"{label}: a column has a type that no engine reads",
+                given=str(error.args[0]),
+                action="Make it text or numbers.",
+            ) from None
     return Source(label=label, backend=backend, table=table, columns=dict(zip(names, internal, strict=True)))
 
 
 def _plain(column: Any) -> Any:
-    """Return the column in a type that every engine reads: no dictionaries, views or half floats."""
+    """Return the column in a type that every engine reads: no dictionaries, runs, views or half floats."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
+    if isinstance(column, pa.Array):
+        column = pa.chunked_array([column])
     kind = column.type
     if isinstance(kind, pa.UuidType):
         return pa.chunked_array([pa.array([None if v is None else str(v) for v in column.to_pylist()])])
     if isinstance(kind, pa.BaseExtensionType):
         return _plain(pa.chunked_array([chunk.storage for chunk in column.chunks], type=kind.storage_type))
     if pa.types.is_dictionary(kind):
-        return _plain(column.cast(kind.value_type))
+        parts = [_plain(chunk.dictionary).combine_chunks().take(chunk.indices) for chunk in column.chunks]
+        return pa.chunked_array(parts, None if parts else _plain(pa.array([], kind.value_type)).type)
+    if pa.types.is_run_end_encoded(kind):
+        return _plain(pc.run_end_decode(column))
     if pa.types.is_string_view(kind):
         return column.cast(pa.large_string())
     if pa.types.is_float16(kind):

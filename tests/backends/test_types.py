@@ -1,0 +1,125 @@
+"""Types of columns by kind of dataframe: each is read right, or refused in one message."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import stratal
+from stratal.errors import InputError
+
+NUMBERS = [0.1, 0.2, 0.8, 0.9]
+LETTERS = list("abab")
+DAYS = [datetime.date(2020, 1, 1), datetime.date(2021, 1, 1)] * 2
+DECIMALS = [Decimal(str(number)) for number in NUMBERS]
+HALVES = {"a": 2, "b": 2}
+DATES = {"2020-01-01": 2, "2021-01-01": 2}
+
+
+def in_pandas(**changed):
+    return pd.DataFrame({"id": range(4), "p": NUMBERS, "g": LETTERS} | changed)
+
+
+def in_polars(**changed):
+    return pl.DataFrame({"id": range(4), "p": NUMBERS, "g": LETTERS} | changed)
+
+
+def in_arrow(**changed):
+    return pa.table({"id": range(4), "p": NUMBERS, "g": LETTERS} | changed)
+
+
+GROUPS = {
+    "pandas category": (in_pandas(g=pd.Categorical(LETTERS)), HALVES),
+    "pandas period": (
+        in_pandas(g=pd.PeriodIndex(["2020-01", "2020-02"] * 2, freq="M")),
+        {"2020-01": 2, "2020-02": 2},
+    ),
+    "pandas interval": (in_pandas(g=pd.cut([1, 3, 1, 3], [0, 2, 4])), {"(0, 2]": 2, "(2, 4]": 2}),
+    "pandas nullable boolean": (
+        in_pandas(g=pd.array([True, False, True, True], dtype="boolean")),
+        {"False": 1, "True": 3},
+    ),
+    "pandas string": (in_pandas(g=pd.array(LETTERS, dtype="string")), HALVES),
+    "polars categorical": (in_polars(g=pl.Series(LETTERS, dtype=pl.Categorical)), HALVES),
+    "polars enum": (in_polars(g=pl.Series(LETTERS, dtype=pl.Enum(["b", "a"]))), HALVES),
+    "polars date": (in_polars(g=DAYS), DATES),
+    "arrow dictionary": (in_arrow(g=pa.array(LETTERS).dictionary_encode()), HALVES),
+    "arrow dictionary of views": (
+        in_arrow(g=pa.DictionaryArray.from_arrays([0, 1, 0, 1], pa.array(["a", "b"], pa.string_view()))),
+        HALVES,
+    ),
+    "arrow runs": (in_arrow(g=pc.run_end_encode(pa.array(list("aabb")))), HALVES),
+    "arrow view": (in_arrow(g=pa.array(LETTERS, pa.string_view())), HALVES),
+    "arrow date": (in_arrow(g=DAYS), DATES),
+}
+PROXIES = {
+    "pandas nullable": in_pandas(p=pd.array(NUMBERS, dtype="Float64")),
+    "pandas sparse": in_pandas(p=pd.arrays.SparseArray(NUMBERS)),
+    "pandas decimals": in_pandas(p=DECIMALS),
+    "polars decimals": in_polars(p=DECIMALS),
+    "polars float32": in_polars(p=pl.Series(NUMBERS, dtype=pl.Float32)),
+    "arrow half": in_arrow(p=pa.array(np.array(NUMBERS, np.float16))),
+    "arrow decimals": in_arrow(p=DECIMALS),
+}
+IDS = {
+    "polars unsigned beyond int64": in_polars(id=pl.Series([2**63 + k for k in range(4)], dtype=pl.UInt64)),
+    "polars categorical": in_polars(id=pl.Series(list("wxyz"), dtype=pl.Categorical)),
+    "arrow dictionary": in_arrow(id=pa.array(list("wxyz")).dictionary_encode()),
+    "arrow decimals": in_arrow(id=[Decimal(k) for k in range(4)]),
+}
+REFUSED = {
+    "pandas NaT": in_pandas(g=[pd.Timestamp("2020-01-01"), pd.NaT] * 2),
+    "pandas null boolean": in_pandas(g=pd.array([True, None, True, True], dtype="boolean")),
+    "pandas null period": in_pandas(g=pd.PeriodIndex(["2020-01", None] * 2, freq="M")),
+    "pandas null category": in_pandas(g=pd.Categorical(["a", None, "b", "a"])),
+    "pandas null proxy": in_pandas(p=pd.array([0.1, None, 0.3, 0.4], dtype="Float64")),
+    "pandas integers of 31 digits": in_pandas(id=[10**30 + k for k in range(4)]),
+    "pandas complex": in_pandas(p=[1j] * 4),
+    "polars null enum": in_polars(g=pl.Series(["a", None, "a", "b"], dtype=pl.Enum(["a", "b"]))),
+    "polars list": in_polars(g=[[1], [2], [1], [2]]),
+    "polars object": in_polars(g=pl.Series([object()] * 4, dtype=pl.Object)),
+    "arrow struct": in_arrow(g=[{"a": 1}] * 4),
+    "arrow bytes": in_arrow(g=[b"a", b"b"] * 2),
+    "arrow text for a number": in_arrow(p=LETTERS),
+    "arrow duration for a number": in_arrow(p=pa.array([1, 2, 3, 4], pa.duration("s"))),
+    "arrow null dictionary": in_arrow(g=pa.array(["a", None, "a", "b"]).dictionary_encode()),
+    "arrow fractions as ids": in_arrow(id=[0.5, 1.5, 2.5, 3.5]),
+}
+
+
+def read(table):
+    return stratal.Population.from_table(table, id="id", proxy="p", groups="g")
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_categories_are_their_texts(name):
+    table, expected = GROUPS[name]
+
+    assert read(table).levels("g") == expected
+
+
+@pytest.mark.parametrize("name", PROXIES)
+def test_numbers_are_numbers(name):
+    drawn = stratal.SimpleRandom(budget=4).draw(read(PROXIES[name]), seed=1)
+
+    assert sorted(drawn.proxies[:, 0]) == pytest.approx(NUMBERS, abs=3e-4)
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_ids_stay_what_they_are(name):
+    drawn = stratal.SimpleRandom(budget=4).draw(read(IDS[name]), seed=1)
+
+    assert sorted(map(str, drawn.ids.tolist())) == sorted(map(str, pl.DataFrame(IDS[name])["id"].to_list()))
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_the_rest_is_one_message(name):
+    with pytest.raises(InputError, match=r"column|id"):
+        read(REFUSED[name])
