@@ -70,7 +70,7 @@ def forest_drawing(name: str, title: str, rows: Sequence[Row], findings: Mapping
     >>> drawing.description
     'new: 80.0%, 70.0–90.0%'
     """
-    rows = rows[:_MOST_ROWS]
+    title, rows = _titled(title, len(rows)), rows[:_MOST_ROWS]
     scale = Scale.of((value for row in rows for value in (row[1], *(row[2] or ()))), _LEFT + 6, _RIGHT - 6)
     marks, said = [_axis(scale, _ROW * len(rows) + 8, findings)], []
     for number, row in enumerate(rows):
@@ -118,8 +118,8 @@ def strata_drawing(rows: Sequence[Mapping[str, Any]]) -> Drawing:
     >>> strata_drawing(rows).description
     'low: 90.0% of the units, 50.0% of the labels; high: 10.0% of the units, 50.0% of the labels'
     """
-    rows = rows[:_MOST_ROWS]
     units, labels = (max(sum(row[name] for row in rows), 1) for name in ("size", "n"))
+    title, rows = _titled("Units and labels by stratum", len(rows)), rows[:_MOST_ROWS]
     shares = [(row["name"], row["size"] / units, row["n"] / labels) for row in rows]
     most = max(max(pair[1:]) for pair in shares) or 1.0
     marks = [
@@ -139,7 +139,7 @@ def strata_drawing(rows: Sequence[Mapping[str, Any]]) -> Drawing:
     said = "; ".join(f"{name}: {u:.1%} of the units, {n:.1%} of the labels" for name, u, n in shares)
     return Drawing(
         name="strata-shares",
-        title="Units and labels by stratum",
+        title=title,
         description=said,
         height=24 + 36 * len(shares),
         marks=tuple(marks),
@@ -220,6 +220,11 @@ def width_drawing(rows: Sequence[Mapping[str, Any]], findings: Mapping[str, Any]
         height=180,
         marks=tuple(marks),
     )
+
+
+def _titled(title: str, rows: int) -> str:
+    """Return a title that says how many rows are drawn where that is not all."""
+    return title if rows <= _MOST_ROWS else f"{title}: the first {_MOST_ROWS} of {rows:,}"
 
 
 def _axis(scale: Scale, y: float, findings: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stratal.report.answers import answer_sentence, value_text
@@ -21,6 +21,9 @@ from stratal.report.versions import new_version_page
 
 RANKS = "means and the ranks left open"
 """How the note begins that a table of models makes needless."""
+
+MOST_ROWS = 300
+"""Rows of a table, so that a report stays one page of less than a megabyte."""
 
 Findings = Mapping[str, Any]
 
@@ -83,7 +86,17 @@ def report_sections(findings: Findings) -> list[Section]:
         _again,
         _examples,
     )
-    return [section for make in makers if (section := make(findings)) is not None]
+    found = [section for make in makers if (section := make(findings)) is not None]
+    return [replace(section, tables=[_shortened(table) for table in section.tables]) for section in found]
+
+
+def _shortened(table: Table) -> Table:
+    """Return the first rows of a long table, and how many there are more."""
+    more = len(table.rows) - MOST_ROWS
+    if more <= 0:
+        return table
+    last = [f"… and {more:,} more; the report as .json has all", *[""] * (len(table.header) - 1)]
+    return replace(table, rows=[*table.rows[:MOST_ROWS], last])
 
 
 def _answer(found: Findings) -> Section:

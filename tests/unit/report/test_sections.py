@@ -86,3 +86,30 @@ def test_a_new_version_that_is_not_known_shows_its_bounds_alone(audit):
 
     assert "; new version: –" not in section.drawings[0].description
     assert section.points[0].startswith("Need labels: ")
+
+
+def test_thousands_of_groups_stay_one_small_page():
+    """The units of labels are shares of all strata, though not all are drawn."""
+    groups = [f"group {k % 3000:05d} with a long name of its own" for k in range(9000)]
+    population = stratal.Population.from_arrays(proxy=np.full(9000, 0.5), groups={"group": groups})
+    sample = stratal.SimpleRandom(budget=4000).draw(population, seed=7)
+    labels = dict.fromkeys(sample.ids.tolist(), 1.0) | {int(sample.ids[0]): 0.0}
+    table = stratal.estimate_domains(sample, labels, by="group")
+    found = stratal.findings(sample, labels, tables=[table])
+    section = named(found)["domains"]
+
+    assert len(table) > 1000
+    assert len(section.tables[0].rows) == 301
+    assert section.tables[0].cells()[-1][0] == f"… and {len(table) - 300:,} more; the report as .json has all"
+    assert section.drawings[0].title == f"Groups: the first 40 of {len(table):,}"
+    from stratal.report import report_html
+
+    assert len(report_html(found.to_dict()).encode()) < 200_000
+
+
+def test_shares_of_many_strata_are_of_all():
+    from stratal.report.drawings import strata_drawing
+
+    rows = [{"name": str(h), "size": 10, "n": 1} for h in range(100)]
+
+    assert strata_drawing(rows).description.startswith("0: 1.0% of the units, 1.0% of the labels; 1: ")
