@@ -59,6 +59,7 @@ def estimate(
     features: Sequence[str] | None = None,
     population: Population | None = None,
     estimand: Asked = None,
+    stratum_weights_known: bool = False,
 ) -> Estimate:
     """Estimate the mean outcome of the population, or another estimand, from the labels of a sample.
 
@@ -102,6 +103,9 @@ def estimate(
     estimand : Estimand, str or mapping, optional
         What to estimate, such as `F1("match")` or `"f1:match"` (see `stratal.estimands`): what the sample was
         planned for, or the mean. Options of the mean are refused with any other.
+    stratum_weights_known : bool
+        For the superpopulation's mean: whether the strata's shares of it are known, not drawn with the N
+        units.
 
     Returns
     -------
@@ -142,6 +146,7 @@ def estimate(
     options = EstimateOptions(
         estimator=estimator,
         target=target,
+        stratum_weights_known=stratum_weights_known,
         outcome=outcome,
         bounds=bounds,
         lam=lam,
@@ -155,12 +160,9 @@ def estimate(
         return _of_separate_samples(sample, sample.design, labelled, z, options)
     column = proxy_columns(sample, proxy)
     proxies, summary = sample.proxies[labelled][:, column], frame.summary_of(column)
-    options = replace(
-        options,
-        scaled=all(sample.proxy_info[c].scaled for c in column),
-        folds=None if cross_fit is None else sample_folds(sample, labelled, frame, cross_fit),
-        stratum_names=frame.names,
-    )
+    scaled = all(sample.proxy_info[c].scaled for c in column)
+    folds = None if cross_fit is None else sample_folds(sample, labelled, frame, cross_fit)
+    options = replace(options, scaled=scaled, folds=folds, stratum_names=frame.names)
     if calibration is not None or features is not None:
         how = Calibrating(column=column, method=calibration, features=features, population=population)
         calibrated, options = with_calibrated(sample, labelled, frame, z, how, options)

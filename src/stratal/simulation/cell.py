@@ -209,7 +209,13 @@ def _collect(
     )
     for estimator in settings.estimators:
         found = replicate_means(
-            sums, truth, layout, estimator, target=settings.target, bounds=settings.bounds
+            sums,
+            truth,
+            layout,
+            estimator,
+            target=settings.target,
+            stratum_weights_known=settings.stratum_weights_known,
+            bounds=settings.bounds,
         )
         values = found.values
         if settings.bounds is not None and not estimator.startswith("published-"):

@@ -93,6 +93,7 @@ def _one(
             labels,
             estimator=estimator,
             target=settings.target,
+            stratum_weights_known=settings.stratum_weights_known,
             bounds=settings.bounds,
             proxy=proxy,
             outcome=None if settings.bounds is not None else "unbounded",

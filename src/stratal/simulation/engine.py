@@ -56,6 +56,7 @@ def simulate(
     confidence_level: float = 0.95,
     bounds: tuple[float, float] | None = None,
     target: str = "population",
+    stratum_weights_known: bool = True,
     with_replacement: bool = False,
     workers: int | None = 1,
     store: str | Path | None = None,
@@ -92,6 +93,8 @@ def simulate(
         What the outcome cannot leave; 0 and 1 if all outcomes are 0 or 1.
     target : {"population", "superpopulation"}
         Which variance is estimated. Errors and coverage are against the population's mean.
+    stratum_weights_known : bool
+        For the superpopulation: whether the W_h are known, as [S] has it, or drawn with the N units.
     with_replacement : bool
         Draw with replacement, as [K] assumes.
     workers : int or None
@@ -145,6 +148,7 @@ def simulate(
         seed=check_seed(seed),
         confidence_level=confidence_level,
         target=target,
+        stratum_weights_known=stratum_weights_known,
         bounds=bounds,
         with_replacement=with_replacement,
     )

@@ -172,7 +172,7 @@ def _guarded(
     # As in `Evidence.rates`: without λ the strata's trials follow from the design, and no variance is needed.
     variances = guard.Variances.of_labels()
     if one_number or above or np.any(found.tuned):
-        variances = _variances(found, labels, layout.spread(first, second), layout, scale, above)
+        variances = _variances(found, labels, layout.spread(first, second), layout, settings)
     if one_number:
         trials = np.where(census, np.inf, guard.binary_trials(guard.worth(smooth, variances), smooth))
     if len(layout.sizes) > 1:
@@ -191,14 +191,11 @@ def _guarded(
 
 
 def _variances(
-    found: Replicates,
-    labels: guard.UnitMoments,
-    within: FloatArray,
-    layout: Layout,
-    scale: float,
-    above: bool,
+    found: Replicates, labels: guard.UnitMoments, within: FloatArray, layout: Layout, settings: Settings
 ) -> guard.Variances:
     """Return the replicates' variances on the 0–1 scale; `within` are the strata's s_h² (R, H) on it."""
+    assert settings.bounds is not None
+    scale = settings.bounds[1] - settings.bounds[0]
     own, between = population_spread(
         labels.means[..., None], within[..., None, None], labels.counts, layout.sizes
     )
@@ -208,6 +205,6 @@ def _variances(
         spread=(own + np.maximum(between, 0.0))[..., 0, 0],
         population_part=found.population_parts / scale**2,
         tuned=found.tuned,
-        drawn_from=float(layout.sizes.sum()) if above else np.inf,
-        weights_known=True,
+        drawn_from=float(layout.sizes.sum()) if settings.target == "superpopulation" else np.inf,
+        weights_known=settings.stratum_weights_known,
     )

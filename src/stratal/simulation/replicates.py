@@ -19,6 +19,7 @@ from stratal.simulation.truth import Truth
 from stratal.weighting.stratum_moments import (
     LabelledSpread,
     collapse_singletons,
+    population_spread,
     satterthwaite,
 )
 from stratal.weighting.weighting import free_labels, stratified_factors, stratum_parts
@@ -158,6 +159,7 @@ def replicate_means(
     estimator: str = "horvitz-thompson",
     *,
     target: str = "population",
+    stratum_weights_known: bool = True,
     bounds: tuple[float, float] | None = None,
 ) -> Replicates:
     """Estimate the mean in every replicate.
@@ -172,7 +174,8 @@ def replicate_means(
     estimator : str
         One of `ESTIMATORS`.
     target : {"population", "superpopulation"}
-        The superpopulation's strata weights are taken as known ([S]).
+    stratum_weights_known : bool
+        For the superpopulation: whether the W_h are known ([S]) rather than drawn with the N units.
     bounds : (float, float), optional
         What the outcome cannot leave.
 
@@ -205,7 +208,13 @@ def replicate_means(
     variances = np.asarray((parts * inflation(layout.counts, spent)).sum(axis=1))
     extra = np.zeros(1)
     if target == "superpopulation":
-        extra = layout.spread(sums.z, sums.zz) @ (layout.weights**2 / layout.sizes)
+        within = layout.spread(sums.z, sums.zz)
+        extra = within @ (layout.weights**2 / layout.sizes)
+        if not stratum_weights_known:
+            means = (sums.z / sums.counts)[..., None]
+            parts_of = population_spread(means, within[..., None, None], layout.counts, layout.sizes)
+            own, between = (part[..., 0, 0] for part in parts_of)
+            extra = (own + np.maximum(between, 0.0)) / truth.size
     tuned = np.broadcast_to(np.any(np.atleast_2d(lam) != 0, axis=1), values.shape)
     return Replicates(
         values=values,

@@ -20,6 +20,8 @@ class Settings:
     seed : int
     confidence_level : float
     target : str
+    stratum_weights_known : bool
+        For the superpopulation: whether the W_h are known rather than drawn with the N units.
     bounds : (float, float), optional
     with_replacement : bool
 
@@ -37,6 +39,7 @@ class Settings:
     seed: int
     confidence_level: float = 0.95
     target: str = "population"
+    stratum_weights_known: bool = True
     bounds: tuple[float, float] | None = None
     with_replacement: bool = False
 

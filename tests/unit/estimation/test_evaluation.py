@@ -264,3 +264,15 @@ def test_other_outcomes_are_taken_as_they_are(labels):
     sample = stratal.SimpleRandom(budget=len(labels)).draw(population, seed=1)
 
     assert stratal.estimate(sample, labels).value == pytest.approx(np.mean(labels))
+
+
+def test_known_shares_of_a_superpopulation_take_the_variance_between_strata_off():
+    population = stratal.Population.from_arrays(proxy=[0.1] * 300 + [0.9] * 300)
+    sample = stratal.plan(population, 60, n_strata=2).draw(seed=1)
+    labels = np.where(sample.proxies[:, 0] > 0.5, 1.0, 0.0)
+    labels[:3] = 1.0 - labels[:3]
+    drawn = stratal.estimate(sample, labels, target="superpopulation")
+    known = stratal.estimate(sample, labels, target="superpopulation", stratum_weights_known=True)
+
+    assert known.value == drawn.value
+    assert known.standard_error < 0.8 * drawn.standard_error

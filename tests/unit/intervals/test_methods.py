@@ -142,6 +142,23 @@ def test_p_value_and_interval_agree(method):
     assert estimate.p_value(estimate.value, method) == pytest.approx(1.0, abs=1e-6)
 
 
+def test_korn_graubard_in_strata_by_hand():
+    """n* = p(1 − p)/v · (t_{n−1} / t_{n−H})² into Clopper & Pearson's interval (Korn & Graubard 1998)."""
+    ones, n_h, sizes = np.array([8, 3]), np.array([10, 12]), np.array([500, 300])
+    stratum = np.repeat([0, 1], n_h)
+    z = np.concatenate([np.arange(n) < k for k, n in zip(ones, n_h, strict=True)]).astype(float)
+    weighting = StratifiedWeighting(stratum=stratum, sizes=sizes)
+    estimate = estimate_mean(z, np.zeros((22, 0)), weighting, None, stratum=stratum)
+    shares, rates = sizes / 800, ones / n_h
+    p = shares @ rates
+    variance = np.sum(shares**2 * (1 - n_h / sizes) * rates * (1 - rates) / (n_h - 1))
+    trials = p * (1 - p) / variance * (stats.t(21).ppf(0.975) / stats.t(20).ppf(0.975)) ** 2
+    low = stats.beta(p * trials, trials - p * trials + 1).ppf(0.025)
+    high = stats.beta(p * trials + 1, trials - p * trials).ppf(0.975)
+
+    assert tuple(estimate.confidence_interval(method="korn-graubard")) == pytest.approx((low, high), abs=1e-9)
+
+
 def test_p_value_of_student_t():
     z = [0.2, 3.0, 1.0, 0.7]
     expected = stats.ttest_1samp(z, 0.5, alternative="greater").pvalue

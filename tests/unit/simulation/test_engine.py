@@ -37,10 +37,12 @@ def labelled_units(truth, n_h, replicates, seed):
         yield np.repeat(np.arange(len(n_h)), n_h), z, np.concatenate(proxy)
 
 
-@pytest.mark.parametrize("target", ["population", "superpopulation"])
+@pytest.mark.parametrize(
+    ("target", "known"), [("population", True), ("superpopulation", True), ("superpopulation", False)]
+)
 @pytest.mark.parametrize("n_h", [[8, 2, 30, 12], [8, 1, 30, 12], [15]])
 @pytest.mark.parametrize("graded", [False, True])
-def test_replicates_equal_the_library_one_by_one(target, n_h, graded):
+def test_replicates_equal_the_library_one_by_one(target, known, n_h, graded):
     rng = np.random.default_rng(3)
     codes = rng.integers(0, len(n_h), 400)
     p = rng.random(400)
@@ -53,7 +55,15 @@ def test_replicates_equal_the_library_one_by_one(target, n_h, graded):
         sizes=truth.sizes, proxy_means=truth.proxy_means[:, None], proxy_covariances=divided[:, None, None]
     )
     for estimator in ESTIMATORS[:5]:
-        found = replicate_means(sums, truth, layout, estimator, target=target, bounds=(0.0, 1.0))
+        found = replicate_means(
+            sums,
+            truth,
+            layout,
+            estimator,
+            target=target,
+            stratum_weights_known=known,
+            bounds=(0.0, 1.0),
+        )
         settings = Settings(
             estimators=ESTIMATORS,
             intervals=GUARDED,
@@ -61,6 +71,7 @@ def test_replicates_equal_the_library_one_by_one(target, n_h, graded):
             replicates=8,
             seed=5,
             target=target,
+            stratum_weights_known=known,
             bounds=(0.0, 1.0),
         )
         ranges = replicate_intervals(found, sums, layout, truth, settings)
@@ -74,7 +85,7 @@ def test_replicates_equal_the_library_one_by_one(target, n_h, graded):
                 estimator=estimator,
                 target=target,
                 bounds=(0, 1),
-                stratum_weights_known=True,
+                stratum_weights_known=known,
             )
 
             near = {"rel": 1e-12, "abs": 1e-12}
