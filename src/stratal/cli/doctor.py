@@ -29,6 +29,8 @@ def doctor(
     """
     from stratal.study.finding import homes_of
 
+    if file.is_dir() and _say_logs(file, json=json):
+        return
     found = _answers(file)
     homes = [] if found is None else homes_of({said.id for said in found.said}, (Path(), file.parent))
     if found is None or (found.tool in _TABLES and not homes):
@@ -60,6 +62,23 @@ def _answers(file: Path) -> Answers | None:
         if own or file.is_dir():
             raise
         return None
+
+
+def _say_logs(folder: Path, *, json: bool) -> bool:
+    """Say which logs of evaluation tools a folder holds; False if none, or if it is itself a data set."""
+    from stratal.population.logs.hugging_face import STATE
+    from stratal.population.logs.reading import logs_below
+
+    found = {} if (folder / STATE).exists() else logs_below(folder)
+    if not found:
+        return False
+    if json:
+        print_json({"folder": str(folder), "logs": {str(path): tool for path, tool in found.items()}})
+        return True
+    print_text(f"{folder}: {len(found):,} logs of evaluation tools.")
+    print_text(*(f"  {path}  ({tool})" for path, tool in found.items()))
+    print_next("doctor", next(iter(found)))
+    return True
 
 
 def _say(file: Path, found: Answers, homes: list[Path], *, json: bool) -> None:

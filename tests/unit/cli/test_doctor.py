@@ -101,3 +101,24 @@ def test_a_table_of_predictions_with_labels_stays_one(tmp_path, monkeypatch):
     (tmp_path / "rows.csv").write_text("id,proxy,label\na,0.5,1\nb,0.7,0\n")
 
     assert next_line(run("doctor", "rows.csv").output).startswith("plan rows.csv --id id --proxy proxy")
+
+
+def test_a_folder_of_logs_is_listed_and_the_first_is_the_next(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "out" / "model").mkdir(parents=True)
+    for name in [*LOGS, "lm-eval-0.4.13-results.json", "inspect-0.3.285.eval", "potato-2.12.1.jsonl"]:
+        shutil.copy(TOOLS / name, tmp_path / "out" / "model" / name)
+    (tmp_path / "out" / "broken.json").write_text("{")
+    (tmp_path / "out" / "rows.jsonl").write_text("[]\n")
+
+    said = run("doctor", "out")
+
+    assert "out: 5 logs of evaluation tools" in said.output
+    assert next_line(said.output) == "doctor out/model/deepeval-4.3.1.json"
+    found = json.loads(run("doctor", "out", "--json").output)["logs"]
+    assert found["out/model/inspect-0.3.285.eval"] == "Inspect"
+    assert len(found) == 5
+
+
+def test_a_folder_without_logs_is_a_folder(tmp_path):
+    assert "is a directory" in str(run("doctor", tmp_path).exception)

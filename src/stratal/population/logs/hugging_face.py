@@ -15,6 +15,8 @@ from stratal.errors import InputError
 from stratal.population.logs.log import Log, Row, log_of, number_or_none
 
 TOOL = "Hugging Face evaluate"
+STATE = "state.json"
+"""What every folder of `Dataset.save_to_disk` has."""
 _OWN = {"_timestamp", "_git_commit_hash", "_evaluate_version", "_python_version", "_interpreter_path"}
 
 
@@ -88,7 +90,7 @@ def saved_table(folder: Path) -> Any | None:
             given=", ".join(splits),
             action=f"Give one of them: {folder / splits[0]}." if splits else None,
         )
-    state = folder / "state.json"
+    state = folder / STATE
     if not state.is_file():
         return None
     import pyarrow as pa

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from stratal.errors import InputError
 from stratal.population.logs import deepeval, hugging_face, inspect_ai, lm_eval, promptfoo
 from stratal.population.logs.log import Log, as_written
+
+LARGEST, MOST = 100_000_000, 2000
+"""Bytes of a file, and files of a folder, that are looked at to tell what they are."""
 
 _DOCUMENTS = (
     (promptfoo.TOOL, promptfoo.recognises, promptfoo.read),
@@ -55,3 +61,38 @@ def log_of_lines(records: Iterable[Mapping[str, Any]], source: str) -> Log | Non
         return None
     with as_written(source, lm_eval.TOOL):
         return lm_eval.read([first, *remaining], source)
+
+
+def tool_that_wrote(path: Path) -> str | None:
+    """Return the evaluation tool whose log a file is, None for any other file.
+
+    Examples
+    --------
+    >>> tool_that_wrote(Path("log.eval"))
+    'Inspect'
+    """
+    if path.suffix == ".eval":
+        return inspect_ai.TOOL
+    if path.suffix not in (".json", ".jsonl") or path.stat().st_size > LARGEST:
+        return None
+    try:
+        with path.open(encoding="utf-8") as text:
+            found = json.loads(text.readline()) if path.suffix == ".jsonl" else json.load(text)
+    except (OSError, ValueError, RecursionError):
+        return None
+    if path.suffix == ".jsonl":
+        return lm_eval.TOOL if isinstance(found, Mapping) and lm_eval.recognises(found) else None
+    return next((tool for tool, recognises, _ in _DOCUMENTS if recognises(found)), None)
+
+
+def logs_below(folder: Path) -> dict[Path, str]:
+    """Return the logs in a folder and those below it, by path, with the tool that wrote each.
+
+    Examples
+    --------
+    >>> logs_below(Path("nowhere"))
+    {}
+    """
+    paths = [path for path in islice(folder.rglob("*"), MOST) if path.is_file()]
+    tools = {path: tool_that_wrote(path) for path in sorted(paths)}
+    return {path: tool for path, tool in tools.items() if tool is not None}
