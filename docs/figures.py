@@ -338,7 +338,7 @@ def means_by_estimator(path: Path) -> None:
             intervals=(),
             budgets=budgets,
             estimators=["horvitz-thompson", "difference", "ppi++"],
-            replicates=40_000,
+            replicates=20_000,
         )
         names = ("horvitz-thompson", "difference", "ppi++")
         lines = [

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer.main
+from typer.testing import CliRunner
 
 import stratal
 from stratal.cli.application import app
@@ -69,6 +72,30 @@ def test_the_shell_lines_of_the_readme_are_commands():
     lines = re.findall(r"^stratal (\S+)", (ROOT / "README.md").read_text(), re.MULTILINE)
     assert set(lines) <= commands
     assert {"doctor", "plan", "draw", "estimate"} <= set(lines)
+
+
+def test_the_shell_lines_of_the_readme_run_to_the_end(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "README.md").read_text().split("## Five lines of shell")[1].split("##")[0]
+    lines = [shlex.split(line, comments=True)[1:] for line in re.findall(r"^stratal .*$", text, re.MULTILINE)]
+    for words in lines:
+        if words[0] == "estimate":
+            fill_in(Path(words[2]), Path("demo/labels.csv"))
+        done = CliRunner().invoke(app, words)
+        assert done.exit_code == 0, (words, done.output)
+
+    assert [words[0] for words in lines] == ["demo", "doctor", "plan", "draw", "estimate"]
+    assert "Estimate 0.9" in done.output
+
+
+def fill_in(handed, answers):
+    """Write the labels of a file of answers into the table that was handed to annotators."""
+    with answers.open() as stream:
+        label = {row["id"]: row["label"] for row in csv.DictReader(stream)}
+    with handed.open() as stream:
+        ids = [row["id"] for row in csv.DictReader(stream)]
+    with handed.open("w", newline="") as stream:
+        csv.writer(stream).writerows([["id", "label"], *([unit, label[unit]] for unit in ids)])
 
 
 def test_links_between_pages_lead_somewhere():
