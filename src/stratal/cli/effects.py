@@ -128,7 +128,11 @@ NEEDS: dict[str, tuple[Needs, ...]] = {
         ),
     ),
     "estimate": (
-        Needs(("sample", "labels"), lambda given: given["labelled"] is None, "without --labelled"),
+        Needs(
+            ("sample", "labels", "post_stratify"),
+            lambda given: given["labelled"] is None,
+            "without --labelled",
+        ),
         Needs(
             ("stratum", "sizes", "weight", "population_size", "proxy", "proxy_moments"),
             lambda given: given["labelled"] is not None,

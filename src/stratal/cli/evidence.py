@@ -70,6 +70,12 @@ class EstimateOptions:
         str,
         typer.Option(help="auto, horvitz-thompson, difference, ppi++, stratppi, hajek or post-stratified."),
     ] = "auto"
+    post_stratify: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GROUP", help="Weigh a simple random sample by this group, whose sizes the draw kept."
+        ),
+    ] = None
     lam: Annotated[float | None, typer.Option(help="λ given instead of fitted.")] = None
     cross_fit: Annotated[
         int | None, typer.Option(metavar="FOLDS", help="Fit each unit's λ on the other folds' labels.")
@@ -215,11 +221,18 @@ def gathered(asked: EstimateOptions) -> tuple[EstimateOptions, tuple[float, floa
         sample, column, known = _drawn(asked.sample, asked.labels, asked.id)
         asked = replace(asked, predicted=asked.predicted or known.get("predicted"))
         bounds = bounds or known.get("bounds")
-        sample = _with_predictions(sample, asked.predicted, column)
+        sample = _with_predictions(_post_stratified(sample, asked.post_stratify), asked.predicted, column)
     else:
         sample, column = _elsewhere(asked, asked.labelled)
     column = _counted(column, asked.positive, o.mapping("--map", asked.map))
     return asked, bounds, Evidence(sample, column, asked.answered)
+
+
+def _post_stratified(sample: Sample, group: str | None) -> Sample:
+    """Return the sample with the strata that a group makes afterwards, if one is named."""
+    from stratal.sampling.post_strata import post_stratify
+
+    return sample if group is None else post_stratify(sample, group)
 
 
 def _with_predictions(sample: Sample, predicted: str | None, column: Column) -> Sample:

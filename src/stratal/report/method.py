@@ -56,6 +56,8 @@ DESIGNS: dict[str, Words] = {
     "proportional-to-size": ("a sequential Poisson sample with inclusion probabilities proportional to size",
                              ("ohlsson",)),
     "clusters": ("a simple random sample of whole groups of units", ("cochran",)),
+    "post-stratified": ("a simple random sample without replacement, weighted by groups of known sizes",
+                        ("cochran",)),
     "given-weights": ("a probability sample drawn elsewhere, with the weights given", ("lohr",)),
     "separate-samples": ("a labelled sample beside a separate unlabelled one", ("fisch",)),
 }  # fmt: skip

@@ -4,6 +4,7 @@ from stratal.sampling.clusters import ClusterSample
 from stratal.sampling.given import GivenWeights, SeparateSamples
 from stratal.sampling.inclusion import inclusion_probabilities
 from stratal.sampling.poisson import Poisson
+from stratal.sampling.post_strata import PostStratified, post_stratify
 from stratal.sampling.proportional_to_size import ProportionalToSize
 from stratal.sampling.sample import Design, Sample
 from stratal.sampling.stratified import SimpleRandom, Stratified
@@ -14,6 +15,7 @@ __all__ = [
     "Design",
     "GivenWeights",
     "Poisson",
+    "PostStratified",
     "ProportionalToSize",
     "Sample",
     "SeparateSamples",
@@ -21,4 +23,5 @@ __all__ = [
     "Stratified",
     "Systematic",
     "inclusion_probabilities",
+    "post_stratify",
 ]

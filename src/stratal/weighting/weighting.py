@@ -325,6 +325,12 @@ class StratifiedWeighting(Weighting):
 
     def post_stratified(self, stratum: IntArray, sizes: IntArray) -> StratifiedWeighting:
         """Return the weighting of strata (n,) of known sizes (H,), given the units drawn of each."""
+        if len(sizes) == 1:
+            raise InputError(
+                "post-stratification needs groups of known sizes",
+                action="Give the sample its groups: stratal.post_stratify(sample, by=…), "
+                "--post-stratify GROUP.",
+            )
         return dataclasses.replace(self, stratum=stratum, sizes=sizes)
 
 

@@ -167,7 +167,6 @@ def test_agreement_of_several_annotators(drawn):
         {"cross_fit": 5, "estimator": "ppi++"},
         {"lam": 0.5},
         {"target": "superpopulation"},
-        {"estimator": "post-stratified"},
         {"outcome": "unbounded"},
         {"estimator": "stratppi"},
         {"combine": "majority"},
