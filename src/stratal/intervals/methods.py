@@ -209,6 +209,10 @@ def _kept_within(evidence: Evidence, bounds: Bounds, alternative: str) -> Bounds
     return kept
 
 
+_MIDDLE = 0.5 - 1e-6
+"""Both quantiles are 0 at one half; just below it their ratio is what it tends to."""
+
+
 def korn_graubard_trials(evidence: Evidence, confidence_level: float) -> float:
     """Return Korn & Graubard's effective size n* = θ(1 − θ)/variance · (t_{n−1} / t_ν)², without any guard.
 
@@ -231,7 +235,7 @@ def korn_graubard_trials(evidence: Evidence, confidence_level: float) -> float:
     variance = evidence.variance / (high - low) ** 2
     if evidence.census or not (np.isfinite(variance) and variance > 0) or not 0 < value < 1:
         return evidence.trials
-    error = (1.0 - confidence_level) / 2.0
+    error = min((1.0 - confidence_level) / 2.0, _MIDDLE)
     simple = proportion.student_quantile(error, max(evidence.n - 1, 1))
     strata = int(np.sum(evidence.weighting.counts > 0))
     own = proportion.student_quantile(error, max(evidence.weighting.draws - strata, 1))

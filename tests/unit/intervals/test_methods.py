@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+import stratal
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate_mean
@@ -140,6 +141,17 @@ def test_p_value_and_interval_agree(method):
     assert estimate.p_value(inside, method) >= 0.05
     assert estimate.p_value(outside, method) <= 0.05
     assert estimate.p_value(estimate.value, method) == pytest.approx(1.0, abs=1e-6)
+
+
+@pytest.mark.filterwarnings("error")
+def test_korn_graubard_has_a_p_value_of_the_estimate_itself():
+    """The narrowest intervals ask for quantiles at one half, where both are 0."""
+    population = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 40))
+    sample = stratal.SimpleRandom(budget=5).draw(population, seed=3)
+    estimate = stratal.estimate(sample, [2, 1, 5, 5, 3], bounds=(1, 5), estimator="horvitz-thompson")
+
+    assert estimate.p_value(estimate.value, "korn-graubard") == 1
+    assert 0 < estimate.p_value(4.0, "korn-graubard") < 1
 
 
 def test_korn_graubard_in_strata_by_hand():
