@@ -274,4 +274,5 @@ def test_known_shares_of_a_superpopulation_take_the_variance_between_strata_off(
     known = stratal.estimate(sample, labels, target="superpopulation", stratum_weights_known=True)
 
     assert known.value == drawn.value
-    assert known.standard_error < 0.8 * drawn.standard_error
+    between = 0.25 * (known.strata[1].mean - known.strata[0].mean) ** 2 / 600
+    assert drawn.standard_error**2 - known.standard_error**2 == pytest.approx(between, rel=0.05)
