@@ -22,11 +22,10 @@ RESULTS = HERE / "results"
 PAGE = HERE / "RESULTS.md"
 
 ORDER = (
-    "main_job", "tables", "strata", "estimates", "robust_allocation", "several", "designs", "adaptive",
-    "promises", "coverage", "interval_cells", "heavy_tails", "kumar_raj", "peers_coverage", "cross_fitting",
-    "effective_size",
-    "metrics_coverage", "regression", "regression_coverage", "simulation", "study", "page",
-    "first_answer", "first_label", "sequence",
+    "main_job", "tables", "strata", "estimates", "robust_allocation", "several", "learners", "designs",
+    "adaptive", "promises", "coverage", "interval_cells", "heavy_tails", "kumar_raj", "peers_coverage",
+    "cross_fitting", "effective_size", "metrics_coverage", "regression", "regression_coverage",
+    "simulation", "study", "page", "first_answer", "first_label", "sequence",
 )  # fmt: skip
 
 
@@ -58,6 +57,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "strata": lambda: ["--ssepy", ssepy()],
         "robust_allocation": lambda: ["--replicates", "2000"],
         "several": list,
+        "learners": list,
         "estimates": list,
         "adaptive": list,
         "promises": list,
