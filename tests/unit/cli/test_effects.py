@@ -65,7 +65,7 @@ def answered(place, words):
     result = CliRunner().invoke(app, words, env={"COLUMNS": "200"})
     found = {}
     if folder.is_dir():
-        sample = stratal.Sample.read(folder / "sample.parquet")
+        sample = stratal.Sample.read(next(folder.glob("sample*.parquet")))
         found = {"sample": repr(sample._columns()) + json.dumps(sample._description(), default=str)}
         shutil.rmtree(folder)
     if result.exit_code:
