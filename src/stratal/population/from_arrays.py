@@ -163,7 +163,15 @@ def _group_column(name: str, values: Any) -> AnyArray:
         )
     if array.dtype.kind == "f":
         array = np.array([str(int(v) if v.is_integer() else v) for v in array.tolist()])
+    if array.dtype.kind == "M":
+        array = np.array([_moment_text(text) for text in array.astype(np.str_).tolist()])
     return frozen(array.astype(np.str_))
+
+
+def _moment_text(text: str) -> str:
+    """Return a moment as engines write it: a blank for the T, and no zeros at the end of a fraction."""
+    whole, point, fraction = text.replace("T", " ").partition(".")
+    return f"{whole}{point}{fraction}".rstrip("0").rstrip(".") if point else whole
 
 
 def _missing(array: AnyArray) -> Any:

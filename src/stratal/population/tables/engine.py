@@ -112,6 +112,26 @@ def in_byte_order(backend: Any, text: Any) -> Any:
     return text if orders_by_bytes(backend) else _functions()["convert_to"](text, "UTF8")
 
 
+def moment_text(moment: Any) -> Any:
+    """Return moments as text; those with a time zone in UTC, whatever zone the engine prints them in.
+
+    Examples
+    --------
+    >>> import ibis
+    >>> moment_text(ibis.timestamp("2026-03-29T02:30:00")).type().is_string()
+    True
+    """
+    import ibis
+
+    functions = _functions()
+    if moment.get_backend().name == "pyspark":  # Ibis sets its zone to UTC, and takes both kinds for one
+        zoned = functions["typeof"](moment) == "timestamp"
+        return moment.cast("string") + ibis.ifelse(zoned, "+00:00", "")
+    if moment.type().timezone is None:
+        return moment.cast("string")
+    return functions["timezone"]("UTC", moment.cast("timestamp('UTC')")).cast("string") + "+00:00"
+
+
 def orders_by_bytes(backend: Any) -> bool:
     """Return whether an engine compares texts by their bytes.
 
@@ -125,7 +145,7 @@ def orders_by_bytes(backend: Any) -> bool:
 
 @cache
 def _functions() -> Mapping[str, Any]:
-    """Return functions of PostgreSQL that Ibis has no name for."""
+    """Return functions of engines that Ibis has no name for."""
     import ibis
 
     @ibis.udf.scalar.builtin(signature=(("string",), "string"))
@@ -136,7 +156,15 @@ def _functions() -> Mapping[str, Any]:
     def convert_to(text, encoding):  # type: ignore[no-untyped-def]
         ...
 
-    return {"md5": md5, "convert_to": convert_to}
+    @ibis.udf.scalar.builtin(signature=(("string", "timestamp('UTC')"), "timestamp"))
+    def timezone(zone, moment):  # type: ignore[no-untyped-def]
+        ...
+
+    @ibis.udf.scalar.builtin(signature=(("timestamp",), "string"))
+    def typeof(moment):  # type: ignore[no-untyped-def]
+        ...
+
+    return {"md5": md5, "convert_to": convert_to, "timezone": timezone, "typeof": typeof}
 
 
 def small_table(columns: Mapping[str, Any], backend: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 
 from stratal.errors import InputError, near_names
 from stratal.population.tables.declaration import Declaration
+from stratal.population.tables.engine import moment_text
 from stratal.population.tables.source import Source
 
 WHOLE_LIMIT = 2.0**53
@@ -179,4 +180,6 @@ def category(column: Any, words: str) -> Any:
         return whole_number(double).cast("string").coalesce(double.cast("string"))
     if kind.is_binary() or kind.is_nested():
         raise InputError(f"{words} cannot be a group", given=str(kind), allowed="text, numbers, dates")
+    if kind.is_timestamp():
+        return moment_text(column)
     return column.cast("string")

@@ -1,0 +1,132 @@
+"""Kinds of columns and layouts of files that trip engines: the same units and levels as from arrays."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import stratal
+from stratal.errors import InputError
+from stratal.population import Population
+
+SIZE = 1200
+IDS = [str(uuid.UUID(int=2**90 + 7919 * number)) for number in range(SIZE)]
+PROXY = np.round(np.random.default_rng(5).beta(4, 1, SIZE), 3)
+SPRING = datetime(2026, 3, 29, 0, 30, tzinfo=UTC)  # Berlin skips an hour here
+
+ZONED = [SPRING + timedelta(minutes=30 * (n % 6)) for n in range(SIZE)]
+MOMENTS = [datetime(2026, 1, 1 + n % 3, 12, 0, 0, 250_000) for n in range(SIZE)]
+
+COLUMNS: dict[str, Any] = {
+    "id": pa.array(IDS),
+    "exact": pa.array([Decimal(f"{value:.3f}") for value in PROXY], pa.decimal128(18, 3)),
+    "single": pa.array(PROXY.astype(np.float32)),
+    "whole": pa.array((PROXY * 1000).round().astype(np.int16)),
+    "zoned": pa.array(
+        [SPRING + timedelta(minutes=30 * (n % 6)) for n in range(SIZE)], pa.timestamp("us", "UTC")
+    ),
+    "moment": pa.array(
+        [datetime(2026, 1, 1 + n % 3, 12, 0, 0, 250_000) for n in range(SIZE)], pa.timestamp("us")
+    ),
+    "day": pa.array([datetime(2026, 1, 1 + n % 4).date() for n in range(SIZE)]),
+    "share": pa.array([(n % 8) / 8 for n in range(SIZE)]),
+    "told": pa.array([n % 2 == 0 for n in range(SIZE)]),
+}
+PROXIES, GROUPS = ("exact", "single", "whole"), ("zoned", "moment", "day", "share", "told")
+KEYWORDS: dict[str, Any] = {"proxy": list(PROXIES), "groups": list(GROUPS)}
+
+
+def from_arrays() -> Population:
+    table = pa.table(COLUMNS)
+    return Population.from_arrays(
+        ids=np.array(IDS),
+        proxy={name: np.array(table[name].to_pylist(), np.float64) for name in PROXIES},
+        groups={
+            "zoned": np.array([str(value) for value in table["zoned"].to_pylist()]),
+            "moment": table["moment"].to_numpy(),
+            "day": np.array(table["day"].to_pylist(), "datetime64[D]"),
+            "share": table["share"].to_numpy(),
+            "told": np.array(table["told"].to_pylist()),
+        },
+    )
+
+
+def shuffled() -> Any:
+    return pa.table(COLUMNS).take(np.random.default_rng(3).permutation(SIZE))
+
+
+def with_duckdb(request: Any, folder: Path, groups: int) -> Population:
+    pq.write_table(shuffled(), folder / "rows.parquet", row_group_size=SIZE // groups)
+    return Population.read(folder / "rows.parquet", **KEYWORDS)
+
+
+def with_postgres(request: Any, folder: Path, groups: int) -> Population:
+    import ibis
+
+    server = request.getfixturevalue("postgres")
+    name = f"layouts_{uuid.uuid4().hex}"
+    server.connect().create_table(name, ibis.memtable(shuffled()))
+    connection = server.connect(server.reader)
+    connection.raw_sql("SET TIME ZONE 'America/New_York'").close()
+    return Population.from_table(connection.table(name), **KEYWORDS)
+
+
+def with_spark(request: Any, folder: Path, groups: int) -> Population:
+    request.getfixturevalue("spark")
+    pq.write_table(shuffled(), folder / "rows.parquet", row_group_size=SIZE // groups)
+    return Population.read(folder / "rows.parquet", engine="spark", **KEYWORDS)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("engine", "groups"),
+    [
+        (with_duckdb, 1),
+        (with_duckdb, 600),
+        pytest.param(with_postgres, 1, marks=pytest.mark.xdist_group("postgres")),
+        pytest.param(with_spark, 100, marks=pytest.mark.xdist_group("spark")),
+    ],
+)
+def test_kinds_of_columns_mean_the_same(
+    request: Any, tmp_path: Path, engine: Callable[..., Population], groups: int
+) -> None:
+    expected, population = from_arrays(), engine(request, tmp_path, groups)
+
+    for group in GROUPS:
+        assert population.levels(group) == expected.levels(group)
+    for proxy in PROXIES:
+        assert population.distribution(proxy) == expected.distribution(proxy)
+    samples = [stratal.plan(each, 60, by="told").draw(seed=7) for each in (population, expected)]
+    assert samples[0].ids.tolist() == samples[1].ids.tolist()
+    for group in GROUPS:
+        np.testing.assert_array_equal(samples[0].groups[group], samples[1].groups[group])
+
+
+def test_a_thousand_small_files_and_an_empty_one_are_one_table(tmp_path: Path) -> None:
+    table = pa.table({"id": IDS, "proxy": PROXY})
+    (tmp_path / "parts").mkdir()
+    for number in range(1000):
+        part = table.slice(number * 2, 2) if number < 600 else table.slice(0, 0)
+        pq.write_table(part, tmp_path / "parts" / f"{number}.parquet")
+    population = Population.read(tmp_path / "parts", directory=True, proxy="proxy")
+    expected = Population.from_arrays(ids=np.array(IDS), proxy=PROXY)
+
+    drawn = [stratal.plan(each, 60).draw(seed=7).ids.tolist() for each in (population, expected)]
+    assert drawn[0] == drawn[1]
+
+
+def test_one_duplicate_among_many_is_named(tmp_path: Path) -> None:
+    ids = np.arange(1_000_000)
+    ids[777_777] = 5
+    pq.write_table(pa.table({"id": ids, "proxy": np.full(len(ids), 0.5)}), tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match=r"1 id duplicated \(first: '5'\)"):
+        Population.read(tmp_path / "rows.parquet", proxy="proxy")
