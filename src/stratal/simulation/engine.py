@@ -12,11 +12,13 @@ import numpy as np
 
 from stratal.arrays import FloatArray, finite_vector
 from stratal.errors import InputError, MissingExtraError
+from stratal.estimation.estimand import Asked, as_estimand
 from stratal.population.population import require_population
 from stratal.randomness import check_seed
 from stratal.simulation.cell import cell_key, rows_of, run_cell, seeds_of
 from stratal.simulation.cell_store import CellStore
 from stratal.simulation.drawn import collect_drawn
+from stratal.simulation.estimand_runs import simulate_estimand
 from stratal.simulation.settings import Settings, check_settings
 from stratal.simulation.simulated_design import SimulatedDesign
 from stratal.simulation.simulation_table import SimulationTable
@@ -61,6 +63,7 @@ def simulate(
     workers: int | None = 1,
     store: str | Path | None = None,
     progress: Progress | None = None,
+    estimand: Asked = None,
 ) -> SimulationTable:
     """Draw thousands of samples from a fully labelled population and measure every design and estimator.
 
@@ -104,6 +107,11 @@ def simulate(
         Parquet file of finished cells. A run that was killed goes on from it.
     progress : callable, optional
         Called with (cells finished, cells in all).
+    estimand : Estimand or str, optional
+        Another quantity than the mean, such as `F1("match")` (see `stratal.estimands`). `outcome` is then
+        every unit's label as annotators would give it, and `designs` are `simple-random`, `planned` and
+        `two-round`: a simple random sample, a plan for the estimand, half of it as a pilot first. They are
+        drawn one by one, so that some hundred replicates will do; options of means have no effect.
 
     Returns
     -------
@@ -132,6 +140,10 @@ def simulate(
             "workers cannot be 0", allowed="1 or more; -1 for all processors; None as joblib is configured"
         )
     require_population(population, "simulate")
+    if estimand is not None and (asked := as_estimand(estimand)) is not None and asked.kind != "mean":
+        return simulate_estimand(
+            population, outcome, asked, designs=designs, budgets=budgets, replicates=replicates, seed=seed
+        )
     z = finite_vector("outcome", outcome)
     if len(z) != population.size:
         raise InputError("there must be one outcome per unit", given=f"{len(z)} for {population.size} units")

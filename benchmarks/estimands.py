@@ -1,0 +1,260 @@
+"""Plans for F1, for the difference of two models and for slices, against today's plan, random and OASIS.
+
+    OMP_NUM_THREADS=1 python benchmarks/estimands.py [--replicates 2000] [--oasis PYTHON] [--oasis-runs 400]
+        [--keep FOLDER] [--parts rounds,models] [--output FILE]
+
+Part 1 draws generated pools of 60,000 units with matches of 0.7 to 1 % and scores crowded near 0 and 1: plans
+for F1 in one round and in two, and one simple random sample, at 200, 500 and 1000 labels: root mean squared
+error, bias, coverage and width of the 95 % interval. `--oasis` names a Python in which `oasis` 0.1.3 is
+installed (NumPy 1.23; names that SciPy dropped are put back): adaptive importance sampling on the same pools,
+until as many distinct labels. Part 2 trains two models on scikit-learn's digits and compares their accuracy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import stratal
+from stratal.arrays import AnyArray, BoolArray, FloatArray
+from stratal.estimation.estimands import F1, Difference
+
+OUTPUT = Path(__file__).resolve().parent / "results" / "estimands.md"
+BUDGETS = (200, 500, 1000)
+
+OASIS = """
+import sys, warnings
+import numpy as np, scipy
+warnings.filterwarnings("ignore")
+for name in dir(np):
+    if not hasattr(scipy, name):
+        setattr(scipy, name, getattr(np, name))
+import oasis
+data = np.load(sys.argv[1])
+truth, score, answer = data["truth"].astype(int), data["score"], data["answer"].astype(int)
+found = []
+for run in range(int(sys.argv[2])):
+    np.random.seed(run)
+    sampler = oasis.OASISSampler(0.5, answer, score, lambda i: truth[i], proba=True, max_iter=200_000)
+    row = []
+    for more in (200, 300, 500):
+        sampler.sample_distinct(more)
+        row.append(sampler.estimate_[-1])
+    found.append(row)
+np.save(sys.argv[3], np.array(found))
+"""
+
+
+def pool(name: str) -> tuple[BoolArray, FloatArray, BoolArray]:
+    """Return truth, score and answer (60,000,) of a generated pool."""
+    rng, size = np.random.default_rng(1), 60_000
+    if name == "calibrated":
+        truth = rng.random(size) < 0.008
+        odds = np.where(truth, rng.normal(2.2, 2.6, size), rng.normal(-9.0, 2.6, size))
+        steep = 1.0
+    elif name == "too sure":
+        truth = rng.random(size) < 0.01
+        odds = np.where(truth, rng.normal(1.6, 2.2, size), rng.normal(-6.0, 1.8, size))
+        steep = 2.0
+    else:
+        size = 5000
+        score = rng.beta(0.6, 0.6, size)
+        return rng.random(size) < score, score, score > 0.5
+    score = 1.0 / (1.0 + np.exp(-steep * odds))
+    return truth, score, score > 0.5
+
+
+class Pool:
+    """A pool as a population, with its truth."""
+
+    def __init__(self, name: str) -> None:
+        self.truth, self.score, self.answer = pool(name)
+        self.labels = np.where(self.truth, "match", "other")
+        self.population = stratal.Population.from_arrays(
+            proxy={"score": self.score},
+            groups={"answer": np.where(self.answer, "match", "other")},
+            predicted="answer",
+        )
+        both = int(np.sum(self.truth & self.answer))
+        self.value = 2 * both / int(self.truth.sum() + self.answer.sum())
+
+    def of(self, sample: Any) -> dict[int, str]:
+        """Return the true classes of the drawn units."""
+        return dict(zip(sample.ids.tolist(), self.labels[sample.ids].tolist(), strict=True))
+
+
+Row = tuple[float, bool, float]
+
+
+def one_round(units: Pool, budget: int) -> Callable[[int], Any]:
+    """Return what draws a sample planned for F1."""
+    plan = stratal.plan(units.population, budget, estimand=F1("match", probability="score"))
+    return plan.draw
+
+
+def two_rounds(units: Pool, budget: int) -> Callable[[int], Any]:
+    """Return what draws half of the labels first, and the rest where these say."""
+    plan = stratal.plan(units.population, budget // 2, estimand=F1("match", probability="score"))
+
+    def draw(seed: int) -> Any:
+        pilot = plan.draw(seed)
+        return stratal.next_round(pilot, units.of(pilot), additional=budget - budget // 2)
+
+    return draw
+
+
+def for_accuracy(units: Pool, budget: int) -> Callable[[int], Any]:
+    """Return what draws a sample planned for the accuracy, as without an estimand."""
+    right = np.where(units.answer, units.score, 1.0 - units.score)
+    groups = {"answer": np.where(units.answer, "match", "other")}
+    population = stratal.Population.from_arrays(proxy={"right": right}, groups=groups, predicted="answer")
+    return stratal.plan(population, budget).draw
+
+
+WAYS = {"plan for accuracy": for_accuracy, "one round": one_round, "two rounds": two_rounds}
+
+
+def runs(units: Pool, way: str, budget: int, replicates: int) -> list[Row]:
+    """Return error, hit and width of each run."""
+    draw, rows = WAYS[way](units, budget), []
+    for seed in range(replicates):
+        sample = draw(seed)
+        found = stratal.estimate(sample, units.of(sample), estimand=F1("match", probability="score"))
+        low, high = found.confidence_interval()
+        value = found.value if np.isfinite(found.value) else 0.0
+        rows.append((value - units.value, not (units.value < low or units.value > high), high - low))
+    return rows
+
+
+def by_oasis(name: str, units: Pool, python: str, replicates: int, keep: Path | None) -> FloatArray:
+    """Return OASIS's estimates (replicates, 3) at the three numbers of distinct labels, kept if asked for."""
+    kept = None if keep is None else keep / f"oasis {name}.npy"
+    if kept is not None and kept.exists():
+        return np.asarray(np.load(kept))
+    with tempfile.TemporaryDirectory() as folder:
+        given, made = Path(folder, "pool.npz"), Path(folder, "found.npy")
+        np.savez(given, truth=units.truth, score=units.score, answer=units.answer)
+        command = [python, "-c", OASIS, str(given), str(replicates), str(made)]
+        subprocess.run(command, check=True, capture_output=True)
+        estimates = np.asarray(np.load(made))
+    if kept is not None:
+        np.save(kept, estimates)
+    return estimates
+
+
+def rounds(args: argparse.Namespace) -> Iterator[str]:
+    """Yield the lines of part 1."""
+    yield "| pool | labels | way | runs | root mean squared error | bias | coverage | mean width |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for name in args.pools.split(","):
+        units = Pool(name)
+        other = (
+            None if args.oasis is None or name == "balanced" else by_oasis(units, args.oasis, args.oasis_runs)
+        )
+        for at, budget in enumerate(BUDGETS):
+            for way in WAYS:
+                rows = np.array(runs(units, way, budget, args.replicates), dtype=np.float64)
+                errors = rows[:, 0]
+                yield (
+                    f"| {name} (F1 {units.value:.3f}) | {budget} | {way} | {len(rows)} "
+                    f"| {np.sqrt(np.mean(errors**2)):.4f} | {errors.mean():+.4f} | {rows[:, 1].mean():.3f} "
+                    f"| {np.nanmean(rows[:, 2]):.3f} |"
+                )
+            if other is not None:
+                errors = other[:, at] - units.value
+                yield (
+                    f"| {name} | {budget} | OASIS 0.1.3 | {len(errors)} "
+                    f"| {np.sqrt(np.nanmean(errors**2)):.4f} | {np.nanmean(errors):+.4f} | — | — |"
+                )
+
+
+def digits() -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Return the truth and the answers of a logistic regression and of a forest, on 1,497 test digits."""
+    from sklearn.datasets import load_digits
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+
+    data = load_digits()
+    x, y = data.data, data.target
+    order = np.random.default_rng(0).permutation(len(y))
+    train, test = order[:300], order[300:]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        first = LogisticRegression(max_iter=200).fit(x[train], y[train])
+    second = RandomForestClassifier(200, random_state=0).fit(x[train], y[train])
+    return y[test].astype(str), first.predict(x[test]).astype(str), second.predict(x[test]).astype(str)
+
+
+def models(args: argparse.Namespace) -> Iterator[str]:
+    """Yield the lines of part 2."""
+    truth, new, old = digits()
+    population = stratal.Population.from_arrays(groups={"new": new, "old": old}, predicted="new")
+    value = float(np.mean(new == truth) - np.mean(old == truth))
+    agree = float(np.mean(new == old))
+    yield f"Two models on {len(truth):,} digits: the same answer on {agree:.1%}, difference {value:+.4f}."
+    yield ""
+    yield "| labels | way | root mean squared error | coverage | mean half-width |"
+    yield "|---|---|---|---|---|"
+    estimand = Difference(("new", "old"))
+    for budget in (25, 50, 100):
+        plans = {
+            "plan for the difference": stratal.plan(population, budget, estimand=estimand).draw,
+            "simple random sample": stratal.SimpleRandom(budget=budget).draw,
+        }
+        for way, draw in plans.items():
+            rows = []
+            for seed in range(args.replicates):
+                sample = draw(population, seed) if way.startswith("simple") else draw(seed)
+                labels = dict(zip(sample.ids.tolist(), truth[sample.ids].tolist(), strict=True))
+                found = stratal.estimate(sample, labels, estimand=estimand)
+                low, high = found.confidence_interval()
+                rows.append((found.value - value, low - 1e-12 <= value <= high + 1e-12, (high - low) / 2))
+            made = np.array(rows, dtype=np.float64)
+            yield (
+                f"| {budget} | {way} | {np.sqrt(np.mean(made[:, 0] ** 2)):.4f} | {made[:, 1].mean():.3f} "
+                f"| {made[:, 2].mean():.4f} |"
+            )
+
+
+def main() -> None:
+    """Run what is asked for and write it down."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--replicates", type=int, default=2000)
+    parser.add_argument("--pools", default="calibrated,too sure,balanced")
+    parser.add_argument("--oasis", default=None)
+    parser.add_argument("--oasis-runs", type=int, default=400)
+    parser.add_argument("--keep", type=Path, default=None, help="folder for OASIS's estimates")
+    parser.add_argument("--parts", default="rounds,models")
+    parser.add_argument("--output", type=Path, default=OUTPUT)
+    args = parser.parse_args()
+    start = time.time()
+    parts = {"rounds": ("F1 of a rare class", rounds), "models": ("Two models", models)}
+    given = {
+        "replicates": args.replicates,
+        "pools": args.pools,
+        "parts": args.parts,
+        "oasis": bool(args.oasis),
+    }
+    text = ["# Plans for an estimand", "", f"`python benchmarks/estimands.py`, {json.dumps(given)}.", ""]
+    for name in args.parts.split(","):
+        title, lines = parts[name]
+        text += [f"## {title}", ""]
+        for line in lines(args):
+            text.append(line)
+            print(line, flush=True)
+        text.append("")
+    text.append(f"{time.time() - start:.0f} s in all.")
+    args.output.write_text("\n".join(text) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Simulations of estimands other than the mean."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stratal
+from stratal.errors import InputError
+
+
+@pytest.fixture
+def labelled():
+    rng = np.random.default_rng(3)
+    truth = rng.random(2000) < 0.05
+    score = np.where(truth, rng.beta(5, 2, 2000), rng.beta(1, 15, 2000))
+    population = stratal.Population.from_arrays(
+        proxy={"score": score},
+        groups={"answer": np.where(score > 0.5, "match", "other")},
+        predicted="answer",
+    )
+    return population, np.where(truth, "match", "other")
+
+
+def test_a_plan_for_f1_is_seen_to_save_labels(labelled):
+    population, truth = labelled
+    designs = ["simple-random", "planned", "two-round"]
+    table = stratal.simulate(
+        population,
+        truth,
+        designs=designs,
+        budgets=[150],
+        replicates=60,
+        seed=1,
+        estimand="f1:match,probability=score",
+    )
+    answer = next(population.batches(("answer",)))["answer"] == "match"
+    found = truth == "match"
+
+    assert table["design"].tolist() == designs
+    assert table["truth"][0] == pytest.approx(2 * np.sum(answer & found) / np.sum(answer.astype(int) + found))
+    assert table["relative_efficiency"][0] == 1.0
+    assert np.all(table["relative_efficiency"][1:] > 2)
+    assert np.all(table["coverage"] > 0.85)
+    assert "f1:match" in str(table)
+
+
+def test_the_same_seed_gives_the_same_table(labelled):
+    population, truth = labelled
+    given = {"designs": ["planned"], "budgets": [60], "replicates": 5, "seed": 4, "estimand": "f1:match"}
+    assert stratal.simulate(population, truth, **given) == stratal.simulate(population, truth, **given)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"designs": ["k-means:10:robust"]}, "no such design of an estimand"),
+        ({"estimand": "f1:match;recall:match"}, "one estimand is simulated at a time"),
+    ],
+)
+def test_what_cannot_be_simulated_is_refused(labelled, changed, message):
+    population, truth = labelled
+    given = {"designs": ["planned"], "budgets": [60], "replicates": 2, "estimand": "f1:match"} | changed
+    with pytest.raises(InputError, match=message):
+        stratal.simulate(population, truth, **given)
+
+
+def test_units_with_ids_of_their_own_are_refused(labelled):
+    _, truth = labelled
+    named = stratal.Population.from_arrays(
+        groups={"answer": truth}, predicted="answer", ids=[f"u{i}" for i in range(2000)]
+    )
+    with pytest.raises(InputError, match="numbered by row"):
+        stratal.simulate(named, truth, designs=["planned"], budgets=[60], replicates=2, estimand="f1:match")
