@@ -157,9 +157,9 @@ def rounds(args: argparse.Namespace) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|---|"
     for name in args.pools.split(","):
         units = Pool(name)
-        other = (
-            None if args.oasis is None or name == "balanced" else by_oasis(units, args.oasis, args.oasis_runs)
-        )
+        other = None
+        if args.oasis is not None and name != "balanced":
+            other = by_oasis(name, units, args.oasis, args.oasis_runs, args.keep)
         for at, budget in enumerate(BUDGETS):
             for way in WAYS:
                 rows = np.array(runs(units, way, budget, args.replicates), dtype=np.float64)
@@ -206,7 +206,7 @@ def models(args: argparse.Namespace) -> Iterator[str]:
     yield "|---|---|---|---|---|"
     estimand = Difference(("new", "old"))
     for budget in (25, 50, 100):
-        plans = {
+        plans: dict[str, Callable[..., Any]] = {
             "plan for the difference": stratal.plan(population, budget, estimand=estimand).draw,
             "simple random sample": stratal.SimpleRandom(budget=budget).draw,
         }
