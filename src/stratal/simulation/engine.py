@@ -18,7 +18,7 @@ from stratal.randomness import check_seed
 from stratal.simulation.cell import cell_key, rows_of, run_cell, seeds_of
 from stratal.simulation.cell_store import CellStore
 from stratal.simulation.drawn import collect_drawn
-from stratal.simulation.estimand_runs import simulate_estimand
+from stratal.simulation.estimand_runs import estimand_table
 from stratal.simulation.settings import Settings, check_settings
 from stratal.simulation.simulated_design import SimulatedDesign
 from stratal.simulation.simulation_table import SimulationTable
@@ -141,9 +141,7 @@ def simulate(
         )
     require_population(population, "simulate")
     if estimand is not None and (asked := as_estimand(estimand)) is not None and asked.kind != "mean":
-        return simulate_estimand(
-            population, outcome, asked, designs=designs, budgets=budgets, replicates=replicates, seed=seed
-        )
+        return estimand_table(asked, locals())
     z = finite_vector("outcome", outcome)
     if len(z) != population.size:
         raise InputError("there must be one outcome per unit", given=f"{len(z)} for {population.size} units")

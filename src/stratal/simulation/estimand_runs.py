@@ -23,6 +23,18 @@ from stratal.simulation.simulation_table import FLOAT_COLUMNS, SimulationTable
 Draw = Callable[[int], Sample]
 
 
+def estimand_table(estimand: Estimand, given: Mapping[str, Any]) -> SimulationTable:
+    """Return the table of an estimand, from what `simulate` was given.
+
+    Raises
+    ------
+    InputError
+        As `simulate_estimand`.
+    """
+    shared = {name: given[name] for name in ("designs", "budgets", "replicates", "seed")}
+    return simulate_estimand(given["population"], given["outcome"], estimand, **shared)
+
+
 def simulate_estimand(
     population: Population,
     truth: Any,
