@@ -136,9 +136,7 @@ def simulate(
     [1.0, 2.0]
     """
     if workers == 0:
-        raise InputError(
-            "workers cannot be 0", allowed="1 or more; -1 for all processors; None as joblib is configured"
-        )
+        raise InputError("workers cannot be 0", allowed="1 or more; -1 for all; None as joblib is configured")
     require_population(population, "simulate")
     if estimand is not None and (asked := as_estimand(estimand)) is not None and asked.kind != "mean":
         return estimand_table(asked, locals())
