@@ -113,11 +113,14 @@ class Made:
         """Return what `--json` prints."""
         from stratal.estimation.estimate_table import with_tables
 
-        found = (
-            self.estimate.to_dict(self.asked.confidence_level)
-            if hasattr(self.estimate, "parts")
-            else self.estimate.to_dict(self.asked.confidence_level, self.asked.interval)
-        )
+        if not hasattr(self.estimate, "parts"):
+            found = self.estimate.to_dict(self.asked.confidence_level, self.asked.interval)
+            return with_tables(found, self.tables, self.remarks)
+        from stratal.estimation.estimand import as_estimand
+
+        question = as_estimand(self.asked.estimand or self.sample.estimand)
+        named = {} if question is None else {"estimand": question.text}
+        found = named | self.estimate.to_dict(self.asked.confidence_level)
         return with_tables(found, self.tables, self.remarks)
 
 

@@ -107,6 +107,8 @@ def _findings(asked: ReportOptions) -> Findings:
         examples=EXAMPLES if asked.with_examples else 0,
         predicted=result.asked.predicted or False,
         combine=asked.combine,
+        estimand=asked.estimand,
+        target=asked.target,
     )
 
 

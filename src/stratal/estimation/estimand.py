@@ -74,6 +74,21 @@ class Estimand(Described):
             parts += texts if entry.name == self.listed else [f"{entry.name}={'+'.join(texts)}"]
         return f"{self.kind}:{','.join(parts)}" if parts else self.kind
 
+    @property
+    def title(self) -> str:
+        """What a sentence calls it: `f1 of match`, `mean by language`.
+
+        Examples
+        --------
+        >>> Estimand.parse_text("f1:match,probability=score").title
+        'f1 of match'
+        """
+        if "@" in self.kind:
+            return f"{self.kind.rstrip('@')} by {getattr(self, 'group', '')}".strip()
+        listed = getattr(self, self.listed, None) if self.listed else None
+        of = ", ".join([listed] if isinstance(listed, str) else map(str, listed or ()))
+        return self.kind.replace("_", " ") + (f" of {of}" if of else "")
+
     @staticmethod
     def parse_text(text: str) -> Estimand:
         """Return the estimand that a text names, such as `f1:match` or `difference:model_a,model_b`.

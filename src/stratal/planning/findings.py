@@ -17,6 +17,7 @@ import numpy as np
 from stratal import __version__
 from stratal.arrays import BoolArray
 from stratal.errors import InputError, MissingExtraError, StratalWarning
+from stratal.estimation.estimand import Estimand, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimate_table import EstimateTable, with_tables
 from stratal.estimation.evaluation import estimate
@@ -27,6 +28,7 @@ from stratal.estimation.side_by_side import side_by_side
 from stratal.estimation.worth import effective_size_interval
 from stratal.labels.annotators import annotator_agreement
 from stratal.labels.labels import join, with_ids_of
+from stratal.planning.estimand_findings import estimand_contents
 from stratal.planning.more_labels import more_labels
 from stratal.report import WRITERS, answer_sentence, described_method, plain_dict, report_html
 from stratal.sampling import Stratified
@@ -165,37 +167,70 @@ def findings(
     """
     require_sample(sample, "findings")
     predicted, combine = options.get("predicted", False), options.get("combine", "mean")
-    made = found or estimate(sample, labels, **options)
+    made: Any = found or estimate(sample, labels, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StratalWarning)
         labelled = combined(said(join(sample, labels), predicted), combine)[0].labelled
-    described = with_tables(made.to_dict(confidence_level, interval), list(tables), notes)
-    share = made.bounds == (0.0, 1.0)
+    contents = (
+        _mean_contents(sample, labels, made, labelled, (confidence_level, interval), predicted)
+        if hasattr(made, "evidence")
+        else estimand_contents(
+            sample,
+            labelled,
+            _question(sample, options),
+            made,
+            confidence_level=confidence_level,
+            target=options.get("target", "population"),
+        )
+    )
+    contents["estimate"] = with_tables(contents["estimate"], list(tables), notes)
     return Findings(
         found=plain_dict(
             {
                 "kind": KIND,
                 "title": title,
                 "question": question,
-                "quantity": quantity or _quantity(made, predicted),
-                "share": share,
                 "confidence_level": confidence_level,
-                "worth": effective_size_interval(made, confidence_level),
-                "estimate": described,
-                "side_by_side": side_by_side(sample, made, confidence_level, interval),
-                "strata": _strata(sample, made),
-                "calibration": proxy_check(sample, labelled, made, confidence_level),
-                "more_labels": more_labels(
-                    sample, labels, made, confidence_level=confidence_level, predicted=predicted
-                ),
+                **contents,
+                **({"quantity": quantity} if quantity else {}),
                 "agreement": agreement or _agreement(sample, labels),
                 "new_version": None if new is None else new.to_dict(),
-                "method": described_method(described, _allocation(sample)),
+                "method": described_method(contents["estimate"], _allocation(sample)),
                 "provenance": _provenance(sample, commands),
                 "examples": _examples(sample, labelled, made, examples),
             }
         )
     )
+
+
+def _mean_contents(
+    sample: Sample,
+    labels: Any,
+    made: Estimate,
+    labelled: BoolArray,
+    level: tuple[float, str],
+    predicted: bool | str,
+) -> dict[str, Any]:
+    """Return what is said of an estimate of a mean; `level` has the method of its interval too."""
+    confidence_level, interval = level
+    return {
+        "quantity": _quantity(made, predicted),
+        "share": made.bounds == (0.0, 1.0),
+        "worth": effective_size_interval(made, confidence_level),
+        "estimate": made.to_dict(confidence_level, interval),
+        "side_by_side": side_by_side(sample, made, confidence_level, interval),
+        "strata": _strata(sample, made),
+        "calibration": proxy_check(sample, labelled, made, confidence_level),
+        "more_labels": more_labels(
+            sample, labels, made, confidence_level=confidence_level, predicted=predicted
+        ),
+    }
+
+
+def _question(sample: Sample, options: Mapping[str, Any]) -> Estimand:
+    """Return the estimand that was asked for, or that the sample was drawn for."""
+    asked = as_estimand(options.get("estimand") or sample.estimand)
+    return asked if asked is not None else as_estimand("mean")  # type: ignore[return-value]
 
 
 def _is_report(path: Path) -> bool:
@@ -253,9 +288,10 @@ def _examples(sample: Sample, labelled: BoolArray, found: Estimate, most: int) -
     """Return units as annotators saw them, those first whose label the proxy foresaw least."""
     if most <= 0:
         return []
-    rows, z = np.flatnonzero(labelled), found.evidence.z
+    rows = np.flatnonzero(labelled)
+    z = found.evidence.z if hasattr(found, "evidence") else np.full(len(rows), np.nan)
     surprise = np.zeros(len(z))
-    if sample.proxies.shape[1] and sample.proxy_info[0].scaled:
+    if sample.proxies.shape[1] and sample.proxy_info[0].scaled and np.all(np.isfinite(z)):
         surprise = np.abs(z - sample.proxies[rows, 0])
     order = np.argsort(-surprise, kind="stable")[: min(most, MOST_EXAMPLES)]
     return [
@@ -263,7 +299,7 @@ def _examples(sample: Sample, labelled: BoolArray, found: Estimate, most: int) -
             sample.id_name: str(sample.ids[rows[k]]),
             **{name: _shown(values[rows[k]]) for name, values in sample.shown.items()},
             **({sample.proxy_info[0].name: float(sample.proxies[rows[k], 0])} if sample.proxy_info else {}),
-            "outcome": float(z[k]),
+            **({"outcome": float(z[k])} if np.isfinite(z[k]) else {}),
         }
         for k in order
     ]

@@ -28,7 +28,8 @@ def answer_sentence(findings: Mapping[str, Any]) -> str:
         return _best(board, findings)
     named = findings["quantity"][:1].upper() + findings["quantity"][1:]
     found = _with_interval(named, estimate["estimate"], estimate["confidence_interval"], findings)
-    return f"{found}, from {estimate['n']:,} labels{_worth(estimate, findings.get('worth'))}."
+    labels = (estimate.get("nonresponse") or {"labelled": estimate["n"]})["labelled"]
+    return f"{found}, from {labels:,} labels{_worth(estimate, findings.get('worth'))}."
 
 
 def _with_interval(name: str, value: Any, interval: Any, findings: Mapping[str, Any]) -> str:

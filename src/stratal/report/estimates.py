@@ -79,7 +79,9 @@ def _sentences(estimate: Mapping[str, Any]) -> list[str]:
 
 
 def _headline(estimate: Mapping[str, Any]) -> str:
-    name = f"{estimate['probability']:g} quantile:" if "probability" in estimate else "Estimate"
+    name = estimate.get("estimand", "Estimate")
+    if "probability" in estimate:
+        name = f"{estimate['probability']:g} quantile:"
     return f"{name} {value_with_interval(estimate)}"
 
 

@@ -86,6 +86,11 @@ ESTIMATORS: dict[str, Words] = {
     ),
     "hajek": ("the weighted mean of the labels divided by the sum of the weights (Hájek)", ("hajek",)),
     "post-stratified": ("the post-stratified mean of the labels", ("cochran",)),
+    "metric": (
+        "the quantity's formula applied to the weighted shares of the labelled units, its variance by "
+        "linearisation",
+        ("lohr",),
+    ),
 }
 """How the mean was estimated, by the estimator's name."""
 

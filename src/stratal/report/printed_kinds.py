@@ -84,6 +84,37 @@ PARTS: dict[str, Any] = {
         "domains?": ["domain"],
         "requirement?": {"lower": "number?", "upper": "number?", "met": "boolean"},
     },
+    "quantity": {
+        "estimand": "text",
+        **_FOUND,
+        "n": "integer",
+        "degrees_of_freedom": "number?",
+        "confidence_level": "number",
+        "interval_method": "text?",
+        "bounds": "interval?",
+        "notes": ["text"],
+        "metrics?": ["metric"],
+        "domains?": ["domain"],
+        "requirement?": {"lower": "number?", "upper": "number?", "met": "boolean"},
+    },
+    "reported": {
+        "estimand": "text",
+        **_FOUND,
+        "n": "integer",
+        "degrees_of_freedom?": "number?",
+        "confidence_level": "number",
+        "interval_method": "text?",
+        "bounds?": "interval?",
+        "notes": ["text"],
+        "design": "text",
+        "estimator": "text",
+        "outcome": "text?",
+        "population_size": "integer",
+        "target": "text",
+        "effective_sample_size": "number?",
+        "nonresponse": "nonresponse",
+        **{f"{kind}?": [ANY] for kind in ("estimands", "comparisons", "domains", "outcomes", "metrics")},
+    },
     "planned": {"design": "text", "estimator": "text", **_EXPECTED},
     "plan": {
         "population_size": "integer",
@@ -235,7 +266,14 @@ COMMANDS: dict[str, Any] = {
         "half_width?": "number",
         "needed?": "needed?",
     },
-    "estimate": "estimate",
+    "estimate": (
+        "estimate",
+        "quantity",
+        *(
+            {kind: [ANY], "confidence_level": "number", "notes": ["text"]}
+            for kind in ("estimands", "comparisons", "domains", "outcomes")
+        ),
+    ),
     "export": (
         {"study": "text", "annotator": "text", "file": "text", "bytes": "integer"},
         {"study": "text", "to": "text", "file": "text", "items": "integer", "annotator?": "text"},
@@ -281,7 +319,7 @@ COMMANDS: dict[str, Any] = {
         "share": "boolean",
         "confidence_level": "number",
         "worth": "interval?",
-        "estimate": "estimate",
+        "estimate": ("estimate", "reported"),
         "side_by_side": [
             {
                 "name": "text",

@@ -74,6 +74,7 @@ def report_sections(findings: Findings) -> list[Section]:
         _beside,
         _strata,
         _calibration,
+        _estimands,
         _metrics,
         _models,
         _slices,
@@ -113,16 +114,17 @@ def _answer(found: Findings) -> Section:
     )
 
 
-def _beside(found: Findings) -> Section:
+def _beside(found: Findings) -> Section | None:
     rows, level = found["side_by_side"], level_text(found["confidence_level"])
+    if not rows:
+        return None
     drawn = [(row["name"], row["estimate"], row["confidence_interval"], row["reported"]) for row in rows]
     return Section(
         title="With and without the design",
         name="side-by-side",
         lines=[
             "The same labels, read in several ways. Only the reported one takes account of how the units "
-            "were "
-            "drawn and of what the proxy knows; the others show what that changes."
+            "were drawn and of what the proxy knows; the others show what that changes."
         ],
         drawings=[forest_drawing("side-by-side", "Estimates side by side", drawn, found)],
         tables=[
@@ -152,8 +154,7 @@ def _strata(found: Findings) -> Section | None:
         name="strata",
         lines=[
             f"The population was divided into {len(rows)} strata. Where outcomes vary more, a larger share "
-            f"of "
-            "the labels was spent; each stratum counts by its share of the units, whatever its share of "
+            "of the labels was spent; each stratum counts by its share of the units, whatever its share of "
             "labels."
         ],
         drawings=[strata_drawing(rows)],
@@ -190,10 +191,8 @@ def _calibration(found: Findings) -> Section | None:
         name="calibration",
         lines=[
             f"What the proxy {check['proxy']!r} said beside what people said, in groups of units with "
-            f"similar "
-            "proxies. A calibrated proxy lies on the diagonal. The estimate does not need it to: a proxy "
-            "that "
-            "is off costs labels, not truth.",
+            "similar proxies. A calibrated proxy lies on the diagonal. The estimate does not need it to: a "
+            "proxy that is off costs labels, not truth.",
             *([said] if said else []),
         ],
         drawings=[calibration_drawing(check)] if len(check["bins"]) > 1 else [],
@@ -232,6 +231,12 @@ def _metrics(found: Findings) -> Section | None:
 
 def _slices(found: Findings) -> Section | None:
     return _targets(found, TARGETS[2], "Groups", ("domain",), "estimate")
+
+
+def _estimands(found: Findings) -> Section | None:
+    """Return the section of several quantities: some are shares, some are not."""
+    kind = "outcomes" if "outcomes" in found["estimate"] else "estimands"
+    return _targets({**found, "share": False}, kind, "Quantities", (kind[:-1],), "estimate")
 
 
 def _models(found: Findings) -> Section | None:
@@ -298,9 +303,8 @@ def _nonresponse(found: Findings) -> Section | None:
         name="nonresponse",
         lines=[
             f"{missing:,} of {counts['drawn']:,} drawn units have no label ({counts['rate']:.1%}). The "
-            f"labelled "
-            "units of their stratum stand for them: this is right if those that were left out are like the "
-            "others of their stratum, and wrong if they were left out because they are hard."
+            "labelled units of their stratum stand for them: this is right if those that were left out are "
+            "like the others of their stratum, and wrong if they were left out because they are hard."
         ],
         tables=[
             Table(title="By stratum", header=("stratum", "drawn", "labelled", "share without"), rows=rows)
@@ -333,9 +337,7 @@ def _more_labels(found: Findings) -> Section | None:
     rows = found.get("more_labels")
     if not rows:
         return None
-    level = level_text(found["confidence_level"])
-    now = rows[0]
-    last = rows[-1]
+    level, now, last = level_text(found["confidence_level"]), rows[0], rows[-1]
     said = (
         f"With {now['labels']:,} labels the {level} is ± {value_text(now['half_width'], found)}; with "
         f"{last['labels']:,} it would be about ± {value_text(last['half_width'], found)}."

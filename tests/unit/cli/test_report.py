@@ -147,14 +147,14 @@ def test_nothing_else_is_written_over(audit, run_command, name):
     done = run_command("report", "audit/sample.parquet", "judged.csv", "--output", name)
 
     assert done.status != 0
-    assert re.search("unknown kind of report|is no report", done.message)
+    assert re.search("unknown kind of report|is not a report", done.message)
 
 
 def test_a_file_that_is_no_report_stays(audit, run_command, tmp_path):
     (tmp_path / "notes.md").write_text("mine")
     done = run_command("report", "audit/sample.parquet", "judged.csv", "--output", "notes.md")
 
-    assert "is no report" in done.message
+    assert "is not a report" in done.message
     assert (tmp_path / "notes.md").read_text() == "mine"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -145,10 +146,15 @@ class Classification(Estimand):
             return answered.accuracy(sample, target)
         which = self._which(answered)
         found = answered.confusion.metric(self.name, which, target)
-        planned = dict(sample.estimand or {}) == self.to_dict() and target == "population"
+        planned = target == "population" and self._asks_as(sample.estimand or {})
         if not (planned and isinstance(which, int) and found.defined):
             return found
         return with_planned_trials(found, sample, self.labelled_influence(sample, labels))
+
+    def _asks_as(self, record: Mapping[str, Any]) -> bool:
+        """Whether a sample's question is this one; what was believed before the labels does not matter."""
+        own, other = ({**given, "probability": None} for given in (self.to_dict(), record))
+        return own == other
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the influence of the labelled units, at the shares that the labels estimate."""
