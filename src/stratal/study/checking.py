@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -108,11 +109,10 @@ def _database(connection: sqlite3.Connection) -> Iterator[str]:
 
 def _schema(connection: sqlite3.Connection) -> Iterator[str]:
     """Compare tables, views and triggers (which keep the journal's lines) with those of a new study."""
-    fresh = sqlite3.connect(":memory:", isolation_level=None)
-    migrate(fresh, Path())
     query = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
-    found, wanted = (dict(tuple(row) for row in db.execute(query)) for db in (connection, fresh))
-    fresh.close()
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
+        migrate(fresh, Path())
+        found, wanted = (dict(tuple(row) for row in db.execute(query)) for db in (connection, fresh))
     for name in sorted(found.keys() | wanted.keys()):
         if found.get(name) != wanted.get(name):
             yield f"'{name}' of the database is not as stratal made it"

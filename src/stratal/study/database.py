@@ -136,7 +136,7 @@ class Database:
         connection = connection or self._connect()
         try:
             yield connection
-        except sqlite3.DatabaseError:
+        except BaseException:
             connection.close()
             raise
         else:
@@ -178,7 +178,9 @@ def set_journal(connection: sqlite3.Connection, journal: str, folder: Path) -> N
 
     Examples
     --------
-    >>> set_journal(sqlite3.connect(":memory:"), "wal", Path("study"))
+    >>> from contextlib import closing
+    >>> with closing(sqlite3.connect(":memory:")) as connection:
+    ...     set_journal(connection, "wal", Path("study"))
     Traceback (most recent call last):
     stratal.study.faults.StudyError: study: SQLite keeps no journal 'wal' here (given: memory)...
     """

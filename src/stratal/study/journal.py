@@ -83,8 +83,10 @@ class Transaction:
 
     Examples
     --------
-    >>> Transaction(sqlite3.connect(":memory:"), 0.0).at
+    >>> connection = sqlite3.connect(":memory:")
+    >>> Transaction(connection, 0.0).at
     '1970-01-01T00:00:00.000Z'
+    >>> connection.close()
     """
 
     connection: sqlite3.Connection

@@ -121,6 +121,7 @@ def first(connection: sqlite3.Connection) -> None:
     >>> first(connection)
     >>> connection.execute("SELECT count(*) FROM current").fetchone()
     (0,)
+    >>> connection.close()
     """
     statement = ""
     for line in _FIRST.splitlines():
@@ -139,8 +140,10 @@ def version(connection: sqlite3.Connection) -> int:
 
     Examples
     --------
-    >>> version(sqlite3.connect(":memory:"))
+    >>> connection = sqlite3.connect(":memory:")
+    >>> version(connection)
     0
+    >>> connection.close()
     """
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
@@ -158,6 +161,7 @@ def migrate(connection: sqlite3.Connection, place: Path, steps: Sequence[Step] =
     >>> connection = sqlite3.connect(":memory:", isolation_level=None)
     >>> migrate(connection, Path("study")), migrate(connection, Path("study"))
     (1, 0)
+    >>> connection.close()
     """
     found = version(connection)
     refuse_newer(found, place, len(steps))

@@ -19,6 +19,7 @@ import pytest
 from tests.unit.study.conftest import answer_all
 
 import stratal
+from stratal.errors import InputError
 from stratal.study import Question, StudyError, check_study, create_study, open_study
 from stratal.study.database import DATABASE
 from stratal.study.status import study_status
@@ -204,6 +205,19 @@ def test_a_locked_database_is_said_so_after_a_while(make_study, clock):
         other.execute("ROLLBACK")
         assert not waiting.submit("ann", item.id, "Pass", request="r1").repeated
     other.close()
+
+
+@pytest.mark.parametrize("way", ["read", "write"])
+def test_a_connection_in_which_a_mistake_was_made_is_closed(make_study, way):
+    """Python 3.13 warns of connections that nobody closed."""
+    database = make_study(annotators=["ann"]).database
+    with pytest.raises(InputError), getattr(database, way)() as connection:
+        raise InputError("no such annotator")
+
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")
+    with database.read() as another:
+        assert another is not connection
 
 
 def test_a_clock_that_is_set_back_changes_no_order_and_is_mentioned(make_study, clock):

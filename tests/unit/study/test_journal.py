@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -26,11 +27,9 @@ def labelled(make_study):
 
 def tamper(study, *statements):
     study.close()
-    connection = sqlite3.connect(study.folder / DATABASE)
-    with connection:
+    with closing(sqlite3.connect(study.folder / DATABASE)) as connection, connection:
         for statement in statements:
             connection.execute(statement)
-    connection.close()
 
 
 def test_a_sound_study_has_no_problems(labelled):

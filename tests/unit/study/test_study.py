@@ -227,7 +227,7 @@ def test_unknown_annotators_and_answers_are_refused(study):
         study.submit("ann", item.id, "Perhaps")
     with pytest.raises(InputError, match="too long"):
         study.submit("ann", item.id, "Pass", note="x" * 10_001)
-    with pytest.raises(InputError, match="no text"):
+    with pytest.raises(InputError, match="not text"):
         study.submit("ann", item.id, "Pass", note="\ud800")
     assert study.history("ann") == ()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 
 from stratal.study import check_study, open_study
 
@@ -27,7 +28,8 @@ def test_a_locked_database_is_said_and_the_request_saved_once_when_it_is_free(st
 
 
 def test_a_full_disk_is_said_and_nothing_is_lost(study, page_of):
-    pages = sqlite3.connect(study.folder / "study.sqlite").execute("PRAGMA page_count").fetchone()[0]
+    with closing(sqlite3.connect(study.folder / "study.sqlite")) as connection:
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
     with open_study(study.folder, pragmas=(f"max_page_count={pages + 2}",)) as opened:
         page = page_of(opened)
         saved = []
