@@ -49,6 +49,8 @@ def test_every_python_that_is_claimed_is_tested():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     claimed = {c.split(" :: ")[-1] for c in project["classifiers"] if re.search(r"Python :: 3\.\d+$", c)}
     workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text()
+    jobs = re.split(r"\n(?=  [\w-]+:\n)", workflow)
+    must_pass = "\n".join(job for job in jobs if "continue-on-error: true" not in job)
 
-    assert claimed == set(re.findall(r'"(3\.\d+)"', workflow))
+    assert claimed == set(re.findall(r'"(3\.\d+)"', must_pass))
     assert min(claimed, key=lambda v: int(v[2:])) == project["requires-python"].removeprefix(">=")
