@@ -16,7 +16,7 @@ from stratal.report.drawings import (
 )
 from stratal.report.estimates import TARGETS, estimate_page, estimates_table
 from stratal.report.leaderboard import leaderboard_table, rank_text
-from stratal.report.text import Table, level_text, noted, number
+from stratal.report.text import Table, filled, level_text, noted, number
 from stratal.report.versions import new_version_page
 
 RANKS = "means and the ranks left open"
@@ -88,12 +88,12 @@ def report_sections(findings: Findings) -> list[Section]:
         _examples,
     )
     found = [section for make in makers if (section := make(findings)) is not None]
-    return [replace(section, tables=[_shortened(table) for table in section.tables]) for section in found]
+    return [replace(section, tables=[*map(_shortened, section.tables)]) for section in found]
 
 
 def _shortened(table: Table) -> Table:
-    """Return the first rows of a long table, and how many there are more."""
-    more = len(table.rows) - MOST_ROWS
+    """Return the first rows of a long table without its empty columns, and how many there are more."""
+    table, more = filled(table), len(table.rows) - MOST_ROWS
     if more <= 0:
         return table
     last = [f"… and {more:,} more; the report as .json has all", *[""] * (len(table.header) - 1)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 _NUMERIC = "0123456789+-−–<∞"
@@ -63,6 +63,21 @@ class Page:
     lines: Sequence[str] = ()
     tables: Sequence[Table] = ()
     notes: Sequence[str] = ()
+
+
+def filled(table: Table) -> Table:
+    """Return the table without the columns in which no row has anything.
+
+    Examples
+    --------
+    >>> filled(Table(title="", header=("a", "b"), rows=[[1, None], [2, None]])).header
+    ['a']
+    """
+    kept = [k for k in range(len(table.header)) if any(row[k] is not None for row in table.rows)]
+    if not table.rows or len(kept) == len(table.header):
+        return table
+    rows = [[row[k] for k in kept] for row in table.rows]
+    return replace(table, header=[table.header[k] for k in kept], rows=rows)
 
 
 def page_text(page: Page) -> str:

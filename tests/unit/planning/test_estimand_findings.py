@@ -50,6 +50,7 @@ def test_several_estimands_are_a_table_of_the_report(audited, tmp_path):
     ]
     text = report.write(tmp_path / "report.md").read_text()
     assert "recall:match" in text
+    assert "mean outcome" not in text, "a column without any entry is left out"
 
 
 def test_the_command_reports_an_estimand(audited, tmp_path, run_command):
