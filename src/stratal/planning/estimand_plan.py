@@ -15,6 +15,7 @@ from stratal.allocation.integers import whole_number
 from stratal.arrays import FloatArray
 from stratal.errors import InputError
 from stratal.estimation.estimand import Estimand, parts_of, refuse_options
+from stratal.estimation.estimands.misread import refuse_a_misread_proxy
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.expectations import PlannedDesign, expectations
 from stratal.planning.plan import Plan
@@ -236,6 +237,8 @@ def plan_for(estimand: Estimand, given: Mapping[str, Any]) -> Plan:
         minimum=given["minimum"],
         confidence_level=given["confidence_level"],
     )
+    for part in planner.parts:
+        refuse_a_misread_proxy(part, planner.population)
     budget, pilot = given["budget"], given["pilot"]
     if budget is not None:
         if pilot:

@@ -73,13 +73,19 @@ def test_rounds_of_a_difference_stay_where_the_answers_differ(pool, tmp_path):
 
 def test_a_half_width_is_found_for_a_mean_alone(pool):
     population, truth = pool
-    pilot = stratal.plan(population, 60, estimand="f1:match").draw(seed=4)
+    pilot = stratal.plan(population, 60, estimand="f1:match,probability=score").draw(seed=4)
     with pytest.raises(InputError, match="for a mean alone"):
         stratal.next_round(pilot, labels_of(pilot, truth), half_width=0.05)
 
 
 @pytest.mark.parametrize(
-    "text", ["mcc", "average:f1", "mean@older:match,predicted=answer", "f1:match;recall:match"]
+    "text",
+    [
+        "mcc",
+        "average:f1",
+        "mean@older:match,predicted=answer",
+        "f1:match,probability=score;recall:match,probability=score",
+    ],
 )
 def test_every_estimand_has_a_next_round(pool, text):
     population, truth = pool

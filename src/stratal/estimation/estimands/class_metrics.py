@@ -113,7 +113,20 @@ class Average(Classification):
 
 
 @dataclass(frozen=True, slots=True)
-class _OfClass(Classification):
+class OfClass(Classification):
+    """A metric of one class.
+
+    Parameters
+    ----------
+    positive, predicted, probability
+        As for `F1`.
+
+    Examples
+    --------
+    >>> issubclass(F1, OfClass)
+    True
+    """
+
     listed: ClassVar[str] = "positive"
     positive: str
     predicted: str | None = None
@@ -134,7 +147,7 @@ class _OfClass(Classification):
 
 
 @dataclass(frozen=True, slots=True)
-class Precision(_OfClass):
+class Precision(OfClass):
     """The share of the units answered as a class that are of it.
 
     Parameters
@@ -152,7 +165,7 @@ class Precision(_OfClass):
 
 
 @dataclass(frozen=True, slots=True)
-class Recall(_OfClass):
+class Recall(OfClass):
     """The share of the units of a class that are answered as it.
 
     Parameters
@@ -170,7 +183,7 @@ class Recall(_OfClass):
 
 
 @dataclass(frozen=True, slots=True)
-class F1(_OfClass):
+class F1(OfClass):
     """The harmonic mean of a class's precision and recall.
 
     Parameters
@@ -193,7 +206,7 @@ class F1(_OfClass):
 
 
 @dataclass(frozen=True, slots=True)
-class Specificity(_OfClass):
+class Specificity(OfClass):
     """The share of the units of other classes that are not answered as the class.
 
     Parameters
@@ -211,7 +224,7 @@ class Specificity(_OfClass):
 
 
 @dataclass(frozen=True, slots=True)
-class NegativePredictiveValue(_OfClass):
+class NegativePredictiveValue(OfClass):
     """The share of the units not answered as a class that are not of it.
 
     Parameters
@@ -229,7 +242,7 @@ class NegativePredictiveValue(_OfClass):
 
 
 @dataclass(frozen=True, slots=True)
-class Jaccard(_OfClass):
+class Jaccard(OfClass):
     """Hits over the units that are of a class or answered as it.
 
     Parameters
@@ -247,7 +260,7 @@ class Jaccard(_OfClass):
 
 
 @dataclass(frozen=True, slots=True)
-class Prevalence(_OfClass):
+class Prevalence(OfClass):
     """The share of the units that are of a class.
 
     Parameters
@@ -265,7 +278,7 @@ class Prevalence(_OfClass):
 
 
 @dataclass(frozen=True, slots=True)
-class FBeta(_OfClass):
+class FBeta(OfClass):
     """The F measure that weighs recall β² times as much as precision (van Rijsbergen 1979).
 
     Parameters

@@ -1,0 +1,71 @@
+"""A proxy that is the probability of a class is not taken as the probability that the answer is right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stratal
+from stratal.errors import InputError
+from stratal.estimation.estimands import F1, Accuracy, Average, Recall
+from stratal.estimation.estimands.misread import refuse_a_misread_proxy
+
+
+def _pool(score, answer):
+    return stratal.Population.from_arrays(
+        proxy={"score": score}, groups={"answer": answer}, predicted="answer"
+    )
+
+
+@pytest.fixture
+def scores():
+    rng = np.random.default_rng(1)
+    return np.where(rng.random(4000) < 0.15, rng.beta(8, 2, 4000), rng.beta(1, 250, 4000))
+
+
+def test_the_probability_of_a_rare_class_is_refused_with_what_to_write(scores):
+    population = _pool(scores, np.where(scores > 0.5, "match", "other"))
+
+    with pytest.raises(InputError, match="f1:match,probability=score") as raised:
+        stratal.plan(population, 200, estimand="f1:match")
+    assert "0.6% of the 3,398 other answers would be right" in str(raised.value)
+
+    meant = stratal.plan(population, 200, estimand="f1:match,probability=score")
+    assert meant.recommended.expected_standard_error > 0.01
+
+
+def test_each_of_several_estimands_is_looked_at(scores):
+    population = _pool(scores, np.where(scores > 0.5, "match", "other"))
+
+    with pytest.raises(InputError, match="recall:match,probability=score"):
+        stratal.plan(population, 200, estimand=["accuracy", "recall:match"])
+
+
+def test_a_threshold_that_divides_the_answers_is_noticed_for_a_common_class():
+    score = np.random.default_rng(2).uniform(0.1, 0.9, 1000)
+    population = _pool(score, np.where(score > 0.5, "yes", "no"))
+
+    with pytest.raises(InputError, match="probability=score"):
+        refuse_a_misread_proxy(F1("yes"), population)
+
+
+def test_the_probability_of_the_other_class_is_noticed_too(scores):
+    population = _pool(1.0 - scores, np.where(scores > 0.5, "match", "other"))
+
+    with pytest.raises(InputError, match="1 - score and name it: f1:match,probability=COLUMN"):
+        refuse_a_misread_proxy(F1("match"), population)
+
+
+def test_what_may_be_a_confidence_passes(scores):
+    confidence = np.maximum(scores, 1.0 - scores)
+    answer = np.where(scores > 0.5, "match", "other")
+    for estimand in (F1("match"), Recall("other"), Accuracy(), Average("f1")):
+        refuse_a_misread_proxy(estimand, _pool(confidence, answer))
+
+    # A judge who doubts most answers of one kind, and some of the other.
+    doubted = np.where(answer == "match", 0.45, 0.4) + 0.3 * (np.arange(4000) % 2)
+    refuse_a_misread_proxy(F1("match"), _pool(doubted, answer))
+    # One class alone is answered; no proxy; a probability that is named.
+    refuse_a_misread_proxy(F1("match"), _pool(scores, ["match"] * 4000))
+    refuse_a_misread_proxy(F1("a"), stratal.Population.from_arrays(groups={"g": ["a", "b"]}, predicted="g"))
+    refuse_a_misread_proxy(F1("match", probability="score"), _pool(scores, answer))
