@@ -24,8 +24,8 @@ PAGE = HERE / "RESULTS.md"
 ORDER = (
     "main_job", "tables", "strata", "estimates", "robust_allocation", "several", "learners", "designs",
     "adaptive", "promises", "coverage", "interval_cells", "heavy_tails", "kumar_raj", "peers_coverage",
-    "cross_fitting", "effective_size", "metrics_coverage", "regression", "regression_coverage",
-    "simulation", "study", "page", "first_answer", "first_label", "sequence",
+    "cross_fitting", "effective_size", "metrics_coverage", "known_answers", "regression",
+    "regression_coverage", "simulation", "study", "page", "first_answer", "first_label", "sequence",
 )  # fmt: skip
 
 
@@ -65,6 +65,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "interval_cells": list,
         "heavy_tails": list,
         "metrics_coverage": list,
+        "known_answers": list,
         "cross_fitting": list,
         "effective_size": list,
         "designs": list,

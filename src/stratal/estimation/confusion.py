@@ -3,7 +3,8 @@
 Every metric of a class k is a ratio of two linear forms in four weighted shares: hits (true and predicted
 k), predicted k, true k, and everything. Its linearised variable is the ratio's (Stehman 2014, eq. 23–28,
 where the strata need not be the predicted classes); averages over classes and Matthews' correlation follow
-by the chain rule. Intervals are Clopper–Pearson's on the effective number of trials (Korn & Graubard 1998).
+by the chain rule. Intervals are Clopper–Pearson's on the effective number of trials (Korn & Graubard 1998),
+or, where every stratum is answered alike, made of the hits' and the misses' (`known_answers`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray
+from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.estimation.known_answers import HitsAndMisses, hits_and_misses
 from stratal.estimation.linearisation import of_variable
 from stratal.estimation.metric_functions import ClassRatio, Metric, Shares, metric_function
 from stratal.estimation.quantity import Parts, Quantity
@@ -31,6 +33,9 @@ class Confusion:
     n_classes : int
         K.
     weighting : Weighting
+    possible : bool (H, K + 1), optional
+        Which answers each stratum can hold, the last column for all that are none of the classes; every
+        one unless given.
 
     Examples
     --------
@@ -46,6 +51,7 @@ class Confusion:
     predicted: IntArray
     n_classes: int
     weighting: Weighting
+    possible: BoolArray | None = None
 
     def metric(self, name: str, which: int | str | None = None, target: str = "population") -> Quantity:
         """Return one metric.
@@ -77,9 +83,9 @@ class Confusion:
         dice = name == "f1" and isinstance(which, int)
         if dice:
             index = self.metric("jaccard", which, target)
-            assert index.trials is not None
-            trials = index.trials
+            trials = trials if index.trials is None else index.trials
         own = result.variance if np.isfinite(result.variance) else error**2
+        apart = self._apart(function, target)
         if target == "superpopulation" and not dice:
             trials = _with_population_part(trials, value, lowest, result.population_variance)
         return Quantity(
@@ -88,12 +94,34 @@ class Confusion:
             degrees_of_freedom=result.degrees_of_freedom,
             n=int(counted.sum()),
             bounds=(lowest, 1.0),
-            trials=trials,
+            trials=trials if apart is None else None,
             trials_freedom=freedom if averaged else np.inf,
             scale="dice" if dice else "identity",
-            parts=self._terms(name, target) if which == "macro" or name == "balanced_accuracy" else None,
+            parts=self._terms(name, target) if which == "macro" or name == "balanced_accuracy" else apart,
             notes=(note,) if note else (),
         )
+
+    def _apart(self, function: Metric, target: str) -> HitsAndMisses | None:
+        """Return a class's metric as made of hits and misses, if these are known to lie in strata apart."""
+        known = self.possible is not None and self.weighting.random_within_strata and target == "population"
+        if not known or not isinstance(function, ClassRatio):
+            return None
+        rows = self._holds(np.array([function.which, self.n_classes]), function.which)
+        answered, otherwise = (np.asarray(row) for row in rows)
+        used = self.weighting.counts > 0
+        if np.any(used & answered & otherwise) or not (np.any(used & answered) and np.any(used & ~answered)):
+            return None
+        return hits_and_misses(function, self.true == function.which, answered, self.weighting)
+
+    def _holds(self, answers: IntArray, which: int | None = None) -> BoolArray:
+        """Return which strata can hold which answers (n, H); of a class alone, all others are one."""
+        assert self.possible is not None
+        table = self.possible
+        if which is not None:
+            others = np.asarray(np.delete(table, which, axis=1).any(axis=1))
+            table = np.repeat(others[:, None], self.n_classes + 1, axis=1)
+            table[:, which] = self.possible[:, which]
+        return table[:, answers].T
 
     def _terms(self, name: str, target: str) -> Parts:
         """Return the classes' own metrics, with the correlation of their errors."""
@@ -148,12 +176,26 @@ class Confusion:
             shares += [label / 2, label / 4, label / 4]
         return np.array(true, np.int64), np.array(predicted, np.int64), np.array(shares)
 
+    def _possible(self, function: Metric, true: IntArray, predicted: IntArray) -> BoolArray | None:
+        """Return which units and pseudo-labels have their like in which strata (n + J, H).
+
+        A wrong pseudo-label that is not answered with its class may be answered with any other.
+        """
+        if self.possible is None or not self.weighting.random_within_strata:
+            return None
+        if isinstance(function, ClassRatio):
+            return self._holds(np.concatenate([self.predicted, predicted]), function.which)
+        pseudo = self._holds(predicted)
+        for j in np.flatnonzero(predicted == self.n_classes).tolist():
+            pseudo[j] = np.delete(self.possible, true[j], axis=1).any(axis=1)
+        return np.concatenate([self._holds(self.predicted), pseudo])
+
     def _trials(
         self, function: Metric, pseudo: _Pseudo, lowest: float, variance: float, counted: FloatArray | None
     ) -> tuple[float, float, float]:
         """Return the effective number of trials, the smoothed standard error, and degrees of freedom."""
         true, predicted, shares = pseudo
-        smoothing = smoothed(self.weighting, shares, counted)
+        smoothing = smoothed(self.weighting, shares, counted, self._possible(function, true, predicted))
         both = (np.concatenate([self.true, true]), np.concatenate([self.predicted, predicted]))
         weights = np.concatenate([smoothing.unit_weights, smoothing.pseudo_weights])
         value, slopes, _ = function(Shares.of(*both, weights, self.n_classes + 1))

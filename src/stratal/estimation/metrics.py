@@ -16,6 +16,7 @@ from stratal.estimation.confusion import Confusion
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimate_table import EstimateTable, title_of
 from stratal.estimation.evaluation import estimate_mean
+from stratal.estimation.known_answers import possible_answers
 from stratal.estimation.metric_functions import AVERAGES, METRICS, OVERALL_METRICS, is_f_measure
 from stratal.estimation.respondents import Respondents
 from stratal.population.expressions import Expression
@@ -174,8 +175,13 @@ def answered_classes(
     named = y_pred is None or isinstance(y_pred, str)
     known = list(sample.totals.get(y_pred or sample.predicted or "", {})) if named else []
     levels, (true_codes, predicted_codes) = _codes(true, predicted, known, classes)
+    column = (y_pred or sample.predicted) if named else None
     whole = Confusion(
-        true=true_codes, predicted=predicted_codes, n_classes=len(levels), weighting=frame.weighting
+        true=true_codes,
+        predicted=predicted_codes,
+        n_classes=len(levels),
+        weighting=frame.weighting,
+        possible=possible_answers(sample, frame, column, levels, predicted_codes),
     )
     return AnsweredClasses(levels=levels, known=known, confusion=whole, frame=frame, labelled=labelled)
 
@@ -263,7 +269,17 @@ def _restricted(whole: Confusion, reported: list[int]) -> Confusion:
     number = np.full(whole.n_classes, len(reported), np.int64)
     number[reported] = np.arange(len(reported))
     true, predicted = number[whole.true], number[whole.predicted]
-    return Confusion(true=true, predicted=predicted, n_classes=len(reported), weighting=whole.weighting)
+    possible = None
+    if whole.possible is not None:
+        columns = [whole.possible[:, np.append(number, len(reported)) == k] for k in range(len(reported) + 1)]
+        possible = np.stack([column.any(axis=1) for column in columns], axis=1)
+    return Confusion(
+        true=true,
+        predicted=predicted,
+        n_classes=len(reported),
+        weighting=whole.weighting,
+        possible=possible,
+    )
 
 
 def _mean(sample: Sample, frame: Respondents, z: FloatArray, target: str) -> Estimate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +16,35 @@ from stratal.intervals.student import student_t
 from stratal.report import Page, Printed, estimate_page, plain
 
 
+class Reach(ABC):
+    """What an interval is made of that reaches below and above the value by lengths of its own.
+
+    Examples
+    --------
+    >>> issubclass(Parts, Reach)
+    True
+    """
+
+    __slots__ = ()
+
+    def ends(self, value: float, confidence_level: float, alternative: str) -> tuple[float, float]:
+        """Return the interval around `value`."""
+        error = max(tail_shares(confidence_level, alternative))
+        # A one-sided end of less than 50 % lies beyond the value: as far as the other side's of the rest.
+        mirrored = error > 0.5
+        below, above = self._reach(1.0 - error if mirrored else error)
+        if mirrored:
+            below, above = -above, -below
+        low = value - below if alternative != "less" else -np.inf
+        return low, value + above if alternative != "greater" else np.inf
+
+    @abstractmethod
+    def _reach(self, error: float) -> tuple[float, float]:
+        """Return how far the ends lie below and above the value, `error` being left out on either side."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Parts:
+class Parts(Reach):
     """The terms of a sum of several quantities, for an interval made of theirs.
 
     Each end lies as far from the sum as the root of the correlated sum of squares of the terms' own
@@ -40,17 +68,6 @@ class Parts:
     terms: tuple[Quantity, ...]
     coefficients: FloatArray
     correlation: FloatArray
-
-    def ends(self, value: float, confidence_level: float, alternative: str) -> tuple[float, float]:
-        """Return the interval around `value`, the sum of the terms."""
-        error = max(tail_shares(confidence_level, alternative))
-        # A one-sided end of less than 50 % lies beyond the value: as far as the other side's of the rest.
-        mirrored = error > 0.5
-        below, above = self._reach(1.0 - error if mirrored else error)
-        if mirrored:
-            below, above = -above, -below
-        low = value - below if alternative != "less" else -np.inf
-        return low, value + above if alternative != "greater" else np.inf
 
     def _reach(self, error: float) -> tuple[float, float]:
         """Return how far the ends lie below and above the sum, `error` being left out on either side."""
@@ -95,8 +112,8 @@ class Quantity(Printed):
     scale : {"identity", "log", "dice"}
         Where the interval is made: the t interval on the logarithm, or Clopper–Pearson's for the Jaccard
         index F / (2 − F), of which the F1 score is a monotone function.
-    parts : Parts, optional
-        For a mean of several quantities.
+    parts : Reach, optional
+        For a mean of several quantities, and where a metric is known to be a function of two shares.
     notes : tuple of str
 
     Examples
@@ -117,7 +134,7 @@ class Quantity(Printed):
     trials_freedom: float = np.inf
     interval_error: float | None = None
     scale: str = "identity"
-    parts: Parts | None = None
+    parts: Reach | None = None
     notes: tuple[str, ...] = ()
 
     @classmethod

@@ -46,6 +46,8 @@ class Respondents(Record):
     notes : tuple of str
     codes : int (strata of the design,), optional
         Where strata were merged, the one that each became part of.
+    kept : bool (strata of the design,), optional
+        Where strata were left out, those that were not; `codes` are then these strata's.
     share : float
         Share of the population that these strata are: below 1 where the others need no label.
 
@@ -64,6 +66,7 @@ class Respondents(Record):
     names: tuple[str, ...]
     notes: tuple[str, ...] = ()
     codes: IntArray | None = None
+    kept: BoolArray | None = None
     share: float = 1.0
 
     @classmethod
@@ -103,6 +106,7 @@ class Respondents(Record):
                 summary=summary,
                 names=names,
                 notes=_nonresponse(sample, labelled),
+                kept=kept,
                 share=share,
             )
         codes = _merge_empty(counts)
@@ -124,6 +128,7 @@ class Respondents(Record):
             names=joint,
             notes=notes,
             codes=codes,
+            kept=kept,
             share=share,
         )
 

@@ -5,6 +5,9 @@ labels are therefore mixed with one label's worth of the overall distribution, a
 for what was not seen (half a label of right and half of wrong). Value and variance of any statistic under
 these smoothed distributions give the number of trials that its interval rests on. With one stratum this is
 the number of labels that the statistic uses, so that its interval is the textbook one.
+
+Where the rule of the strata says which answers each can hold, a stratum borrows only what is possible there:
+one in which nothing was answered "match" holds no false alarm of it.
 """
 
 from __future__ import annotations
@@ -13,10 +16,61 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray, Record
+from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.weighting import Weighting
 
 _BORROWED_LABELS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Lent(Record):
+    """The distribution that each stratum borrows from: all of them alike, or each what is possible there.
+
+    Of n labelled units and J pseudo-labels; the last axis has one entry, or one for each stratum.
+
+    Parameters
+    ----------
+    shares : float (n + J,)
+        The overall smoothed distribution; sums to 1.
+    counted : float (n + J,)
+        1 for what the statistic counts.
+    possible : bool (n + J, 1 or H)
+    plain, extra : float (1 or H,)
+        What the shares of all, and of those counted, are multiplied by.
+
+    Examples
+    --------
+    >>> lent = Lent.of(np.array([0.5, 0.25, 0.25]), None, np.array([[True], [True], [False]]))
+    >>> lent.means(np.array([3.0, 0.0, 9.0]))
+    array([2.])
+    """
+
+    shares: FloatArray
+    counted: FloatArray
+    possible: BoolArray
+    plain: FloatArray
+    extra: FloatArray
+
+    @classmethod
+    def of(cls, shares: FloatArray, counted: FloatArray | None, possible: BoolArray) -> Lent:
+        """Return the distribution, half of it what is counted where this is given and possible."""
+        every = np.zeros_like(shares) if counted is None else counted
+        mass, inside = shares @ possible, (shares * every) @ possible
+        half = np.where(inside > 0, 0.5, 0.0)
+        plain = np.where(mass > 0, (1.0 - half) / np.where(mass > 0, mass, 1.0), 0.0)
+        extra = half / np.where(inside > 0, inside, 1.0)
+        return cls(shares=shares, counted=every, possible=possible, plain=plain, extra=extra)
+
+    def means(self, variable: FloatArray) -> FloatArray:
+        """Return the means (1 or H,) of a variable (n + J,)."""
+        every, counted = (self.shares * variable * part @ self.possible for part in (1.0, self.counted))
+        return np.asarray(self.plain * every + self.extra * counted)
+
+    def weights(self, borrowed: FloatArray) -> FloatArray:
+        """Return the weights (n + J,) where each stratum borrows so much (H,)."""
+        wanted = borrowed if self.possible.shape[1] > 1 else np.array([borrowed.sum()])
+        every, counted = (self.possible @ (part * wanted) for part in (self.plain, self.extra))
+        return np.asarray(self.shares * (every + self.counted * counted))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -29,9 +83,8 @@ class Smoothing(Record):
     unit_weights : float (n,)
     pseudo_weights : float (J,)
         With `unit_weights` they sum to what the design's weights sum to.
-    overall_units : float (n,)
-    overall_pseudo : float (J,)
-        The overall smoothed distribution; sums to 1.
+    lent : Lent
+        The distribution that strata borrow from.
 
     Examples
     --------
@@ -45,53 +98,62 @@ class Smoothing(Record):
     weighting: Weighting
     unit_weights: FloatArray
     pseudo_weights: FloatArray
-    overall_units: FloatArray
-    overall_pseudo: FloatArray
+    lent: Lent
 
     def variance(self, units: FloatArray, pseudo: FloatArray) -> float:
         """Return the variance of the weighted mean of a variable (n,) with pseudo-labels (J,), smoothed."""
-        first = float(self.overall_units @ units + self.overall_pseudo @ pseudo)
-        second = float(self.overall_units @ units**2 + self.overall_pseudo @ pseudo**2)
+        both = np.concatenate([units, pseudo])
         weighting, counts = self.weighting, _own_counts(self.weighting)
         total = counts + _BORROWED_LABELS
         means, squares = (
-            (np.bincount(weighting.stratum, values, minlength=len(counts)) * (counts > 0) + borrowed) / total
-            for values, borrowed in ((units, first), (units**2, second))
+            (
+                np.bincount(weighting.stratum, values[: len(units)], minlength=len(counts)) * (counts > 0)
+                + _BORROWED_LABELS * self.lent.means(values)
+            )
+            / total
+            for values in (both, both**2)
         )
         within = np.maximum(squares - means**2, 0.0)
         return float(weighting.variance_factors @ within) * weighting.total**2
 
 
-def smoothed(weighting: Weighting, pseudo_shares: FloatArray, counted: FloatArray | None = None) -> Smoothing:
+def smoothed(
+    weighting: Weighting,
+    pseudo_shares: FloatArray,
+    counted: FloatArray | None = None,
+    possible: BoolArray | None = None,
+) -> Smoothing:
     """Return the smoothed weights under pseudo-labels of given shares (J,) of the population.
 
     `counted` (n,) is 1 for the units that the statistic counts, such as the positives for a recall. Half of
     the borrowed label is then one of these: a large stratum in which none was seen may hold some.
+    `possible` (n + J, H) says which units and pseudo-labels have their like in which strata; all in all
+    unless given.
 
     Examples
     --------
     >>> from stratal.weighting import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([40]))
-    >>> smoothed(weighting, np.array([0.25])).overall_pseudo
-    array([0.2])
+    >>> smoothed(weighting, np.array([0.25])).lent.shares
+    array([0.2, 0.2, 0.2, 0.2, 0.2])
     """
-    weights = weighting.weights
-    total = weighting.total
-    scale = total + float(pseudo_shares.sum())
-    overall_units, overall_pseudo = weights / scale, pseudo_shares / scale
-    if counted is not None and np.sum(weighting.counts > 0) > 1:
-        inside = float(overall_units @ counted + overall_pseudo.sum())
-        overall_units = overall_units * (1.0 + counted / inside) / 2.0
-        overall_pseudo = overall_pseudo * (1.0 + 1.0 / inside) / 2.0
+    weights, total = weighting.weights, weighting.total
+    n, scale = len(weights), total + float(pseudo_shares.sum())
+    shares = np.concatenate([weights, pseudo_shares]) / scale
+    if counted is not None:
+        several = np.sum(weighting.counts > 0) > 1
+        counted = np.concatenate([counted, np.ones(len(pseudo_shares))]) if several else None
+    if possible is None:
+        possible = np.ones((len(shares), 1), dtype=bool)
+    lent = Lent.of(shares, counted, possible)
     own = _own_counts(weighting)
     per_label = weighting.shares * total / (own + _BORROWED_LABELS)
-    borrowed = float(_BORROWED_LABELS * per_label.sum())
+    borrowed = lent.weights(_BORROWED_LABELS * per_label)
     return Smoothing(
         weighting=weighting,
-        unit_weights=(per_label * (own > 0))[weighting.stratum] + borrowed * overall_units,
-        pseudo_weights=borrowed * overall_pseudo,
-        overall_units=overall_units,
-        overall_pseudo=overall_pseudo,
+        unit_weights=(per_label * (own > 0))[weighting.stratum] + borrowed[:n],
+        pseudo_weights=borrowed[n:],
+        lent=lent,
     )
 
 

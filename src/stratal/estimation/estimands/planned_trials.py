@@ -47,13 +47,13 @@ def with_planned_trials(found: Quantity, sample: Sample, influence: LabelledInfl
     if variance is None:
         return found
     if variance <= 0:
-        return replace(found, trials=np.inf)
+        return replace(found, trials=np.inf, parts=None)
     value, slope = found.value, 1.0
     if found.scale == "dice":
         value, slope = value / (2.0 - value), 2.0 / (2.0 - value) ** 2
     edge = 0.5 / max(found.n, 1)
     unit = min(max(value, edge), 1.0 - edge)
-    return replace(found, trials=unit * (1.0 - unit) / (variance * slope**2))
+    return replace(found, trials=unit * (1.0 - unit) / (variance * slope**2), parts=None)
 
 
 def _variance(sample: Sample, influence: LabelledInfluence) -> float | None:

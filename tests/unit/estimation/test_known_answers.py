@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import stratal
+from stratal import estimands
+from stratal.estimation.confusion import Confusion
+from stratal.estimation.known_answers import possible_answers
+from stratal.estimation.metrics import answered_classes
+from stratal.intervals.proportion import clopper_pearson
+from stratal.weighting import StratifiedWeighting
+
+SIZES = np.array([1000, 4000, 55_000])
+POSSIBLE = np.array([[False, True, False], [True, False, True], [True, False, True]])
+
+
+def confusion(hits=38, misses=(3, 0), possible=POSSIBLE):
+    """40 labels in a stratum answered 1, and 60 and 200 in two answered otherwise."""
+    counts = np.array([40, 60, 200])
+    stratum = np.repeat([0, 1, 2], counts)
+    true = np.concatenate([np.arange(n) < k for n, k in zip(counts, (hits, *misses), strict=True)])
+    weighting = StratifiedWeighting(stratum=stratum, sizes=SIZES)
+    predicted = np.where(stratum == 0, 1, 0)
+    return Confusion(
+        true=true.astype(int), predicted=predicted, n_classes=2, weighting=weighting, possible=possible
+    )
+
+
+def population(size=6000, seed=3):
+    rng = np.random.default_rng(seed)
+    score = 1 / (1 + np.exp(-(-7 + 5 * rng.standard_normal(size))))
+    true = np.where(rng.random(size) < score, "match", "other")
+    groups = {"answer": np.where(score > 0.5, "match", "other")}
+    return stratal.Population.from_arrays(proxy={"score": score}, groups=groups, predicted="answer"), true
+
+
+def test_precision_is_the_interval_of_the_stratum_alone():
+    low, high = confusion().metric("precision", 1).confidence_interval()
+
+    least, most = clopper_pearson(38 / 40, 40 / (1 - 40 / 1000), confidence_level=0.95)
+    assert (low, high) == (pytest.approx(float(least), abs=1e-6), pytest.approx(float(most), abs=1e-6))
+
+
+def test_all_right_answers_are_as_narrow_as_a_mean():
+    low, high = confusion(hits=40).metric("precision", 1).confidence_interval()
+
+    assert 0.9 < low < 0.93
+    assert high == 1.0
+
+
+@pytest.mark.parametrize("name", ["recall", "f1", "jaccard", "specificity", "f2", "prevalence"])
+def test_the_interval_holds_the_value_and_lies_within_the_bounds(name):
+    quantity = confusion().metric(name, 1)
+    low, high = quantity.confidence_interval()
+
+    assert 0.0 <= low < quantity.value < high <= 1.0
+    wider = quantity.confidence_interval(0.99)
+    assert wider.low < low
+    assert wider.high > high
+
+
+def test_a_large_stratum_without_a_miss_may_hold_many():
+    low, high = confusion(hits=40, misses=(0, 0)).metric("recall", 1).confidence_interval()
+
+    hidden = 55_000 * (1 - 0.025 ** (1 / 200))  # what none of 200 labels leaves possible
+    assert low < 1000 / (1000 + hidden) * 1.02
+    assert high == 1.0
+
+
+def test_one_sided_ends_and_p_values_agree():
+    quantity = confusion().metric("f1", 1)
+
+    low, _ = quantity.confidence_interval(0.9, "greater")
+    assert quantity.confidence_interval(0.8).low == pytest.approx(low)
+    assert quantity.p_value(low, "greater") == pytest.approx(0.1, abs=0.01)
+
+
+def test_a_stratum_of_both_answers_leaves_the_trials():
+    mixed = POSSIBLE.copy()
+    mixed[1, 1] = True
+
+    assert confusion(possible=mixed).metric("precision", 1).method == "clopper-pearson"
+    assert confusion(possible=None).metric("precision", 1).method == "clopper-pearson"
+
+
+def test_what_is_possible_everywhere_changes_nothing():
+    whole = np.ones_like(POSSIBLE)
+    for name, which in (("precision", 1), ("recall", 1), ("f1", "macro"), ("mcc", None)):
+        before = confusion(possible=None).metric(name, which).confidence_interval()
+        after = confusion(possible=whole).metric(name, which).confidence_interval()
+        assert tuple(after) == pytest.approx(tuple(before), abs=1e-9)
+
+
+@pytest.mark.parametrize(("name", "which"), [("mcc", None), ("f1", "micro"), ("f1", "macro")])
+def test_strata_borrow_only_what_is_possible(name, which):
+    before = confusion(possible=None).metric(name, which).confidence_interval()
+    after = confusion().metric(name, which).confidence_interval()
+
+    assert after.high - after.low < before.high - before.low + 0.02
+
+
+def test_the_rule_of_a_sample_says_what_its_strata_can_hold():
+    units, true = population()
+    sample = stratal.plan(units, budget=300, estimand=estimands.F1("match", probability="score")).draw(seed=1)
+    labels = {unit: true[int(unit)] for unit in sample.ids.tolist()}
+    possible = answered_classes(sample, labels, None).confusion.possible
+
+    assert possible is not None
+    assert not np.any(possible[:, 0] & possible[:, 1])
+    assert np.all(possible[sample.stratum, np.where(sample.groups["answer"] == "match", 0, 1)])
+    row = stratal.classification_metrics(sample, labels).row(metric="precision", **{"class": "match"})
+    low, high = row["confidence_interval"]
+    assert high - low < 0.3
+
+
+def test_answers_of_one_s_own_and_strata_of_the_proxy_are_not_known():
+    units, true = population()
+    sample = stratal.plan(units, budget=300, by="answer").draw(seed=1)
+    labels = {unit: true[int(unit)] for unit in sample.ids.tolist()}
+    own = dict.fromkeys(sample.ids.tolist(), "match")
+    plain = stratal.plan(units, budget=300, by=None).draw(seed=1)
+    others = {unit: true[int(unit)] for unit in plain.ids.tolist()}
+
+    assert answered_classes(sample, labels, None).confusion.possible is not None
+    assert answered_classes(sample, labels, own).confusion.possible is None
+    assert answered_classes(plain, others, None).confusion.possible is None
+
+
+def test_merged_strata_can_hold_what_either_could():
+    units, true = population()
+    sample = stratal.plan(units, budget=300, by="answer").draw(seed=1)
+    labels = {unit: true[int(unit)] for unit in sample.ids.tolist()}
+    answered = answered_classes(sample, labels, None)
+    codes = np.zeros(len(sample.summary.sizes), dtype=int)
+    merged = replace(
+        answered.frame,
+        codes=codes,
+        stratum=codes[sample.stratum],
+        weighting=answered.frame.weighting.merged(codes),
+    )
+
+    found = possible_answers(sample, merged, "answer", ["match", "other"], answered.confusion.predicted)
+    assert found.tolist() == [[True, True, False]]
