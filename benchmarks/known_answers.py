@@ -25,9 +25,9 @@ from stratal.weighting import StratifiedWeighting
 
 PAGE = Path(__file__).parent / "results" / "known_answers.md"
 METRICS = ("precision", "recall", "f1")
-SCORES = ("good", "overconfident")
+SCORES = ("hidden", "good", "overconfident")
 PLANS = ("f1", "accuracy")
-BEFORE = 20
+BEFORE = 50
 """Draws whose intervals are also made without what is known."""
 
 CHECKED = 2
@@ -55,14 +55,21 @@ def cells() -> Iterator[Cell]:
 
 
 def population(cell: Cell) -> tuple[FloatArray, IntArray, IntArray]:
-    """Return scores, answers and truth: overconfident scores say too little of what was missed."""
+    """Return scores, answers and truth.
+
+    Overconfident scores say too little of what was missed; of hidden misses, a quarter of a percent of all
+    units, they say nothing.
+    """
     rng = np.random.default_rng(17)
     centre = float(np.log(cell.share / (1.0 - cell.share)))
     logit = centre - 3.0 + cell.spread * rng.standard_normal(cell.size)
     for _ in range(40):  # so that the share of positives is as it should be
         logit -= np.log(np.mean(1.0 / (1.0 + np.exp(-logit))) / cell.share)
     true = (rng.random(cell.size) < 1.0 / (1.0 + np.exp(-logit))).astype(np.int64)
-    said = logit if cell.scores == "good" else 2.0 * logit
+    if cell.scores == "hidden":
+        others = np.flatnonzero(logit <= 0)
+        true[rng.choice(others, cell.size // 400, replace=False)] = 1
+    said = 2.0 * logit if cell.scores == "overconfident" else logit
     score = 1.0 / (1.0 + np.exp(-np.clip(said, -12, 12)))
     return score, (logit > 0).astype(np.int64), true
 
@@ -154,9 +161,9 @@ def line(cell: Cell, before: FloatArray, found: FloatArray, targets: tuple[float
     """Return the line of a cell from the bounds (draws, metric, 2) before and after."""
     parts = []
     for k, target in enumerate(targets):
-        _, wide = _covered(before[:, k], target)
+        once, wide = _covered(before[:, k], target)
         covered, narrow = _covered(found[:, k], target)
-        parts.append(f"{target:.3f} | {covered:.3f} | {wide:.3f} → {narrow:.3f}")
+        parts.append(f"{target:.3f} | {once:.2f} → {covered:.3f} | {wide:.3f} → {narrow:.3f}")
     named = f"{cell.size:,} | {cell.share:.1%} | {cell.scores} | {cell.plan} | {cell.budget}"
     return f"| {named} | " + " | ".join(parts) + " |"
 
@@ -171,8 +178,11 @@ def written(lines: list[str], replicates: int) -> None:
     heads = " | ".join(f"{name} | covered | width" for name in METRICS)
     PAGE.write_text(
         "# Metrics of a rare class in strata of the answers\n\n"
-        "`classification_metrics`, 95 % intervals. Width: as it was when a stratum did not know its answers "
-        f"({BEFORE} draws) → as it is. Coverage: as it is, {replicates} draws a cell.\n\n"
+        "`classification_metrics`, 95 % intervals: as they were when a stratum did not know its answers "
+        f"({BEFORE} draws) → as they are ({replicates} draws a cell).\n\n"
+        "Lowest is the precision of 200 labels planned for F1 among 20,000 units, .923 to .940 (10,000 other "
+        "draws of the good scores: .934), in strata of a few labels each. With hidden misses the intervals "
+        "of recall and F1 were too short before; among the 2 % with good scores they are longer now.\n\n"
         "Written by `python -m benchmarks.known_answers`.\n\n"
         f"| units | positives | scores | plan | labels | {heads} |\n|---|---|---|---|---|{'---|' * 9}\n"
         + "\n".join(lines)
