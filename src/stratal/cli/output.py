@@ -9,6 +9,7 @@ import threading
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import rich.table
@@ -26,6 +27,9 @@ from stratal.report import Page, Table
 
 _WIDEST = 10_000
 """Characters; a table as wide as its names, so that none is broken."""
+
+_MOST_ROWS = 1_000
+"""Rows of a table that are printed; of more, as many from the top, and how many were left out is said."""
 
 PATIENCE = 1.0
 """Seconds before a progress bar is shown."""
@@ -125,6 +129,8 @@ def print_table(table: Table) -> None:
      stratum  units
      low         12
     """
+    left_out = len(table.rows) - _MOST_ROWS
+    table = replace(table, rows=table.rows[:_MOST_ROWS])
     drawn = rich.table.Table(
         title=visible(table.title or "") or None,
         title_justify="left",
@@ -143,6 +149,8 @@ def print_table(table: Table) -> None:
     out.width = max(out.width, needed)
     out.print()
     out.print(drawn, crop=False)
+    if left_out > 0:
+        out.print(f" … and {left_out:,} more rows")
 
 
 def print_text(*lines: str) -> None:

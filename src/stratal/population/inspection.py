@@ -36,6 +36,7 @@ class _EveryColumn(Request):
 
 _FACTS = ("present", "distinct", "numbers", "minimum", "maximum", "mean")
 _COLUMNS_AT_ONCE, _CELLS_AT_ONCE = 100, 20_000_000
+_FEW_ROWS, _FEW_CELLS, _MANY_COLUMNS = 10_000, 2_000_000, 250
 
 
 def describe_columns(path: str | os.PathLike[str], **reading: Any) -> dict[str, Any]:
@@ -70,13 +71,7 @@ def describe_columns(path: str | os.PathLike[str], **reading: Any) -> dict[str, 
     """
     source, declared = read_source(path, _EveryColumn(), FileReading(**reading))
     rows = int(source.first(source.table.aggregate(n=source.table.count()))["n"])
-    chunk = max(1, min(_COLUMNS_AT_ONCE, _CELLS_AT_ONCE // max(rows, 1)))
-    names = declared.shown
-    described = [
-        column
-        for start in range(0, len(names), chunk)
-        for column in _describe_columns(source, names[start : start + chunk], rows)
-    ]
+    described = _every_column(source, declared.shown, rows)
     notes, log = [*source.notes], source.log
     if log is not None:
         notes.append(f"its scores serve as labels too: --value {log.proxies[0]}")
@@ -125,6 +120,48 @@ def as_pattern(names: Sequence[str], existing: Sequence[str]) -> str:
     if short and [name for name in existing if name.startswith(short)] == list(names):
         return f"{short}*"
     return ",".join(names)
+
+
+def _every_column(source: Source, names: Sequence[str], rows: int) -> list[dict[str, Any]]:
+    """Describe all columns: a query per block, of columns of one kind below each other where rows are few."""
+    if source.backend.name == "duckdb" and 0 < rows <= _FEW_ROWS:
+        chunk = max(1, min(_MANY_COLUMNS, _FEW_CELLS // rows))
+        found: dict[str, dict[str, Any]] = {}
+        for kind in _by_type(source, names):
+            for start in range(0, len(kind), chunk):
+                found |= _below_each_other(source, kind[start : start + chunk])
+        return [_described(name, rows, dict.fromkeys(_FACTS) | found[name]) for name in names]
+    chunk = max(1, min(_COLUMNS_AT_ONCE, _CELLS_AT_ONCE // max(rows, 1)))
+    return [
+        column
+        for start in range(0, len(names), chunk)
+        for column in _describe_columns(source, names[start : start + chunk], rows)
+    ]
+
+
+def _by_type(source: Source, names: Sequence[str]) -> list[list[str]]:
+    """Return the columns of each type; those that are nested or of an unusual type each alone."""
+    schema = source.table.schema()
+    types: dict[Any, list[str]] = {}
+    for name in names:
+        kind = schema[source.columns[name]]
+        plain = kind.is_numeric() or kind.is_string() or kind.is_boolean() or kind.is_temporal()
+        types.setdefault(kind if plain else name, []).append(name)
+    return list(types.values())
+
+
+def _below_each_other(source: Source, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return what is asked of columns of one type by one group-by: as many expressions as for one column."""
+    import ibis
+
+    if len(names) == 1:
+        table = source.table.select(value=source.column(names[0]))
+        return {names[0]: source.first(table.aggregate(**_facts(table.value, source.is_text(names[0]))))}
+    cells = ibis.array([source.column(name) for name in names])
+    long = source.table.select(which=ibis.range(len(names)).unnest(), value=cells.unnest())
+    facts = _facts(long.value, source.is_text(names[0]))
+    found = source.run(long.group_by("which").aggregate(**facts)).to_pylist()
+    return {names[row.pop("which")]: row for row in found}
 
 
 def _describe_columns(source: Source, names: Sequence[str], rows: int) -> list[dict[str, Any]]:

@@ -9,6 +9,9 @@ import sys
 
 import pytest
 
+from stratal.cli.output import print_table
+from stratal.report import Table
+
 COMMAND = [sys.executable, "-c", "from stratal.cli import main; main()"]
 LEVELS = [
     "[/INST]",
@@ -84,3 +87,12 @@ def test_an_option_with_markup_is_named_as_it_is(file):
 
     assert code == 2
     assert b"'[/INST]:x:'" in err
+
+
+def test_of_a_huge_table_the_first_rows_are_printed(capsys):
+    print_table(Table(header=["stratum", "units"], rows=[[f"s{number}", number] for number in range(3000)]))
+
+    printed = capsys.readouterr().out
+    assert "s999" in printed
+    assert "s1000" not in printed
+    assert printed.endswith("… and 2,000 more rows\n")

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import stratal
 from stratal.errors import InputError
+from stratal.population import inspection
 from stratal.population.inspection import describe_columns, describe_proxies, suggestion
 
 
@@ -63,3 +67,47 @@ def test_what_is_suggested_fits_the_columns(tmp_path, text, expected):
     path.write_text(text)
 
     assert suggestion(describe_columns(path), None, None) == expected
+
+
+def mixed_table(columns):
+    random = np.random.default_rng(0)
+    values = [
+        pa.array([0.5, float("nan"), None, -0.0]),
+        pa.array([1, 2, None, 2]),
+        pa.array(["1", "x", None, "nan"]),
+        pa.array([True, False, None, True]),
+        pa.array([[1], [2, 3], None, [1]]),
+        pa.array(random.random(4)),
+        pa.array([None] * 4, pa.float64()),
+    ]
+    return pa.table({f"c{number}": values[number % len(values)] for number in range(columns)})
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_columns_below_each_other_are_described_as_columns_side_by_side(tmp_path, monkeypatch, ending):
+    table, path = mixed_table(21), tmp_path / f"p.{ending}"
+    if ending == "parquet":
+        pq.write_table(table, path)
+    else:
+        table.to_pandas().to_csv(path, index=False)
+
+    found = describe_columns(path)
+    monkeypatch.setattr(inspection, "_FEW_ROWS", 0)
+
+    assert found == describe_columns(path)
+
+
+def test_many_columns_of_one_type_are_one_query(tmp_path, monkeypatch):
+    path = tmp_path / "p.parquet"
+    pq.write_table(pa.table({f"c{number}": [0.5, 3.0] for number in range(200)}), path)
+    asked = []
+    facts = inspection._facts
+
+    def noted(*given):
+        asked.append(given)
+        return facts(*given)
+
+    monkeypatch.setattr(inspection, "_facts", noted)
+
+    assert len(describe_columns(path)["columns"]) == 200
+    assert len(asked) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -185,9 +185,13 @@ class LevelCounter(TableCounter):
     ----------
     found : mapping of column to array
         The level's rows of the query's result.
+    level, name : str
+        The column of categories, and the level that is counted.
     """
 
     found: Mapping[str, Any]
+    level: str
+    name: str
 
     def distinct(self, steps: Steps | None) -> Distinct:
         """Return all distinct values with counts."""
@@ -196,6 +200,10 @@ class LevelCounter(TableCounter):
     def histogram(self, grid: Grid, span: Span, steps: Steps | None) -> Histogram:
         """Return the histogram of the proxies within the span."""
         return _histogram(self.found) if span == Span() else super().histogram(grid, span, steps)
+
+    def _inside(self, span: Span) -> Any:
+        one = replace(self, table=self.table.filter(self.table[self.level] == self.name))
+        return super(LevelCounter, one)._inside(span)
 
 
 def level_counters(
@@ -243,12 +251,14 @@ def level_counters(
     return {
         row["level"]: LevelCounter(
             run,
-            table.filter(table[level] == row["level"]),
+            table,
             value,
             second,
             whole=extents[number],
             second_extent=seconds[number],
             found=found[number],
+            level=level,
+            name=row["level"],
         )
         for number, row in enumerate(rows)
     }

@@ -114,12 +114,13 @@ def _(rule: Crossed, units: Units, table: Any, out: str = "code") -> Any:
 def _cuts_by_level(rule: Crossed, cuts: list[CutPoints], units: Units, table: Any, out: str) -> Any:
     """Return the codes by a join with the intervals of every level, however many levels there are."""
     levels, lows, highs, codes = [], [], [], []
+    offsets = rule.offsets.tolist()
     for level, group in zip(rule.categories.levels, rule.categories.codes.tolist(), strict=True):
         edges = [-np.inf, *cuts[group].cuts.tolist(), np.inf]
         levels += [level] * (len(edges) - 1)
         lows += edges[:-1]
         highs += edges[1:]
-        codes += [int(rule.offsets[group]) + number for number in range(len(edges) - 1)]
+        codes += [offsets[group] + number for number in range(len(edges) - 1)]
     names = [f"{out}_level", f"{out}_low", f"{out}_high"]
     arrays = [np.array(levels, dtype=object), np.array(lows), np.array(highs)]
     intervals = {**dict(zip(names, arrays, strict=True)), out: np.array(codes, np.int64)}

@@ -1,0 +1,99 @@
+"""How wide a table may be, and how fine a category: the time of `inspect` and of `draw --by`.
+
+`python -m benchmarks.limits` writes benchmarks/results/limits.md; other numbers of columns and levels may be
+given, as in `python -m benchmarks.limits 500,2000 1000,10000`.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+RESULT = Path(__file__).parent / "results" / "limits.md"
+ROWS, UNITS_PER_LEVEL, LABELS_PER_LEVEL = 1_000, 10, 5
+COMMAND = [sys.executable, "-m", "stratal"]
+
+
+def wide(columns: int) -> pa.Table:
+    """Return a table of numbers and texts by turns."""
+    random = np.random.default_rng(0)
+    kinds = (
+        lambda: random.random(ROWS),
+        lambda: random.integers(0, 5, ROWS),
+        lambda: random.choice(["a", "b", "c"], ROWS),
+        lambda: 10 * random.random(ROWS),
+    )
+    return pa.table({f"c{number}": kinds[number % 4]() for number in range(columns)})
+
+
+def fine(levels: int) -> pa.Table:
+    """Return units of a category of many levels."""
+    random = np.random.default_rng(0)
+    units = levels * UNITS_PER_LEVEL
+    level = np.array([f"k{number}" for number in random.integers(0, levels, units)])
+    return pa.table({"id": np.arange(units), "score": random.random(units), "kind": level})
+
+
+def seconds(*words: object) -> float:
+    """Return the processor's time of one command, which a busy machine does not lengthen as the clock's."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([*COMMAND, *map(str, words)], check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def inspected(folder: Path, columns: int) -> str:
+    """Return a line of the table of `inspect`."""
+    table, parquet, text = wide(columns), folder / "wide.parquet", folder / "wide.csv"
+    pyarrow.parquet.write_table(table, parquet)
+    pyarrow.csv.write_csv(table, text)
+    return f"| {columns:,} | {seconds('inspect', parquet):.1f} | {seconds('inspect', text):.1f} |"
+
+
+def drawn(folder: Path, levels: int) -> str:
+    """Return a line of the table of `draw`."""
+    file, output = folder / "fine.parquet", folder / f"drawn_{levels}"
+    pyarrow.parquet.write_table(fine(levels), file)
+    budget = levels * LABELS_PER_LEVEL
+    asked = ["--id", "id", "--proxy", "score", "--by", "kind", "--budget", budget, "--output", output]
+    return f"| {levels:,} | {levels * UNITS_PER_LEVEL:,} | {budget:,} | {seconds('draw', file, *asked):.1f} |"
+
+
+def main(columns: str = "500,2000,10000", levels: str = "1000,10000") -> None:
+    """Measure, and write the page."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        wide_lines = [inspected(folder, int(number)) for number in columns.split(",")]
+        fine_lines = [drawn(folder, int(number)) for number in levels.split(",")]
+    lines = [
+        "# Wide tables and fine categories",
+        "",
+        f"`python -m benchmarks.limits {columns} {levels}`: seconds of the processor for the whole command,"
+        f" its start included; load of the machine at the end {os.getloadavg()[0]:.1f}.",
+        "",
+        f"## `stratal inspect`, {ROWS:,} rows",
+        "",
+        "| columns | Parquet, s | CSV, s |",
+        "|---|---|---|",
+        *wide_lines,
+        "",
+        "## `stratal draw --by`",
+        "",
+        "| levels | units | labels | s |",
+        "|---|---|---|---|",
+        *fine_lines,
+    ]
+    RESULT.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
