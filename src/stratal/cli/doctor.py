@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stratal.cli import options as o
+from stratal.cli.export import whose
 from stratal.cli.inspect import inspect
 from stratal.cli.output import print_json, print_next, print_text
 from stratal.errors import InputError
@@ -102,7 +103,7 @@ def _say(file: Path, found: Answers, homes: list[Path], *, json: bool) -> None:
     )
     for home in homes:
         if home.is_dir():
-            print_next("import", home, file, "--dry-run")
+            print_next("import", home, file, *([] if people else whose(home)), "--dry-run")
         else:
             print_next("estimate", home, file)
     if not homes:

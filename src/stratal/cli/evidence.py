@@ -168,6 +168,12 @@ def _drawn(
 
     if sample is not None and sample.is_dir():
         return _studied(sample, files)
+    if sample is not None and not files:
+        raise InputError(
+            f"{sample}: the labels are missing",
+            allowed="SAMPLE LABELS…, STUDY, or --labelled FILE",
+            action=f"Give their file too: stratal estimate {sample} {sample.parent / 'to_label.csv'}.",
+        )
     if sample is None or not files:
         raise InputError("nothing to estimate from", allowed="SAMPLE LABELS…, STUDY, or --labelled FILE")
     drawn = Sample.read(sample)
@@ -179,9 +185,16 @@ def _drawn(
 
 def _studied(folder: Path, files: list[Path] | None) -> tuple[Sample, Column, dict[str, Any]]:
     """Return what `_drawn` does, of a study with its present labels."""
+    from stratal.sampling.handover import SAMPLE_NAME
+    from stratal.study.database import DATABASE
     from stratal.study.interim import estimate_options
     from stratal.study.opening import open_study
 
+    if (folder / SAMPLE_NAME).is_file() and not (folder / DATABASE).exists():
+        raise InputError(
+            f"{folder}: holds a sample, and no study",
+            action=f"Give the files: stratal estimate {folder / SAMPLE_NAME} {folder / 'to_label.csv'}.",
+        )
     if files:
         raise InputError(
             "a study has its labels in itself", given=files[0], action="Give the study's folder alone."

@@ -81,10 +81,27 @@ def export(asked: ExportOptions) -> None:
     comes_back = asked.output / "annotation_output" if tool.name == "potato" else asked.output
     back = _COMES_BACK.get(tool.name, str(comes_back))
     if asked.study.is_dir():
-        whose = ["--annotator", asked.annotator] if asked.annotator else []
-        print_next("import", asked.study, back, *whose, "--dry-run")
+        named = ["--annotator", asked.annotator] if asked.annotator else []
+        if not named and tool.name in _NAMELESS:
+            named = whose(asked.study)
+        print_next("import", asked.study, back, *named, "--dry-run")
     else:
         print_next("estimate", asked.study, back)
+
+
+_NAMELESS = ("csv", "excel", "jsonl")
+"""Files that do not say who answered."""
+
+
+def whose(study: Path) -> list[str]:
+    """Return the option that says who answered in a file without names, and print who that may be."""
+    from stratal.study.finding import people_of
+
+    people = people_of(study)
+    if len(people) < 2:
+        return []
+    print_text(f"Name whoever filled it in: --annotator {', '.join(people)}.")
+    return ["--annotator", people[0]]
 
 
 def _refuse_taken(path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from stratal.cli import options as o
-from stratal.cli.output import print_json, print_next, print_page, progress
+from stratal.cli.output import print_json, print_next, print_page, print_text, progress
 from stratal.cli.plan import new_folder
 from stratal.cli.records import takes
 
@@ -40,6 +40,9 @@ def inspect(asked: InspectOptions) -> None:
         print_json(found)
         return
     print_page(inspection_page(found))
+    if columns["rows"] == 0:
+        print_text("", "There is a header and no row: nothing can be planned yet.")
+        return
     suggested = suggestion(columns, asked.id, asked.proxy, asked.softmax)
     others = o.words(replace(reading, id=None, proxy=None, softmax=None))
     known = [asked.file, *suggested, *others, "--budget", min(300, columns["rows"])]

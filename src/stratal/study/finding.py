@@ -13,6 +13,7 @@ from stratal.sampling import Sample
 from stratal.sampling.handover import SAMPLE_NAME
 from stratal.study.database import DATABASE
 from stratal.study.opening import open_study
+from stratal.study.team import people
 
 _MOST = 200
 """Folders that are looked into."""
@@ -50,6 +51,19 @@ def homes_of(ids: Collection[str], places: Iterable[Path]) -> list[Path]:
         ):
             found.append(kind)
     return found
+
+
+def people_of(folder: Path) -> tuple[str, ...]:
+    """Return the annotators of a study.
+
+    Examples
+    --------
+    >>> people_of(Path("nowhere"))
+    Traceback (most recent call last):
+    stratal.study.faults.StudyError: nowhere: there is no study here...
+    """
+    with open_study(folder, reading=True) as study, study.database.read() as rows:
+        return people(rows)
 
 
 def _of_study(folder: Path) -> set[str]:

@@ -33,6 +33,17 @@ def sample():
     return stratal.SimpleRandom(budget=5).draw(population, seed=7)
 
 
+def test_a_header_alone_gets_no_command_that_cannot_run(tmp_path):
+    file = tmp_path / "header.csv"
+    file.write_text("id,score\n")
+
+    said = run("doctor", file)
+
+    assert said.exit_code == 0
+    assert "There is a header and no row" in said.output
+    assert "Next:" not in said.output
+
+
 def next_line(text):
     return text.split("Next: stratal ")[1].strip()
 

@@ -42,6 +42,17 @@ def test_exit_statuses(audit, run_command, options, status):
         assert found["requirement"]["met"] == (status == 0)
 
 
+def test_what_is_missing_is_named(audit, run_command, tmp_path):
+    alone = run_command("estimate", "sample.parquet")
+    assert "the labels are missing" in alone.message
+    assert "stratal estimate sample.parquet to_label.csv" in alone.message
+    folder = run_command("estimate", str(tmp_path))
+    assert "holds a sample, and no study" in folder.message
+    (tmp_path / "labels").mkdir()
+    directory = run_command("estimate", "sample.parquet", "labels")
+    assert "labels: is a directory" in directory.message
+
+
 def test_it_is_said_in_words(audit, run_command):
     done = run_command(*audit.split(), "--require-lower", ".9")
 

@@ -27,6 +27,25 @@ def run(*words):
     return CliRunner().invoke(app, [str(word) for word in words])
 
 
+def test_the_command_after_a_file_without_names_says_whose_answers_they_are(tmp_path, study):
+    population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9], ids=["a", "b", "c"])
+    sample = stratal.SimpleRandom(budget=3).draw(population, seed=7)
+    two, question = tmp_path / "two", Question.of_choices("Is it correct?", ["Pass", "Fail"])
+    create_study(two, sample, question, annotators=["ann", "bob"]).close()
+    file = tmp_path / "items.csv"
+
+    out = run("export", two, "--to", "csv", "--output", file).output
+    assert "Name whoever filled it in: --annotator ann, bob." in out
+    assert out.strip().endswith("--annotator ann --dry-run")
+    file.write_text("id,label\na,Pass\nb,Fail\nc,Pass\n")
+    advised = run("doctor", file).output
+    assert advised.strip().endswith("--annotator ann --dry-run")
+    assert run("import", two, file, "--annotator", "ann", "--dry-run").exit_code == 0
+
+    alone = run("export", study, "--to", "csv", "--output", tmp_path / "alone.csv").output
+    assert "--annotator" not in alone
+
+
 def test_a_page_goes_out_and_its_labels_come_back(study, tmp_path):
     page, labels = tmp_path / "ann.html", tmp_path / "labels.json"
     out = run("export", study, "--to", "html", "--annotator", "ann", "--output", page, "--items", 2)

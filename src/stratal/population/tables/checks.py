@@ -122,6 +122,13 @@ def _refuse_ids(source: Source, declared: Declaration) -> None:
         )
 
 
+_COMMA = "value that is written with a decimal comma or a percent sign"
+_POINT = (
+    "Write them with a decimal point, and shares between 0 and 1: 0.976. A spreadsheet can change the "
+    "column's format, and pandas.read_csv(…, decimal=',') reads a decimal comma."
+)
+
+
 def _refuse_number(source: Source, declared: Declaration, name: str) -> None:
     """Raise the error that fits: missing, not a number, NaN, infinite."""
     text = source.is_text(name)
@@ -132,15 +139,21 @@ def _refuse_number(source: Source, declared: Declaration, name: str) -> None:
     def number(raw: Any) -> Any:
         return number_of_text(raw) if text else raw
 
+    def with_point(raw: Any) -> Any:
+        return number_of_text(raw.replace(",", ".").replace("%", "").strip())
+
     kinds: dict[str, Predicate] = {"missing value": missing}
     if text:
+        kinds[_COMMA] = lambda raw: number(raw).isnull() & with_point(raw).notnull()
         kinds["value that is not a number"] = lambda raw: ~missing(raw) & number(raw).isnull()
     if text or source.column(name).type().is_floating():
         kinds["value that is NaN"] = lambda raw: number(raw).isnan()
         kinds["value that is infinite"] = lambda raw: number(raw).isinf()
     table = _Table(source, declared, f"column {name!r}")
     for kind, predicate in kinds.items():
-        table.refuse(name, kind, predicate, "; allowed: finite numbers", action=_FILL)
+        table.refuse(
+            name, kind, predicate, "; allowed: finite numbers", action=_POINT if kind == _COMMA else _FILL
+        )
     raise InputError(
         f"{source.label}: column {name!r} holds a value that cannot be used",
         allowed="finite numbers",

@@ -75,6 +75,8 @@ def format_of(path: Path) -> str:
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     kind = FORMATS.get(suffixes[-1]) if suffixes else None
     if kind is None:
+        if path.is_dir():
+            raise InputError(f"{path}: is a directory", allowed="a file")
         raise InputError(
             f"{path}: the name does not tell the format",
             allowed=", ".join(FORMATS),

@@ -497,3 +497,13 @@ def test_a_hugging_face_dataset_is_a_table() -> None:
     splits = datasets.DatasetDict({"train": rows, "test": rows})
     with pytest.raises(InputError, match=r"several splits.*dataset\['test'\]"):
         Population.from_table(splits, proxy="judge.score")
+
+
+@pytest.mark.parametrize("value", ["0,9", "90 %", "90,5%"])
+def test_numbers_as_a_spreadsheet_writes_them_are_called_so(tmp_path, value):
+    path = tmp_path / "excel.csv"
+    path.write_text(f"id;score\na;{value}\nb;{value}\n", encoding="utf-8-sig")
+
+    with pytest.raises(InputError, match="written with a decimal comma or a percent sign") as raised:
+        Population.read(path, proxy="score")
+    assert "Write them with a decimal point" in str(raised.value)
