@@ -78,6 +78,7 @@ def attacked(path: Path, read: Reader, tries: int, rng: np.random.Generator) -> 
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
+                warnings.filterwarnings("ignore", "fetch_arrow_table", DeprecationWarning)  # Ibis 12's own
                 answer = read(path)
         except StratalError:
             found.refused += 1
