@@ -79,7 +79,8 @@ def _sentences(estimate: Mapping[str, Any]) -> list[str]:
 
 
 def _headline(estimate: Mapping[str, Any]) -> str:
-    name = estimate.get("estimand", "Estimate")
+    parts = estimate.get("estimand", "Estimate").split(",")
+    name = ",".join(part for part in parts if "=" not in part)
     if "probability" in estimate:
         name = f"{estimate['probability']:g} quantile:"
     return f"{name} {value_with_interval(estimate)}"
