@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import closing
 from decimal import Decimal
 from typing import Any
 
@@ -196,7 +197,7 @@ def test_an_ibis_table_stays_lazy_on_its_connection() -> None:
 def test_an_engine_without_md5_is_refused_with_a_way_out(tmp_path: Any) -> None:
     connection = ibis.sqlite.connect(tmp_path / "rows.db")
     connection.create_table("rows", ibis.memtable(pa.table({"id": ["a", "b"], "proxy": [0.5, 0.25]})))
-    with pytest.raises(InputError, match="Parquet"):
+    with closing(connection.con), pytest.raises(InputError, match="Parquet"):
         drawn(connection.table("rows"), proxy="proxy")
 
 
