@@ -28,7 +28,9 @@ def kind(schema: dict[str, Any]) -> str:
 
 def rows(schema: dict[str, Any], above: str = "") -> list[tuple[str, str]]:
     """Return key and kind of every property of an object, those of objects inside it with a dotted name."""
-    found = []
+    found: list[tuple[str, str]] = []
+    for one in schema.get("anyOf", []):
+        found += [row for row in rows(one, above) if row not in found]
     for name, part in schema.get("properties", {}).items():
         found.append((above + name, kind(part)))
         inner = part.get("items", part) if isinstance(part.get("items", part), dict) else {}

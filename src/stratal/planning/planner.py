@@ -141,7 +141,7 @@ def plan(
     if estimand is not None and (asked := as_estimand(estimand)) is not None and asked.kind != "mean":
         return plan_for(asked, locals())
     if half_width is not None and not isinstance(half_width, int | float):
-        raise InputError("a mean has one half-width", given=repr(half_width))
+        raise InputError("half_width must be a positive number, one for a mean", given=repr(half_width))
     whole = stratify(population, "none", proxy=proxy)
     unbounded = not math.isfinite(whole.bounds[1] - whole.bounds[0])
     planner = _Planner(
