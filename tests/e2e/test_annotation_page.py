@@ -148,7 +148,8 @@ def test_two_annotators_label_by_keyboard_skip_undo_change_resume_and_adjudicate
                     press(window, key, "Enter")
             turns += 1
             assert turns < 200
-        assert study.progress("ann").open <= study.progress("ann").skipped == 1
+        # What ann skipped came back at the end, since nobody else could complete it.
+        assert study.progress("ann").skipped == 0
 
         bob.reload()
         settled(bob)
