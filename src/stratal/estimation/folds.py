@@ -164,7 +164,7 @@ def cross_fitted_lam(
     >>> from stratal.weighting import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=stratum, sizes=np.array([40]))
     >>> cross_fitted_lam(z, proxy, weighting, np.array([0, 0, 1, 1]))[1].round(3)
-    array([[1.363]])
+    array([[1.013]])
     """
     n_folds, n_strata = int(folds.max()) + 1, len(proxy.means)
     fits = np.stack([fit_lam(z, proxy, weighting, shrinkage, folds != k, trust).lam for k in range(n_folds)])

@@ -320,7 +320,7 @@ def fit_lam(
     ...                      means=np.array([[0.5]]), covariances=np.array([[[0.18]]]))
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
     >>> fit_lam(np.array([0.0, 1.0]), proxy, weighting).lam.round(3)
-    array([[1.071]])
+    array([[1.002]])
     """
     kept = np.ones(len(z), dtype=bool) if kept is None else kept
     if weighting.random_within_strata and len(weighting.sizes) == len(proxy.means):

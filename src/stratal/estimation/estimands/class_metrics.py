@@ -289,8 +289,8 @@ class FBeta(OfClass):
 
     Examples
     --------
-    >>> FBeta("match", beta=2.0).text
-    'fbeta:match,beta=2'
+    >>> FBeta("match", beta=0.5).text
+    'fbeta:match,beta=0.5'
     """
 
     kind: ClassVar[str] = "fbeta"

@@ -24,9 +24,10 @@ class TableColumns:
 
     Examples
     --------
-    >>> import ibis
-    >>> table = ibis.memtable({"x0": [0.25]})
-    >>> units = Units(table=table, numbers={"p": "x0"}, categories={}, shown={}, integer_ids=True)
+    >>> import ibis, pyarrow as pa
+    >>> table = ibis.memtable(pa.table({"x0": [0.25]}))
+    >>> units = Units(table=table, numbers={"p": "x0"}, categories={}, shown={}, integer_ids=True,
+    ...               backend=None)
     >>> from stratal.population.expressions import Number
     >>> (2.0 * Number(name="p")).on(TableColumns(units, table)).type().is_floating()
     True
@@ -82,9 +83,10 @@ def cell_column(cells: Cells, columns: TableColumns) -> Any:
 
     Examples
     --------
-    >>> import ibis
-    >>> table = ibis.memtable({"x0": [0.25]})
-    >>> units = Units(table=table, numbers={"p": "x0"}, categories={}, shown={}, integer_ids=True)
+    >>> import ibis, pyarrow as pa
+    >>> table = ibis.memtable(pa.table({"x0": [0.25]}))
+    >>> units = Units(table=table, numbers={"p": "x0"}, categories={}, shown={}, integer_ids=True,
+    ...               backend=None)
     >>> cell_column(Cells(names=("all",)), TableColumns(units, table)).type().is_string()
     True
     """
@@ -103,11 +105,12 @@ def with_formulas(rule: Derived, units: Units, table: Any, out: str) -> tuple[An
 
     Examples
     --------
-    >>> import ibis
+    >>> import ibis, pyarrow as pa
     >>> from stratal.population.expressions import Number
     >>> from stratal.population.rules.rule import Everything
-    >>> table = ibis.memtable({"x0": [0.25]})
-    >>> units = Units(table=table, numbers={"p": "x0"}, categories={}, shown={}, integer_ids=True)
+    >>> table = ibis.memtable(pa.table({"x0": [0.25]}))
+    >>> units = Units(table=table, numbers={"p": "x0"}, categories={}, shown={}, integer_ids=True,
+    ...               backend=None)
     >>> rule = Derived(inner=Everything(), cells=Cells(names=("all",)), influence=Number(name="p"))
     >>> with_formulas(rule, units, table, "code")[0].columns
     ('x0', 'code_influence', 'code_cell')
@@ -128,10 +131,11 @@ def query_averages(formulas: list[Expression], units: Units) -> Any:
 
     Examples
     --------
-    >>> import ibis
+    >>> import ibis, pyarrow as pa
     >>> from stratal.population.expressions import Number
-    >>> table = ibis.memtable({"x0": [0.25, 0.75]})
-    >>> units = Units(table=table, numbers={"p": "x0"}, categories={}, shown={}, integer_ids=True)
+    >>> table = ibis.memtable(pa.table({"x0": [0.25, 0.75]}))
+    >>> units = Units(table=table, numbers={"p": "x0"}, categories={}, shown={}, integer_ids=True,
+    ...               backend=None)
     >>> query_averages([Number(name="p")], units).columns
     ('m0',)
     """

@@ -16,8 +16,8 @@ def with_nested(table: Any, columns: dict[str, str]) -> tuple[Any, dict[str, str
 
     Examples
     --------
-    >>> import ibis
-    >>> table = ibis.memtable({"judge": [{"score": 0.5}]})
+    >>> import ibis, pyarrow as pa
+    >>> table = ibis.memtable(pa.table({"judge": [{"score": 0.5}]}))
     >>> with_nested(table, {"judge": "judge"})[1]
     {'judge': 'judge', 'judge.score': 'nested0'}
     """

@@ -63,7 +63,7 @@ def test_a_question_without_choices_is_refused(tasks, tmp_path):
 def test_what_is_no_record_among_records_is_named(tools, refusal):
     found = json.loads((tools / "argilla-2.8.0.json").read_text())
 
-    assert "record 6: is no object" in refusal([*found, 1e308])
+    assert "record 6: is not an object" in refusal([*found, 1e308])
 
 
 @pytest.mark.parametrize(
