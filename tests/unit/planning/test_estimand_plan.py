@@ -140,7 +140,7 @@ def test_what_does_not_go_together_is_refused(pool, given, message):
 def test_a_mean_as_estimand_is_the_plan_as_it_was(pool):
     population, _ = pool
     assert stratal.plan(population, 50, estimand="mean").allocation == stratal.plan(population, 50).allocation
-    with pytest.raises(InputError, match="a mean has one half-width"):
+    with pytest.raises(InputError, match="one for a mean"):
         stratal.plan(population, half_width=[0.1, 0.2])
 
 
