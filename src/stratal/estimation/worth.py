@@ -14,7 +14,6 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.estimation.estimate import Estimate
-from stratal.weighting import StratifiedWeighting
 
 REPLICATES = 1_000
 BORROWED = 2.0
@@ -47,7 +46,7 @@ def effective_size_interval(found: Estimate, confidence_level: float = 0.95) -> 
     True
     """
     size, weighting = found.effective_sample_size, found.evidence.weighting
-    stratified = isinstance(weighting, StratifiedWeighting) and found.target == "population"
+    stratified = weighting.random_within_strata and found.target == "population"
     if size is None or found.standard_error == 0 or not stratified or found.n > _MOST_LABELS:
         return None
     tail = (1.0 - confidence_level) / 2.0
@@ -62,10 +61,8 @@ def _replicated(found: Estimate) -> FloatArray:
     """Return the effective size of each replicate (B,)."""
     evidence = found.evidence
     weighting, z, residuals = evidence.weighting, evidence.z, evidence.residuals
-    stratum, sizes = weighting.stratum, np.asarray(weighting.sizes, dtype=np.float64)
-    counts = np.bincount(stratum, minlength=len(sizes))
-    shares = sizes / sizes.sum()
-    factors = shares**2 * np.maximum(1.0 - counts / sizes, 0.0) / np.maximum(counts, 1)
+    stratum, counts = weighting.stratum, weighting.counts
+    shares, factors = weighting.shares, weighting.variance_factors
     chances = (shares / np.maximum(counts, 1))[stratum]
     chances = chances / chances.sum()
     rng = np.random.default_rng(_SEED)
@@ -82,7 +79,9 @@ def _replicated(found: Estimate) -> FloatArray:
     centres = np.column_stack(means)
     between = (centres - (centres @ shares)[:, None]) ** 2
     spread = (np.column_stack(within) + between) @ shares
-    return np.asarray(spread / np.maximum(variance + spread / sizes.sum(), np.finfo(float).tiny))
+    return np.asarray(
+        spread / np.maximum(variance + spread / weighting.population_size, np.finfo(float).tiny)
+    )
 
 
 def _moments(

@@ -148,21 +148,17 @@ def _functions() -> Mapping[str, Any]:
     """Return functions of engines that Ibis has no name for."""
     import ibis
 
-    @ibis.udf.scalar.builtin(signature=(("string",), "string"))
-    def md5(text):  # type: ignore[no-untyped-def]
-        ...
+    @ibis.udf.scalar.builtin(signature=(("string",), "string"))  # type: ignore[untyped-decorator]
+    def md5(text: str) -> Any: ...
 
-    @ibis.udf.scalar.builtin(signature=(("string", "string"), "binary"))
-    def convert_to(text, encoding):  # type: ignore[no-untyped-def]
-        ...
+    @ibis.udf.scalar.builtin(signature=(("string", "string"), "binary"))  # type: ignore[untyped-decorator]
+    def convert_to(text: str, encoding: str) -> Any: ...
 
-    @ibis.udf.scalar.builtin(signature=(("string", "timestamp('UTC')"), "timestamp"))
-    def timezone(zone, moment):  # type: ignore[no-untyped-def]
-        ...
+    @ibis.udf.scalar.builtin(signature=(("string", "timestamp('UTC')"), "timestamp"))  # type: ignore[untyped-decorator]
+    def timezone(zone: str, moment: Any) -> Any: ...
 
-    @ibis.udf.scalar.builtin(signature=(("timestamp",), "string"))
-    def typeof(moment):  # type: ignore[no-untyped-def]
-        ...
+    @ibis.udf.scalar.builtin(signature=(("timestamp",), "string"))  # type: ignore[untyped-decorator]
+    def typeof(moment: Any) -> Any: ...
 
     return {"md5": md5, "convert_to": convert_to, "timezone": timezone, "typeof": typeof}
 
