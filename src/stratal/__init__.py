@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    import stratal.estimation.estimands as estimands  # noqa: F401
+    from stratal import adaptive as adaptive
     from stratal import allocation as allocation
-    from stratal import planning as adaptive  # noqa: F401
+    from stratal import estimands as estimands
     from stratal import proxy as proxy
     from stratal import regression as regression
     from stratal import study as study
@@ -108,15 +108,8 @@ _NAMES = {
 
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
-_ROOMS = {
-    "adaptive": "planning",
-    "allocation": "allocation",
-    "estimands": "estimation.estimands",
-    "proxy": "proxy",
-    "regression": "regression",
-    "study": "study",
-}
-"""Rooms that are public as modules; `adaptive` is the former name of the adaptive part of `planning`."""
+_ROOMS = ("adaptive", "allocation", "estimands", "proxy", "regression", "study")
+"""Modules that are public as such: `stratal.NAME` and `from stratal.NAME import …` are one and the same."""
 
 __all__ = ["__version__", *sorted([*_HOMES, *_ROOMS])]
 
@@ -125,7 +118,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         value = getattr(importlib.import_module(f"stratal.{_HOMES[name]}"), name)
     elif name in _ROOMS:
-        value = importlib.import_module(f"stratal.{_ROOMS[name]}")
+        value = importlib.import_module(f"stratal.{name}")
     else:
         raise AttributeError(f"module 'stratal' has no attribute {name!r}")
     globals()[name] = value
