@@ -147,7 +147,7 @@ def main() -> None:
         for tool, (typed, what, command) in jobs.items():
             clock, processor, said = seconds(command, Path(name), given.runs)
             shown = " ".join(said.split())[:90].replace("|", "\\|")
-            rows.append(f"| {tool} | {typed} | {what} | {clock:.1f} | {processor:.1f} | {shown} … |")
+            rows.append(f"| {tool} | {typed} | {what} | {clock:.1f} | {processor:.1f} | `{shown} …` |")
             print(rows[-1])
     RESULTS.write_text(
         HEAD.format(load=os.getloadavg()[0], runs=given.runs, truth=truth) + "\n".join(rows) + "\n"

@@ -1,4 +1,4 @@
-"""Builds the site: `make docs`, or `python docs/build_site.py`. Offline; a warning ends it.
+"""Builds the site: `make docs`, or `python docs/build_site.py [FOLDER]`. Offline; a warning ends it.
 
 It first writes all pages into build/pages: those of `docs` as they are, and those that are made: the reference of
 each room from its docstrings, the benchmarks, the changes, a notebook of each tutorial. Links to files outside
@@ -115,17 +115,21 @@ def spread(entry: Any, pages: list[str]) -> Any:
     return entry
 
 
-def main() -> int:
-    """Write the pages and build the site; return the builder's exit status."""
+def builder(settings: Path) -> list[str]:
+    """Return the command that builds a site; with `--quiet` MkDocs would no longer count the warnings."""
+    return [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(settings)]
+
+
+def main(build: Path = BUILD) -> int:
+    """Write the pages into build/pages and the site into build/site; return the builder's exit status."""
     settings = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
-    settings["nav"] = spread(settings["nav"], write_pages(BUILD / "pages"))
+    settings["nav"] = spread(settings["nav"], write_pages(build / "pages"))
     settings |= {"docs_dir": "pages", "site_dir": "site"}
     settings["plugins"]["mkdocstrings"]["handlers"]["python"]["paths"] = [str(ROOT / "src")]
-    made = BUILD / "mkdocs.yml"
+    made = build / "mkdocs.yml"
     made.write_text(yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--config-file", str(made)]
-    return subprocess.run(command, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, check=False).returncode
+    return subprocess.run(builder(made), env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, check=False).returncode
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*map(Path, sys.argv[1:])))

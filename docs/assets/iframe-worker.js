@@ -1,5 +1,6 @@
 /* Search without a server: a browser refuses workers on pages opened from disk, so one of these runs in a frame. */
 if (location.protocol === "file:") {
+  const READY = 1, QUERY = 2
   window.Worker = class extends EventTarget {
     constructor(address) {
       super()
@@ -24,12 +25,17 @@ if (location.protocol === "file:") {
       })
     }
     tell(data) {
+      if (data.type === READY) {
+        this.indexed = true
+        this.waiting.splice(0).forEach(waiting => this.postMessage(waiting))
+      }
       const event = new MessageEvent("message", { data })
       this.dispatchEvent(event)
       if (this.onmessage) this.onmessage(event)
     }
     postMessage(data) {
-      if (!this.ready) return void this.waiting.push(data)
+      // What is typed before the index is made would fail, and nobody would ask again.
+      if (!this.ready || (data.type === QUERY && !this.indexed)) return void this.waiting.push(data)
       this.inside.dispatchEvent(new MessageEvent("message", { data }))
     }
     terminate() {}

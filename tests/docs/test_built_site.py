@@ -1,0 +1,173 @@
+"""The site as readers get it: built strictly in a folder of its own, links followed, searched offline."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from tests.browser import browser_open
+from tests.docs.test_site import build_site
+
+pytest.importorskip("mkdocs")
+pytest.importorskip("playwright")
+
+ROOT = Path(__file__).parents[2]
+__all__ = ["build_site"]
+pytestmark = pytest.mark.xdist_group("site")
+
+
+class Page(HTMLParser):
+    """What a page links to, what it loads, and the names of its places."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.places: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.places |= {given[name] for name in ("id", "name") if name in given}
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+        elif tag == "link" and given.get("rel") != "canonical":
+            self.loads.append(given["href"])
+        elif tag in ("script", "img", "iframe") and "src" in given:
+            self.loads.append(given["src"])
+
+
+def broken(site: Path) -> list[str]:
+    """The links within a site that lead nowhere, and what it loads from elsewhere."""
+    pages = {path: Page(path.read_text()) for path in site.rglob("*.html") if path.name != "404.html"}
+    found = []
+    for path, page in pages.items():
+        shown = path.relative_to(site)
+        found += [f"{shown} loads {load}" for load in page.loads if load.startswith(("http", "//"))]
+        for link in [*page.links, *page.loads]:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            goal = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            goal = goal / "index.html" if goal.is_dir() else goal
+            there = goal in pages and (
+                parts.fragment in ("", *pages[goal].places) or unquote(parts.fragment) in pages[goal].places
+            )
+            if not (there or (goal.exists() and goal not in pages)):
+                found.append(f"{shown} links to {link}")
+    return sorted(set(found))
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, str(ROOT / "docs" / "build_site.py"), str(folder)]
+    paths = os.pathsep.join([str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": paths}, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "site"
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with browser_open() as opened:
+        yield opened
+
+
+def test_every_link_and_anchor_leads_somewhere_and_nothing_is_loaded_from_the_net(site):
+    assert len(list(site.rglob("*.html"))) > 80
+    assert broken(site) == []
+
+
+def test_a_broken_link_is_seen(tmp_path):
+    (tmp_path / "index.html").write_text(
+        '<h1 id="top">A</h1><a href="#top">x</a><a href="b.html#no">x</a><a href="c.html">x</a>'
+        '<a href="https://example.org">x</a><script src="https://example.org/x.js"></script>'
+    )
+    (tmp_path / "b.html").write_text('<a href="index.html#top">x</a>')
+
+    assert broken(tmp_path) == [
+        "index.html links to b.html#no",
+        "index.html links to c.html",
+        "index.html loads https://example.org/x.js",
+    ]
+
+
+@pytest.mark.parametrize("link", ["nowhere.md", "index.md#nowhere"])
+def test_a_broken_link_ends_the_build(build_site, tmp_path, link):
+    yaml = pytest.importorskip("yaml")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "index.md").write_text(f"# A\n\n[x]({link})\n")
+    rules = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["validation"]
+    settings = {"site_name": "A", "validation": rules, "plugins": [], "theme": {"name": "mkdocs"}}
+    (tmp_path / "mkdocs.yml").write_text(yaml.safe_dump(settings))
+    command = build_site.builder(tmp_path / "mkdocs.yml")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode != 0
+    assert link in done.stderr
+
+
+def test_every_tutorial_has_its_notebook(site):
+    names = {path.stem for path in ROOT.glob("docs/tutorials/*.md")} - {"index"}
+
+    assert len(names) >= 10
+    for name in names:
+        made = json.loads((site / "tutorials" / f"{name}.ipynb").read_text())
+        assert any(cell["cell_type"] == "code" for cell in made["cells"])
+        assert f'href="{name}.ipynb"' in (site / "tutorials" / f"{name}.html").read_text()
+
+
+def test_search_finds_a_page_without_a_server(site, browser):
+    window = browser.new_context(offline=True).new_page()
+    window.goto(f"file://{site}/index.html")
+    window.fill("input[name=query]", "spreadsheet ate ids")
+    window.wait_for_selector(".md-search-result__item", timeout=20_000)
+
+    found = window.locator(".md-search-result__link").evaluate_all("links => links.map(link => link.href)")
+    assert any("how-to/" in link for link in found)
+
+
+WIDER = """() => {
+  const wide = document.documentElement.clientWidth
+  const scrolls = element => element && element !== document.body
+    && (getComputedStyle(element).overflowX !== "visible" || scrolls(element.parentElement))
+  return [...document.querySelectorAll("article *")]
+    .filter(e => e.getBoundingClientRect().right > wide + 1 && e.getBoundingClientRect().width)
+    .filter(e => !scrolls(e.parentElement))
+    .map(e => e.tagName + " " + e.textContent.slice(0, 40))
+}"""
+
+
+def test_nothing_is_cut_off_on_a_phone_and_no_script_fails(site, browser):
+    window = browser.new_context(viewport={"width": 390, "height": 844}).new_page()
+    mistakes: list[str] = []
+    window.on("pageerror", lambda error: mistakes.append(f"{window.url}: {error}"))
+    for path in sorted(site.rglob("*.html")):
+        if path.name == "404.html":
+            continue
+        window.goto(f"file://{path}", wait_until="load")
+        shown = path.relative_to(site)
+        wider = window.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        mistakes += [f"{shown} is {wider} pixels too wide"] if wider > 0 else []
+        mistakes += [f"{shown}: {what}" for what in window.evaluate(WIDER)]
+
+    assert mistakes == []
+
+
+def test_every_page_has_one_title_and_a_description_of_its_figures(site):
+    for path in site.rglob("*.html"):
+        text = path.read_text()
+        if path.name != "404.html":
+            assert len(re.findall(r"<h1[ >]", text)) == 1, path
+        for label in re.findall(r'<svg role="img" aria-label="([^"]*)"', text):
+            assert len(label) > 40, path
