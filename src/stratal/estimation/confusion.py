@@ -74,7 +74,7 @@ class Confusion:
         value, slopes, note = function(shares)
         lowest = -1.0 if name == "mcc" else 0.0
         if not np.isfinite(value):
-            return Quantity.undefined(int(counted.sum()), (lowest, 1.0), note)
+            return Quantity.undefined(int(counted.sum()), (lowest, 1.0), note, labels=len(self.true))
         result = of_variable(value, slopes.along(self.true, self.predicted), self.weighting, target)
         trials, error, freedom = self._trials(
             function, pseudo, lowest, result.design_variance, counted if isinstance(which, int) else None
@@ -99,6 +99,7 @@ class Confusion:
             scale="dice" if dice else "identity",
             parts=self._terms(name, target) if which == "macro" or name == "balanced_accuracy" else apart,
             notes=(note,) if note else (),
+            labels=len(self.true),
         )
 
     def _apart(self, function: Metric, target: str) -> HitsAndMisses | None:

@@ -74,6 +74,7 @@ def domain_mean(
         bounds=bounds,
         trials=trials,
         interval_error=error,
+        labels=len(z),
     )
     return quantity, result
 

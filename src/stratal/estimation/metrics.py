@@ -13,11 +13,21 @@ from stratal.errors import InputError, LabelError, near_names
 from stratal.estimation.classes import class_text, refuse_unlike
 from stratal.estimation.columns import class_column
 from stratal.estimation.confusion import Confusion
+from stratal.estimation.estimand import LabelledInfluence, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimate_table import EstimateTable, title_of
 from stratal.estimation.evaluation import estimate_mean
 from stratal.estimation.known_answers import possible_answers
-from stratal.estimation.metric_functions import AVERAGES, METRICS, OVERALL_METRICS, is_f_measure
+from stratal.estimation.metric_functions import (
+    AVERAGES,
+    METRICS,
+    OVERALL_METRICS,
+    Shares,
+    is_f_measure,
+    metric_function,
+)
+from stratal.estimation.planned_trials import with_planned_trials
+from stratal.estimation.quantity import Quantity
 from stratal.estimation.respondents import Respondents
 from stratal.population.expressions import Expression
 from stratal.sampling.asked import require_sample
@@ -107,7 +117,10 @@ def classification_metrics(
             cells.extend((levels[k], whole, k) for k in reported)
             cells.extend((kind, restricted, kind) for kind in averages if len(reported) > 1)
         for label, confusion, which in cells:
-            quantity = confusion.metric(name, which, target)
+            if confusion is whole:
+                quantity = answered.metric(sample, name, which, target)
+            else:
+                quantity = confusion.metric(name, which, target)
             rows.append({"metric": name, "class": label, **quantity.row(confidence_level)})
             called = name if label is None else f"{name} of {label}"
             notes.extend(f"{called}: {note}" for note in quantity.notes)
@@ -133,6 +146,8 @@ class AnsweredClasses(Record):
     confusion : Confusion
     frame : Respondents
     labelled : bool (n,)
+    column : str, optional
+        The group column of the answers, where they are one.
     """
 
     levels: list[str]
@@ -140,11 +155,45 @@ class AnsweredClasses(Record):
     confusion: Confusion
     frame: Respondents
     labelled: BoolArray
+    column: str | None = None
 
     def accuracy(self, sample: Sample, target: str) -> Estimate:
         """Return the share of right answers, as `estimate` gives it without a proxy."""
         correct = (self.confusion.true == self.confusion.predicted).astype(np.float64)
         return _mean(sample, self.frame, correct, target)
+
+    def metric(self, sample: Sample, name: str, which: int | str | None, target: str) -> Quantity:
+        """Return a metric; where the sample was planned for it, with what the plan says of its variance.
+
+        Parameters
+        ----------
+        sample : Sample
+        name, which, target
+            As in `Confusion.metric`.
+        """
+        found = self.confusion.metric(name, which, target)
+        if target != "population" or not found.defined or not self._is_planned(sample, name, which):
+            return found
+        return with_planned_trials(found, sample, self.influence(name, which))
+
+    def influence(self, name: str, which: int | str | None) -> LabelledInfluence:
+        """Return the influence of the labelled units on a metric, at the shares that the labels estimate."""
+        confusion = self.confusion
+        shares = Shares.of(
+            confusion.true, confusion.predicted, confusion.weighting.weights, confusion.n_classes
+        )
+        value, slopes, _ = metric_function(name, which, confusion.n_classes)(shares)
+        u = slopes.along(confusion.true, confusion.predicted) if np.isfinite(value) else np.zeros(0)
+        return LabelledInfluence(u=u, labelled=self.labelled)
+
+    def _is_planned(self, sample: Sample, name: str, which: int | str | None) -> bool:
+        """Return whether the sample's strata were made for this metric of a class; beliefs do not matter."""
+        if not isinstance(which, int) or sample.estimand is None:
+            return False
+        asked = as_estimand(sample.estimand)
+        answers = getattr(asked, "predicted", None) or sample.predicted
+        found = (getattr(asked, "name", None), getattr(asked, "of", None), answers)
+        return found == (name, self.levels[which], self.column)
 
 
 def answered_classes(
@@ -183,7 +232,9 @@ def answered_classes(
         weighting=frame.weighting,
         possible=possible_answers(sample, frame, column, levels, predicted_codes),
     )
-    return AnsweredClasses(levels=levels, known=known, confusion=whole, frame=frame, labelled=labelled)
+    return AnsweredClasses(
+        levels=levels, known=known, confusion=whole, frame=frame, labelled=labelled, column=column
+    )
 
 
 _ONLY_SEEN = (

@@ -115,6 +115,8 @@ class Quantity(Printed):
     parts : Reach, optional
         For a mean of several quantities, and where a metric is known to be a function of two shares.
     notes : tuple of str
+    labels : int, optional
+        All that were given, where `n` are those of a denominator.
 
     Examples
     --------
@@ -136,12 +138,21 @@ class Quantity(Printed):
     scale: str = "identity"
     parts: Reach | None = None
     notes: tuple[str, ...] = ()
+    labels: int | None = None
 
     @classmethod
-    def undefined(cls, n: int, bounds: tuple[float, float] | None, *notes: str) -> Quantity:
+    def undefined(
+        cls, n: int, bounds: tuple[float, float] | None, *notes: str, labels: int | None = None
+    ) -> Quantity:
         """Return a quantity without a value, and why there is none."""
         return cls(
-            value=np.nan, standard_error=np.nan, degrees_of_freedom=0.0, n=n, bounds=bounds, notes=notes
+            value=np.nan,
+            standard_error=np.nan,
+            degrees_of_freedom=0.0,
+            n=n,
+            bounds=bounds,
+            notes=notes,
+            labels=labels,
         )
 
     @property
@@ -202,6 +213,7 @@ class Quantity(Printed):
         """Return the JSON twin; what is not finite is None."""
         return {
             **self.row(confidence_level),
+            "labels": self.n if self.labels is None else self.labels,
             "degrees_of_freedom": plain(self.degrees_of_freedom),
             "confidence_level": confidence_level,
             "interval_method": self.method,

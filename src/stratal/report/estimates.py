@@ -102,7 +102,8 @@ def value_with_interval(estimate: Mapping[str, Any]) -> str:
 
 
 def _facts(estimate: Mapping[str, Any]) -> str:
-    labels = f"{estimate['n']:,} labels"
+    counted, given = estimate["n"], estimate.get("labels", estimate["n"])
+    labels = f"{given:,} labels" + (f", {counted:,} of them in its denominator" if counted < given else "")
     if estimate.get("population_size") is not None:
         labels += f" of {estimate['population_size']:,.0f} units"
     kinds = [f"{estimate[name]} {word}" for name, word in _KINDS if estimate.get(name)]

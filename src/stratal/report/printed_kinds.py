@@ -87,7 +87,7 @@ PARTS: dict[str, Any] = {
     "quantity": {
         "estimand": "text",
         **_FOUND,
-        "n": "integer",
+        **dict.fromkeys(("n", "labels"), "integer"),
         "degrees_of_freedom": "number?",
         "confidence_level": "number",
         "interval_method": "text?",
@@ -101,6 +101,7 @@ PARTS: dict[str, Any] = {
         "estimand": "text",
         **_FOUND,
         "n": "integer",
+        "labels?": "integer",
         "degrees_of_freedom?": "number?",
         "confidence_level": "number",
         "interval_method": "text?",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,6 @@ from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.errors import InputError
 from stratal.estimation.estimand import Estimand, LabelledInfluence
 from stratal.estimation.estimands.beliefs import Beliefs
-from stratal.estimation.estimands.planned_trials import with_planned_trials
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.metric_functions import Shares, metric_function
 from stratal.estimation.metrics import AnsweredClasses, answered_classes
@@ -144,29 +142,12 @@ class Classification(Estimand):
         answered = self._answered(sample, labels)
         if self.name == "accuracy":
             return answered.accuracy(sample, target)
-        which = self._which(answered)
-        found = answered.confusion.metric(self.name, which, target)
-        planned = target == "population" and self._asks_as(sample.estimand or {})
-        if not (planned and isinstance(which, int) and found.defined):
-            return found
-        return with_planned_trials(found, sample, self.labelled_influence(sample, labels))
-
-    def _asks_as(self, record: Mapping[str, Any]) -> bool:
-        """Whether a sample's question is this one; what was believed before the labels does not matter."""
-        own, other = ({**given, "probability": None} for given in (self.to_dict(), record))
-        return own == other
+        return answered.metric(sample, self.name, self._which(answered), target)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the influence of the labelled units, at the shares that the labels estimate."""
         answered = self._answered(sample, labels)
-        confusion = answered.confusion
-        shares = Shares.of(
-            confusion.true, confusion.predicted, confusion.weighting.weights, confusion.n_classes
-        )
-        which = self._which(answered)
-        value, slopes, _ = metric_function(self.name, which, confusion.n_classes)(shares)
-        u = slopes.along(confusion.true, confusion.predicted) if np.isfinite(value) else np.zeros(0)
-        return LabelledInfluence(u=u, labelled=answered.labelled)
+        return answered.influence(self.name, self._which(answered))
 
     def _answered(self, sample: Sample, labels: Any) -> AnsweredClasses:
         averaged = self.of in ("macro", "micro", "weighted", None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -33,13 +35,35 @@ def test_the_interval_is_narrower_than_that_of_a_sample_for_anything(pool, kind)
     estimand = kind("match", probability="score")
     sample, labels = sample_of(pool, estimand)
     planned = stratal.estimate(sample, labels)
-    table = stratal.classification_metrics(sample, labels, metrics=kind.kind, classes=["match"])
-    row = table.row(**{"class": "match"})
+    unplanned = stratal.estimate(replace(sample, estimand=None), labels, estimand=estimand)
 
-    assert planned.value == row["estimate"]
-    assert planned.standard_error == row["standard_error"]
-    assert planned.confidence_interval().width < np.diff(row["confidence_interval"])[0]
+    assert planned.value == unplanned.value
+    assert planned.standard_error == unplanned.standard_error
+    assert planned.confidence_interval().width < unplanned.confidence_interval().width
     assert planned.confidence_interval().width > 2 * 1.9 * planned.standard_error
+
+
+@pytest.mark.parametrize("kind", [F1, Recall])
+@pytest.mark.parametrize("target", ["population", "superpopulation"])
+def test_the_table_of_metrics_has_the_interval_of_the_planned_estimand(pool, kind, target):
+    sample, labels = sample_of(pool, kind("match", probability="score"))
+    planned = stratal.estimate(sample, labels, target=target)
+    table = stratal.classification_metrics(sample, labels, metrics=["f1", "recall"], target=target)
+    row = table.row(metric=kind.kind, **{"class": "match"})
+
+    assert row["confidence_interval"] == list(planned.confidence_interval())
+    other = "recall" if kind is F1 else "f1"
+    asked = stratal.estimate(sample, labels, estimand=f"{other}:match", target=target)
+    found = table.row(metric=other, **{"class": "match"})
+    assert found["confidence_interval"] == list(asked.confidence_interval())
+
+
+def test_all_labels_are_counted_beside_those_of_the_denominator(pool):
+    sample, labels = sample_of(pool, F1("match", probability="score"))
+    found = stratal.estimate(sample, labels)
+
+    assert found.n < found.labels == found.to_dict()["labels"] == 200
+    assert f"200 labels, {found.n} of them in its denominator" in str(found)
 
 
 def test_it_is_never_narrower_than_the_labels_own_variance(pool):
