@@ -19,6 +19,7 @@ from stratal.estimation.estimands.misread import refuse_a_misread_proxy
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.expectations import PlannedDesign, expectations
 from stratal.planning.plan import Plan
+from stratal.planning.planned_parts import InfluenceMoments, PlannedPart, planned_parts
 from stratal.planning.widths import smallest_budget
 from stratal.population.influence import Influence, stratum_averages
 from stratal.population.population import Population
@@ -109,8 +110,13 @@ class EstimandPlanner:
         if budget >= most:
             notes = (*notes, f"The labels of {most:,} units know it exactly; the others do not matter.")
             budget = most
-        shared = self._shared(strata, budget)
-        designs = self._designs(strata, shared)
+        return self._planned(strata, self._shared(strata, budget), notes)
+
+    def _planned(self, strata: Strata, shared: Allocation, notes: tuple[str, ...]) -> Plan:
+        """Return the plan of an allocation."""
+        designs, parts = self._designs(strata, shared), self._parts(strata, shared)
+        if parts:
+            designs = [replace(row, **_UNTOLD) for row in designs]
         return Plan(
             budget=shared.budget,
             population_size=self.population.size,
@@ -123,6 +129,20 @@ class EstimandPlanner:
             confidence_level=self.confidence_level,
             population=self.population,
             estimand=self.estimand.to_dict(),
+            parts=parts,
+        )
+
+    def _parts(self, strata: Strata, shared: Allocation) -> tuple[PlannedPart, ...]:
+        """Return what is expected of each of several estimands; nothing of one, the plan itself."""
+        if len(self.parts) == 1:
+            return ()
+        return planned_parts(
+            [part.text for part in self.parts],
+            self.moments(strata),
+            strata,
+            shared.n_h,
+            self.half_widths,
+            self.confidence_level,
         )
 
     @property
@@ -133,7 +153,7 @@ class EstimandPlanner:
     def _shared(self, strata: Strata, budget: int) -> Allocation:
         if len(self.parts) == 1:
             return allocate(strata, budget, "neyman", minimum=self.minimum)
-        deviations = self.deviations(strata)
+        deviations = self.moments(strata).spreads(strata)
         wanted = np.ones(len(deviations)) if self.half_widths is None else self.half_widths
         return allocate_several(
             strata.sizes,
@@ -145,14 +165,14 @@ class EstimandPlanner:
             names=[part.text for part in self.parts],
         ).allocation
 
-    def deviations(self, strata: Strata) -> FloatArray:
-        """Return the standard deviation of each influence in each stratum (J, H)."""
+    def moments(self, strata: Strata) -> InfluenceMoments:
+        """Return mean and mean square of each influence in each stratum (J, H)."""
         formulas = [
             formula for part in self.influences for formula in (part.mean, part.mean * part.mean, part.square)
         ]
         found = stratum_averages(self.population, strata.rule, formulas).T
         means, own, squares = found[0::3], found[1::3], found[2::3]
-        return np.asarray(np.sqrt(np.maximum(np.maximum(squares, own) - means**2, 0.0)))
+        return InfluenceMoments(means=means, squares=np.maximum(squares, own))
 
     def _designs(self, strata: Strata, shared: Allocation) -> list[PlannedDesign]:
         one, size = np.array([1]), np.array([self.population.size])
@@ -194,19 +214,19 @@ class EstimandPlanner:
         normal = -float(student_quantile((1.0 - self.confidence_level) / 2.0, np.inf))
         found = allocate_several(
             strata.sizes,
-            self.deviations(strata),
+            self.moments(strata).spreads(strata),
             standard_errors=self.half_widths / normal,
             minimum=self.minimum,
             known=strata.is_known,
             names=[part.text for part in self.parts],
         )
-        return replace(
-            self.at(found.budget),
-            budget=found.budget,
-            strata=strata,
-            allocation=found.allocation,
-        )
+        return self._planned(strata, found.allocation, strata.notes)
 
+
+_UNTOLD: dict[str, Any] = dict.fromkeys(
+    ("expected_standard_error", "hopeful_standard_error", "cautious_standard_error"), None
+)
+"""What nobody asked for: the error of several estimands' influences as one."""
 
 _FIRST_ORDER = "Standard errors hold to first order, and for labels that all come back."
 

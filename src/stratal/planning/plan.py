@@ -14,6 +14,7 @@ from stratal.errors import InputError
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.detectable import detectable_difference
 from stratal.planning.expectations import PlannedDesign, Scenario, expected_variance, scenarios
+from stratal.planning.planned_parts import PlannedPart
 from stratal.planning.widths import expected_half_width
 from stratal.report import Bars, Page, Plotted, Printed, Tabular, plain, plan_page
 from stratal.sampling import SimpleRandom, Stratified
@@ -51,6 +52,8 @@ class Plan(Printed, Tabular, Plotted):
         Of that half-width.
     estimand : mapping, optional
         The record of what was planned for; the mean if left out.
+    parts : tuple of PlannedPart
+        Of several estimands: what is expected of each.
     scenario : Scenario, optional
         What labels that are in already say of the strata; the proxy's word if there are none.
 
@@ -78,6 +81,7 @@ class Plan(Printed, Tabular, Plotted):
     pilot: bool = False
     confidence_level: float = 0.95
     estimand: Mapping[str, Any] | None = None
+    parts: tuple[PlannedPart, ...] = ()
     scenario: Scenario | None = field(default=None, repr=False, compare=False)
     population: Population | None = field(default=None, repr=False, compare=False)
 
@@ -212,6 +216,7 @@ class Plan(Printed, Tabular, Plotted):
                 }
                 for h in range(strata.n_strata)
             ],
+            **({"estimands": [part.to_dict() for part in self.parts]} if self.parts else {}),
             "assumptions": list(self.assumptions),
             "notes": list(self.notes),
         }

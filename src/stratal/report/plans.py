@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stratal.report.text import Page, Table, level_text, noted
@@ -19,7 +19,10 @@ def plan_page(plan: Mapping[str, Any]) -> Page:
     'Plan: label 20 of 100 units by a simple-random sample, estimate by horvitz-thompson'
     """
     notes = [*noted(plan["assumptions"], "Assumed"), *noted(plan["notes"])]
-    return Page(lines=_sentences(plan), tables=(_designs_table(plan), _strata_table(plan)), notes=notes)
+    tables = [_designs_table(plan), _strata_table(plan)]
+    if plan.get("estimands"):
+        tables[0] = _estimands_table(plan["estimands"], plan["confidence_level"])
+    return Page(lines=_sentences(plan), tables=tables, notes=notes)
 
 
 def _sentences(plan: Mapping[str, Any]) -> list[str]:
@@ -30,6 +33,8 @@ def _sentences(plan: Mapping[str, Any]) -> list[str]:
         f"{what}: label {budget:,} of {plan['population_size']:,} units by a {chosen['design']} sample, "
         f"estimate by {chosen['estimator']}"
     ]
+    if plan.get("estimands"):
+        gain = None
     if error is not None:
         hopeful, cautious = plan["half_width_range"]
         lines.append(
@@ -67,6 +72,24 @@ def _designs_table(plan: Mapping[str, Any]) -> Table:
             [_or_worst(row) if name == "expected_standard_error" else row[name] for name in names]
             for row in plan["designs"]
         ],
+    )
+
+
+def _estimands_table(rows: Sequence[Mapping[str, Any]], confidence_level: float) -> Table:
+    """Return what is expected of each of several estimands."""
+    headers = {
+        "estimand": "estimand",
+        "labels": "labels",
+        "expected_standard_error": "expected SE",
+        "expected_half_width": f"{level_text(confidence_level)} ±",
+        "wanted_half_width": "wanted ±",
+        "relative_efficiency": "relative efficiency",
+    }
+    names = [name for name in headers if any(row[name] is not None for row in rows)]
+    return Table(
+        title="Estimands",
+        header=[headers[name] for name in names],
+        rows=[[row[name] for name in names] for row in rows],
     )
 
 

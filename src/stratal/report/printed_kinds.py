@@ -141,6 +141,15 @@ PARTS: dict[str, Any] = {
                 "expected_standard_deviation": "number?",
             }
         ],
+        "estimand?": {"*": ANY},
+        "estimands?": [
+            {
+                "estimand": "text",
+                "labels": "integer",
+                **dict.fromkeys(("expected_standard_error", "expected_half_width"), "number"),
+                **dict.fromkeys(("wanted_half_width", "relative_efficiency"), "number?"),
+            }
+        ],
         "assumptions": ["text"],
         "notes": ["text"],
     },

@@ -125,7 +125,7 @@ class LevelMean(Estimand):
     Examples
     --------
     >>> LevelMean("language", "de").text
-    'level_mean:group=language,level=de'
+    'mean@language:de'
     """
 
     kind: ClassVar[str] = "level_mean"
@@ -133,6 +133,11 @@ class LevelMean(Estimand):
     level: str
     proxy: str | None = None
     predicted: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The text form: that of the means of the levels that are named, of which there is one."""
+        return LevelMeans(self.group, (self.level,), self.proxy, self.predicted).text
 
     @property
     def outside(self) -> Expression:
