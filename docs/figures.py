@@ -1,7 +1,7 @@
 """Draws the figures of the documentation from the package's own simulation: `python docs/figures.py [NAME…]`.
 
 Every number in them is computed here with fixed seeds. They are SVG with text as text and the ink of the page
-around them; `docs/hooks.py` sets them into the pages.
+around them; `docs/build_site.py` sets them into the pages.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from stratal.report.figures import COLOURS, Line, Panel, draw_lines
 from stratal.simulation.demonstration import make_data
 
 PLACE = Path(__file__).with_name("figures")
-INK, RANDOM, CHOSEN = "#123456", COLOURS[1], COLOURS[0]
+INK, PAPER, RANDOM, CHOSEN = "#123456", "#fedcba", COLOURS[1], COLOURS[0]
 STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "stratal",
@@ -95,17 +95,40 @@ def shares(axis: Any, values: np.ndarray, right: np.ndarray, bins: np.ndarray) -
     axis.set_ylabel("answers")
 
 
+EFFICIENCY = {"y_label": "relative efficiency", "level": 1, "level_label": "a simple random sample"}
+
+
+def by_labels(title: str, lines: Sequence[Line], y_label: str = "", **more: Any) -> Panel:
+    """Return a panel over the number of labels."""
+    return Panel(title=title, lines=lines, **{"x_label": "labels", "logarithmic": "x", "y_label": y_label} | more)
+
+
+def tried(
+    data: tuple[stratal.Population, np.ndarray], design: str, budgets: Sequence[int], *,
+    what: str = "relative_efficiency", replicates: int = 40_000, **options: Any,
+) -> list[float]:
+    """Return what a simulation finds of one design, for each budget."""
+    table = stratal.simulate(
+        *data, designs=[design], budgets=list(budgets), replicates=replicates, **{"intervals": ()} | options
+    )
+    return column(table, what)
+
+
+def rows_of_digits() -> dict[str, int]:
+    """Return id → row of the demonstration's population."""
+    return {name: row for row, name in enumerate(make_data().ids.tolist())}
+
+
 @figure
 def same_labels(path: Path) -> None:
     """Where 100 labels go, and how far 200 estimates of each kind lie from the truth."""
     population, right = digits()
-    plan = stratal.plan(population, 100)
-    drawn = Figure(figsize=(9, 3.2), layout="constrained")
-    left, middle, far = drawn.subplots(1, 3, width_ratios=[1, 1, 1.2])
-    place = {name: row for row, name in enumerate(make_data().ids.tolist())}
+    plan, place = stratal.plan(population, 100), rows_of_digits()
+    drawn = Figure(figsize=(6.6, 4.9), layout="constrained")
+    grid = drawn.add_gridspec(2, 2, height_ratios=[1.15, 1])
+    left, middle, far = map(drawn.add_subplot, (grid[0, 0], grid[0, 1], grid[1, :]))
     picked = [place[name] for name in plan.draw(seed=7).ids.tolist()]
     groups, places = np.digitize(make_data().confidence, [0.5, 0.7, 0.9, 0.97]), np.arange(5)
-    names = ["below .5", ".5 to .7", ".7 to .9", ".9 to .97", "above .97"]
     units = np.bincount(groups, minlength=5)
     left.bar(places, 100 * np.bincount(groups, 1 - right, 5) / units, color="#8fb8d8")
     for number, size in enumerate(units):
@@ -117,18 +140,15 @@ def same_labels(path: Path) -> None:
     middle.set_title("where 100 labels go", fontsize=9)
     middle.legend(fontsize=8)
     for axis in (left, middle):
-        axis.set_xticks(places, names, fontsize=7.5)
+        axis.set_xticks(places, ["below .5", ".5–.7", ".7–.9", ".9–.97", "above"], fontsize=8)
         axis.set_xlabel("the model's confidence")
-    table = {"100 at random": stratal.SimpleRandom(budget=100).draw, "100 by stratal": None}
-    for number, name in enumerate(table):
-        draw = table[name]
-        found = means(
-            lambda seed, draw=draw: draw(population, seed) if draw else plan.draw(seed), right, 200, place
-        )[0]
+    draws = {"100 at random": lambda seed: stratal.SimpleRandom(budget=100).draw(population, seed), "100 by stratal": plan.draw}
+    for number, (name, draw) in enumerate(draws.items()):
+        found = means(draw, right, 200, place)[0]
         jitter = np.random.default_rng(0).uniform(-0.28, 0.28, len(found))
         far.plot(found, 1 - number + jitter, ".", markersize=2.5, alpha=0.6, color=(RANDOM, CHOSEN)[number])
         spread = np.sqrt(np.mean((found - right.mean()) ** 2))
-        far.text(0.85, 1.34 - number, f"{name}: typical error {100 * spread:.1f} points", fontsize=8)
+        far.text(0.85, 1.36 - number, f"{name}: typical error {100 * spread:.1f} points", fontsize=8)
     far.axvline(right.mean(), color=INK, linewidth=0.9, linestyle=":")
     far.set(yticks=[], ylim=(-0.5, 1.65), xlim=(0.85, 1.0), xlabel="estimated accuracy; dotted: the truth")
     far.set_title("200 studies of each kind", fontsize=9)
@@ -147,19 +167,20 @@ def strata_of_digits(path: Path) -> None:
     """Cuts of the confidence, and units and labels of each stratum."""
     population, right = digits()
     plan = stratal.plan(population, 100)
-    drawn = Figure(figsize=(9, 3.2), layout="constrained")
+    drawn = Figure(figsize=(7.2, 2.9), layout="constrained")
     left, second = drawn.subplots(1, 2)
     shares(left, make_data().confidence, right, np.linspace(0.25, 1, 31))
-    for cut in plan.strata.rule.cuts:
-        left.axvline(cut, color=INK, linewidth=0.8, linestyle="--")
+    for number, cut in enumerate(plan.strata.rule.cuts):
+        label = "_nolegend_" if number else "cuts"
+        left.axvline(cut, color=INK, linewidth=0.8, linestyle="--", label=label)
     left.set_title("strata: cuts of the confidence", fontsize=9)
-    left.legend(fontsize=8)
+    left.legend(fontsize=8, loc="upper left", frameon=True, framealpha=1, facecolor=PAPER, edgecolor="none")
     n_h, sizes = np.asarray(plan.allocation.n_h), np.asarray(plan.strata.sizes)
     places = np.arange(1, len(n_h) + 1)
     second.bar(places - 0.2, 100 * sizes / sizes.sum(), 0.4, color="#8fb8d8", label="of the units")
     second.bar(places + 0.2, 100 * n_h / n_h.sum(), 0.4, color=CHOSEN, label="of the labels")
     second.set(xticks=places, xlabel="stratum, from least to most confident", ylabel="percent")
-    second.set_title("allocation: doubtful strata get more than their share", fontsize=9)
+    second.set_title("doubtful strata get more than their share", fontsize=9)
     second.legend(fontsize=8)
     drawn.savefig(path)
 
@@ -168,24 +189,22 @@ def strata_of_digits(path: Path) -> None:
 def forty_intervals(path: Path) -> None:
     """Intervals of forty studies of each kind."""
     population, right = digits()
-    plan = stratal.plan(population, 100)
-    place = {name: row for row, name in enumerate(make_data().ids.tolist())}
     kinds = {
-        "simple random": lambda seed: stratal.SimpleRandom(budget=100).draw(population, seed),
-        "stratified, robust allocation": plan.draw,
+        "at random": lambda seed: stratal.SimpleRandom(budget=100).draw(population, seed),
+        "in strata": stratal.plan(population, 100).draw,
     }
-    drawn = Figure(figsize=(9, 3.2), layout="constrained")
+    drawn = Figure(figsize=(7.2, 2.9), layout="constrained")
     for (name, draw), axis, colour in zip(
         kinds.items(), drawn.subplots(1, 2, sharey=True), (RANDOM, CHOSEN), strict=True
     ):
-        values, bounds = means(draw, right, 40, place)
+        values, bounds = means(draw, right, 40, rows_of_digits())
         miss = (bounds[:, 0] > right.mean()) | (bounds[:, 1] < right.mean())
-        axis.vlines(np.arange(40), *bounds.T, colors=np.where(miss, "#b00000", colour), linewidth=1.6)
+        axis.vlines(np.arange(40), *bounds.T, colors=np.where(miss, "#d62728", colour), linewidth=1.6)
         axis.plot(np.arange(40), values, "o", markersize=2.5, color=INK)
         axis.axhline(right.mean(), color=INK, linewidth=0.9, linestyle=":")
         width = 100 * np.diff(bounds, axis=1).mean()
         axis.set_title(f"{name}: mean width {width:.1f} points, {miss.sum()} of 40 miss", fontsize=9)
-        axis.set(xticks=[], xlabel="forty studies of 100 labels")
+        axis.set(xticks=[], xlabel="forty studies of 100 labels; dotted: the truth")
     drawn.axes[0].set_ylabel("accuracy, 95 % interval")
     drawn.savefig(path)
 
@@ -194,29 +213,21 @@ def forty_intervals(path: Path) -> None:
 def proxies(path: Path) -> None:
     """What a proxy is worth, by how well it tells the outcome."""
     slopes = [0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0]
-    designs = {"simple-random": ("horvitz-thompson", "ppi++"), "k-means:10:robust": ("horvitz-thompson",)}
-    found: dict[str, list[float]] = {}
-    for slope in slopes:
-        population, outcome = generated(slope)
-        for design, estimators in designs.items():
-            table = stratal.simulate(
-                population,
-                outcome,
-                designs=[design],
-                estimators=estimators,
-                intervals=(),
-                budgets=[200],
-                replicates=40_000,
-            )
-            for estimator, value in zip(estimators, column(table, "effective_sample_size"), strict=True):
-                found.setdefault(f"{design}, {estimator}", []).append(value)
-    lines = [Line(x=slopes, y=values, label=name) for name, values in found.items()]
+    ways = {
+        "at random, proxy unused": ("simple-random", "horvitz-thompson"),
+        "at random, proxy in the estimate (ppi++)": ("simple-random", "ppi++"),
+        "in strata made of the proxy": ("k-means:10:robust", "horvitz-thompson"),
+    }
+    lines = [
+        Line(x=slopes, label=name, y=[
+            tried(generated(slope), design, [200], what="effective_sample_size", estimators=[estimator])[0]
+            for slope in slopes
+        ])
+        for name, (design, estimator) in ways.items()
+    ]
     panel = Panel(
-        title="200 labels of 20,000 units",
-        x_label="slope of the outcome's log-odds in the proxy's (0: useless)",
-        y_label="random labels they are worth",
-        lines=lines,
-        level=200,
+        title="200 labels of 20,000 units", x_label="slope of the outcome's log-odds in the proxy's (0: useless)",
+        y_label="random labels they are worth", lines=lines, level=200, level_label="200 labels",
     )
     draw_lines([panel], path)
 
@@ -224,73 +235,31 @@ def proxies(path: Path) -> None:
 @figure
 def strata(path: Path) -> None:
     """Efficiency by method and number of strata."""
-    numbers, lines = [2, 3, 5, 8, 10, 15, 20, 30], []
-    population, outcome = generated()
-    for method in ("k-means", "neyman", "equal-size", "equal-width", "cum-sqrt-f"):
-        tables = [
-            stratal.simulate(
-                population,
-                outcome,
-                designs=[f"{method}:{number}:robust"],
-                intervals=(),
-                budgets=[100],
-                replicates=40_000,
-            )
-            for number in numbers
-        ]
-        lines.append(
-            Line(x=numbers, y=[column(table, "relative_efficiency")[0] for table in tables], label=method)
-        )
-    draw_lines(
-        [
-            Panel(
-                title="100 labels of 20,000 units, robust allocation",
-                x_label="number of strata",
-                y_label="relative efficiency",
-                lines=lines,
-                level=1,
-            )
-        ],
-        path,
-    )
+    numbers = [2, 3, 5, 8, 10, 15, 20, 30]
+    lines = [
+        Line(x=numbers, label=method, y=[tried(generated(), f"{method}:{number}:robust", [100])[0] for number in numbers])
+        for method in ("k-means", "neyman", "equal-size", "equal-width", "cum-sqrt-f")
+    ]
+    title = "100 labels of 20,000 units, robust allocation"
+    draw_lines([Panel(title=title, x_label="number of strata", lines=lines, **EFFICIENCY)], path)
 
 
 @figure
 def allocation(path: Path) -> None:
     """Efficiency by allocation where the proxy is over- and underconfident."""
-    slopes, rules = [0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0], ("proportional", "neyman", "robust", "oracle")
-    found: dict[str, list[float]] = {rule: [] for rule in rules}
-    for slope in slopes:
-        population, outcome = generated(slope)
-        for rule in rules:
-            table = stratal.simulate(
-                population,
-                outcome,
-                designs=[f"k-means:10:{rule}"],
-                intervals=(),
-                budgets=[200],
-                replicates=40_000,
-            )
-            found[rule] += column(table, "relative_efficiency")
-    lines = [Line(x=slopes, y=values, label=rule, dashed=rule == "oracle") for rule, values in found.items()]
-    draw_lines(
-        [
-            Panel(
-                title="200 labels, ten k-means strata",
-                x_label="slope (below 1: the proxy is too sure of itself)",
-                y_label="relative efficiency",
-                lines=lines,
-                level=1,
-            )
-        ],
-        path,
-    )
+    slopes = [0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0]
+    lines = [
+        Line(x=slopes, label=rule, dashed=rule == "oracle",
+             y=[tried(generated(slope), f"k-means:10:{rule}", [200])[0] for slope in slopes])
+        for rule in ("proportional", "neyman", "robust", "oracle")
+    ]
+    x_label = "slope (below 1: the proxy is too sure of itself)"
+    draw_lines([Panel(title="200 labels, ten k-means strata", x_label=x_label, lines=lines, **EFFICIENCY)], path)
 
 
 @figure
 def designs(path: Path) -> None:
     """Efficiency by design and budget."""
-    population, outcome = generated(size=5000)
     budgets = [50, 100, 200, 400]
     kinds = {
         "simple-random": "ppi++",
@@ -298,63 +267,27 @@ def designs(path: Path) -> None:
         "proportional-to-size": "ppi++",
         "poisson": "ppi++",
     }
-    lines = []
-    for design, estimator in kinds.items():
-        table = stratal.simulate(
-            population,
-            outcome,
-            designs=[design],
-            estimators=[estimator],
-            intervals=(),
-            budgets=budgets,
-            replicates=20_000 if ":" in design or "simple" in design else 4000,
-        )
-        lines.append(Line(x=budgets, y=column(table, "relative_efficiency"), label=f"{design}, {estimator}"))
-    draw_lines(
-        [
-            Panel(
-                title="5,000 units",
-                x_label="labels",
-                y_label="relative efficiency",
-                lines=lines,
-                level=1,
-                logarithmic="x",
-            )
-        ],
-        path,
-    )
+    quick = ("simple-random", "k-means:10:robust")
+    lines = [
+        Line(x=budgets, label=f"{design}, {estimator}", y=tried(
+            generated(size=5000), design, budgets, estimators=[estimator], replicates=20_000 if design in quick else 4000
+        ))
+        for design, estimator in kinds.items()
+    ]
+    draw_lines([by_labels("5,000 units", lines, **EFFICIENCY)], path)
 
 
 @figure
 def means_by_estimator(path: Path) -> None:
     """Efficiency by estimator, in a simple random sample, with a good and a weak proxy."""
-    budgets, panels = [30, 50, 100, 200, 400], []
-    for title, slope in (("a good proxy (slope 1)", 1.0), ("a weak one (slope 0.25)", 0.25)):
-        population, outcome = generated(slope)
-        table = stratal.simulate(
-            population,
-            outcome,
-            designs=["simple-random"],
-            intervals=(),
-            budgets=budgets,
-            estimators=["horvitz-thompson", "difference", "ppi++"],
-            replicates=20_000,
-        )
-        names = ("horvitz-thompson", "difference", "ppi++")
-        lines = [
-            Line(x=budgets, y=column(table, "relative_efficiency", estimator=name), label=name)
-            for name in names
-        ]
-        panels.append(
-            Panel(
-                title=title,
-                x_label="labels",
-                y_label="relative efficiency",
-                lines=lines,
-                level=1,
-                logarithmic="x",
-            )
-        )
+    budgets = [30, 50, 100, 200, 400]
+    panels = [
+        by_labels(title, [
+            Line(x=budgets, label=name, y=tried(generated(slope), "simple-random", budgets, estimators=[name]))
+            for name in ("horvitz-thompson", "difference", "ppi++")
+        ], limits=(0.9, 1.3), **EFFICIENCY)
+        for title, slope in (("a good proxy (slope 1)", 1.0), ("a weak one (slope 0.25)", 0.25))
+    ]
     draw_lines(panels, path, columns=2)
 
 
@@ -362,63 +295,61 @@ def means_by_estimator(path: Path) -> None:
 def intervals(path: Path) -> None:
     """Coverage of intervals where most labels agree."""
     budgets, panels = [20, 30, 50, 100, 200], []
+    population = stratal.Population.from_arrays(proxy=np.full(20_000, 0.5))
     for rate in (0.9, 0.97):
-        outcome = (np.arange(20_000) < rate * 20_000).astype(float)
-        population = stratal.Population.from_arrays(proxy=np.full(20_000, 0.5))
-        names = ("auto", "wilson", "t", "normal")
-        table = stratal.simulate(
-            population,
-            outcome,
-            designs=["simple-random"],
-            intervals=names,
-            budgets=budgets,
-            replicates=40_000,
-        )
-        lines = [Line(x=budgets, y=column(table, "coverage", interval=name), label=name) for name in names]
-        panels.append(
-            Panel(
-                title=f"a simple random sample, {100 * rate:.0f} % right",
-                x_label="labels",
-                y_label="coverage of 95 % intervals",
-                lines=lines,
-                level=0.95,
-                logarithmic="x",
-                limits=(0.4, 1.01),
-            )
-        )
+        data = population, (np.arange(20_000) < rate * 20_000).astype(float)
+        lines = [
+            Line(x=budgets, label=name, dashed=name == "normal",
+                 y=tried(data, "simple-random", budgets, what="coverage", intervals=[name]))
+            for name in ("auto", "wilson", "t", "normal")
+        ]
+        title = f"a simple random sample, {100 * rate:.0f} % right"
+        panels.append(by_labels(title, lines, "coverage of 95 % intervals", level=0.95, level_label="95 %", limits=(0.4, 1.01)))
     draw_lines(panels, path, columns=2)
+
+
+def cells(page: str) -> dict[str, list[float]]:
+    """Return heading → coverage of every cell, of a page of the benchmarks."""
+    found: dict[str, list[float]] = {}
+    text = (PLACE.parents[1] / "benchmarks" / "results" / page).read_text()
+    for heading, table in re.findall(r"^### (.*)\n\n((?:\|.*\n)+)", text, re.MULTILINE):
+        first, _, *rows = [[part.strip() for part in row.strip("|").split("|")] for row in table.splitlines()]
+        if "coverage" in first:
+            found[re.sub(r" \([^()]*draws.*\)", "", heading)] = [float(row[first.index("coverage")]) for row in rows]
+    return found
+
+
+@figure
+def coverage(path: Path) -> None:
+    """Every cell of the coverage of `auto`, as it stands on the pages of the benchmarks."""
+    groups = cells("interval_cells.md") | cells("coverage.md")
+    drawn = Figure(figsize=(6.6, 4.6), layout="constrained")
+    axis, rng = drawn.subplots(), np.random.default_rng(0)
+    for row, (name, found) in enumerate(groups.items()):
+        heights = row + rng.uniform(-0.25, 0.25, len(found))
+        axis.plot(found, heights, ".", markersize=4, alpha=0.5, color=CHOSEN, markeredgewidth=0)
+    axis.axvline(0.95, color=INK, linewidth=0.9, linestyle=":")
+    axis.set_yticks(range(len(groups)), list(groups), fontsize=7.5)
+    axis.invert_yaxis()
+    axis.set_xlabel("share of intervals that hold the truth; dotted: 95 %")
+    axis.grid(axis="x", alpha=0.25, linewidth=0.5)
+    drawn.savefig(path)
 
 
 @figure
 def plans(path: Path) -> None:
     """What plans promise and what comes out."""
     population, outcome = digits()
-    budgets, place = [50, 100, 200, 400], {name: row for row, name in enumerate(make_data().ids.tolist())}
+    budgets = [50, 100, 200, 400]
     made = [stratal.plan(population, budget) for budget in budgets]
-    got = [np.diff(means(plan.draw, outcome, 60, place)[1], axis=1).mean() / 2 for plan in made]
+    got = [np.diff(means(plan.draw, outcome, 60, rows_of_digits())[1], axis=1).mean() / 2 for plan in made]
     low, high = zip(*(plan.half_width_range for plan in made), strict=True)
+    expected = [plan.expected_half_width for plan in made]
     lines = [
-        Line(
-            x=budgets,
-            y=[plan.expected_half_width for plan in made],
-            low=low,
-            high=high,
-            label="expected, from hopeful to cautious",
-        ),
+        Line(x=budgets, y=expected, low=low, high=high, label="expected; shaded: hopeful to cautious"),
         Line(x=budgets, y=got, label="mean of 60 studies"),
     ]
-    draw_lines(
-        [
-            Panel(
-                title="the digits of the demonstration",
-                x_label="labels",
-                y_label="half-width of the 95 % interval",
-                lines=lines,
-                logarithmic="x",
-            )
-        ],
-        path,
-    )
+    draw_lines([by_labels("the digits of the demonstration", lines, "half-width of the 95 % interval")], path)
 
 
 @figure
@@ -431,59 +362,25 @@ def adaptive(path: Path) -> None:
         "OPT-A1 as printed": "k-means:10:opt-a1",
         "oracle Neyman": "k-means:10:oracle",
     }
-    for title, slope in (
-        ("an overconfident proxy (slope 0.3)", 0.3),
-        ("an underconfident one (slope 2)", 2.0),
-    ):
-        population, outcome = generated(slope)
-        lines = []
-        for name, design in rules.items():
-            table = stratal.simulate(
-                population, outcome, designs=[design], intervals=(), budgets=budgets, replicates=20_000
-            )
-            lines.append(
-                Line(
-                    x=column(table, "budget"),
-                    y=column(table, "relative_efficiency"),
-                    label=name,
-                    dashed=name.startswith("oracle"),
-                )
-            )
-        panels.append(
-            Panel(
-                title=title,
-                x_label="labels",
-                y_label="relative efficiency",
-                lines=lines,
-                level=1,
-                logarithmic="x",
-            )
-        )
+    for title, slope in (("an overconfident proxy (slope 0.3)", 0.3), ("an underconfident one (slope 2)", 2.0)):
+        lines = [
+            Line(x=budgets, y=tried(generated(slope), design, budgets, replicates=20_000), label=name,
+                 dashed=name.startswith("oracle"))
+            for name, design in rules.items()
+        ]
+        panels.append(by_labels(title, lines, **EFFICIENCY))
     draw_lines(panels, path, columns=2)
 
 
 @figure
 def simulation(path: Path) -> None:
     """Error against labels, from which the saving is read."""
-    population, outcome = generated()
-    budgets, lines = [50, 100, 200, 400, 800], []
-    for name, design in {"simple random": "simple-random", "stratified": "k-means:10:robust"}.items():
-        table = stratal.simulate(
-            population, outcome, designs=[design], intervals=(), budgets=budgets, replicates=40_000
-        )
-        lines.append(Line(x=budgets, y=column(table, "mae"), label=name))
-    draw_lines(
-        [
-            Panel(
-                title="20,000 units",
-                x_label="labels",
-                y_label="mean absolute error",
-                lines=lines,
-                logarithmic="xy",
-            )
-        ],
-        path,
-    )
+    budgets = [50, 100, 200, 400, 800]
+    lines = [
+        Line(x=budgets, y=tried(generated(), design, budgets, what="mae"), label=name)
+        for name, design in {"simple random": "simple-random", "stratified": "k-means:10:robust"}.items()
+    ]
+    draw_lines([by_labels("20,000 units", lines, "mean absolute error", logarithmic="xy")], path)
 
 
 @figure
@@ -534,9 +431,8 @@ def metrics(path: Path) -> None:
                     widths[name].append(float(np.diff(row["confidence_interval"])[0]) / 2)
         for name in found:
             found[name].append(float(np.mean(widths[name])))
-    lines = [Line(x=budgets, y=values, label=name) for name, values in found.items()]
-    draw_lines([Panel(title="a class of 5 %, plan for the accuracy", x_label="labels", y_label="half-width of the interval",
-                      lines=lines, logarithmic="x")], path)
+    lines = [Line(x=budgets, y=values, label=name, dashed=name == "recall") for name, values in found.items()]
+    draw_lines([by_labels("a class of 5 %, plan for the accuracy", lines, "half-width of the interval")], path)
 
 
 @figure
@@ -565,8 +461,8 @@ def estimands(path: Path) -> None:
                 found.append(stratal.estimate(sample, labels, estimand=f1).value - goal)
             errors.append(float(np.sqrt(np.mean(np.square(found)))))
         lines.append(Line(x=budgets, y=errors, label=name))
-    draw_lines([Panel(title=f"F1 of a class of {100 * np.mean(truth == 'match'):.1f} %, sixty studies each", x_label="labels",
-                      y_label="typical error of F1", lines=lines, logarithmic="x")], path)
+    title = f"F1 of a class of {100 * np.mean(truth == 'match'):.1f} %, sixty studies each"
+    draw_lines([by_labels(title, lines, "typical error of F1")], path)
 
 
 @figure
@@ -668,6 +564,7 @@ def tidy(text: str, *, card: bool = False) -> str:
     text = re.sub(r"<[^>]*>", lambda tag: re.sub(r"(\d+\.\d\d)\d+", r"\1", tag[0]), text)
     ink = "#222222" if card else "currentColor"
     text = text.replace(INK, ink).replace("#000000", ink)
+    text = text.replace(PAPER, "var(--md-default-bg-color, #ffffff)")
     if card:
         text = re.sub(r"(<svg [^>]*>)", r'\1<rect width="100%" height="100%" fill="#ffffff"/>', text, count=1)
     text = re.sub(r"'DejaVu Sans'[^;\"]*", "inherit", text)
