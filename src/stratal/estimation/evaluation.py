@@ -15,6 +15,7 @@ from stratal.estimation.estimand import Asked, as_estimand, refuse_options
 from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow, empty_strata_notes
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.mean import EstimateOptions, MeanEstimate, default_estimator, mean_estimate
+from stratal.estimation.promise import with_promise
 from stratal.estimation.respondents import (
     Respondents,
     combined,
@@ -167,7 +168,8 @@ def estimate(
         how = Calibrating(column=column, method=calibration, features=features, population=population)
         calibrated, options = with_calibrated(sample, labelled, frame, z, how, options)
         proxies, summary = calibrated.values, calibrated.summary
-    return estimate_mean(z, proxies, frame.weighting, summary, stratum=frame.stratum, options=options)
+    made = estimate_mean(z, proxies, frame.weighting, summary, stratum=frame.stratum, options=options)
+    return with_promise(sample, labelled, made)
 
 
 def _of_separate_samples(

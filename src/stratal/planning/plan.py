@@ -13,12 +13,13 @@ from stratal.allocation import Allocation
 from stratal.errors import InputError
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.detectable import detectable_difference
-from stratal.planning.expectations import PlannedDesign, Scenario, expected_variance, scenarios
+from stratal.planning.expectations import PlannedDesign
 from stratal.planning.planned_parts import PlannedPart
 from stratal.planning.widths import expected_half_width
 from stratal.report import Bars, Page, Plotted, Printed, Tabular, plain, plan_page
 from stratal.sampling import SimpleRandom, Stratified
 from stratal.strata import Strata
+from stratal.strata.scenarios import Scenario, expected_variance, scenarios
 
 if TYPE_CHECKING:
     from stratal.population.population import Population

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,9 +12,11 @@ import numpy as np
 from stratal.allocation import Allocation
 from stratal.allocation.integers import check_budget, whole_number
 from stratal.arrays import FloatArray
-from stratal.errors import BudgetError, InputError
+from stratal.errors import BudgetError, InputError, StratalWarning
 from stratal.estimation.calibrated import Calibrating
 from stratal.estimation.estimand import as_estimand
+from stratal.estimation.evaluation import estimate
+from stratal.estimation.promise import REFUTED
 from stratal.estimation.respondents import known_outcome, outcomes, said
 from stratal.labels.labels import join
 from stratal.planning.deviations import estimated_deviations
@@ -137,6 +140,7 @@ def next_round(
     if question is not None and question.kind != "mean" and isinstance(design, Stratified):
         learned = influence_deviations(question, sample, labels, design.strata, where)
         return _extended(sample, learned, extra, allocation_of, "influence's deviations", where)
+    _warn_of_refuted(sample, labels, predicted=predicted, outcome=outcome, bounds=bounds)
     joined = said(join(sample, labels), predicted)
     z = outcomes(sample, joined, predicted)
     if isinstance(design, SimpleRandom):
@@ -183,6 +187,16 @@ def _extended(
         notes=(f"Round {last_round(sample) + 1}: {allocation_of}, {note}.",),
     )
     return extend(sample, Stratified(strata=strata, allocation=allocation), where)
+
+
+def _warn_of_refuted(sample: Sample, labels: Any, **options: Any) -> None:
+    """Warn of what the plan took for granted and the labels refute."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StratalWarning)
+        found = estimate(sample, labels, **options)
+    for note in found.notes:
+        if note.startswith(REFUTED):
+            warnings.warn(note, StratalWarning, stacklevel=3)
 
 
 def _learning(

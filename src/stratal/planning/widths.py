@@ -12,7 +12,7 @@ from scipy.special import bdtrik, betaincinv
 from stratal.arrays import FloatArray, IntArray
 from stratal.estimation.evaluation import estimate_mean
 from stratal.intervals.proportion import student_quantile
-from stratal.planning.expectations import expected_variance
+from stratal.strata.scenarios import expected_variance
 from stratal.weighting import StratifiedWeighting
 from stratal.weighting.stratum_moments import satterthwaite
 

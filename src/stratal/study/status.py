@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any
 
 from stratal.errors import MissingExtraError, StratalError, StratalWarning
+from stratal.estimation.promise import REFUTED
 from stratal.labels import Labels, annotator_agreement
 from stratal.study import serving, showing
 from stratal.study.agreement import drift, pair_agreement
@@ -250,6 +251,8 @@ def _interim(
 
 def _notes(described: dict[str, Any], study: Study) -> list[str]:
     notes = list(described.pop("reasons"))
+    interim = described["estimate"] or {"notes": ()}
+    notes += [note for note in interim["notes"] if note.startswith(REFUTED)]
     for entry in described["drift"]:
         if entry["p_value"] is not None and entry["p_value"] < UNLIKELY:
             parts = ", ".join(f"{part:.2f}" for part in entry["parts"])

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.planning.expectations import CALIBRATION_SLOPE, ESTIMATORS, expected_variance, scenarios
+from stratal.planning.expectations import ESTIMATORS
+from stratal.strata.scenarios import CALIBRATION_SLOPE, expected_variance, scenarios
 
 
 @pytest.fixture
