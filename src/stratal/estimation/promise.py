@@ -20,7 +20,7 @@ from stratal.intervals.simultaneous import upper_tail
 from stratal.sampling import SimpleRandom, Stratified
 from stratal.sampling.sample import Sample
 from stratal.strata import Everything, Strata
-from stratal.strata.scenarios import CALIBRATION_SLOPE, expected_variance, scenarios
+from stratal.strata.scenarios import CALIBRATION_SLOPE, Scenario, expected_variance, scenarios
 
 ALARM = 0.02
 """Chance of each note where the plan is just right, at most; that of any is under 5 % (measured)."""
@@ -74,11 +74,11 @@ def promise_notes(sample: Sample, labelled: BoolArray, found: Estimate) -> tuple
         return ()
     if strata.bounds != (found.bounds or (-math.inf, math.inf)):
         return ()
-    stratum = sample.stratum[labelled]
+    stratum, ways = sample.stratum[labelled], scenarios(strata)
     proxy = sample.proxies[labelled, 0] if strata.n_strata == 1 else strata.proxy_means[stratum]
     said = (
-        _mean_note(strata, found),
-        _spread_note(strata, z, stratum),
+        _mean_note(strata, ways, found),
+        _spread_note(strata, ways, z, stratum),
         _direction_note(strata, z, stratum, proxy),
     )
     return tuple(f"{REFUTED}: {note}" for note in said if note is not None)
@@ -115,11 +115,11 @@ def planned_strata(sample: Sample) -> Strata | None:
     )
 
 
-def _mean_note(strata: Strata, found: Estimate) -> str | None:
+def _mean_note(strata: Strata, ways: Scenario, found: Estimate) -> str | None:
     """Return what is to be said of a mean beyond those of all ways; of outcomes with bounds alone."""
     if found.bounds is None:
         return None
-    means = scenarios(strata).means @ strata.weights
+    means = ways.means @ strata.weights
     low, high = float(means.min()), float(means.max())
     if low <= found.value <= high:
         return None
@@ -135,12 +135,12 @@ def _mean_note(strata: Strata, found: Estimate) -> str | None:
     )
 
 
-def _spread_note(strata: Strata, z: FloatArray, stratum: IntArray) -> str | None:
+def _spread_note(strata: Strata, ways: Scenario, z: FloatArray, stratum: IntArray) -> str | None:
     """Return what is to be said of outcomes that vary more than in the most cautious of the ways."""
     counts = np.bincount(stratum, minlength=strata.n_strata)
     told = counts >= 2
     n_h = np.where(told, counts, strata.sizes)  # a stratum that tells nothing has no part on either side
-    promised = float(expected_variance(strata.sizes, n_h, scenarios(strata).variances).max())
+    promised = float(expected_variance(strata.sizes, n_h, ways.variances).max())
     squares, spread = _spreads(z, stratum, np.maximum(counts, 2))
     factors = strata.weights**2 * (1 - n_h / strata.sizes) / n_h
     seen, error = float(factors @ squares), math.sqrt(float(factors**2 @ spread))
