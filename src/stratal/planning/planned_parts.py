@@ -10,9 +10,9 @@ import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.intervals.proportion import student_quantile
-from stratal.planning.expectations import expected_variance
 from stratal.report import plain_dict
 from stratal.strata import Strata
+from stratal.strata.scenarios import expected_variance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
