@@ -16,6 +16,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -26,7 +27,9 @@ from typing import Any
 
 import pytest
 
-PATIENCE = 120.0
+import stratal
+
+PATIENCE = 300.0
 NOBODY = "nobody"
 READER = "reader"
 
@@ -85,6 +88,7 @@ class Cluster:
         """Start a master or a worker; return its process and its log."""
         home = require_spark()
         own = {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_HOME": str(home), "SPARK_DAEMON_MEMORY": "256m"}
+        own |= {"PYTHONPATH": str(Path(stratal.__file__).absolute().parent.parent)}  # workers' Python has it
         log = self.folder / f"{name}.log"
         with log.open("wb") as said:
             words = (home / "bin" / "spark-class", f"org.apache.spark.deploy.{kind}", *words)
@@ -134,6 +138,7 @@ def spark_session(master: str) -> Iterator[Any]:
     require_spark()
     from pyspark.sql import SparkSession
 
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("tests")
     for name, value in {
         "spark.ui.enabled": "false",

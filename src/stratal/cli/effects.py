@@ -156,8 +156,8 @@ NEEDS: dict[str, tuple[Needs, ...]] = {
         ),
     ),
     "simulate": (
-        Needs(("delimiter",), _text_table, "for a CSV file"),
-        Needs(("margin",), lambda given: given["proxy"], "with --proxy"),
+        Needs(("workers",), lambda given: given["engine"] == "duckdb", "with --engine duckdb"),
+        *_READING,
     ),
 }
 """What options of each command need to have an effect."""

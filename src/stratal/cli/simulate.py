@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,8 +17,19 @@ if TYPE_CHECKING:
     from stratal.simulation import SimulationTable
 
 
+SPARK = "spark"
+
+_ORDER = (
+    *("outcome", "proxy", "id", "budgets", "designs", "estimators", "intervals", "replicates", "seed"),
+    *("confidence_level", "bounds", "target", "margin", "with_replacement", "target_error", "workers"),
+    *("resume", "output", "figures", "delimiter", "directory", "remote", "engine", "master"),
+    *("threads", "memory"),
+)
+"""How the options follow each other in the help."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimulateOptions:
+class SimulateOptions(o.Reading):
     """The options of `simulate`.
 
     Examples
@@ -27,10 +38,7 @@ class SimulateOptions:
     False
     """
 
-    file: o.File
     outcome: Annotated[str, typer.Option(help="Column of the outcome, known for every row.")]
-    proxy: o.Proxy = None
-    id: o.Id = None
     budgets: Annotated[str, typer.Option(help="Numbers of labels: N,…")] = "50,100,200"
     designs: Annotated[
         str,
@@ -49,14 +57,15 @@ class SimulateOptions:
     confidence_level: o.ConfidenceLevel = 0.95
     bounds: o.Bounds = None
     target: o.Target = "population"
-    margin: o.Margin = False
     with_replacement: Annotated[bool, typer.Option("--with-replacement", help="Draw with replacement.")] = (
         False
     )
     target_error: Annotated[
         float | None, typer.Option(help="Report the labels at which the mean absolute error falls to this.")
     ] = None
-    workers: Annotated[int, typer.Option(help="Processes.")] = 1
+    workers: Annotated[
+        int, typer.Option(help="Processes; with --engine spark its workers are asked instead.")
+    ] = 1
     resume: Annotated[
         Path | None, typer.Option(help="Parquet file of finished cells; a killed run goes on from it.")
     ] = None
@@ -64,8 +73,6 @@ class SimulateOptions:
         Path | None, typer.Option(help="Write the table to this Parquet file, over one that exists.")
     ] = None
     figures: Annotated[Path | None, typer.Option(help="Write figures to this directory.")] = None
-    delimiter: o.Delimiter = None
-    directory: o.Directory = False
     json: o.Json = False
 
     @property
@@ -78,8 +85,23 @@ class SimulateOptions:
         """The outcome's bounds, if they were given."""
         return o.pair("--bounds", self.bounds)
 
+    def asked_workers(self) -> Any:
+        """Processes, or the Spark session that the file is read with."""
+        if self.engine != SPARK:
+            return self.workers
+        from stratal.population.tables.spark_files import session_at
 
-@takes(SimulateOptions)
+        return session_at(self.master)
+
+
+@takes(
+    SimulateOptions,
+    without=(
+        *("groups", "by", "show", "features", "predicted", "proxy_bounds", "second_moment", "softmax"),
+        *("missing", "label"),
+    ),
+    order=_ORDER,
+)
 def simulate(asked: SimulateOptions) -> None:
     """Draw thousands of samples from labelled data, and measure every design and estimator on them."""
     from stratal.report import plain, simulation_page
@@ -115,8 +137,7 @@ def _simulated(asked: SimulateOptions) -> SimulationTable:
         id=asked.id,
         bounds=asked.outcome_bounds,
         scaled=asked.scaled,
-        delimiter=asked.delimiter,
-        directory=asked.directory,
+        **asked.of_file,
     )
     with counting("simulating") as advance:
         return run(
@@ -132,7 +153,7 @@ def _simulated(asked: SimulateOptions) -> SimulationTable:
             bounds=asked.outcome_bounds,
             target=asked.target,
             with_replacement=asked.with_replacement,
-            workers=asked.workers,
+            workers=asked.asked_workers(),
             store=asked.resume,
             progress=advance,
         )

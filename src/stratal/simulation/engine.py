@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stratal.arrays import FloatArray, finite_vector
-from stratal.errors import InputError, MissingExtraError
+from stratal.errors import InputError
 from stratal.estimation.estimand import Asked, as_estimand
 from stratal.population.population import require_population
 from stratal.randomness import check_seed
+from stratal.simulation.back_ends import check_workers, completed
 from stratal.simulation.cell import cell_key, rows_of, run_cell, seeds_of
 from stratal.simulation.cell_store import CellStore
 from stratal.simulation.drawn import collect_drawn
@@ -60,7 +61,7 @@ def simulate(
     target: str = "population",
     stratum_weights_known: bool = True,
     with_replacement: bool = False,
-    workers: int | None = 1,
+    workers: Any = 1,
     store: str | Path | None = None,
     progress: Progress | None = None,
     estimand: Asked = None,
@@ -100,9 +101,10 @@ def simulate(
         For the superpopulation: whether the W_h are known, as [S] has it, or drawn with the N units.
     with_replacement : bool
         Draw with replacement, as [K] assumes.
-    workers : int or None
-        Processes (joblib). None leaves it to `joblib.parallel_config`, whose Dask, Ray and Spark back ends
-        work unchanged.
+    workers : int, None or pyspark.sql.SparkSession
+        Processes (joblib). None leaves it to `joblib.parallel_config`, whose Dask and Ray back ends work
+        unchanged. With a Spark session each set of strata is a task of that Spark, on whose workers stratal
+        must be installed.
     store : path, optional
         Parquet file of finished cells. A run that was killed goes on from it.
     progress : callable, optional
@@ -135,8 +137,7 @@ def simulate(
     >>> [round(float(value), 1) for value in table["relative_efficiency"]]
     [1.0, 2.0]
     """
-    if workers == 0:
-        raise InputError("workers cannot be 0", allowed="1 or more; -1 for all; None as joblib is configured")
+    check_workers(workers)
     require_population(population, "simulate")
     if estimand is not None and (asked := as_estimand(estimand)) is not None and asked.kind != "mean":
         return estimand_table(asked, locals())
@@ -167,7 +168,7 @@ def simulate(
         done = total - sum(len(task.designs) for task in tasks)
         if progress is not None:
             progress(done, total)
-        for key, rows in _map(tasks, workers):
+        for key, rows in completed(_cells, tasks, workers):
             finished.add(key, rows)
             done += 1
             if progress is not None:
@@ -233,10 +234,6 @@ def _fingerprint(
     return digest.hexdigest()
 
 
-def _run(task: _Task) -> list[tuple[str, list[dict[str, Any]]]]:
-    return list(_cells(task))
-
-
 def _cells(task: _Task) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     first = task.designs[0]
     strata = stratify(
@@ -261,22 +258,3 @@ def _cells(task: _Task) -> Iterator[tuple[str, list[dict[str, Any]]]]:
                 design, task.population, task.z, task.settings, seeds, task.proxy_name or first.proxy
             )
             yield key, rows_of(design, found, None, truth, task.settings)
-
-
-def _map(tasks: list[_Task], workers: int | None) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Yield finished cells; one process does them in order, several as they come."""
-    if workers == 1 or not tasks:
-        for task in tasks:
-            yield from _cells(task)
-        return
-    try:
-        from joblib import Parallel, delayed
-    except ImportError:
-        raise MissingExtraError("joblib", extra="parallel") from None
-    jobs = (delayed(_run)(task) for task in tasks)
-    try:
-        results = Parallel(n_jobs=workers, return_as="generator_unordered")(jobs)
-    except ValueError:  # a back end that only returns lists
-        results = Parallel(n_jobs=workers)(delayed(_run)(task) for task in tasks)
-    for found in results:
-        yield from found

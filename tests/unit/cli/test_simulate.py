@@ -89,12 +89,12 @@ def test_a_file_without_a_proxy_can_be_simulated(pilot):
         (("--output", "table.csv"), "--output is a Parquet file"),
         (("--resume", "missing/cells.parquet"), "there is no directory missing"),
         (("--target-error", -1), "--target-error must be positive"),
-        (("--workers", 0), "workers cannot be 0"),
+        (("--workers", 0), "workers cannot be asked"),
         (("--seed", -4), "the seed must be a whole number"),
     ],
 )
 def test_what_cannot_be_done_is_refused_before_anything_is_simulated(pilot, words, message, monkeypatch):
-    monkeypatch.setattr("stratal.simulation.engine._map", lambda *_: pytest.fail("simulated"))
+    monkeypatch.setattr("stratal.simulation.engine.completed", lambda *_: pytest.fail("simulated"))
     with pytest.raises(InputError, match=message):
         command(pilot, *USUAL, *words)
 
@@ -170,3 +170,18 @@ def test_a_run_that_is_killed_gives_the_unbroken_table_when_started_again(tmp_pa
     subprocess.run(words(tmp_path / "other.parquet", whole), check=True)
 
     assert SimulationTable.from_parquet(broken) == SimulationTable.from_parquet(whole)
+
+
+def test_workers_are_sparks_own_there(pilot):
+    with pytest.raises(InputError, match="--workers would have no effect"):
+        command(pilot, *USUAL, "--engine", "spark", "--workers", 2)
+
+
+@pytest.mark.xdist_group("spark")
+@pytest.mark.filterwarnings("ignore")
+def test_spark_reads_the_file_and_works_the_cells_out(spark, pilot, tmp_path):
+    tables = [tmp_path / "here.parquet", tmp_path / "spark.parquet"]
+    command(pilot, *USUAL, "--output", tables[0])
+    command(pilot, *USUAL, "--output", tables[1], "--engine", "spark")
+
+    assert SimulationTable.from_parquet(tables[1]) == SimulationTable.from_parquet(tables[0])
