@@ -11,6 +11,7 @@ import numpy as np
 
 from stratal.population.tables.declaration import ID_NAMES, OWN_STRATUM, ROW, Declaration, Request
 from stratal.population.tables.derived import ROUNDED, class_names, is_softmax
+from stratal.population.tables.engine import some_columns
 from stratal.population.tables.readers import read_source
 from stratal.population.tables.reading import FileReading
 from stratal.population.tables.units import number_of_text
@@ -36,7 +37,7 @@ class _EveryColumn(Request):
 
 _FACTS = ("present", "distinct", "numbers", "minimum", "maximum", "mean")
 _COLUMNS_AT_ONCE, _CELLS_AT_ONCE = 100, 20_000_000
-_FEW_ROWS, _FEW_CELLS, _MANY_COLUMNS = 10_000, 2_000_000, 250
+_FEW_ROWS, _FEW_CELLS, _MANY_COLUMNS = 10_000, 2_000_000, 2_000
 
 
 def describe_columns(path: str | os.PathLike[str], **reading: Any) -> dict[str, Any]:
@@ -153,12 +154,16 @@ def _by_type(source: Source, names: Sequence[str]) -> list[list[str]]:
 def _below_each_other(source: Source, names: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return what is asked of columns of one type by one group-by: as many expressions as for one column."""
     import ibis
+    import pyarrow as pa
 
+    columns = [source.columns[name] for name in names]
+    few = some_columns(source.backend, source.table, columns)
     if len(names) == 1:
-        table = source.table.select(value=source.column(names[0]))
-        return {names[0]: source.first(table.aggregate(**_facts(table.value, source.is_text(names[0]))))}
-    cells = ibis.array([source.column(name) for name in names])
-    long = source.table.select(which=ibis.range(len(names)).unnest(), value=cells.unnest())
+        return {names[0]: source.first(few.aggregate(**_facts(few[columns[0]], source.is_text(names[0]))))}
+    read = source.run(few)
+    values = pa.chunked_array([chunk for column in columns for chunk in read[column].chunks])
+    which = pa.array(np.repeat(np.arange(len(names)), read.num_rows))
+    long = ibis.memtable(pa.table({"which": which, "value": values}))
     facts = _facts(long.value, source.is_text(names[0]))
     found = source.run(long.group_by("which").aggregate(**facts)).to_pylist()
     return {names[row.pop("which")]: row for row in found}

@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.work import calls
 
 import stratal
 from stratal.errors import InputError
@@ -111,3 +112,16 @@ def test_many_columns_of_one_type_are_one_query(tmp_path, monkeypatch):
 
     assert len(describe_columns(path)["columns"]) == 200
     assert len(asked) == 1
+
+
+def test_twice_the_columns_are_twice_the_work(tmp_path, monkeypatch):
+    monkeypatch.setattr(inspection, "_MANY_COLUMNS", 50)
+    paths = []
+    for columns in (100, 400, 800):
+        paths.append(tmp_path / f"p{columns}.parquet")
+        pq.write_table(mixed_table(columns), paths[-1])
+    describe_columns(paths[0])
+
+    (_, some), (_, twice) = (calls(describe_columns, path) for path in paths[1:])
+
+    assert twice < 2.3 * some

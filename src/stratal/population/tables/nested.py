@@ -22,8 +22,10 @@ def with_nested(table: Any, columns: dict[str, str]) -> tuple[Any, dict[str, str
     {'judge': 'judge', 'judge.score': 'nested0'}
     """
     fields: dict[str, Any] = {}
+    types = table.schema()
     for name, column in columns.items():
-        fields |= _fields(name, table[column])
+        if types[column].is_struct():
+            fields |= _fields(name, table[column])
     fields = {name: field for name, field in fields.items() if name not in columns}
     if not fields:
         return table, columns

@@ -130,7 +130,8 @@ def _read_parquet(
     table, columns = with_nested(table, columns)
     declared = request.among(list(columns), str(file))
     if local:
-        refuse_unlike_parts(local, [name for name in declared.used if name in names], keys)
+        there = set(names)
+        refuse_unlike_parts(local, [name for name in declared.used if name in there], keys)
     return Source(label=str(file), backend=backend, table=table, columns=columns), declared
 
 
