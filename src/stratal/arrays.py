@@ -339,13 +339,40 @@ def checked_labels(z: Any, proxies: Any, stratum: Any) -> tuple[FloatArray, Floa
         raise InputError("there is no label", allowed="at least 1", action="Label a drawn unit first.")
     if proxies.ndim != 2:
         raise InputError("proxies must be two-dimensional", given=f"shape {proxies.shape}", allowed="(n, k)")
-    for name, values in (("labels", z), ("proxies", proxies)):
-        if np.max(np.abs(values), initial=0.0) > _LARGEST:
-            raise InputError(
-                f"{name} are too large", allowed=f"up to {_LARGEST:g} in size", action="Rescale them."
-            )
+    refuse_extremes("labels", z)
+    if np.max(np.abs(proxies), initial=0.0) > _LARGEST:
+        refuse_extremes("proxies", proxies)
     return z, proxies, stratum
 
 
-_LARGEST = 1e100
-"""Beyond this a square could overflow."""
+_LARGEST, _SMALLEST = 1e100, 1e-100
+"""Beyond these a square could overflow, or vanish."""
+
+
+def refuse_extremes(name: str, values: FloatArray) -> None:
+    """Refuse numbers whose squares a computer does not hold: one that is huge, or all of them tiny.
+
+    Raises
+    ------
+    InputError
+        Naming the allowed sizes.
+
+    Examples
+    --------
+    >>> refuse_extremes("labels", np.array([0.0, 1e-300, 1.0]))
+    >>> refuse_extremes("labels", np.array([0.0, 1e-300]))
+    Traceback (most recent call last):
+    stratal.errors.InputError: labels are too small to be squared (given: up to 1e-300; allowed: ...
+    """
+    largest = float(np.max(np.abs(values), initial=0.0))
+    if largest > _LARGEST:
+        raise InputError(
+            f"{name} are too large", allowed=f"up to {_LARGEST:g} in size", action="Rescale them."
+        )
+    if 0.0 < largest < _SMALLEST:
+        raise InputError(
+            f"{name} are too small to be squared",
+            given=f"up to {largest:g}",
+            allowed=f"0, or from {_SMALLEST:g} in size",
+            action="Rescale them.",
+        )

@@ -1,137 +1,212 @@
-"""Draws that are killed, at a random moment or at a system call: whole, or as if they had never begun."""
+"""Runs that are killed, at a random moment or at a system call: whole, or as if they had never begun."""
 
 from __future__ import annotations
 
+import csv
+import json
 import os
-import signal
-import subprocess
-import sys
+import shutil
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from tests.attack.damage import Findings
+from tests.attack.nursery import Nursery, traces
 
 import stratal
 from stratal.errors import StratalError
 from stratal.sampling.handover import empty_folder
-
-PROGRAM = """
-import os, signal, sys
-from pathlib import Path
-import stratal
-from stratal.sampling.handover import write_handover
-units = stratal.Population.from_arrays(proxy=[k / 300 for k in range(300)], ids=[f"u{k}" for k in range(300)])
-sample = stratal.SimpleRandom(budget=100).draw(units, seed=7)
-calls, last = 0, int(sys.argv[2])
-def counted(event, arguments):
-    global calls
-    if event in ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.scandir", "shutil.rmtree"):
-        calls += 1
-        if calls == last:
-            os.kill(os.getpid(), signal.SIGKILL)
-import pyarrow.parquet, stratal.sampling.sample_file
-print("ready", flush=True)
-input()
-sys.addaudithook(counted)
-write_handover(sample, Path(sys.argv[1]))
-print(calls, flush=True)
-"""
+from stratal.study import open_study
 
 
-def killed(folder: Path, call: int = 0, after: float | None = None) -> int:
-    """Draw into a folder and kill it at a system call, or after so many seconds; how many calls were made."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(folder), str(call)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdout.readline()
-    process.stdin.write("\n")
-    process.stdin.flush()
-    if after is not None:
-        time.sleep(after)
-        process.send_signal(signal.SIGKILL)
-    told = process.communicate()[0].strip()
-    return int(told or 0)
+@dataclass
+class Scene:
+    """A run to kill: its words, what must stand there before, and what is wrong afterwards."""
+
+    words: str
+    judge: Callable[[Nursery, Path, list[str]], str]
+    before: Callable[[Path, Path], object] = lambda place, folder: folder.mkdir()
+
+    def run(self, place: Path, folder: Path) -> list[str]:
+        """Return the words for a folder of this try, made ready."""
+        self.before(place, folder)
+        return self.words.format(place=place, folder=folder).split()
 
 
-def _checked(folder: Path, words: str, found: Findings) -> None:
-    """Note whether what a killed draw left is neither whole nor cleared by the next one."""
-    found.tries += 1
-    sample = folder / "sample.parquet"
+def _drawn(nursery: Nursery, folder: Path, words: list[str]) -> str:
+    """Return what is wrong with what a killed draw left: neither whole nor cleared by the next one."""
+    audit, sample = folder / "audit", folder / "audit/sample.parquet"
     try:
         if sample.exists():
-            rows = (folder / "to_label.csv").read_text().splitlines()
-            if stratal.Sample.read(sample).size != len(rows) - 1:
-                found.wrong.append(f"{words}: the two files do not fit")
-            return
-        empty_folder(folder)
-        killed(folder)
-        if sorted(os.listdir(folder)) != ["sample.parquet", "to_label.csv"]:
-            found.wrong.append(f"{words}: {os.listdir(folder)} after the next draw")
+            rows = (audit / "to_label.csv").read_text().splitlines()
+            return "" if stratal.Sample.read(sample).size == len(rows) - 1 else "the two files do not fit"
+        empty_folder(audit)
     except (StratalError, OSError) as error:
-        found.wrong.append(f"{words}: {error}")
+        return str(error)
+    again = nursery.run(words)
+    if sorted(os.listdir(audit)) != ["sample.parquet", "to_label.csv"]:
+        return f"{os.listdir(audit)} after the next draw: {again.said}"
+    return ""
+
+
+def _sound(nursery: Nursery, folder: Path, words: list[str]) -> str:
+    """Return what is wrong with a study after a killed command that changes it, and after the same again."""
+    first = nursery.run(["check", f"{folder}/study"])
+    again = nursery.run(words)
+    last = nursery.run(["check", f"{folder}/study"])
+    ends = [*first.statuses, *last.statuses]
+    return "" if ends == [0, 0] and again.statuses != [1] else f"{first.said} {again.said} {last.said}"
+
+
+def _saved(nursery: Nursery, folder: Path, words: list[str]) -> str:
+    """Return what is wrong after a killed import: answers are all there after the next one, each once."""
+    wrong = _sound(nursery, folder, words)
+    with open_study(folder / "study") as study:
+        answers = [answer.item for answer in study.history("ann")]
+    return wrong or ("" if len(set(answers)) == len(answers) == 20 else f"{answers}")
+
+
+def _made(nursery: Nursery, folder: Path, words: list[str]) -> str:
+    """Return what is wrong with a study that a killed command was making; the next one makes it whole."""
+    made = folder / ("copy" if words[0] == "backup" else "study")
+    again = nursery.run(words)
+    checked = nursery.run(["check", str(made)])
+    whole = again.statuses == [0] or "is not empty" in again.said[0] or "already" in again.said[0]
+    return "" if whole and checked.statuses == [0] else f"{os.listdir(folder)} {again.said} {checked.said}"
+
+
+def _written(nursery: Nursery, folder: Path, words: list[str]) -> str:
+    """Return what is wrong with a file that a killed run was writing: there and whole, or not there."""
+    path = Path(words[-1])
+    before = path.read_bytes() if path.exists() else None
+    if before is not None:
+        path.unlink()
+    again = nursery.run(words)
+    if again.statuses != [0]:
+        return f"{again.said}"
+    if before is not None and before != path.read_bytes():
+        return f"{path.name}: {len(before)} bytes of {path.stat().st_size}"
+    return "" if os.listdir(folder) == [path.name] else f"{os.listdir(folder)}"
+
+
+def _resumed(nursery: Nursery, folder: Path, words: list[str]) -> str:
+    """Return what is wrong with a simulation that goes on after it was killed: its table is another one."""
+    again = nursery.run([*words, "--output", f"{folder}/table.parquet"])
+    if again.statuses != [0] or sorted(os.listdir(folder)) != ["cells.parquet", "table.parquet"]:
+        return f"{os.listdir(folder)} {again.said}"
+    whole = folder.parent / "table.parquet"
+    return "" if (folder / "table.parquet").read_bytes() == whole.read_bytes() else "another table"
+
+
+def _with_study(place: Path, folder: Path) -> None:
+    shutil.copytree(place / "study", folder / "study")
+
+
+SCENES = {
+    "handover": Scene("handover {folder}/audit 7", _drawn),
+    "handover, empty folder": Scene(
+        "handover {folder}/audit 7", _drawn, lambda _, folder: (folder / "audit").mkdir(parents=True)
+    ),
+    "draw": Scene("draw {place}/p.csv --proxy p --budget 20 --output {folder}/audit", _drawn),
+    "simulate": Scene(
+        "simulate {place}/p.csv --outcome z --proxy p --replicates 20 --budgets 40,60 "
+        "--resume {folder}/cells.parquet",
+        _resumed,
+    ),
+    "report": Scene("report {place}/sample.parquet {place}/labels.csv --output {folder}/page.html", _written),
+    "init": Scene(
+        "init {place}/p.csv --study {folder}/study --question Right? --choices Pass,Fail --annotators ann "
+        "--budget 20",
+        _made,
+    ),
+    "backup": Scene("backup {folder}/study --output {folder}/copy", _made, _with_study),
+    "extend": Scene("extend {folder}/study --additional 5 --without-labels", _sound, _with_study),
+    "import": Scene("import {folder}/study {place}/answers.csv --annotator ann", _saved, _with_study),
+}  # fmt: skip
+
+
+def prepare(nursery: Nursery, place: Path) -> None:
+    """Write what the scenes read: units, a sample with its labels, a study and answers for it."""
+    with (place / "p.csv").open("w", newline="") as stream:
+        rows = csv.writer(stream)
+        rows.writerow(["id", "p", "z"])
+        rows.writerows([f"u{k}", round((k * 7 % 400) / 400, 4), k % 2] for k in range(400))
+    made = nursery.run(SCENES["init"].words.format(place=place, folder=place).split())
+    assert made.statuses == [0], made.said
+    nursery.run(SCENES["draw"].words.format(place=place, folder=place).split())
+    (place / "audit/sample.parquet").rename(place / "sample.parquet")
+    for name, sample, column, values in (
+        ("labels.csv", "sample.parquet", "label", "01"),
+        ("answers.csv", "study/sample-1.parquet", "label", ("Pass", "Fail")),
+    ):
+        ids = stratal.Sample.read(place / sample).ids.tolist()
+        lines = [f"{one},{values[k % 2]}" for k, one in enumerate(ids)]
+        (place / name).write_text("\n".join([f"id,{column}", *lines]))
+    words = SCENES["simulate"].words.format(place=place, folder=place).split()
+    assert nursery.run([*words, "--output", f"{place}/table.parquet"]).statuses == [0]
 
 
 def kills(tries: int, seed: int) -> Findings:
-    """Kill draws into new and into empty folders: half at each system call in turn, half at random."""
-    rng, found = np.random.default_rng(seed), Findings()
-    with tempfile.TemporaryDirectory() as place:
-        calls = killed(Path(place) / "whole")
+    """Kill every scene in turn: at each of Python's calls, at each of the kernel's, and at random moments."""
+    rng, found, traced = np.random.default_rng(seed), Findings(), traces()
+    with tempfile.TemporaryDirectory() as folder, Nursery() as nursery:
+        place = Path(folder)
+        prepare(nursery, place)
+        scenes = list(SCENES.items())
+        whole = {name: _measured(nursery, scene, place, traced) for name, scene in scenes}
         for number in range(tries):
-            folder = Path(place) / f"audit{number}"
-            if number % 2:
-                folder.mkdir()
-            if number % 4 < 2:
-                call = 1 + number // 4 % calls
-                killed(folder, call)
-                _checked(folder, f"call {call}, {'empty' if number % 2 else 'new'}", found)
+            name, scene = scenes[number % len(scenes)]
+            here = place / f"try{number}"
+            words = scene.run(place, here)
+            turn = number // len(scenes)
+            kind = ("call", "kernel", "moment")[turn % 3]
+            turn = turn // 3 + 17 * seed
+            if kind == "kernel" and not traced:
+                kind = "call"
+            calls, kernels, seconds = whole[name]
+            if kind == "moment":
+                what = float(rng.uniform(0, seconds))
+                nursery.run(words, after=what)
             else:
-                after = float(rng.uniform(0, 0.05))
-                killed(folder, after=after)
-                _checked(folder, f"after {after:.4f} s", found)
+                what = 1 + turn % (calls if kind == "call" else kernels)
+                nursery.run(words, call=int(what), traced=kind == "kernel")
+            found.tries += 1
+            wrong = scene.judge(nursery, here, words)
+            if wrong:
+                found.wrong.append(f"{name}, {kind} {what}: {wrong}"[:400])
+            shutil.rmtree(here)
     return found
+
+
+def _measured(nursery: Nursery, scene: Scene, place: Path, traced: bool) -> tuple[int, int, float]:
+    """Return how many calls a run makes that is not killed, Python's and the kernel's, and its seconds."""
+    here, numbers, seconds = place / "whole", [0, 0, 0], 0.0
+    for one in range(3):  # the first imports what the second and third need not
+        words = scene.run(place, here)
+        start = time.monotonic()
+        ran = nursery.run(words, traced=traced and one == 2)
+        assert ran.statuses == [0], (words, ran.said)
+        numbers[one], seconds = ran.calls, seconds if one == 2 else time.monotonic() - start
+        shutil.rmtree(here)
+    return numbers[1], numbers[2], seconds
 
 
 def pairs(tries: int, seed: int) -> Findings:
     """Draw twice into one folder at once: one draw is there, whole, and the other was told."""
     found = Findings()
-    program = PROGRAM.replace("seed=7", "seed=int(sys.argv[2]) + 10**6").replace(
-        "sys.addaudithook(counted)", ""
-    )
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as place, Nursery() as nursery:
         for number in range(tries):
             found.tries += 1
             folder = Path(place) / f"audit{number}"
             if number % 2:
                 folder.mkdir()
-            draws = [
-                subprocess.Popen(
-                    [sys.executable, "-c", program, str(folder), str(one)],
-                    stdin=-1,
-                    stdout=-1,
-                    stderr=-1,
-                    text=True,
-                )
-                for one in (seed, seed + 1)
-            ]
-            for process in draws:
-                process.stdout.readline()
-            ends = []
-            for process in draws:
-                process.stdin.write("\n")
-                process.stdin.flush()
-            for process in draws:
-                process.communicate()
-                ends.append(process.returncode)
+            ran = nursery.run(*(["handover", str(folder), str(2 * (seed + number) + one)] for one in (0, 1)))
             rows = (folder / "to_label.csv").read_text().splitlines()[1:]
             sample = stratal.Sample.read(folder / "sample.parquet")
-            if ends.count(0) != 1 or [row.split(",")[0] for row in rows] != sample.ids.tolist():
-                found.wrong.append(f"pair {number}: {ends}")
+            fits = [row.split(",")[0] for row in rows] == sample.ids.tolist()
+            if sorted(ran.statuses) != [0, 2] or not fits or len(os.listdir(folder)) != 2:
+                found.wrong.append(f"pair {number}: {json.dumps(vars(ran))} {os.listdir(folder)}"[:400])
     return found

@@ -90,10 +90,9 @@ def quantile_interval(
     high = weighted_quantile(z, weights, share.high) if share.high < 1.0 - smallest else highest
     if np.isinf(below.trials or 0.0):
         low = high = value
-    density = _density(z, weights, probability, below.standard_error)
     quantity = Quantity(
         value=value,
-        standard_error=below.standard_error / density if density > 0 else np.nan,
+        standard_error=_half_reach(z, weights, probability, below.standard_error),
         degrees_of_freedom=result.degrees_of_freedom,
         n=len(z),
         bounds=bounds,
@@ -169,9 +168,14 @@ def woodruff(z: FloatArray, probability: float, weighting: Weighting) -> Quantil
     )
 
 
-def _density(z: FloatArray, weights: FloatArray, probability: float, error: float) -> float:
-    """Return the density at the quantile: shares of one standard error to either side over their distance."""
+def _half_reach(z: FloatArray, weights: FloatArray, probability: float, error: float) -> float:
+    """Return half the distance of the quantiles one standard error of the share to either side.
+
+    That is the share's standard error over the density there; 0 where the labels around agree.
+    """
+    if not np.isfinite(error):
+        return float("nan")
     low, high = (
         weighted_quantile(z, weights, min(max(probability + side * error, 1e-9), 1.0)) for side in (-1.0, 1.0)
     )
-    return 2.0 * error / (high - low) if high > low else 0.0
+    return (high - low) / 2.0

@@ -80,7 +80,10 @@ class Parts(Reach):
         # What would cancel is left out: ends of different levels would cross otherwise.
         shared = np.maximum(self.correlation * np.outer(signs, signs), 0.0)
         lengths = reach * np.abs(self.coefficients)
-        below, above = (float(np.sqrt(max(side @ shared @ side, 0.0))) for side in lengths)
+        below, above = (
+            float(np.sqrt(max(side @ shared @ side, 0.0))) if np.all(np.isfinite(side)) else np.inf
+            for side in lengths
+        )
         return below, above
 
 

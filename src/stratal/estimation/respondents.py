@@ -218,9 +218,8 @@ def outcomes(sample: Sample, joined: Joined, predicted: bool | str = False) -> F
             action="Fill in the label column, then estimate again.",
         )
     if predicted is False:
-        if sample.predicted is None and values.dtype == np.float64 and np.all(np.isfinite(values)):
-            return np.asarray(values)
-        refuse_averaged_classes(sample, joined)
+        if sample.predicted is not None or values.dtype != np.float64:
+            refuse_averaged_classes(sample, joined)
         return averaged(values, ids=sample.ids[joined.labelled])
     return shares_equal(sample, joined, predicted)
 

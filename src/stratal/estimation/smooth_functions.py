@@ -73,7 +73,7 @@ def smooth_function(
         gradient=gradient,
         target=target,
     )
-    return _quantity(result, len(columns), bounds)
+    return _quantity(result, len(columns), bounds, "function")
 
 
 def ratio(sample: Sample, numerator: Any, denominator: Any, *, target: str = "population") -> Quantity:
@@ -100,10 +100,11 @@ def ratio(sample: Sample, numerator: Any, denominator: Any, *, target: str = "po
     """
     columns, labelled = number_columns(sample, {"numerator": numerator, "denominator": denominator})
     frame = Respondents.of(sample, labelled)
-    result = ratio_of_means(columns[:, 0], columns[:, 1], frame.weighting, target)
+    with np.errstate(over="ignore", invalid="ignore"):  # refused below
+        result = ratio_of_means(columns[:, 0], columns[:, 1], frame.weighting, target)
     if not np.isfinite(result.value):
         raise InputError("the denominator's mean is 0, so there is no ratio")
-    return _quantity(result, len(columns), None)
+    return _quantity(result, len(columns), None, "ratio")
 
 
 def quantile(
@@ -139,6 +140,8 @@ def quantile(
     """
     columns, labelled = number_columns(sample, {"labels": labels})
     frame = Respondents.of(sample, labelled)
+    if len(columns) < 2 and sample.size < sample.population_size:
+        raise InputError("a quantile cannot be estimated from one label", action="Label at least 2 units.")
     return quantile_interval(
         columns[:, 0],
         probability,
@@ -212,7 +215,13 @@ def ranking_metrics(
     )
 
 
-def _quantity(result: Linearised, n: int, bounds: tuple[float, float] | None) -> Quantity:
+def _quantity(result: Linearised, n: int, bounds: tuple[float, float] | None, what: str) -> Quantity:
+    if not np.isfinite(result.standard_error):
+        raise InputError(
+            f"the standard error of the {what} cannot be estimated",
+            given=f"{n} label{'s' if n > 1 else ''}, value {result.value:g}",
+            action="Label at least 2 units; rescale what is far from 1.",
+        )
     return Quantity(
         value=result.value,
         standard_error=result.standard_error,

@@ -183,6 +183,7 @@ class Evidence(Record):
             stratum = np.zeros(len(values), dtype=np.int64)
         counts = np.bincount(stratum, minlength=n_strata).astype(np.float64)
         centred = values - stratum_means(values[:, None], stratum, n_strata)[stratum, 0]
+        centred = centred / (np.max(np.abs(centred), initial=0.0) or 1.0)  # γ has no scale, its powers do
         second, third = (
             np.bincount(stratum, centred**power, minlength=n_strata).astype(np.float64) for power in (2, 3)
         )

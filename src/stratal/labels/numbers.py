@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, number_of_text
+from stratal.arrays import AnyArray, FloatArray, number_of_text, refuse_extremes
 from stratal.errors import LabelError
 from stratal.labels.labels import Joined
 from stratal.labels.vocabulary import meanings, spoken
@@ -69,13 +69,16 @@ def averaged(values: AnyArray, source: str = "labels", ids: AnyArray | None = No
     array([0.5, 1. ])
     """
     if values.dtype != object:
-        return numeric_values(values, source, ids)
+        numbers = numeric_values(values, source, ids)
+        refuse_extremes(source, numbers)
+        return numbers
     entries = [_answers(value) for value in values.tolist()]
     counts = np.array([len(entry) for entry in entries], np.int64)
     unit = np.repeat(np.arange(len(entries)), counts)
     answers = np.full(len(unit), None, object)
     answers[:] = [answer for entry in entries for answer in entry]
     numbers = numeric_values(answers, source, None if ids is None else ids[unit])
+    refuse_extremes(source, numbers)
     return np.asarray(np.bincount(unit, numbers, minlength=len(entries)) / counts)
 
 

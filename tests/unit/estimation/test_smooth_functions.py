@@ -228,3 +228,59 @@ def test_models_come_in_a_mapping():
     sample = stratal.SimpleRandom(budget=2).draw(stratal.Population.from_arrays(proxy=[0.1, 0.5]), seed=1)
     with pytest.raises(InputError, match="mapping"):
         stratal.compare(sample, [[1, 0], [0, 0]])
+
+
+class TestFiniteOrRefused:
+    """What one label, a denominator near 0 or numbers far from 1 leave unknown is said, never NaN."""
+
+    def sample(self, n):
+        population = stratal.Population.from_arrays(proxy=np.linspace(0.1, 0.9, 50))
+        return stratal.SimpleRandom(budget=n).draw(population, seed=1)
+
+    def test_a_ratio_of_one_label_has_no_standard_error(self):
+        with pytest.raises(InputError, match="standard error of the ratio cannot be estimated"):
+            stratal.ratio(self.sample(1), [2.0], [4.0])
+
+    def test_a_function_of_one_label_has_none_either(self):
+        with pytest.raises(InputError, match="standard error of the function"):
+            stratal.smooth_function(self.sample(1), {"a": [2.0]}, lambda a: a)
+
+    def test_a_quantile_of_one_label_is_refused(self):
+        with pytest.raises(InputError, match="one label"):
+            stratal.quantile(self.sample(1), [2.0], 0.5)
+
+    def test_the_standard_error_of_a_quantile_among_ties_is_a_number(self):
+        quantity, (low, high) = stratal.quantile(self.sample(40), np.repeat([1.0, 2.0], [38, 2]), 0.5)
+        assert (quantity.value, quantity.standard_error, low, high) == (1.0, 0.0, 1.0, 1.0)
+
+    @pytest.mark.parametrize("size", [1e120, 1e-120, 5e-324])
+    def test_labels_whose_squares_no_computer_holds_are_refused(self, size):
+        labels = np.array([1.0, 2.0, 3.0, 5.0]) * size
+        sample, ones = self.sample(4), np.ones(4)
+        calls = (
+            lambda: stratal.estimate(sample, labels, outcome="unbounded"),
+            lambda: stratal.ratio(sample, labels, ones),
+            lambda: stratal.compare(sample, {"a": labels, "b": ones}),
+            lambda: stratal.estimate_domains(sample, labels, list("abab"), outcome="unbounded"),
+            lambda: stratal.next_round(sample, labels, additional=2, outcome="unbounded"),
+        )
+        for call in calls:
+            with pytest.raises(InputError, match=r"too (large|small)"):
+                call()
+
+    @pytest.mark.parametrize("size", [1e-99, 1e-60, 1e60, 1e98])
+    def test_whatever_the_scale_the_interval_is_the_same_in_units_of_it(self, size):
+        labels = np.array([1.0, 2.0, 3.0, 5.0, 9.0, 27.0])
+        sample = self.sample(6)
+        plain, scaled = (stratal.estimate(sample, labels * one, outcome="unbounded") for one in (1.0, size))
+        assert np.allclose(np.array([*scaled.confidence_interval()]) / size, [*plain.confidence_interval()])
+
+    def test_ratios_of_far_apart_numbers_are_refused_without_a_warning(self):
+        with pytest.raises(InputError, match="ratio"):
+            stratal.ratio(self.sample(3), [1e99, 2e99, 9e99], [1e-99, 3e-99, 2e-99])
+
+
+def test_differences_of_groups_with_one_label_each_are_unknown_not_nan():
+    sample = stratal.SimpleRandom(budget=3).draw(stratal.Population.from_arrays(proxy=[0.5] * 9), seed=1)
+    table = stratal.group_differences(sample, [1.0, 2.5, 7.0], ["a", "b", "c"], outcome="unbounded")
+    assert "nan" not in str(table).lower()
