@@ -8,7 +8,7 @@ from tests.architecture.house import HERE, passed
 MOST = {
     "plan": (15, 60),
     "draw": (12, 36),
-    "estimate": (15, 83),
+    "estimate": (15, 84),
     "confidence_interval": (10, 51),
 }
 """Files and functions. Where a change needs more, look first for a way that was taken twice."""

@@ -14,6 +14,7 @@ from stratal.arrays import (
     FloatArray,
     IntArray,
     Record,
+    refuse_extremes,
 )
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.classes import answer_spread, refuse_averaged_classes, shares_equal
@@ -218,8 +219,10 @@ def outcomes(sample: Sample, joined: Joined, predicted: bool | str = False) -> F
             action="Fill in the label column, then estimate again.",
         )
     if predicted is False:
-        if sample.predicted is not None or values.dtype != np.float64:
-            refuse_averaged_classes(sample, joined)
+        if sample.predicted is None and values.dtype == np.float64 and np.all(np.isfinite(values)):
+            refuse_extremes("labels", values)
+            return np.asarray(values)
+        refuse_averaged_classes(sample, joined)
         return averaged(values, ids=sample.ids[joined.labelled])
     return shares_equal(sample, joined, predicted)
 
