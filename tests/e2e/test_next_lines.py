@@ -9,6 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
+
+from stratal.cli.application import app
 
 from .pasted import next_line, run, write
 
@@ -94,3 +97,36 @@ def test_a_file_smaller_than_the_usual_budget_and_without_id_or_proxy(tmp_path, 
     write("small.csv", ["text"], [("some words",)] * 20)
 
     run(next_line(run("doctor small.csv")))
+
+
+def test_every_line_of_a_study_works_from_the_first_item_to_the_report(truth, monkeypatch):
+    served = []
+    monkeypatch.setattr(
+        "stratal.study.web.server.serve",
+        lambda opened, place, ready, **_: (served.append(opened.folder.name), ready("here", {"ann": "link"})),
+    )
+    making = "init p.csv --proxy score --show picture --budget 40 --question Right? --choices 1,0 "
+    labelling = next_line(run(f"{making} --annotators ann --study 'my study'"))
+    assert "link" in run(labelling)
+    for line in ("estimate 'my study'", "report 'my study' --output r.html"):
+        error = str(CliRunner().invoke(app, shlex.split(line)).exception)
+        assert error.endswith(f"stratal {labelling}.")
+    assert next_line(run("status 'my study'")) == labelling
+
+    for round_ in (1, 2):
+        trying = next_line(run(f"export 'my study' --to csv --output 'items {round_}.csv'"))
+        rows = list(csv.DictReader(Path(f"items {round_}.csv").read_text().splitlines()))
+        write(
+            f"items {round_}.csv",
+            ["item_id", "label"],
+            [(r["item_id"], truth[r["item_id"]][1]) for r in rows],
+        )
+        looking = next_line(run(next_line(run(trying))))
+        estimating = next_line(run(looking))
+        reporting = next_line(run(estimating))
+        run(reporting)
+        assert json.loads(run(f"{estimating} --json"))["n"] == 30 + 10 * round_
+        assert next_line(run(next_line(run("extend 'my study' --additional 10")))) == labelling
+
+    assert served == ["my study"]
+    assert Path("report.html").stat().st_size > 1000

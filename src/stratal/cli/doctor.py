@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,11 +11,13 @@ import typer
 from stratal.cli import options as o
 from stratal.cli.export import whose
 from stratal.cli.inspect import inspect
-from stratal.cli.output import print_json, print_next, print_text
+from stratal.cli.output import print_json, print_next, print_page, print_text
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
+    from stratal.labels.answer_columns import AnswerColumn
     from stratal.labels.exchange.exchange import Answers
+    from stratal.population.tables.small_table import SmallTable
 
 
 def doctor(
@@ -34,17 +37,17 @@ def doctor(
         return
     found = _answers(file)
     homes = [] if found is None else homes_of({said.id for said in found.said}, (Path(), file.parent))
-    if found is None or (found.tool in _TABLES and not homes):
+    if found is not None and (homes or found.tool not in _TABLES):
+        _say(file, found, homes, json=json)
+    elif not _say_table(file, json=json):
         inspect(file=file, json=json)
-        return
-    _say(file, found, homes, json=json)
 
 
 _TABLES = ("csv", "excel", "jsonl")
 """Files that may be predictions as well, unless their ids are those of a study or a sample."""
 
 
-_LARGEST = 100_000_000
+_LARGEST = 20_000_000
 """Bytes; a file of labels is smaller, and reading one of predictions whole takes its time."""
 
 
@@ -79,6 +82,90 @@ def _say_logs(folder: Path, *, json: bool) -> bool:
     print_text(f"{folder}: {len(found):,} logs of evaluation tools.")
     print_text(*(f"  {path}  ({tool})" for path, tool in found.items()))
     print_next("doctor", next(iter(found)))
+    return True
+
+
+def _table(file: Path) -> SmallTable | None:
+    """Return a small table, None for anything else."""
+    from stratal.population.tables.small_table import SmallTable
+
+    if not file.is_file() or file.stat().st_size > _LARGEST:
+        return None
+    try:
+        table = SmallTable.of(file, str(file))
+    except InputError:
+        return None
+    return table if table.log is None else None
+
+
+def _say_table(file: Path, *, json: bool) -> bool:
+    """Say what to do with a table of labels, of a sample nearby or from elsewhere; False for other tables."""
+    from stratal.labels.answer_columns import AnswerColumn
+    from stratal.study.finding import homes_by_values
+
+    table = _table(file)
+    if table is None:
+        return False
+    answers = AnswerColumn.of(table)
+    homes = homes_by_values(table.nearly_unique(), (Path(), file.parent))
+    if homes:
+        _say_homes(file, answers, homes, json=json)
+        return True
+    if answers.name is not None and not answers.filled and not json:
+        print_text(f"{file}: nothing is filled in yet, {answers.name!r} is empty in every row.")
+    return not json and answers.counted and answers.name == "label" and _say_labelled(file, answers)
+
+
+def _say_homes(file: Path, answers: AnswerColumn, homes: dict[Path, str], *, json: bool) -> None:
+    """Say whose items a table holds, each home with its column of ids, and what is to be done with it."""
+    if json:
+        described = {"rows": answers.rows, "answers": answers.filled, "belongs_to": list(map(str, homes))}
+        print_json({"file": str(file), **described, "id": next(iter(homes.values()))})
+        return
+    for home, ids in homes.items():
+        print_text(f"{file}: {answers.rows:,} rows, items of {home} by the column {ids!r}.")
+        _go_on(file, answers, home, ids)
+
+
+def _go_on(file: Path, answers: AnswerColumn, home: Path, ids: str) -> None:
+    """Print the command that takes a table of labels, or what is missing before."""
+    from stratal.population.tables.declaration import ID_NAMES
+
+    named = [] if ids in ID_NAMES else ["--id", ids]
+    words = [str(word) for word in ("import" if home.is_dir() else "estimate", home, file, *named)]
+    if answers.name is None:
+        print_text(
+            "No column is called 'label': call that of the answers so (or, to `estimate`, --value COL)."
+        )
+    elif not answers.filled:
+        print_text(f"Nothing is filled in yet: {answers.name!r} is empty in every row. Once it is filled in:")
+        print_text(f"  {shlex.join(['stratal', *words])}")
+    elif home.is_dir():
+        print_next(*words, *whose(home), "--dry-run")
+    else:
+        print_next(*words)
+
+
+def _say_labelled(file: Path, answers: AnswerColumn) -> bool:
+    """Say how to estimate from a table whose labels are of no sample that is known; False if it cannot be."""
+    from stratal.population.inspection import describe_columns, suggestion
+    from stratal.report import inspection_page
+
+    found = describe_columns(file)
+    others = [row for row in found["columns"] if row["name"] != answers.name]
+    known = suggestion({**found, "columns": others}, None, None)
+    whole = answers.filled == answers.rows
+    if not whole and "--proxy" not in known:
+        return False
+    print_page(inspection_page({"file": str(file), **found}))
+    print_text(
+        "",
+        f"{answers.filled:,} of {answers.rows:,} rows are labelled. To draw units to label all the same:",
+        f"  {shlex.join(['stratal', 'plan', str(file), *known])} --budget N",
+        "If the labelled ones were drawn at random:",
+    )
+    size = ["--population-size", answers.rows, "--target", "superpopulation"]
+    print_next("estimate", "--labelled", file, *(size if whole else known[:4]))
     return True
 
 

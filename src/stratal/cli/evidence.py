@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
 from stratal.cli import options as o
-from stratal.errors import InputError
+from stratal.errors import InputError, LabelError
 
 if TYPE_CHECKING:
     from stratal.labels.labels import Labels
@@ -202,6 +203,11 @@ def _studied(folder: Path, files: list[Path] | None) -> tuple[Sample, Column, di
     with open_study(folder, reading=True) as study:
         drawn, labels = study.sample(), study.labels()
         known = estimate_options(study, drawn)
+    if not labels.answered:
+        raise LabelError(
+            f"{folder}: nothing is labelled yet",
+            action=f"Let annotators label: stratal label {quote(str(folder))}.",
+        )
     if known.pop("predicted", False):
         known["predicted"] = drawn.predicted
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from stratal.cli import options as o
 from stratal.cli.output import print_json, print_next, print_page, progress
 
@@ -22,6 +24,14 @@ def status(study: o.Study, confidence_level: o.ConfidenceLevel = 0.95, json: o.J
         print_json(found)
         return
     print_page(status_page(found))
-    stop = found["stop"]
-    if stop["half_width"] and not stop["enough"] and not found["nonresponse"]["open"]:
-        print_next("extend", study)
+    print_next(_next(found), study)
+
+
+def _next(found: dict[str, Any]) -> str:
+    """Return the command that comes next: more labels, more items, or the estimate."""
+    stop, items = found["stop"], found["nonresponse"]
+    if stop["enough"]:
+        return "estimate"
+    if items["open"] or not items["labelled"]:
+        return "label"
+    return "extend" if stop["half_width"] else "estimate"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -40,6 +40,9 @@ class ImportOptions:
         str | None,
         typer.Option(help="Whose answers these are: NAME, or THEIRS=NAME,…", show_default="as the file says"),
     ] = None
+    id: Annotated[
+        str | None, typer.Option("--id", help="Column of ids in a table.", show_default="the sample's")
+    ] = None
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be taken in, and save nothing.")
     ] = False
@@ -62,7 +65,7 @@ def take_in(asked: ImportOptions) -> None:
         _take_in_page(asked)
         return
     with open_study(asked.study) as opened:
-        answers = read_answers(asked.file, asked.from_, opened.sample().id_name)
+        answers = read_answers(asked.file, asked.from_, asked.id or opened.sample().id_name)
         taken = opened.take_in_answers(answers, annotator=_people(asked.annotator), dry_run=asked.dry_run)
     found: dict[str, Any] = {"study": str(asked.study), "file": str(asked.file), **taken.to_dict()}
     if asked.json:
@@ -77,9 +80,7 @@ def _go_on(asked: ImportOptions) -> None:
     if not asked.dry_run:
         print_next("status", asked.study)
         return
-    tool = [] if asked.from_ is None else ["--from", asked.from_]
-    whose = [] if asked.annotator is None else ["--annotator", asked.annotator]
-    print_next("import", asked.study, asked.file, *tool, *whose)
+    print_next("import", asked.study, asked.file, *o.words(replace(asked, dry_run=False, json=False)))
 
 
 def _people(text: str | None) -> dict[str, str] | str | None:

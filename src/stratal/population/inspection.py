@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stratal.population.tables.checks import POINT
 from stratal.population.tables.declaration import ID_NAMES, OWN_STRATUM, ROW, Declaration, Request
 from stratal.population.tables.derived import ROUNDED, class_names, is_softmax
 from stratal.population.tables.engine import some_columns
 from stratal.population.tables.readers import read_source
 from stratal.population.tables.reading import FileReading
-from stratal.population.tables.units import number_of_text
+from stratal.population.tables.units import number_of_text, with_point
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,6 +38,9 @@ class _EveryColumn(Request):
 
 _FACTS = ("present", "distinct", "numbers", "minimum", "maximum", "mean")
 _COLUMNS_AT_ONCE, _CELLS_AT_ONCE = 100, 20_000_000
+_HEAD = 1_000
+"""Rows that are looked at for numbers that are written as text."""
+
 _FEW_ROWS, _FEW_CELLS, _MANY_COLUMNS = 10_000, 2_000_000, 2_000
 
 
@@ -78,11 +82,26 @@ def describe_columns(path: str | os.PathLike[str], **reading: Any) -> dict[str, 
         notes.append(f"its scores serve as labels too: --value {log.proxies[0]}")
         known = {"tool": log.tool, "proxy": log.proxies[0], "cluster": log.cluster}
         return {"rows": rows, "columns": described, "softmax": None, "notes": notes, "log": known}
+    notes += _with_commas(source, [row["name"] for row in described if row["kind"] == "text"])
     found = softmax_among(source, described)
     if found is not None:
         notes.append(f"{len(found)} columns add up to 1 in each row: a softmax ({found[0]} … {found[-1]})")
     pattern = None if found is None else as_pattern(found, declared.shown)
     return {"rows": rows, "columns": described, "softmax": pattern, "notes": notes}
+
+
+def _with_commas(source: Source, names: Sequence[str]) -> list[str]:
+    """Return a note for each column of text whose first rows are numbers with a comma or a percent sign."""
+    texts = [name for name in names if source.is_text(name)][:_COLUMNS_AT_ONCE]
+    if not texts:
+        return []
+    head = source.table.limit(_HEAD).select(**{f"k{k}": source.column(name) for k, name in enumerate(texts)})
+    facts: dict[str, Any] = {}
+    for k in range(len(texts)):
+        facts |= {f"there{k}": head[f"k{k}"].count(), f"read{k}": with_point(head[f"k{k}"]).count()}
+    found = source.first(head.aggregate(**facts))
+    numbers = [name for k, name in enumerate(texts) if 0 < found[f"there{k}"] == found[f"read{k}"]]
+    return [f"{name!r} holds numbers with a decimal comma or a percent sign. {POINT}" for name in numbers]
 
 
 def softmax_among(source: Source, columns: Sequence[dict[str, Any]]) -> tuple[str, ...] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,25 +32,52 @@ def homes_of(ids: Collection[str], places: Iterable[Path]) -> list[Path]:
     >>> homes_of({"q7"}, [Path("nowhere")])
     []
     """
+    found: list[Path] = []
+    for home, known in _known(places):
+        if _most_are(ids, known) and not any(home.resolve() == other.resolve() for other in found):
+            found.append(home)
+    return found
+
+
+def homes_by_values(columns: Mapping[str, Collection[str]], places: Iterable[Path]) -> dict[Path, str]:
+    """Return the studies and sample files whose ids most entries of a column are, each with that column.
+
+    Parameters
+    ----------
+    columns : mapping of column to collection of str
+    places : iterable of Path
+
+    Examples
+    --------
+    >>> homes_by_values({"Ticket Nr.": {"q7"}}, [Path("nowhere")])
+    {}
+    """
+    found: dict[Path, str] = {}
+    for home, known in _known(places):
+        name = next((name for name, ids in columns.items() if _most_are(ids, known)), None)
+        if name is not None and not any(home.resolve() == other.resolve() for other in found):
+            found[home] = name
+    return found
+
+
+def _known(places: Iterable[Path]) -> Iterator[tuple[Path, set[str]]]:
+    """Yield the studies and sample files of places and of the folders in them, each with its ids."""
     looked_at: dict[Path, None] = {}
     for place in places:
         with suppress(OSError):
             below = sorted(entry for entry in place.iterdir() if entry.is_dir())[:_MOST]
             looked_at |= dict.fromkeys((place, *below))
-    found: list[Path] = []
     for folder in looked_at:
         if (folder / DATABASE).is_file():
-            kind, known = folder, _of_study(folder)
+            yield folder, _of_study(folder)
         elif (folder / SAMPLE_NAME).is_file():
-            kind, known = folder / SAMPLE_NAME, _of_sample(folder / SAMPLE_NAME)
-        else:
-            continue
-        right, _ = matched(sorted(ids), None, known)
-        if 2 * sum(name in known for name in right) > len(ids) and not any(
-            kind.resolve() == other.resolve() for other in found
-        ):
-            found.append(kind)
-    return found
+            yield folder / SAMPLE_NAME, _of_sample(folder / SAMPLE_NAME)
+
+
+def _most_are(ids: Collection[str], known: Collection[str]) -> bool:
+    """Return whether most of some ids are known, as they are or as a spreadsheet changed them."""
+    right, _ = matched(sorted(ids), None, known)
+    return 2 * sum(name in known for name in right) > len(ids)
 
 
 def people_of(folder: Path) -> tuple[str, ...]:

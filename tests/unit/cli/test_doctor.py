@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 
@@ -50,8 +51,6 @@ def next_line(text):
 
 @pytest.mark.parametrize("name", [*LOGS, "evaluate-0.4.6.json", "datasets-5.2.0/test"])
 def test_the_command_after_a_log_runs_as_printed(name, tmp_path, monkeypatch):
-    import shlex
-
     monkeypatch.chdir(tmp_path)
     said = run("doctor", TOOLS / name)
     assert said.exit_code == 0, said.exception
@@ -107,11 +106,80 @@ def test_damaged_exports_say_what_is_wrong(tmp_path):
     assert "holds no answer" in str(run("doctor", tmp_path / "export.json").exception)
 
 
-def test_a_table_of_predictions_with_labels_stays_one(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("rows", "command"),
+    [
+        ("id,proxy,label\na,0.5,1\nb,0.7,0\nc,.1,0\n", "--population-size 3 --target superpopulation"),
+        ("id,proxy,label\na,0.5,Pass\nb,0.7,Fail\nc,.1,\nd,.2,\n", "--id id --proxy proxy"),
+    ],
+)
+def test_a_table_of_labels_from_elsewhere_gets_its_command(tmp_path, monkeypatch, rows, command):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "rows.csv").write_text("id,proxy,label\na,0.5,1\nb,0.7,0\n")
+    (tmp_path / "rows.csv").write_text(rows)
 
-    assert next_line(run("doctor", "rows.csv").output).startswith("plan rows.csv --id id --proxy proxy")
+    said = run("doctor", "rows.csv").output
+
+    assert "stratal plan rows.csv --id id --proxy proxy --budget N" in said
+    assert next_line(said) == f"estimate --labelled rows.csv {command}"
+    assert run(*next_line(said).split()).exit_code == 0
+
+
+@pytest.mark.parametrize("labels", ["cat\nb,0.7,dog", "\nb,0.7,"])
+def test_predictions_with_classes_or_an_empty_column_stay_predictions(tmp_path, monkeypatch, labels):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text(f"id,proxy,label\na,0.5,{labels}\n")
+
+    said = run("doctor", "rows.csv").output
+
+    assert next_line(said).startswith("plan rows.csv --id id --proxy proxy")
+    assert ("nothing is filled in yet" in said) == labels.startswith("\n")
+
+
+@pytest.mark.parametrize("made", ["sample", "study"])
+def test_labels_are_found_by_the_values_of_a_column_of_any_name(sample, tmp_path, monkeypatch, made):
+    monkeypatch.chdir(tmp_path)
+    if made == "sample":
+        (tmp_path / "audit").mkdir()
+        sample.write(tmp_path / "audit" / "sample.parquet")
+    else:
+        question = Question.of_choices("Right?", ["Pass", "Fail"])
+        create_study("audit", sample, question, annotators=["ann"]).close()
+    (tmp_path / "tickets.csv").write_text("Ticket Nr.,label\n7,Pass\nköln,Fail\n")
+    (tmp_path / "open.csv").write_text("Ticket Nr.,label\n7,\nköln,\n")
+
+    said, unfilled = run("doctor", "tickets.csv").output, run("doctor", "open.csv").output
+    words = shlex.split(next_line(said))
+
+    assert words[:3] in (
+        ["estimate", "audit/sample.parquet", "tickets.csv"],
+        ["import", "audit", "tickets.csv"],
+    )
+    assert words[3:5] == ["--id", "Ticket Nr."]
+    assert run(*words).exit_code == 0
+    assert "Nothing is filled in yet" in unfilled
+    assert "Next:" not in unfilled
+    assert "--id 'Ticket Nr.'" in unfilled
+    assert json.loads(run("doctor", "tickets.csv", "--json").output)["id"] == "Ticket Nr."
+
+
+@pytest.mark.parametrize("written", ["0,93", "93 %", "93%"])
+def test_numbers_that_are_written_as_text_are_said_with_the_remedy(tmp_path, written):
+    (tmp_path / "rows.csv").write_text(f'id,score\na,"{written}"\nb,"{written}"\n')
+
+    said = " ".join(run("doctor", tmp_path / "rows.csv").output.split())
+
+    assert "'score' holds numbers with a decimal comma or a percent sign" in said
+    assert "Write them with a decimal point" in said
+
+
+def test_words_given_as_a_proxy_get_advice(tmp_path):
+    (tmp_path / "rows.csv").write_text("id,verdict\na,pass\nb,fail\nc,pass\nd,pass\n")
+    path = tmp_path / "rows.csv"
+
+    error = str(run("plan", path, "--proxy", "verdict", "--budget", 2).exception)
+
+    assert all(option in error for option in ("--by COL", "--predicted", "--map", "--positive"))
+    assert run("plan", path, "--by", "verdict", "--budget", 2, "--minimum", 1).exit_code == 0
 
 
 def test_a_folder_of_logs_is_listed_and_the_first_is_the_next(tmp_path, monkeypatch):

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from stratal.errors import LabelError, MissingExtraError
-from stratal.labels.answer_columns import ANNOTATOR_NAMES, id_column, skipped
+from stratal.labels.answer_columns import ANNOTATOR_NAMES, ANSWER_NAMES, id_column, skipped
 from stratal.labels.exchange.exchange import (
     ITEM_ID,
     NOTE,
-    VERDICT,
     Answers,
     Asked,
     Said,
@@ -154,7 +153,7 @@ def read_table(path: Path, id_name: str) -> Answers:
     [('a', 'Pass'), ('b', None)]
     """
     table = SmallTable.of(path, str(path), (LABEL,))
-    label = table.find(LABEL, VERDICT)
+    label = table.find(*ANSWER_NAMES)
     if label is None:
         table.values(LABEL, action="Call the column of answers 'label'.")
     ids = table.values(id_column(table, id_name))

@@ -11,7 +11,7 @@ from stratal.errors import InputError
 from stratal.population.tables.declaration import Declaration
 from stratal.population.tables.engine import duplicate_key, orders_by_bytes
 from stratal.population.tables.source import Source
-from stratal.population.tables.units import Units, is_whole, number_of_text
+from stratal.population.tables.units import Units, is_whole, number_of_text, with_point
 
 Predicate = Callable[[Any], Any]
 
@@ -123,10 +123,21 @@ def _refuse_ids(source: Source, declared: Declaration) -> None:
 
 
 _COMMA = "value that is written with a decimal comma or a percent sign"
-_POINT = (
+POINT = (
     "Write them with a decimal point, and shares between 0 and 1: 0.976. A spreadsheet can change the "
     "column's format, and pandas.read_csv(…, decimal=',') reads a decimal comma."
 )
+
+
+_WORD = "value that is not a number"
+_REMEDIES = {
+    _COMMA: POINT,
+    _WORD: (
+        "Words are no scores: as categories they make strata (--by COL, by=), the model's answer is kept by "
+        "--predicted (predicted=), labels are counted by --map and --positive of estimate; else write 1 and "
+        f"0. If these are a few that are missing: {_FILL[0].lower()}{_FILL[1:]}"
+    ),
+}
 
 
 def _refuse_number(source: Source, declared: Declaration, name: str) -> None:
@@ -139,21 +150,16 @@ def _refuse_number(source: Source, declared: Declaration, name: str) -> None:
     def number(raw: Any) -> Any:
         return number_of_text(raw) if text else raw
 
-    def with_point(raw: Any) -> Any:
-        return number_of_text(raw.replace(",", ".").replace("%", "").strip())
-
     kinds: dict[str, Predicate] = {"missing value": missing}
     if text:
         kinds[_COMMA] = lambda raw: number(raw).isnull() & with_point(raw).notnull()
-        kinds["value that is not a number"] = lambda raw: ~missing(raw) & number(raw).isnull()
+        kinds[_WORD] = lambda raw: ~missing(raw) & number(raw).isnull()
     if text or source.column(name).type().is_floating():
         kinds["value that is NaN"] = lambda raw: number(raw).isnan()
         kinds["value that is infinite"] = lambda raw: number(raw).isinf()
     table = _Table(source, declared, f"column {name!r}")
     for kind, predicate in kinds.items():
-        table.refuse(
-            name, kind, predicate, "; allowed: finite numbers", action=_POINT if kind == _COMMA else _FILL
-        )
+        table.refuse(name, kind, predicate, "; allowed: finite numbers", action=_REMEDIES.get(kind, _FILL))
     raise InputError(
         f"{source.label}: column {name!r} holds a value that cannot be used",
         allowed="finite numbers",

@@ -168,6 +168,18 @@ def number_of_text(column: Any) -> Any:
     return ibis.ifelse(column.contains("_"), ibis.null("float64"), column.try_cast("float64"))
 
 
+def with_point(column: Any) -> Any:
+    """Return text as numbers, a decimal comma as a point and a percent sign left out; null where it is none.
+
+    Examples
+    --------
+    >>> import ibis
+    >>> with_point(ibis.literal("97,6 %")).type().is_floating()
+    True
+    """
+    return number_of_text(column.replace(",", ".").replace("%", "").strip())
+
+
 def category(column: Any, words: str) -> Any:
     """Return a column as the text of categories, null where there is none; an error calls it by `words`."""
     import ibis
