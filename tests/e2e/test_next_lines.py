@@ -101,10 +101,12 @@ def test_a_file_smaller_than_the_usual_budget_and_without_id_or_proxy(tmp_path, 
 
 def test_every_line_of_a_study_works_from_the_first_item_to_the_report(truth, monkeypatch):
     served = []
-    monkeypatch.setattr(
-        "stratal.study.web.server.serve",
-        lambda opened, place, ready, **_: (served.append(opened.folder.name), ready("here", {"ann": "link"})),
-    )
+
+    def serve(opened, place, ready, **_):
+        served.append(opened.folder.name)
+        ready("here", {"ann": "link"})
+
+    monkeypatch.setattr("stratal.study.web.server.serve", serve)
     making = "init p.csv --proxy score --show picture --budget 40 --question Right? --choices 1,0 "
     labelling = next_line(run(f"{making} --annotators ann --study 'my study'"))
     assert "link" in run(labelling)
