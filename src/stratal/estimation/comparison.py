@@ -13,11 +13,10 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.errors import InputError, near_names
 from stratal.estimation.columns import number_columns
 from stratal.estimation.estimate_table import EstimateTable, title_of
-from stratal.estimation.evaluation import estimate_mean
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.leaderboard import leaderboard
-from stratal.estimation.linearisation import ratio_of_means
 from stratal.estimation.mean import EstimateOptions, default_estimator, mean_estimate
+from stratal.estimation.model_pairs import bounds_of_outcomes, ratio_of_models, win_rate
 from stratal.estimation.paired import (
     Differences,
     check_models,
@@ -25,7 +24,6 @@ from stratal.estimation.paired import (
     paired_differences,
     rank_sets,
 )
-from stratal.estimation.quantity import Quantity
 from stratal.estimation.respondents import Respondents
 from stratal.report import plain
 from stratal.sampling.asked import require_sample
@@ -101,7 +99,7 @@ def compare(
     pairs = _pairs(names, reference)
     z, labelled = number_columns(sample, outcomes, "no unit has an outcome of every model", "such unit")
     frame = Respondents.of(sample, labelled)
-    bounds = _bounds(sample, z) if bounds is None else bounds
+    bounds = bounds_of_outcomes(sample, z) if bounds is None else bounds
     first, second = np.array(pairs).T
     slopes = _proxies(sample, names, proxies)
     contrasts, taken = z[:, first] - z[:, second], slopes[first] - slopes[second]
@@ -114,7 +112,7 @@ def compare(
     stated, nothing = _stated(differences, (low, high), p_values)
     if nothing:
         notes.append("outcomes without bounds that always differ alike give no interval: give bounds=")
-    asked = _Asked(sample, frame, z, target, confidence_level, alternative)
+    asked = _Asked(sample, frame, z, bounds, target, confidence_level, alternative)
     rows = [
         {"a": names[a], "b": names[b], **row, "n": len(z), **asked.of_pair(a, b)}
         for (a, b), row in zip(pairs, stated, strict=True)
@@ -185,15 +183,6 @@ def _pairs(names: list[str], reference: str | None) -> list[Pair]:
         raise InputError(f"no such model: {reference!r}", allowed=near_names(reference, names))
     base = names.index(reference)
     return [(j, base) for j in range(len(names)) if j != base]
-
-
-def _bounds(sample: Sample, z: FloatArray) -> tuple[float, float] | None:
-    """Return what the sample knows of the outcome, if no label denies it; else 0 and 1 if all are such."""
-    known = sample.bounds
-    if known is not None and np.all((z >= known[0]) & (z <= known[1])):
-        return known
-    halves = bool(np.all(np.isin(z, (0.0, 0.5, 1.0))))
-    return (0.0, 1.0) if halves and sample.outcome != "unbounded" else None
 
 
 def _proxies(sample: Sample, names: list[str], proxies: Mapping[str, str] | None) -> FloatArray:
@@ -275,6 +264,7 @@ class _Asked:
     sample: Sample
     frame: Respondents
     z: FloatArray
+    bounds: tuple[float, float] | None
     target: str
     confidence_level: float
     alternative: str
@@ -284,40 +274,22 @@ class _Asked:
         return {"ratio": self.ratio(a, b), "win_rate": self.win_rate(a, b)}
 
     def ratio(self, a: int, b: int) -> dict[str, Any] | None:
-        """Return the ratio of two models' means; None where one is 0."""
-        result = ratio_of_means(self.z[:, a], self.z[:, b], self.frame.weighting, self.target)
-        if not (np.isfinite(result.value) and result.value > 0 and result.variance > 0):
+        """Return the ratio of two models' means; None where one is 0, or nothing is known of its error."""
+        found = ratio_of_models(self.z[:, a], self.z[:, b], self.frame, self.target, self.bounds)
+        if not found.defined:
             return None
-        quantity = Quantity(
-            value=result.value,
-            standard_error=result.standard_error,
-            degrees_of_freedom=max(result.degrees_of_freedom, 1.0),
-            n=len(self.z),
-            scale="log",
-        )
-        row = quantity.row(self.confidence_level, self.alternative)
+        row = found.row(self.confidence_level, self.alternative)
+        if row["confidence_interval"] is None:
+            return None
         return {name: row[name] for name in ("estimate", "standard_error", "confidence_interval")}
 
     def win_rate(self, a: int, b: int) -> dict[str, Any]:
         """Return the share of units where a is better, ties counting one half."""
-        better, ties = self.z[:, a] > self.z[:, b], self.z[:, a] == self.z[:, b]
-        result = estimate_mean(
-            better + 0.5 * ties,
-            np.zeros((len(self.z), 0)),
-            self.frame.weighting,
-            None,
-            stratum=self.frame.stratum,
-            target=self.target,
-            bounds=(0.0, 1.0),
-            design=self.sample.design.kind,
-        )
-        interval = result.confidence_interval(self.confidence_level, alternative=self.alternative)
-        return {
-            "estimate": result.value,
-            "standard_error": result.standard_error,
-            "confidence_interval": [interval.low, interval.high],
-            "ties": float(np.mean(ties)),
-        }
+        first, second = self.z[:, a], self.z[:, b]
+        found = win_rate(first, second, self.frame, self.sample.design.kind, self.target)
+        row = found.row(self.confidence_level, self.alternative)
+        shown = {name: row[name] for name in ("estimate", "standard_error", "confidence_interval")}
+        return {**shown, "ties": float(np.mean(first == second))}
 
 
 def _ranking(names: list[str], means: FloatArray, sets: list[list[int]]) -> list[str]:

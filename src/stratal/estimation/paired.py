@@ -119,7 +119,8 @@ def paired_differences(
     census = len(weighting.weights) >= weighting.population_size and bool(np.all(own == 0))
     guarded = own.copy()
     if bound is not None and not census:
-        hidden = np.array([_hidden(column, weighting, bound) for column in contrasts.T])
+        ends = np.array([bound, -bound])
+        hidden = np.array([unseen_pair(column, weighting, ends) for column in contrasts.T])
         guarded = np.where(np.isfinite(own), own, bound**2) + hidden
     spread = np.sqrt(np.where(own > 0, own, 1.0))
     correlation = np.where((own > 0)[:, None] & (own > 0), covariance / np.outer(spread, spread), 0.0)
@@ -199,17 +200,32 @@ def rank_sets(low: FloatArray, high: FloatArray, pairs: Sequence[tuple[int, int]
     return [[1 + int(better[j]), k - int(worse[j])] for j in range(k)]
 
 
-def _hidden(contrast: FloatArray, weighting: Weighting, bound: float) -> float:
+def unseen_pair(contrast: FloatArray, weighting: Weighting, ends: FloatArray) -> float:
     """Return the variance of one pair won and one lost that were not seen, as Bonett & Price (2012) add.
 
     It counts as far as the differences agree (ties, as a rule); where they vary by themselves there is none.
+
+    Parameters
+    ----------
+    contrast : float (n,)
+        Differences of the two outcomes.
+    weighting : Weighting
+    ends : float (2,)
+        What either pair adds to the variable whose mean is estimated.
+
+    Examples
+    --------
+    >>> from stratal.weighting import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([8]))
+    >>> unseen_pair(np.zeros(4), weighting, np.array([1.0, -1.0]))
+    0.0625
     """
     weights = weighting.weights
     label = float(np.sum(weights**2) / np.sum(weights))
     _, which = np.unique(contrast, return_inverse=True)
     agreeing = float(np.max(np.bincount(which, weights)) / np.sum(weights))
     unlabelled = max(1.0 - len(weights) / weighting.population_size, 0.0)
-    return 2.0 * (label * bound) ** 2 * agreeing * unlabelled
+    return float(np.sum(ends**2)) * label**2 * agreeing * unlabelled
 
 
 def check_models(count: int) -> None:

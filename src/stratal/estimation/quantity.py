@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -26,6 +26,7 @@ class Reach(ABC):
     """
 
     __slots__ = ()
+    method: ClassVar[str] = "mover"
 
     def ends(self, value: float, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the interval around `value`."""
@@ -43,6 +44,24 @@ class Reach(ABC):
         """Return how far the ends lie below and above the value, `error` being left out on either side."""
 
 
+class Term(Protocol):
+    """An estimated number with intervals of its own.
+
+    Examples
+    --------
+    >>> term: Term = Quantity(value=1.0, standard_error=0.1, degrees_of_freedom=4, n=5)
+    >>> term.value
+    1.0
+    """
+
+    @property
+    def value(self) -> float:
+        """The estimate."""
+
+    def confidence_interval(self, confidence_level: float = 0.95) -> ConfidenceInterval:
+        """Return its interval."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Parts(Reach):
     """The terms of a sum of several quantities, for an interval made of theirs.
@@ -52,7 +71,7 @@ class Parts(Reach):
 
     Parameters
     ----------
-    terms : tuple of Quantity (K,)
+    terms : tuple of Term (K,)
     coefficients : float (K,)
         1/K for a mean, 1 and −1 for a difference.
     correlation : float (K, K)
@@ -65,7 +84,7 @@ class Parts(Reach):
     (0.74, 0.48)
     """
 
-    terms: tuple[Quantity, ...]
+    terms: tuple[Term, ...]
     coefficients: FloatArray
     correlation: FloatArray
 
@@ -167,7 +186,7 @@ class Quantity(Printed):
     def method(self) -> str:
         """How the interval is made."""
         if self.parts is not None:
-            return "mover" if self.trials is None else "clopper-pearson and mover"
+            return self.parts.method if self.trials is None else f"clopper-pearson and {self.parts.method}"
         if self.trials is not None:
             return "clopper-pearson"
         return "log-t" if self.scale == "log" else "t"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,13 @@ from stratal.errors import InputError, LabelError
 from stratal.estimation.classes import class_text
 from stratal.estimation.columns import class_column, number_column, number_columns
 from stratal.estimation.estimate_table import EstimateTable, title_of
+from stratal.estimation.fieller import Fieller
 from stratal.estimation.linearisation import Linearised, ratio_of_means, smooth_mean_function
 from stratal.estimation.quantile import quantile_interval
 from stratal.estimation.quantity import Quantity
 from stratal.estimation.ranking import ranking_metric
 from stratal.estimation.respondents import Respondents
+from stratal.intervals.guard import ROUNDING
 from stratal.intervals.interval import ConfidenceInterval
 from stratal.sampling.sample import Sample
 
@@ -79,6 +82,9 @@ def smooth_function(
 def ratio(sample: Sample, numerator: Any, denominator: Any, *, target: str = "population") -> Quantity:
     """Estimate the ratio of the means of two outcomes, such as errors per answer word.
 
+    Its interval is Fieller's, for few and skewed labels (`stratal.estimation.fieller`); an end is infinite
+    where the labels do not tell the denominator's mean from 0.
+
     Parameters
     ----------
     sample : Sample
@@ -104,7 +110,12 @@ def ratio(sample: Sample, numerator: Any, denominator: Any, *, target: str = "po
         result = ratio_of_means(columns[:, 0], columns[:, 1], frame.weighting, target)
     if not np.isfinite(result.value):
         raise InputError("the denominator's mean is 0, so there is no ratio")
-    return _quantity(result, len(columns), None, "ratio")
+    found = _quantity(result, len(columns), None, "ratio")
+    if not (np.isfinite(result.variance) and result.variance > ROUNDING * result.value**2):
+        return found  # all labels agree, or there is one: refused an interval as any such outcome is
+    lowest = 0.0 if np.all(columns >= 0) else -np.inf
+    reach = Fieller.of(columns[:, 0], columns[:, 1], frame.weighting, target)
+    return replace(found, parts=reach, bounds=(lowest, np.inf))
 
 
 def quantile(

@@ -65,7 +65,7 @@ class TestFunctions:
 
         described = found.to_dict(0.9)
         assert described["confidence_interval"] == list(found.confidence_interval(0.9))
-        assert described["interval_method"] == "t"
+        assert described["interval_method"] == "fieller"
         assert str(found).startswith("Estimate 0.")
 
     def test_refusals(self, sample):

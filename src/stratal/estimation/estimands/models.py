@@ -21,6 +21,7 @@ from stratal.estimation.estimands.beliefs import UNTOLD
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate_mean
 from stratal.estimation.linearisation import ratio_of_means
+from stratal.estimation.model_pairs import bounds_of_outcomes, ratio_of_models
 from stratal.estimation.quantity import Quantity
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import design_effect
@@ -294,17 +295,7 @@ class Ratio(OfModels):
     def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Quantity:
         """Return the ratio, with an interval made on its logarithm."""
         z, _, frame = self.outcomes(sample, labels, None)
-        found = ratio_of_means(z[:, 0], z[:, 1], frame.weighting, target)
-        if not (np.isfinite(found.value) and found.value > 0):
-            return Quantity.undefined(len(z), None, "the mean outcome of a model is 0")
-        return Quantity(
-            value=found.value,
-            standard_error=found.standard_error,
-            degrees_of_freedom=max(found.degrees_of_freedom, 1.0),
-            n=len(z),
-            scale="log",
-            notes=frame.notes,
-        )
+        return ratio_of_models(z[:, 0], z[:, 1], frame, target, bounds_of_outcomes(sample, z))
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the ratio's linearised variable on the labelled units."""
