@@ -48,11 +48,9 @@ def pools() -> Iterator[tuple[str, Pool]]:
     rating, chance = np.array([0, 0.25, 0.5, 0.75, 1]), np.array([0.02, 0.03, 0.05, 0.2, 0.7])
     for worse in ((0.9, 0.05, 0.03, 0.02), (0.97, 0.01, 0.01, 0.01)):
         less = np.array([0, 0.25, 0.5, 1])
-        first, second = np.repeat(rating, 4), np.clip(np.repeat(rating, 4) - np.tile(less, 5), 0, 1)
-        yield (
-            f"ratings, {worse[0]:g} of them equal",
-            (first, second, np.repeat(chance, 4) * np.tile(worse, 5)),
-        )
+        high = np.repeat(rating, 4)
+        low, rates = np.clip(high - np.tile(less, 5), 0, 1), np.repeat(chance, 4) * np.tile(worse, 5)
+        yield f"ratings, {worse[0]:g} of them equal", (high, low, rates)
     grid = np.linspace(0.7, 0.9, 20)
     fails = np.concatenate([np.full(20, 0.96 / 20), np.full(20, 0.04 / 20)])
     yield "mostly better, fails in 4 %", (np.tile(grid, 2), np.r_[grid + 0.05, np.zeros(20)], fails)

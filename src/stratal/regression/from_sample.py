@@ -16,6 +16,7 @@ from stratal.labels.labels import join
 from stratal.labels.numbers import numeric_values
 from stratal.population.population import Population
 from stratal.population.rules.rule import Rule
+from stratal.regression import sample_mean
 from stratal.regression.coefficients import MEstimate
 from stratal.regression.formula import Formula
 from stratal.regression.losses import Linear, Logistic, Loss, Mean, Poisson
@@ -54,7 +55,8 @@ def regress(
         Units without a label are left out, as nonresponse within their stratum; a stratum without any label
         is merged with its neighbour.
     family : str or Loss
-        "linear", "logistic", "poisson", "mean", "quantile", or a loss of your own.
+        "linear", "logistic", "poisson", "mean" (the estimate and the intervals of `stratal.estimate`),
+        "quantile", or a loss of your own.
     features : str or tuple of str
         Numeric columns.
     formula : str, optional
@@ -105,6 +107,8 @@ def regress(
         raise InputError(f"regress finds {taken[0]}= itself", action="Leave it out, or use m_estimate.")
     chosen = (features,) if isinstance(features, str) else tuple(features)
     _check_family(family, chosen, formula)
+    if family == "mean" and set(options) <= set(sample_mean.OPTIONS):
+        return sample_mean.sample_mean(sample, labels, proxy=proxy, **options)
     drawn = _Drawn(sample=sample, labelled=joined.labelled, data=dict(data or {}))
     columns = _Columns(read=chosen, intercept=intercept)
     if formula is not None:
