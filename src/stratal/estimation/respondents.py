@@ -19,6 +19,12 @@ from stratal.arrays import (
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.classes import answer_spread, refuse_averaged_classes, shares_equal
 from stratal.estimation.left_out import left_out
+from stratal.estimation.nonresponse import (
+    by_stratum,
+    merge_empty,
+    strata_without_answer,
+    warn_of_nonresponse,
+)
 from stratal.intervals.evidence import OutcomeKind
 from stratal.labels.annotators import COMBINATIONS, without_ties
 from stratal.labels.labels import Joined
@@ -100,28 +106,23 @@ class Respondents(Record):
             share = summary.size / sample.summary.size
         counts = stratum_counts(stratum, len(summary.sizes))
         if not weighting.random_within_strata or np.all(counts > 0) or len(stratum) == 0:
-            _warn_of_nonresponse(sample, labelled)
+            warn_of_nonresponse(sample, labelled)
             return cls(
                 stratum=stratum,
                 weighting=weighting,
                 summary=summary,
                 names=names,
-                notes=_nonresponse(sample, labelled),
+                notes=by_stratum(sample, labelled),
                 kept=kept,
                 share=share,
             )
-        codes = _merge_empty(counts)
-        empty = int(np.sum(counts == 0))
-        note = (
-            f"{empty} strata without labels were merged with their neighbours"
-            if empty > 1
-            else "1 stratum without labels was merged with its neighbour"
-        )
+        codes = merge_empty(counts)
+        note = strata_without_answer(names, summary.sizes, counts, codes)
         warnings.warn(note, StratalWarning, stacklevel=4)
         joint = tuple(
             " + ".join(names[h] for h in np.flatnonzero(codes == c)) for c in range(codes.max() + 1)
         )
-        notes = (*_nonresponse(sample, labelled), note)
+        notes = (*by_stratum(sample, labelled), note)
         return cls(
             stratum=codes[stratum],
             weighting=weighting.merged(codes),
@@ -142,44 +143,6 @@ class Respondents(Record):
             proxy_means=self.summary.proxy_means[:, column],
             proxy_covariances=self.summary.proxy_covariances[:, column][:, :, column],
         )
-
-
-def _nonresponse(sample: Sample, labelled: BoolArray) -> tuple[str, ...]:
-    """Return how many units have no label in the strata where most lack one; nothing for one stratum."""
-    names = sample.design.stratum_names
-    drawn = np.bincount(sample.stratum, minlength=len(names))
-    lacking = np.bincount(sample.stratum[~labelled], minlength=len(names))
-    if len(names) == 1 or not np.any(lacking):
-        return ()
-    worst = np.argsort(-lacking / np.maximum(drawn, 1), kind="stable")[:_STRATA_NAMED]
-    shown = ", ".join(f"{names[h]}: {lacking[h]} of {drawn[h]}" for h in worst if lacking[h])
-    return (f"units without a label, by stratum: {shown}",)
-
-
-def _warn_of_nonresponse(sample: Sample, labelled: BoolArray) -> None:
-    """Warn where more than 10 % of the drawn units have no label."""
-    missing = sample.size - int(labelled.sum())
-    if missing > max(_MUCH_NONRESPONSE * sample.size, _FEW):
-        warnings.warn(
-            f"{missing:,} of {sample.size:,} drawn units have no label ({missing / sample.size:.0%}); those "
-            "labelled stand for them, which is right only if labels are missing at random within strata",
-            StratalWarning,
-            stacklevel=5,
-        )
-
-
-_MUCH_NONRESPONSE = 0.1
-_FEW = 4
-"""So many missing labels say nothing yet of how many there are."""
-
-_STRATA_NAMED = 3
-
-
-def _merge_empty(counts: IntArray) -> IntArray:
-    """Return new codes (H,): each stratum without labels takes that of the nearest one with labels."""
-    filled = np.flatnonzero(counts > 0)
-    nearest = [int(filled[np.argmin(np.abs(filled - h))]) for h in range(len(counts))]
-    return np.unique(nearest, return_inverse=True)[1].astype(np.int64)
 
 
 def said(joined: Joined, predicted: bool | str) -> Joined:

@@ -1,0 +1,103 @@
+"""What is said of drawn units without a label, and where a stratum has none at all."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from stratal.arrays import BoolArray, IntArray
+from stratal.errors import StratalWarning
+from stratal.sampling.sample import Sample
+
+_MUCH_NONRESPONSE = 0.1
+_FEW = 4
+"""So many missing labels say nothing yet of how many there are."""
+
+_STRATA_NAMED = 3
+
+
+def by_stratum(sample: Sample, labelled: BoolArray) -> tuple[str, ...]:
+    """Return how many units have no label in the strata where most lack one; nothing for one stratum.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> groups = {"kind": ["a", "a", "b", "b"]}
+    >>> population = stratal.Population.from_arrays(ids=range(4), groups=groups)
+    >>> sample = stratal.plan(population, budget=4, by="kind").draw(seed=7)
+    >>> by_stratum(sample, np.array([True, False, True, True]))
+    ('units without a label, by stratum: kind = b: 1 of 2',)
+    """
+    names = sample.design.stratum_names
+    drawn = np.bincount(sample.stratum, minlength=len(names))
+    lacking = np.bincount(sample.stratum[~labelled], minlength=len(names))
+    if len(names) == 1 or not np.any(lacking):
+        return ()
+    worst = np.argsort(-lacking / np.maximum(drawn, 1), kind="stable")[:_STRATA_NAMED]
+    shown = ", ".join(f"{names[h]}: {lacking[h]} of {drawn[h]}" for h in worst if lacking[h])
+    return (f"units without a label, by stratum: {shown}",)
+
+
+def warn_of_nonresponse(sample: Sample, labelled: BoolArray) -> None:
+    """Warn where more than 10 % of the drawn units have no label.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> sample = stratal.SimpleRandom(budget=9).draw(stratal.Population.from_arrays(proxy=[0.5] * 9), seed=7)
+    >>> warn_of_nonresponse(sample, np.ones(9, dtype=bool))
+    """
+    missing = sample.size - int(labelled.sum())
+    if missing > max(_MUCH_NONRESPONSE * sample.size, _FEW):
+        warnings.warn(
+            f"{missing:,} of {sample.size:,} drawn units have no label ({missing / sample.size:.0%}); those "
+            "labelled stand for them, which is right only if labels are missing at random within strata",
+            StratalWarning,
+            stacklevel=5,
+        )
+
+
+def strata_without_answer(names: tuple[str, ...], sizes: IntArray, counts: IntArray, codes: IntArray) -> str:
+    """Return which strata have no label, and what an estimate that merges them takes for granted.
+
+    Parameters
+    ----------
+    names : tuple of str (H,)
+    sizes, counts : int (H,)
+        N_h, and labels of each stratum.
+    codes : int (H,)
+        New stratum of each, see `merge_empty`.
+
+    Examples
+    --------
+    >>> names, sizes, counts = ("low", "high"), np.array([20, 80]), np.array([0, 9])
+    >>> strata_without_answer(names, sizes, counts, merge_empty(counts))[:78]
+    '1 stratum has no label (20.0% of the units): low was merged with its neighbour'
+    """
+    empty = np.flatnonzero(counts == 0)
+    part = float(np.sum(sizes[empty]) / np.sum(sizes))
+    taken = []
+    for h in empty[:_STRATA_NAMED]:
+        neighbours = [names[k] for k in np.flatnonzero((codes == codes[h]) & (counts > 0))]
+        taken.append(f"{names[h]} was merged with its neighbour {' and '.join(neighbours)}")
+    if len(empty) > _STRATA_NAMED:
+        taken.append(f"and {len(empty) - _STRATA_NAMED} more so")
+    whole = "1 stratum has no label" if len(empty) == 1 else f"{len(empty)} strata have no label"
+    return (
+        f"{whole} ({part:.1%} of the units): {', '.join(taken)}. The estimate takes units without labels to "
+        "be like those beside them, and the interval does not know whether they are"
+    )
+
+
+def merge_empty(counts: IntArray) -> IntArray:
+    """Return new codes (H,): each stratum without labels takes that of the nearest one with labels.
+
+    Examples
+    --------
+    >>> merge_empty(np.array([5, 0, 3]))
+    array([0, 0, 1])
+    """
+    filled = np.flatnonzero(counts > 0)
+    nearest = [int(filled[np.argmin(np.abs(filled - h))]) for h in range(len(counts))]
+    return np.unique(nearest, return_inverse=True)[1].astype(np.int64)
