@@ -151,7 +151,11 @@ ROWS = [
     # ---- samples from elsewhere, and options that would be ignored
     (ELSEWHERE, "population_size=", f"{ELSEWHERE} --population-size 500"),
     (f"{ELSEWHERE} --stratum kind", "sizes", f"{ELSEWHERE} --stratum kind --sizes sizes.csv"),
-    (f"{ELSEWHERE} --stratum kind --weight weight", "would be ignored", f"{ELSEWHERE} --weight weight"),
+    (
+        f"{ELSEWHERE} --stratum kind --cluster kind --weight weight",
+        "clusters lie within strata",
+        f"{ELSEWHERE} --stratum kind --weight weight",
+    ),
     (f"{ELSEWHERE} --population-size 3", "more", f"{ELSEWHERE} --population-size 500"),
     (f"{ESTIMATE} --stratum kind", "--labelled", ESTIMATE),
     (f"{ESTIMATE} --weight weight", "--labelled", ESTIMATE),

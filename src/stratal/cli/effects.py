@@ -134,7 +134,7 @@ NEEDS: dict[str, tuple[Needs, ...]] = {
             "without --labelled",
         ),
         Needs(
-            ("stratum", "sizes", "weight", "population_size", "proxy", "proxy_moments"),
+            ("stratum", "sizes", "cluster", "weight", "population_size", "proxy", "proxy_moments"),
             lambda given: given["labelled"] is not None,
             "with --labelled",
         ),

@@ -21,7 +21,7 @@ LABEL = "label"
 """Column of the labels, unless said otherwise."""
 
 KNOWN = (
-    *("id", "stratum", "sizes", "weight", "population", "population_size"),
+    *("id", "stratum", "sizes", "cluster", "weight", "population", "population_size"),
     *("proxy", "proxy_moments", "predicted"),
 )
 """Options that say what is known of a sample that was drawn elsewhere."""
@@ -127,6 +127,9 @@ class EstimateOptions:
     sizes: Annotated[Path | None, typer.Option(help="With --labelled: file with columns stratum,size.")] = (
         None
     )
+    cluster: Annotated[
+        str | None, typer.Option(help="With --labelled: column of the groups that were drawn together.")
+    ] = None
     weight: Annotated[str | None, typer.Option(help="With --labelled: column of weights.")] = None
     population_size: Annotated[int | None, typer.Option(help="With --labelled: units of the population.")] = (
         None

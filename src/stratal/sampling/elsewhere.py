@@ -42,8 +42,10 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
     columns, given, notes = _with_others(columns, given)
     ids = ids_of(columns, given.id)
     weighted = given.weight is not None or given.inclusion_probability is not None
-    known = _by_weight(columns, given) if weighted else _by_stratum(columns, given)
-    kept = dict.fromkeys(name for name in (*given.groups, given.stratum, given.predicted) if name)
+    surveyed = weighted or given.cluster is not None
+    known = _by_weight(columns, given) if surveyed else _by_stratum(columns, given)
+    named = (*given.groups, given.stratum, given.cluster, given.predicted)
+    kept = dict.fromkeys(name for name in named if name)
     info = ProxyInfo(name=given.proxy or "", scaled=given.scaled, bounds=given.bounds)
     parts = known | {
         "ids": ids,
@@ -298,11 +300,14 @@ def _moments(given: Labelled) -> dict[str, tuple[float, ...]] | None:
 def _by_weight(columns: SmallTable, given: Labelled) -> dict[str, Any]:
     """Return design and summary of units that came with weights or inclusion probabilities."""
     size, scale = given.population_size, 1.0
+    sized = given.weight is None and given.inclusion_probability is None
     if given.inclusion_probability is not None:
         probabilities = _probabilities(columns, given.inclusion_probability)
         total = float(np.sum(1.0 / probabilities))
     else:
-        weights = columns.numbers(given.weight or "", positive=True)
+        weights = (
+            _weights_of_sizes(columns, given) if sized else columns.numbers(given.weight or "", positive=True)
+        )
         total, scale = float(weights.sum()), min(float(weights.min()), 1.0)
         probabilities = scale / weights
         if size is None and total < len(weights) * (1 + 1e-9):
@@ -315,7 +320,14 @@ def _by_weight(columns: SmallTable, given: Labelled) -> dict[str, Any]:
     n = len(columns)
     if size is not None and size < n and given.mechanism == "poisson":
         raise InputError("more units were drawn than there are", given=f"{n} of {size}")
-    design = {"scale": scale, "mechanism": given.mechanism, "known_size": size is not None}
+    design = {
+        "scale": scale,
+        "mechanism": given.mechanism,
+        "known_size": size is not None or sized,
+        "stratum": given.stratum,
+        "cluster": given.cluster,
+        "sizes_known": sized and given.stratum is not None,
+    }
     sizes = np.array([max(round(total) if size is None else size, 1)])
     summary = StratumSummary(sizes=sizes, proxy_means=np.zeros((1, 0)), proxy_covariances=np.zeros((1, 0, 0)))
     return {
@@ -324,6 +336,12 @@ def _by_weight(columns: SmallTable, given: Labelled) -> dict[str, Any]:
         "summary": summary,
         "design": {"kind": "given-weights", **design},
     }
+
+
+def _weights_of_sizes(columns: SmallTable, given: Labelled) -> FloatArray:
+    """Return N_h / n_h of each labelled unit (n,), for clusters whose units came without weights."""
+    known = _by_stratum(columns, replace(given, cluster=None, weight=None))
+    return np.asarray(1.0 / known["inclusion_probability"])
 
 
 def _probabilities(columns: SmallTable, name: str) -> FloatArray:

@@ -14,6 +14,7 @@ from stratal.sampling.sample import Design, Sample
 from stratal.weighting import (
     PoissonWeighting,
     StratifiedWeighting,
+    SurveyWeighting,
     Weighting,
     WithReplacementWeighting,
 )
@@ -35,17 +36,24 @@ class GivenWeights(Design):
         replacement), or a Poisson sample.
     known_size : bool
         Whether the number of units in the population was given; if not, it is the sum of the weights.
+    stratum, cluster : str, optional
+        Group columns: the strata that units were drawn in, and the clusters within them that were drawn.
+    sizes_known : bool
+        Whether the weights were made of the strata's sizes, N_h / n_h.
 
     Examples
     --------
-    >>> Design.from_dict(GivenWeights(known_size=True).to_dict())
-    GivenWeights(scale=1.0, mechanism='with-replacement', known_size=True)
+    >>> Design.from_dict(GivenWeights(cluster="school").to_dict()) == GivenWeights(cluster="school")
+    True
     """
 
     kind: ClassVar[str] = "given-weights"
     scale: float = 1.0
     mechanism: str = "with-replacement"
     known_size: bool = False
+    stratum: str | None = None
+    cluster: str | None = None
+    sizes_known: bool = False
 
     def __post_init__(self) -> None:
         if self.mechanism not in MECHANISMS:
@@ -58,15 +66,38 @@ class GivenWeights(Design):
         raise _no_draw()
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> Weighting:
-        """Return the weights of the labelled units, raised where others did not answer."""
-        probabilities = sample.inclusion_probability
-        everyone = self.scale / probabilities
+        """Return the weights of the labelled units, raised where others of their stratum did not answer."""
+        everyone = self.scale / sample.inclusion_probability
+        strata = self._codes(sample, self.stratum)
         answering = everyone[labelled]
-        raised = answering * (float(everyone.sum()) / float(answering.sum())) if len(answering) else answering
+        whole = np.bincount(strata, everyone, minlength=1)
+        own = np.bincount(strata[labelled], answering, minlength=len(whole))
+        raised = answering * (whole.sum() / own.sum() * np.ones(len(own)))[strata[labelled]]
+        if np.all(own > 0):
+            raised = answering * (whole / own)[strata[labelled]]
         size = float(sample.population_size) if self.known_size else float(everyone.sum())
         if self.mechanism == "poisson":
             return PoissonWeighting(inclusion_probability=np.minimum(1.0 / raised, 1.0), size=size)
-        return WithReplacementWeighting(design_weight=raised, size=size)
+        if self.stratum is None and self.cluster is None:
+            return WithReplacementWeighting(design_weight=raised, size=size)
+        primary = np.unique(strata[labelled], return_inverse=True)[1]
+        clusters = np.arange(len(raised))
+        if self.cluster is not None:
+            names = np.unique(sample.groups[self.cluster][labelled], return_inverse=True)[1]
+            clusters = np.unique(primary * (names.max(initial=0) + 1) + names, return_inverse=True)[1]
+        return SurveyWeighting(
+            design_weight=raised,
+            primary=primary.astype(np.int64),
+            cluster=clusters.astype(np.int64),
+            size=size,
+            sizes_known=self.sizes_known,
+        )
+
+    def _codes(self, sample: Sample, column: str | None) -> IntArray:
+        """Return a code (n,) of each level of a group column; 0 for all where there is none."""
+        if column is None:
+            return np.zeros(sample.size, dtype=np.int64)
+        return np.unique(sample.groups[column], return_inverse=True)[1].astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

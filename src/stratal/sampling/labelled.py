@@ -23,6 +23,7 @@ class LabelledKeywords(TypedDict, total=False):
     id: str | None
     stratum: str | None
     sizes: Any
+    cluster: str | None
     weight: str | None
     inclusion_probability: str | None
     mechanism: str
@@ -44,6 +45,7 @@ class Labelled:
     id: str | None = None
     stratum: str | None = None
     sizes: Any = None
+    cluster: str | None = None
     weight: str | None = None
     inclusion_probability: str | None = None
     mechanism: str = "with-replacement"
@@ -60,11 +62,6 @@ class Labelled:
         sources = ("sizes", "weight", "inclusion_probability")
         given = [name for name in sources if getattr(self, name) is not None]
         size = self.population_size
-        if self.stratum is not None and given and given[0] != "sizes":
-            raise InputError(
-                f"stratum and {given[0]} together: the strata would be ignored",
-                action="Give stratum and sizes, or the weights alone (groups=, --by report on strata).",
-            )
         if len(given) > 1:
             raise InputError("only one of them can say what a unit stands for", given=" and ".join(given))
         if self.sizes is not None and size is not None:
@@ -78,8 +75,21 @@ class Labelled:
             )
         if self.population is not None and size is not None:
             raise InputError("the population says its size itself", action="Leave population_size out.")
-        if self.proxy is not None and given and given[0] != "sizes":
-            raise InputError("a proxy can only be used with strata and their sizes", given=given[0])
+        self._check_survey(given)
+
+    def _check_survey(self, given: list[str]) -> None:
+        """Refuse what weights and clusters cannot be combined with."""
+        weighted = [name for name in given if name != "sizes"] + ["cluster"] * (self.cluster is not None)
+        if self.proxy is not None and weighted:
+            raise InputError("a proxy can only be used with strata and their sizes", given=weighted[0])
+        if self.mechanism == "poisson" and (self.cluster is not None or (weighted and self.stratum)):
+            raise InputError(
+                "a Poisson sample has neither strata nor clusters",
+                given=f"mechanism='poisson' with {'cluster' if self.cluster else 'stratum'}",
+                action="Leave mechanism out, or the column.",
+            )
+        if self.cluster is not None and self.cluster == self.stratum:
+            raise InputError("clusters lie within strata", given=f"{self.cluster!r} as both")
 
 
 def id_column(columns: SmallTable, name: str | None) -> str | None:

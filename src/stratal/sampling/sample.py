@@ -314,8 +314,11 @@ class Sample(Record, Tabular):
         sizes : mapping of stratum to N_h, path or table with columns `stratum` and `size`, optional
             Units of the whole population in each stratum, or their shares of it when a separate unlabelled
             sample is given.
+        cluster : str, optional
+            Column of the groups that were drawn together, within strata where there are some.
         weight : str, optional
-            Column of weights, the number of units that each stands for.
+            Column of weights, the number of units that each stands for; with `stratum` and `cluster` as a
+            survey has them.
         inclusion_probability : str, optional
             Column of probabilities, instead of weights.
         mechanism : {"with-replacement", "poisson"}

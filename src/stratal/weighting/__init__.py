@@ -3,6 +3,7 @@
 from stratal.weighting.cluster_weighting import ClusterWeighting
 from stratal.weighting.poisson_weighting import PoissonWeighting
 from stratal.weighting.replacement_weighting import WithReplacementWeighting
+from stratal.weighting.survey_weighting import SurveyWeighting
 from stratal.weighting.systematic_weighting import SystematicWeighting
 from stratal.weighting.weighting import StratifiedWeighting, Weighting
 
@@ -10,6 +11,7 @@ __all__ = [
     "ClusterWeighting",
     "PoissonWeighting",
     "StratifiedWeighting",
+    "SurveyWeighting",
     "SystematicWeighting",
     "Weighting",
     "WithReplacementWeighting",
