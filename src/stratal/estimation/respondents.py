@@ -106,13 +106,15 @@ class Respondents(Record):
             share = summary.size / sample.summary.size
         counts = stratum_counts(stratum, len(summary.sizes))
         if not weighting.random_within_strata or np.all(counts > 0) or len(stratum) == 0:
-            warn_of_nonresponse(sample, labelled)
+            everyone = bool(np.all(labelled))
+            if not everyone:
+                warn_of_nonresponse(sample, labelled)
             return cls(
                 stratum=stratum,
                 weighting=weighting,
                 summary=summary,
                 names=names,
-                notes=by_stratum(sample, labelled),
+                notes=() if everyone else by_stratum(sample, labelled),
                 kept=kept,
                 share=share,
             )
