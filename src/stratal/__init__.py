@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from stratal.sampling import Stratified as Stratified
     from stratal.sampling import Systematic as Systematic
     from stratal.sampling.extending import extend as extend
+    from stratal.sampling.margins import fit_margins as fit_margins
     from stratal.sampling.post_strata import post_stratify as post_stratify
     from stratal.simulation import SimulatedDesign as SimulatedDesign
     from stratal.simulation import SimulationTable as SimulationTable
@@ -99,6 +100,7 @@ _NAMES = {
     "regression": "regress",
     "sampling": "ClusterSample Design Poisson ProportionalToSize Sample SimpleRandom Stratified Systematic",
     "sampling.extending": "extend",
+    "sampling.margins": "fit_margins",
     "sampling.post_strata": "post_stratify",
     "simulation": "SimulatedDesign SimulationTable simulate",
     "strata": "Strata stratify",

@@ -50,3 +50,36 @@ def test_weights_strata_and_clusters(name, given, value):
     assert found.standard_error == pytest.approx(error, rel=1e-9)
     if name == "strata, clusters and weights":
         assert found.degrees_of_freedom == EXPECTED[name]["degf"]
+
+
+def drawn(name):
+    """The units as a simple random or a stratified sample of 480, or with strata, clusters and weights."""
+    columns = table()
+    if name.startswith("simple"):
+        known = {"population_size": 480}
+    elif name.startswith("stratified"):
+        known = {"stratum": "st", "sizes": {"s0": 100, "s1": 160, "s2": 220}}
+    else:
+        known = {"stratum": "st", "cluster": "cl", "weight": "w"}
+    groups = ("a", "b", "x")
+    return columns, lambda value: stratal.Sample.from_labelled(
+        columns, value=value, id="unit", groups=groups, **known
+    )
+
+
+@pytest.mark.parametrize("name", [key for key in EXPECTED if "linear" in key or "raking" in key])
+@pytest.mark.parametrize("value", ["y", "v"])
+def test_calibrated_weights(name, value):
+    sample, labels = drawn(name)[1](value)
+    size = sample.population_size
+    totals = {"a": {"a0": size * 180 / 480, "a1": size * 300 / 480}, "b": {"b0": size * 260 / 480}}
+    totals["b"]["b1"] = size * 220 / 480
+    if "number" in name:
+        totals["x"] = 900
+    method = "raking" if "raking" in name else "regression"
+    fitted = stratal.fit_margins(sample, tuple(totals), totals=totals, method=method)
+    found = stratal.estimate(fitted, labels)
+
+    mean, error = EXPECTED[name][value]
+    assert found.value == pytest.approx(mean, abs=1e-9)
+    assert found.standard_error == pytest.approx(error, rel=1e-8)

@@ -129,10 +129,12 @@ NEEDS: dict[str, tuple[Needs, ...]] = {
     ),
     "estimate": (
         Needs(
-            ("sample", "labels", "post_stratify"),
+            ("sample", "labels", "post_stratify", "margins"),
             lambda given: given["labelled"] is None,
             "without --labelled",
         ),
+        Needs(("margins_by",), lambda given: given["margins"], "with --margins"),
+        Needs(("post_stratify",), lambda given: not given["margins"], "without --margins, which has it"),
         Needs(
             ("stratum", "sizes", "cluster", "weight", "population_size", "proxy", "proxy_moments"),
             lambda given: given["labelled"] is not None,

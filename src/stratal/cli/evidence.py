@@ -77,6 +77,15 @@ class EstimateOptions:
             metavar="GROUP", help="Weigh a simple random sample by this group, whose sizes the draw kept."
         ),
     ] = None
+    margins: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COL,…", help="Fit the weights to these groups' sizes and proxies' means, any design."
+        ),
+    ] = None
+    margins_by: Annotated[
+        str, typer.Option(help="With --margins: raking (positive weights) or regression.")
+    ] = "raking"
     lam: Annotated[float | None, typer.Option(help="λ given instead of fitted.")] = None
     cross_fit: Annotated[
         int | None, typer.Option(metavar="FOLDS", help="Fit each unit's λ on the other folds' labels.")
@@ -243,18 +252,21 @@ def gathered(asked: EstimateOptions) -> tuple[EstimateOptions, tuple[float, floa
         sample, column, known = _drawn(asked.sample, asked.labels, asked.id)
         asked = replace(asked, predicted=asked.predicted or known.get("predicted"))
         bounds = bounds or known.get("bounds")
-        sample = _with_predictions(_post_stratified(sample, asked.post_stratify), asked.predicted, column)
+        sample = _with_predictions(_post_stratified(sample, asked), asked.predicted, column)
     else:
         sample, column = _elsewhere(asked, asked.labelled)
     column = _counted(column, asked.positive, o.mapping("--map", asked.map))
     return asked, bounds, Evidence(sample, column, asked.answered)
 
 
-def _post_stratified(sample: Sample, group: str | None) -> Sample:
-    """Return the sample with the strata that a group makes afterwards, if one is named."""
+def _post_stratified(sample: Sample, asked: EstimateOptions) -> Sample:
+    """Return the sample weighted to what is known of groups and proxies, if any are named."""
+    from stratal.sampling.margins import fit_margins
     from stratal.sampling.post_strata import post_stratify
 
-    return sample if group is None else post_stratify(sample, group)
+    if asked.margins is not None:
+        return fit_margins(sample, o.listed(asked.margins), method=asked.margins_by)
+    return sample if asked.post_stratify is None else post_stratify(sample, asked.post_stratify)
 
 
 def _with_predictions(sample: Sample, predicted: str | None, column: Column) -> Sample:

@@ -373,7 +373,8 @@ def strata_table(
     spreads = np.sqrt(stratum_covariances(z[:, None], stratum, n_strata)[:, 0, 0])
     known = np.array([means, spreads]).astype(object)
     known[~np.isfinite([means, spreads])] = None
-    given = names or (("all",) if n_strata == 1 else tuple(str(h) for h in range(n_strata)))
+    own = ("all",) if n_strata == 1 else tuple(str(h) for h in range(n_strata))
+    given = names if names is not None and len(names) == n_strata else own
     by_stratum = np.broadcast_to(lam, (n_strata, lam.shape[1])) if len(lam) in (1, n_strata) else lam
     return tuple(
         StratumRow(

@@ -23,7 +23,7 @@ ESTIMATORS = ("horvitz-thompson", "difference", "ppi++", "stratppi", "hajek", "p
 MINIMUM_FOR_FITTING = 50
 _MINIMUM_UNEQUAL = 30
 _NEEDS_PROXY = ("difference", "ppi++", "stratppi")
-_UNEQUAL = ("poisson", "proportional-to-size", "given-weights")
+_UNEQUAL = ("poisson", "proportional-to-size", "given-weights", "margins")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

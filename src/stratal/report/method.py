@@ -12,6 +12,8 @@ SOURCES = {
     "cochran": "Cochran (1977), Sampling techniques, 3rd ed. Wiley.",
     "blaker": "Blaker (2000), Confidence curves and improved exact confidence intervals for discrete "
     "distributions. Canadian Journal of Statistics 28, 783–798.",
+    "deville": "Deville & Särndal (1992), Calibration estimators in survey sampling. Journal of the American "
+    "Statistical Association 87, 376–382.",
     "fisch": "Fisch, Maynez, Hofer, Dhingra, Globerson & Cohen (2024), Stratified prediction-powered "
     "inference "
     "for hybrid language model evaluation. NeurIPS. arXiv:2406.04291.",
@@ -58,6 +60,10 @@ DESIGNS: dict[str, Words] = {
     "clusters": ("a simple random sample of whole groups of units", ("cochran",)),
     "post-stratified": ("a simple random sample without replacement, weighted by groups of known sizes",
                         ("cochran",)),
+    "margins": (
+        "a probability sample, its weights fitted afterwards to known totals of the population",
+        ("deville",),
+    ),
     "given-weights": ("a probability sample drawn elsewhere, with the weights given", ("lohr",)),
     "separate-samples": ("a labelled sample beside a separate unlabelled one", ("fisch",)),
 }  # fmt: skip

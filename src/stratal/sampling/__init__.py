@@ -3,6 +3,7 @@
 from stratal.sampling.clusters import ClusterSample
 from stratal.sampling.given import GivenWeights, SeparateSamples
 from stratal.sampling.inclusion import inclusion_probabilities
+from stratal.sampling.margins import Margins, fit_margins
 from stratal.sampling.poisson import Poisson
 from stratal.sampling.post_strata import PostStratified, post_stratify
 from stratal.sampling.proportional_to_size import ProportionalToSize
@@ -14,6 +15,7 @@ __all__ = [
     "ClusterSample",
     "Design",
     "GivenWeights",
+    "Margins",
     "Poisson",
     "PostStratified",
     "ProportionalToSize",
@@ -22,6 +24,7 @@ __all__ = [
     "SimpleRandom",
     "Stratified",
     "Systematic",
+    "fit_margins",
     "inclusion_probabilities",
     "post_stratify",
 ]
