@@ -73,9 +73,7 @@ class EstimateOptions:
     ] = "auto"
     post_stratify: Annotated[
         str | None,
-        typer.Option(
-            metavar="GROUP", help="Weigh a simple random sample by this group, whose sizes the draw kept."
-        ),
+        typer.Option(metavar="GROUP", help="Weigh the sample by this group, whose sizes the draw kept."),
     ] = None
     margins: Annotated[
         str | None,

@@ -173,7 +173,8 @@ def _known(sample: Sample, name: str, given: Any) -> tuple[tuple[str, ...], tupl
         return _shares(sample, name, sample.totals.get(name) if given is None else given)
     if given is None and name in sample.proxy_names:
         column = sample.proxy_names.index(name)
-        return (), (float(sample.summary.weights @ sample.summary.proxy_means[:, column]),)
+        means, sizes = sample.summary.proxy_means[:, column], sample.summary.sizes
+        return (), (float(sizes @ means / np.sum(sizes)),)
     if _is_number(given):
         _numbers(sample, name)
         return (), (float(given) / sample.population_size,)

@@ -14,6 +14,7 @@ from stratal.population.population import Population
 from stratal.population.rules.rule import Categories
 from stratal.population.summary import StratumSummary
 from stratal.sampling.asked import require_sample
+from stratal.sampling.margins import fit_margins
 from stratal.sampling.sample import Design, Sample
 from stratal.sampling.stratified import SimpleRandom
 from stratal.weighting import StratifiedWeighting
@@ -61,16 +62,17 @@ class PostStratified(Design):
 
 
 def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = None) -> Sample:
-    """Return a simple random sample with the strata that a group column makes afterwards.
+    """Return a sample weighted by the groups of a column, whose sizes are known.
 
     All that takes a sample takes it: means, metrics, domains, comparisons. Given the number of units that the
     draw found in each group, they are a simple random sample of the group, so that the groups' shares are the
-    population's and not the draw's.
+    population's and not the draw's. Other designs keep theirs, their weights fitted to the sizes: see
+    `fit_margins`, which takes several columns.
 
     Parameters
     ----------
     sample : Sample
-        Simple random.
+        Simple random, or of any other design.
     by : str
         A group column of the sample, such as the language, or the model's answer: precision and recall then
         know how often each class is predicted.
@@ -87,7 +89,7 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
     Raises
     ------
     InputError
-        For other designs, an unknown group, and sizes that do not fit the sample.
+        For an unknown group, and sizes that do not fit the sample.
 
     Notes
     -----
@@ -105,12 +107,7 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
     """
     require_sample(sample, "post_stratify")
     if not isinstance(sample.design, SimpleRandom):
-        raise InputError(
-            "post-stratification needs units drawn with equal chances, one by one",
-            given=f"design '{sample.design.kind}'",
-            allowed="a simple random sample",
-            action="Use estimator='hajek', 'difference' or 'ppi++' for this design.",
-        )
+        return fit_margins(sample, by, totals=None if sizes is None else {by: sizes}, method="regression")
     if by not in sample.groups:
         raise InputError(
             f"no such group column: {by!r}",

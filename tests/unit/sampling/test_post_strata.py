@@ -125,8 +125,8 @@ def test_mistakes(sample):
     population = sample.population
     stratified = stratal.plan(population, budget=50).draw(seed=1)
 
-    with pytest.raises(InputError, match="equal chances"):
-        stratal.post_stratify(stratified, "language")
+    with pytest.raises(InputError, match="margin 'tongue'"):
+        stratal.post_stratify(stratified, "tongue")
     with pytest.raises(InputError, match="no such group column"):
         stratal.post_stratify(sample, "tongue")
     with pytest.raises(InputError, match="takes a Sample"):
