@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -56,7 +57,7 @@ def drawn(name):
     """The units as a simple random or a stratified sample of 480, or with strata, clusters and weights."""
     columns = table()
     if name.startswith("simple"):
-        known = {"population_size": 480}
+        known: dict[str, Any] = {"population_size": 480}
     elif name.startswith("stratified"):
         known = {"stratum": "st", "sizes": {"s0": 100, "s1": 160, "s2": 220}}
     else:
@@ -72,8 +73,9 @@ def drawn(name):
 def test_calibrated_weights(name, value):
     sample, labels = drawn(name)[1](value)
     size = sample.population_size
-    totals = {"a": {"a0": size * 180 / 480, "a1": size * 300 / 480}, "b": {"b0": size * 260 / 480}}
-    totals["b"]["b1"] = size * 220 / 480
+    share = size / 480
+    totals: dict[str, Any] = {"a": {"a0": 180 * share, "a1": 300 * share}}
+    totals["b"] = {"b0": 260 * share, "b1": 220 * share}
     if "number" in name:
         totals["x"] = 900
     method = "raking" if "raking" in name else "regression"

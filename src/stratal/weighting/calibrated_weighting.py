@@ -88,7 +88,7 @@ class CalibratedWeighting(Weighting):
     def degrees_of_freedom(self, variable: FloatArray) -> float:
         """Return those of the residuals' variance, less one for each total that was fitted."""
         own = self.base.degrees_of_freedom(self._residuals(variable[:, None])[:, 0])
-        return max(own - (self.auxiliary.shape[1] - 1), 1.0)
+        return float(max(own - (self.auxiliary.shape[1] - 1), 1.0))
 
     def _residuals(self, variables: FloatArray) -> FloatArray:
         weighted = self.auxiliary * self.base.weights[:, None]
@@ -130,7 +130,7 @@ def fitted_ratios(
             return ratio
         slope = ratio if method == "raking" else 1.0
         matrix = (auxiliary * (weights * slope)[:, None]).T @ auxiliary
-        step = np.linalg.lstsq(matrix, missed, rcond=None)[0]
+        step = np.asarray(np.linalg.lstsq(matrix, missed, rcond=None)[0], dtype=np.float64)
         lam, ratio, better = _nearer(weights, auxiliary, means, lam, step, missed, method)
         if better is None:
             break

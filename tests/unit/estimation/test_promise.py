@@ -53,7 +53,7 @@ def test_without_bounds_twice_the_deviation_is_within_the_plan(shape):
 
     def truth(generator):
         noise = generator.normal(size=N)
-        return proxy + 2 * (noise if shape == "normal" else (np.exp(noise) - np.e**0.5) / 2.161)
+        return proxy + 2 * (noise if shape == "normal" else (np.exp(noise) - np.exp(0.5)) / 2.161)
 
     assert sum(map(bool, notes(truth, 80, proxy=proxy, residual_sd=1.0))) <= 9
 
