@@ -98,7 +98,7 @@ def _findings(asked: ReportOptions) -> Findings:
         notes=result.remarks,
         title=asked.title,
         question=asked.question or known.get("question"),
-        quantity=asked.quantity or known.get("quantity"),
+        quantity=asked.quantity or known.get("quantity") or _counted(asked.positive),
         confidence_level=asked.confidence_level,
         interval=asked.interval,
         agreement=known.get("agreement"),
@@ -110,6 +110,11 @@ def _findings(asked: ReportOptions) -> Findings:
         estimand=asked.estimand,
         target=asked.target,
     )
+
+
+def _counted(positive: str | None) -> str | None:
+    """Return what the mean is called where one label counts as 1 and all others as 0."""
+    return None if positive is None else f"share of {positive!r}"
 
 
 def _of_study(folder: Path | None) -> dict[str, Any]:

@@ -44,6 +44,18 @@ def understood(joined: Joined) -> Joined:
     return replace(joined, values=values, notes=(*joined.notes, note), bounds=joined.bounds or (0.0, 1.0))
 
 
+def words_for_one(values: list[Any]) -> list[str]:
+    """Return the words among answers that count as 1; none where answers are numbers, or no vocabulary fits.
+
+    Examples
+    --------
+    >>> words_for_one(["Pass", None, ("Fail", "Pass")]), words_for_one([1.0, 0.0])
+    (['Pass'], [])
+    """
+    answers = [answer for value in values if value is not None for answer in _answers(value)]
+    return [word for word, number in (_meanings(answers) or {}).items() if number == 1.0]
+
+
 def zeros_and_ones(joined: Joined) -> bool:
     """Return whether every single answer is 0 or 1, whatever several of one unit are on average.
 

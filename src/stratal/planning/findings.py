@@ -28,6 +28,7 @@ from stratal.estimation.side_by_side import side_by_side
 from stratal.estimation.worth import effective_size_interval
 from stratal.labels.annotators import annotator_agreement
 from stratal.labels.labels import join, with_ids_of
+from stratal.labels.numbers import words_for_one
 from stratal.planning.estimand_findings import estimand_contents
 from stratal.planning.more_labels import more_labels
 from stratal.report import WRITERS, answer_sentence, described_method, plain_dict, report_html
@@ -214,7 +215,7 @@ def _mean_contents(
     """Return what is said of an estimate of a mean; `level` has the method of its interval too."""
     confidence_level, interval = level
     return {
-        "quantity": _quantity(made, predicted),
+        "quantity": _quantity(sample, labels, made, predicted),
         "share": made.bounds == (0.0, 1.0),
         "worth": effective_size_interval(made, confidence_level),
         "estimate": made.to_dict(confidence_level, interval),
@@ -238,10 +239,14 @@ def _is_report(path: Path) -> bool:
         return KIND.encode() in stream.read(4096)
 
 
-def _quantity(found: Estimate, predicted: bool | str) -> str:
+def _quantity(sample: Sample, labels: Any, found: Estimate, predicted: bool | str) -> str:
+    """Return what a mean is called: accuracy, or the share of the word that counts as 1."""
     if predicted:
         return "accuracy"
-    return "share of ones" if found.outcome == "binary" else "mean outcome"
+    if found.outcome != "binary":
+        return "mean outcome"
+    words = words_for_one(join(sample, labels).values.tolist())
+    return f"share of {' or '.join(map(repr, words)) or 'ones'}"
 
 
 def _allocation(sample: Sample) -> str | None:

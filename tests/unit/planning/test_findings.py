@@ -106,6 +106,15 @@ def test_labels_that_all_agree(population):
     assert "worth" not in str(found)
 
 
+@pytest.mark.parametrize(
+    ("ones", "zeros", "name"), [("Pass", "Fail", "Share of 'Pass'"), (1, 0, "Share of ones")]
+)
+def test_the_share_is_called_by_the_word_that_counts_as_one(population, ones, zeros, name):
+    sample = stratal.SimpleRandom(budget=20).draw(population, seed=7)
+
+    assert str(stratal.findings(sample, [ones, zeros] * 10)).startswith(f"{name} 50.0%")
+
+
 def test_classes_are_compared_and_called_accuracy():
     population = stratal.Population.from_arrays(
         proxy=[0.6] * 40, groups={"answer": ["cat", "dog"] * 20}, predicted="answer"

@@ -17,15 +17,14 @@ from stratal.labels.exchange.exchange import (
     VERDICT,
     Answers,
     Asked,
+    Fields,
     Said,
     Task,
     Tool,
-    columns_of,
-    is_chat,
+    first_of,
     newest,
     refuse_free,
     required,
-    slugs,
     text_of,
     write_json,
 )
@@ -48,22 +47,12 @@ def write(tasks: Sequence[Task], asked: Asked, folder: Path) -> str:
     """
     if not asked.free:
         refuse_free(TOOL.title, asked)
-    names = slugs(columns_of(tasks))
-    chats = {name for name in names if is_chat(task.payload.get(name) for task in tasks)}
+    fields = Fields.of(tasks)
     (folder / _HIDDEN).mkdir()
     write_json(folder / _HIDDEN / "dataset.json", {"name": folder.resolve().name, "status": "draft"})
-    write_json(folder / _HIDDEN / "settings.json", _settings(names, chats, asked))
+    write_json(folder / _HIDDEN / "settings.json", _settings(fields, asked))
     records = [
-        {
-            "id": task.id,
-            "fields": {
-                slug: task.payload[name] if name in chats else text_of(task.payload[name])
-                for name, slug in names.items()
-                if task.payload.get(name) is not None
-            },
-            "metadata": {ITEM_ID: task.id},
-        }
-        for task in tasks
+        {"id": task.id, "fields": fields.values(task), "metadata": {ITEM_ID: task.id}} for task in tasks
     ]
     write_json(folder / "records.json", records)
     return (
@@ -72,14 +61,14 @@ def write(tasks: Sequence[Task], asked: Asked, folder: Path) -> str:
     )
 
 
-def _settings(names: Mapping[str, str], chats: set[str], asked: Asked) -> dict[str, Any]:
-    fields = [
+def _settings(fields: Fields, asked: Asked) -> dict[str, Any]:
+    shown_fields = [
         {
             "name": slug, "title": name, "required": False, "type": kind,
-            "settings": {"type": kind, "use_markdown": name in chats},
+            "settings": {"type": kind, "use_markdown": name in fields.chats},
         }
-        for name, slug in names.items()
-        for kind in ["chat" if name in chats else "text"]
+        for name, slug in fields.names.items()
+        for kind in ["chat" if name in fields.chats else "text"]
     ]  # fmt: skip
     words = {"type": "text", "use_markdown": False}
     options = [{"text": choice, "value": choice} for choice in asked.choices]
@@ -93,7 +82,7 @@ def _settings(names: Mapping[str, str], chats: set[str], asked: Asked) -> dict[s
     return {
         "guidelines": asked.rubric or asked.text,
         "questions": [verdict, note],
-        "fields": fields,
+        "fields": shown_fields,
         "vectors": [],
         "metadata": [{"name": ITEM_ID, "title": ITEM_ID, "settings": shown, "visible_for_annotators": False}],
         "allow_extra_metadata": True,
@@ -110,8 +99,8 @@ def recognises(found: Any) -> bool:
     >>> recognises([{"id": "q7", "fields": {}, "responses": {}}]), recognises([{"id": "q7"}])
     (True, False)
     """
-    first = found[0] if isinstance(found, list) and found else None
-    if not isinstance(first, Mapping):
+    first = first_of(found)
+    if not first:
         return False
     names = [str(name) for entry in found if isinstance(entry, Mapping) for name in entry]
     flat = "_server_id" in first and any(name.endswith(".responses") for name in names)

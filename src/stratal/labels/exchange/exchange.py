@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from stratal.arrays import Record
 from stratal.errors import InputError, LabelError
@@ -38,6 +38,13 @@ class Task:
     def texts(self) -> dict[str, str]:
         """Return the payload as text."""
         return {name: text_of(value) for name, value in self.payload.items()}
+
+    def page(self) -> str:
+        """Return the payload as one text: the only column's, or each below its name."""
+        texts = self.texts()
+        if len(texts) == 1:
+            return next(iter(texts.values()))
+        return "\n\n".join(f"{name}:\n{text}" for name, text in texts.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,6 +227,60 @@ def is_chat(values: Iterable[Any]) -> bool:
         and all(isinstance(turn, dict) and {"role", "content"} <= set(turn) for turn in value)
         for value in present
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fields:
+    """The columns of some tasks as fields of a tool.
+
+    Parameters
+    ----------
+    names : mapping of column to the name that the tool calls it by
+    chats : set of str
+        Columns of talks, which stay lists of turns; all others are text.
+
+    Examples
+    --------
+    >>> fields = Fields.of([Task(id="a", payload={"Frage?": 1}), Task(id="b", payload={})])
+    >>> fields.names, [fields.values(Task(id="a", payload={"Frage?": 1})), fields.blank]
+    ({'Frage?': 'frage'}, [{'frage': '1'}, {'frage': ''}])
+    """
+
+    names: Mapping[str, str]
+    chats: frozenset[str]
+
+    @classmethod
+    def of(cls, tasks: Sequence[Task]) -> Self:
+        """Return the fields of some tasks."""
+        names = slugs(columns_of(tasks))
+        chats = (name for name in names if is_chat(task.payload.get(name) for task in tasks))
+        return cls(names=names, chats=frozenset(chats))
+
+    def values(self, task: Task) -> dict[str, Any]:
+        """Return what a task has of each field; what it lacks is left out."""
+        present = {name: value for name, value in task.payload.items() if value is not None}
+        return {
+            slug: present[name] if name in self.chats else text_of(present[name])
+            for name, slug in self.names.items()
+            if name in present
+        }
+
+    @property
+    def blank(self) -> dict[str, Any]:
+        """What each field holds where a task lacks it."""
+        return {slug: None if name in self.chats else "" for name, slug in self.names.items()}
+
+
+def first_of(found: Any) -> Mapping[str, Any]:
+    """Return the first record of a JSON document; an empty one where it is no list of records.
+
+    Examples
+    --------
+    >>> first_of([{"id": 1}]), first_of({"id": 1})
+    ({'id': 1}, {})
+    """
+    first = found[0] if isinstance(found, list) and found else None
+    return first if isinstance(first, Mapping) else {}
 
 
 def newest(said: Iterable[Said]) -> tuple[Said, ...]:

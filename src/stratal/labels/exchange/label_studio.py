@@ -17,14 +17,13 @@ from stratal.labels.exchange.exchange import (
     VERDICT,
     Answers,
     Asked,
+    Fields,
     Said,
     Task,
     Tool,
-    columns_of,
-    is_chat,
+    first_of,
     newest,
     required,
-    slugs,
     text_of,
     write_json,
 )
@@ -46,35 +45,23 @@ def write(tasks: Sequence[Task], asked: Asked, folder: Path) -> str:
     >>> sorted(path.name for path in folder.iterdir())
     ['config.xml', 'tasks.json']
     """
-    names = slugs(columns_of(tasks))
-    chats = {name for name in names if is_chat(task.payload.get(name) for task in tasks)}
+    fields = Fields.of(tasks)
     write_json(
         folder / TASKS,
-        [
-            {
-                "data": {
-                    ITEM_ID: task.id,
-                    **{
-                        slug: task.payload.get(name) if name in chats else text_of(task.payload.get(name))
-                        for name, slug in names.items()
-                    },
-                }
-            }
-            for task in tasks
-        ],
+        [{"data": {ITEM_ID: task.id, **fields.blank, **fields.values(task)}} for task in tasks],
     )
-    (folder / CONFIG).write_text(_config(names, chats, asked), encoding="utf-8")
+    (folder / CONFIG).write_text(_config(fields, asked), encoding="utf-8")
     return (
         f"In Label Studio: new project, Labeling Setup > Custom template: paste {CONFIG}; Import: {TASKS}. "
         "When done: Export > JSON."
     )
 
 
-def _config(names: Mapping[str, str], chats: set[str], asked: Asked) -> str:
+def _config(fields: Fields, asked: Asked) -> str:
     view = ET.Element("View")
-    for name, slug in names.items():
+    for name, slug in fields.names.items():
         ET.SubElement(view, "Header", value=name)
-        if name in chats:
+        if name in fields.chats:
             ET.SubElement(
                 view, "Paragraphs", name=slug, value=f"${slug}", layout="dialogue", nameKey="role",
                 textKey="content",
@@ -84,7 +71,7 @@ def _config(names: Mapping[str, str], chats: set[str], asked: Asked) -> str:
     if asked.rubric:
         ET.SubElement(view, "Header", value=asked.rubric, size="6")
     ET.SubElement(view, "Header", value=asked.text)
-    first = next(iter(names.values()))
+    first = next(iter(fields.names.values()))
     if asked.choices:
         needed = "false" if asked.free else "true"
         group = ET.SubElement(view, "Choices", name=VERDICT, toName=first, choice="single", required=needed)
@@ -110,8 +97,8 @@ def recognises(found: Any) -> bool:
     >>> recognises([{"id": 1, "data": {}, "annotations": []}]), recognises([{"id": 1}])
     (True, False)
     """
-    first = found[0] if isinstance(found, list) and found else None
-    return isinstance(first, Mapping) and ({"data", "annotations"} <= set(first) or set(first) >= _MIN)
+    first = set(first_of(found))
+    return first >= {"data", "annotations"} or first >= _MIN
 
 
 def read(found: Sequence[Any], source: str) -> Answers:

@@ -20,6 +20,7 @@ from stratal.labels.exchange.exchange import (
     Said,
     Task,
     Tool,
+    first_of,
     newest,
     required,
     text_of,
@@ -45,7 +46,7 @@ def write(tasks: Sequence[Task], asked: Asked, folder: Path) -> str:
     >>> sorted(path.name for path in folder.iterdir())
     ['config.yaml', 'instances.jsonl']
     """
-    write_lines(folder / INSTANCES, ({"id": task.id, "text": _page(task)} for task in tasks))
+    write_lines(folder / INSTANCES, ({"id": task.id, "text": task.page()} for task in tasks))
     answer: dict[str, Any] = {"annotation_type": "text", "name": VERDICT, "description": asked.text}
     if not asked.free:
         labels = [{"name": choice, **({"key_value": key} if key else {})} for choice, key in asked.keyed()]
@@ -66,13 +67,6 @@ def write(tasks: Sequence[Task], asked: Asked, folder: Path) -> str:
     return f"In the folder: potato start {CONFIG}. When done: the folder {OUTPUT}."
 
 
-def _page(task: Task) -> str:
-    texts = task.texts()
-    return (
-        next(iter(texts.values())) if len(texts) == 1 else "\n\n".join(f"{n}:\n{t}" for n, t in texts.items())
-    )
-
-
 def recognises(found: Any) -> bool:
     """Return whether a JSON document, or JSON Lines, is of Potato.
 
@@ -83,8 +77,7 @@ def recognises(found: Any) -> bool:
     """
     if isinstance(found, Mapping):
         return "user_id" in found and _SAID in found
-    first = found[0] if isinstance(found, list) and found else None
-    return isinstance(first, Mapping) and {"instance_id", "user_id", "labels"} <= set(first)
+    return {"instance_id", "user_id", "labels"} <= set(first_of(found))
 
 
 def read(found: Any, source: str) -> Answers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from stratal.labels.exchange.exchange import (
     Said,
     Task,
     Tool,
+    first_of,
     newest,
     refuse_free,
     required,
@@ -40,10 +41,7 @@ def write(tasks: Sequence[Task], asked: Asked, path: Path) -> str:
     options = [{"id": choice, "text": choice} for choice in asked.choices]
 
     def line(task: Task) -> dict[str, Any]:
-        texts = task.texts()
-        single = next(iter(texts.values())) if len(texts) == 1 else None
-        page = "\n\n".join(f"{name}:\n{text}" for name, text in texts.items()) if single is None else single
-        return {ITEM_ID: task.id, "text": page, "options": options, "meta": {"question": asked.text}}
+        return {ITEM_ID: task.id, "text": task.page(), "options": options, "meta": {"question": asked.text}}
 
     write_lines(path, (line(task) for task in tasks))
     return f"prodigy mark DATASET {path} --view-id choice. When done: prodigy db-out DATASET > answers.jsonl."
@@ -57,10 +55,8 @@ def recognises(found: Any) -> bool:
     >>> recognises([{"answer": "accept", "accept": ["Pass"], "_task_hash": 1}]), recognises([{"id": 1}])
     (True, False)
     """
-    first = found[0] if isinstance(found, list) and found else None
-    return (
-        isinstance(first, Mapping) and "answer" in first and bool({"_task_hash", "_input_hash"} & set(first))
-    )
+    first = first_of(found)
+    return "answer" in first and bool({"_task_hash", "_input_hash"} & set(first))
 
 
 def read(found: Sequence[Any], source: str) -> Answers:
