@@ -93,5 +93,5 @@ def read_again(study: Study, file: Path | None) -> o.Reading:
             "show": ",".join(sample.shown),
             "predicted": sample.predicted,
         }
-    reading = o.Reading(**{**known, "file": Path(known.get("file", "."))})
+    reading = o.Reading(**{**known, "file": o.place(known.get("file", "."))})
     return reading if file is None else replace(reading, file=file)

@@ -15,6 +15,7 @@ from stratal.cli.parsing import joined as joined
 from stratal.cli.parsing import listed as listed
 from stratal.cli.parsing import mapping as mapping
 from stratal.cli.parsing import pair as pair
+from stratal.cli.parsing import place as place
 from stratal.cli.parsing import whole_number as whole_number
 from stratal.cli.parsing import whole_numbers as whole_numbers
 from stratal.errors import InputError
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 Chosen = TypeVar("Chosen")
 
 File = Annotated[
-    Path, typer.Argument(metavar="FILE", help="Predictions: Parquet, CSV, JSON, Excel, Feather.")
+    Path,
+    typer.Argument(metavar="FILE", parser=place, help="Predictions: Parquet, CSV, JSON, Excel, Feather."),
 ]
 Study = Annotated[Path, typer.Argument(metavar="STUDY", help="The folder that `init` made.")]
 Id = Annotated[

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 
 from stratal.errors import InputError
 
@@ -113,3 +115,31 @@ def whole_numbers(option: str, text: str) -> list[int]:
         return [whole_number(part) for part in listed(text)]
     except ValueError:
         raise InputError(f"{option} takes whole numbers", given=repr(text), allowed="N,…") from None
+
+
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):/+")
+
+
+class _Address(type(Path())):  # type: ignore[misc]
+    """An address as a path: it keeps both slashes after the colon, and is nowhere on this machine."""
+
+    def __str__(self) -> str:
+        return _SCHEME.sub(r"\1://", super().__str__(), count=1)
+
+    def __fspath__(self) -> str:
+        return str(self)
+
+    def resolve(self, strict: bool = False) -> Path:
+        """Return the address itself."""
+        return self
+
+
+def place(text: str) -> Path:
+    """Return a path, of which an address such as `hdfs://namenode/p.parquet` keeps both slashes.
+
+    Examples
+    --------
+    >>> str(place("hdfs://namenode/p.parquet")), str(place("data//p.csv"))
+    ('hdfs://namenode/p.parquet', 'data/p.csv')
+    """
+    return _Address(text) if _SCHEME.match(text) and "://" in text else Path(text)

@@ -25,7 +25,7 @@ class PlanOptions(o.Planning):
     """
 
     file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Predictions; none with --population-size.")
+        Path, typer.Argument(metavar="FILE", parser=o.place, help="Predictions; none with --population-size.")
     ] = None  # type: ignore[assignment]
     population_size: Annotated[int | None, typer.Option(help="Plan without a file: units in all.")] = None
     rate: Annotated[

@@ -15,6 +15,8 @@ from stratal.errors import InputError, MissingExtraError
 
 _ADDRESS = re.compile(r"(https?|s3):/+(.+)")
 
+_OTHER = re.compile(r"(?!file:)[a-z][a-z0-9+.-]+://")
+
 _UNKNOWN_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -31,8 +33,14 @@ def address_of(path: str | os.PathLike[str], *, remote: bool) -> str | None:
     >>> address_of(Path("s3://bucket/p.parquet"), remote=True), address_of("p.csv", remote=False)
     ('s3://bucket/p.parquet', None)
     """
-    found = _ADDRESS.fullmatch(os.fspath(path))
+    text = os.fspath(path)
+    found = _ADDRESS.fullmatch(text)
     if found is None:
+        if _OTHER.match(text):
+            raise InputError(
+                f"{text}: addresses of this kind are Spark's",
+                allowed="https://… and s3://… with --remote, or engine='spark' (--engine spark)",
+            )
         return None
     address = f"{found[1]}://{found[2]}"
     if not remote:

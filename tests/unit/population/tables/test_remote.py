@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import http.server
+import os
 import threading
 import warnings
 
@@ -120,3 +121,24 @@ def test_a_file_in_s3_is_the_file_here(folder, name, monkeypatch):
             same_as_here(folder, name, f"s3://predictions/{name}")
     finally:
         server.stop()
+
+
+@pytest.mark.parametrize("command", ["inspect", "plan"])
+def test_an_address_reaches_spark_with_both_its_slashes(command, monkeypatch, run_command):
+    asked = []
+
+    def read(path, request, reading):
+        asked.append(os.fspath(path))
+        raise InputError("no Spark here")
+
+    monkeypatch.setattr("stratal.population.tables.readers.read_on_spark", read)
+    budget = ["--budget", 10] if command == "plan" else []
+    done = run_command(command, "hdfs://namenode:9000/data/p.parquet", "--engine", "spark", *budget)
+
+    assert done.message == "no Spark here."
+    assert asked == ["hdfs://namenode:9000/data/p.parquet"]
+
+
+def test_an_address_of_another_kind_says_what_reads_it():
+    with pytest.raises(InputError, match=r"of this kind are Spark's.*--engine spark"):
+        stratal.Population.read("hdfs://namenode/p.parquet", proxy="proxy", remote=True)
