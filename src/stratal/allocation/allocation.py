@@ -15,6 +15,9 @@ from stratal.errors import InputError, near_names
 from stratal.report import Tabular
 from stratal.strata.moments import expected_deviations
 
+FROM_LABELS = ("opt-a1", "opt-a2")
+"""Names of the rules that look at labels: a second round, and later ones (Kumar & Raj 2016)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Allocation(Record, Tabular):
@@ -67,6 +70,11 @@ class Allocation(Record, Tabular):
     def n_strata(self) -> int:
         """H."""
         return len(self.n_h)
+
+    @property
+    def follows_labels(self) -> bool:
+        """Whether labels of earlier rounds decided the n_h."""
+        return self.method in FROM_LABELS
 
     def _columns(self) -> dict[str, Any]:
         return {

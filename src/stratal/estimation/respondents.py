@@ -97,12 +97,13 @@ class Respondents(Record):
         summary, strata = sample.summary, getattr(sample.design, "strata", None)
         share = 1.0
         kept = ~left_out(sample, strata, needless) if strata is not None and strata.known else None
-        if kept is None or np.all(kept):
-            weighting = sample.weighting(labelled)
-        else:
+        weighting = sample.weighting(labelled)
+        if kept is not None and not np.all(kept):
             stratum, summary = (np.cumsum(kept) - 1)[stratum], summary.part(kept)
             names = tuple(name for name, keep in zip(names, kept, strict=True) if keep)
-            weighting = StratifiedWeighting(stratum=stratum, sizes=summary.sizes)
+            weighting = StratifiedWeighting(
+                stratum=stratum, sizes=summary.sizes, sizes_follow_labels=weighting.sizes_follow_labels
+            )
             share = summary.size / sample.summary.size
         counts = stratum_counts(stratum, len(summary.sizes))
         if not weighting.random_within_strata or np.all(counts > 0) or len(stratum) == 0:

@@ -1,7 +1,7 @@
 """Effective trials: how many independent labels a weighted mean of a bounded outcome is worth, honestly.
 
 Few labels make their own variance too small: a stratum whose labels all agree seems to have none, and a λ
-fitted on ten labels explains them too well. Three guards, each measured (docs/methods/intervals.md):
+fitted on ten labels explains them too well. Four guards, each measured (docs/methods/intervals.md):
 
 1. where one number of trials stands for the whole sample, stratum moments are shrunk to the overall ones with
    the weight of √(n_h / 2) labels, and the overall ones start from one label at either bound; the variance is
@@ -9,7 +9,9 @@ fitted on ten labels explains them too well. Three guards, each measured (docs/m
    trials (`stratum_rates`) the interval itself sees to this (`stratal.intervals.stratified`);
 2. the share of the variance that a fitted or given λ leaves is shrunk to 1 with the weight of five
    informative labels; what a λ adds to the variance is set against what the outcome may have;
-3. an outcome inside its bounds is worth more trials than a binary one: p(1 − p) over its variance as many.
+3. an outcome inside its bounds is worth more trials than a binary one: p(1 − p) over its variance as many;
+4. where labels of earlier rounds decided the n_h, a stratum whose first labels happened to agree got fewer
+   later ones to correct it: its rate is drawn back by what that amounts to (`_drawn_back`).
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ LABELS_AT_THE_BOUNDS = 2.0
 _LABELS_UNSEEN = 2.0
 _DRAWS_AGAINST_RESEMBLANCE = 2.0
 _AS_IT_WAS = 1e-9
+_ELASTICITY = 0.5
+_LABELS_SMOOTHED = 16.0
 ROUNDING = 1e-24
 """A variance on the 0–1 scale below this is rounding: what labels that agree leave of it."""
 
@@ -50,6 +54,8 @@ class UnitMoments(Record):
         Equally weighted labels that these are worth (Kish).
     own : bool
         Whether a stratum's labels say more of it than those of others do: not where they were drawn together.
+    looked : bool
+        Whether labels of earlier rounds decided the n_h.
 
     Examples
     --------
@@ -66,6 +72,7 @@ class UnitMoments(Record):
     factors: FloatArray
     draws: FloatArray
     own: bool = True
+    looked: bool = False
 
     @classmethod
     def of(cls, unit: FloatArray, weighting: Weighting) -> UnitMoments:
@@ -88,6 +95,7 @@ class UnitMoments(Record):
             factors=weighting.variance_factors,
             draws=kish,
             own=own,
+            looked=weighting.sizes_follow_labels,
         )
 
 
@@ -270,6 +278,8 @@ def binary_trials(worth: Any, smooth: SmoothedMoments) -> FloatArray:
 def stratum_rates(value: Any, labels: UnitMoments, smooth: SmoothedMoments, found: Variances) -> StratumRates:
     """Return what the labels say of each stratum, guards 2 and 3 applied to the trials of all strata alike.
 
+    Guard 4 moves the rates, and the value with them.
+
     λ = 0 and a binary outcome leave n_h / (1 − f_h) trials. What λ leaves of the variance, what a graded
     outcome lacks to a binary one, and what the population's own draw adds change them by one factor.
 
@@ -298,14 +308,37 @@ def stratum_rates(value: Any, labels: UnitMoments, smooth: SmoothedMoments, foun
     varies = binary > 0
     factor = np.where(varies, binary, 1.0) / np.where(varies, np.maximum(wanted, ROUNDING * binary), 1.0)
     trials = shares**2 / np.where(open_strata, basis, 1.0)
+    rates = labels.means
+    if labels.looked:
+        rates = _drawn_back(labels, smooth, factor)
+        value = value + np.sum(shares * (rates - labels.means), axis=-1)
     return StratumRates(
         value=np.clip(value, 0.0, 1.0),
-        rates=labels.means,
+        rates=rates,
         counts=counts,
         trials=np.where(open_strata, trials, np.inf),
         shares=shares,
         factor=np.where(np.abs(factor - 1.0) < _AS_IT_WAS, 1.0, factor),
     )
+
+
+def _drawn_back(labels: UnitMoments, smooth: SmoothedMoments, factor: FloatArray) -> FloatArray:
+    """Return the rates (…, H) where the n_h followed from labels: guard 4.
+
+    If n_h goes with the e-th power of p̂(1 − p̂), the final rate is biased by −e (1 − 2p)/n_h: as much as e
+    labels of either kind make up for. Neyman's shares have e = ½, and a total that is to bring an interval to
+    a width adds ½ in a stratum that makes up all of the variance. A rule that smooths (`allocation.rates`)
+    hardly follows the first labels.
+    """
+    counts, factors = labels.counts, labels.factors
+    parts = factors * smooth.binary
+    whole = np.sum(parts, axis=-1, keepdims=True)
+    share = parts / np.where(whole > 0, whole, 1.0)
+    labelled = np.where(labels.shares > 0, labels.shares, 1.0)
+    left = factors * counts / labelled**2  # 1 − f_h
+    each = _ELASTICITY * (1.0 + share) * left * counts / (counts + _LABELS_SMOOTHED)
+    each = each / np.maximum(factor, 1.0)[..., None]
+    return np.asarray((counts * labels.means + each) / np.maximum(counts + 2.0 * each, 1.0))
 
 
 def effective_trials(labels: UnitMoments, found: Variances, weighting: Weighting) -> float:

@@ -14,6 +14,7 @@ from stratal.arrays import FloatArray, IntArray, Record
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.respondents import outcomes
 from stratal.labels.labels import join
+from stratal.planning.counts_so_far import CountsSoFar
 from stratal.planning.deviations import estimated_deviations
 from stratal.planning.widths import expected_half_width
 from stratal.sampling import Stratified
@@ -35,6 +36,10 @@ class LabelsSoFar(Record):
         Of the labelled units.
     bounds : (float, float)
         Of the outcome; infinite where it has none.
+    looked : bool
+        Whether labels decided how many units were drawn so far.
+    counts : CountsSoFar, optional
+        The same for labels of 0 and 1 in several strata.
 
     Examples
     --------
@@ -54,6 +59,8 @@ class LabelsSoFar(Record):
     z: FloatArray
     stratum: IntArray
     bounds: tuple[float, float]
+    looked: bool = False
+    counts: CountsSoFar | None = None
 
     @classmethod
     def of(cls, sample: Sample, labels: Any, found: Estimate, predicted: bool | str = False) -> LabelsSoFar:
@@ -62,10 +69,15 @@ class LabelsSoFar(Record):
         z = outcomes(sample, joined, predicted)
         stratum = sample.stratum[joined.labelled]
         bounds = (-math.inf, math.inf) if found.bounds is None else found.bounds
+        counts, looked = None, False
         if isinstance(sample.design, Stratified):
             strata = sample.design.strata
             deviations = estimated_deviations(strata, z, stratum, bounds=bounds)
-            sizes = strata.sizes
+            sizes, looked = strata.sizes, sample.design.allocation.follows_labels
+            if found.outcome == "binary" and strata.n_strata > 1:
+                counted = [np.bincount(stratum, part, minlength=len(sizes)) for part in (None, z)]
+                answered, ones = (np.rint(part).astype(np.int64) for part in counted)
+                counts = CountsSoFar.of(strata, sample.n_h, answered, ones, looked=looked)
         else:
             sizes = np.array([sample.population_size])
             squares = None if found.outcome == "binary" else [float(z @ z)]
@@ -80,6 +92,8 @@ class LabelsSoFar(Record):
             z=z,
             stratum=stratum,
             bounds=bounds,
+            looked=looked,
+            counts=counts,
         )
 
     @property
@@ -101,6 +115,15 @@ class LabelsSoFar(Record):
 
     def width(self, total: int, confidence_level: float) -> float:
         """Return half the expected width of the interval with so many units drawn in all."""
+        more = total > int(self.drawn.sum())
+        if self.counts is not None:
+            known = self.counts
+            found = (
+                known.expected_half_width(np.array(total), confidence_level)
+                if more
+                else known.half_width(confidence_level)
+            )
+            return float(found)
         return expected_half_width(
             self.sizes,
             self.labels_of(self.allocation(total)),
@@ -109,6 +132,7 @@ class LabelsSoFar(Record):
             bounds=self.bounds,
             confidence_level=confidence_level,
             seen=(self.z, self.stratum),
+            looked=more or self.looked,
         )
 
 

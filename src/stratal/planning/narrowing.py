@@ -8,14 +8,18 @@ computed on the labels that are in and on likely ones of the units to come.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from stratal.arrays import FloatArray, IntArray
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
 from stratal.planning.labels_so_far import LabelsSoFar
-from stratal.planning.widths import smallest_budget
+from stratal.planning.widths import smallest_budgets
 from stratal.sampling.extending import refuse_other_designs
 from stratal.sampling.sample import Sample
 
@@ -127,17 +131,51 @@ def labels_needed(
     seen = LabelsSoFar.of(sample, labels, found, predicted)
     base = seen.width(sample.size, confidence_level)
     scale = now / base if math.isfinite(now) and base > 0 else 1.0
-    total = smallest_budget(
-        lambda size: scale * seen.width(size, confidence_level),
+    extra, total = further(
+        lambda size, _: np.array([scale * seen.width(int(size[0]), confidence_level)]),
+        np.array([now]),
         half_width,
-        min(round(sample.size * min(now / half_width, 8.0) ** 2), sample.population_size),
-        sample.size + 1,
+        np.array([sample.size]),
         sample.population_size,
     )
-    extra = total - sample.size
-    if total > CAREFUL_BEYOND * sample.size:
-        extra = max(math.ceil(CAREFUL_SHARE * extra), 1)
-    return Narrowing(wanted=half_width, half_width=now, additional=extra, expected_total=total)
+    return Narrowing(
+        wanted=half_width, half_width=now, additional=int(extra[0]), expected_total=int(total[0])
+    )
+
+
+def further(
+    width: Callable[[IntArray, IntArray], FloatArray],
+    now: FloatArray,
+    wanted: float,
+    drawn: IntArray,
+    population_size: int,
+) -> tuple[IntArray, IntArray]:
+    """Return the units (R,) of the next round, and the total (R,) that is expected to be enough.
+
+    Parameters
+    ----------
+    width : callable
+        Totals (r,) and the replicates (r,) that they are of, to expected half-widths (r,).
+    now : float (R,)
+        Half-widths so far, above the one that is wanted.
+    wanted : float
+    drawn : int (R,)
+        Units drawn so far.
+    population_size : int
+
+    Examples
+    --------
+    >>> further(lambda n, _: n**-0.5, np.array([0.12]), 0.1, np.array([70]), 1000)
+    (array([30]), array([100]))
+    >>> further(lambda n, _: n**-0.5, np.array([0.2]), 0.1, np.array([25]), 1000)
+    (array([57]), array([100]))
+    """
+    start = np.round(drawn * np.minimum(now / wanted, 8.0) ** 2)
+    most = np.full(len(drawn), population_size)
+    total = smallest_budgets(width, wanted, np.minimum(start, most).astype(np.int64), drawn + 1, most)
+    extra = total - drawn
+    careful = np.maximum(np.ceil(CAREFUL_SHARE * extra), 1.0).astype(np.int64)
+    return np.where(total > CAREFUL_BEYOND * drawn, careful, extra), total
 
 
 def half_width_of(found: Estimate, confidence_level: float) -> float:

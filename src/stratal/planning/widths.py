@@ -12,14 +12,11 @@ from scipy.special import bdtrik, betaincinv
 from stratal.arrays import FloatArray, IntArray
 from stratal.estimation.evaluation import estimate_mean
 from stratal.intervals.proportion import student_quantile
+from stratal.planning.counts_so_far import REPLICATES, expected_of_counts, orders
 from stratal.strata.scenarios import expected_variance
 from stratal.weighting import StratifiedWeighting
 from stratal.weighting.stratum_moments import satterthwaite
 
-REPLICATES = 5
-"""Sets of labels that a width is averaged over; evenly spread over what a stratum may show."""
-
-_SEED = 20_261_121
 _MOST_LABELS = 5_000
 """With more labels the interval is the normal one to within a hundredth."""
 
@@ -33,6 +30,7 @@ def expected_half_width(
     bounds: tuple[float, float],
     confidence_level: float,
     seen: tuple[FloatArray, IntArray] | None = None,
+    looked: bool = False,
 ) -> float:
     """Return half the mean width of the default interval of a stratified mean.
 
@@ -49,6 +47,8 @@ def expected_half_width(
     confidence_level : float
     seen : (float (m,), int (m,)), optional
         Outcome and stratum of labels that are in already, and count towards n_h.
+    looked : bool
+        Whether labels decided the n_h.
 
     Examples
     --------
@@ -70,8 +70,11 @@ def expected_half_width(
     known, of_known = (np.empty(0), np.empty(0, np.int64)) if seen is None else seen
     new = n_h - np.bincount(of_known, minlength=len(sizes))
     unit_means, unit_variances = (means - low) / (high - low), variances / (high - low) ** 2
+    if seen is None and len(sizes) > 1 and np.all(unit_variances >= _NEARLY * unit_means * (1 - unit_means)):
+        return (high - low) * float(expected_of_counts(sizes, n_h, unit_means, confidence_level))
     stratum = np.concatenate([of_known, np.repeat(np.arange(len(sizes)), new)])
-    weighting = StratifiedWeighting(stratum=stratum, sizes=sizes)
+    follow = looked and len(sizes) > 1
+    weighting = StratifiedWeighting(stratum=stratum, sizes=sizes, sizes_follow_labels=follow)
     binary = bool(np.all((known == low) | (known == high)))
     widths = [
         _width(np.concatenate([known, low + (high - low) * labels]), weighting, bounds, confidence_level)
@@ -110,11 +113,9 @@ def label_sets(
     >>> sorted(int(labels.sum()) for labels in sets)
     [3, 4, 5, 6, 7]
     """
-    rng = np.random.Generator(np.random.PCG64(_SEED))
-    levels = (np.arange(REPLICATES) + 0.5) / REPLICATES
     columns = []
-    for n, mean, variance in zip(n_h.tolist(), means.tolist(), variances.tolist(), strict=True):
-        order = rng.permutation(levels)
+    each = zip(n_h.tolist(), means.tolist(), variances.tolist(), orders(len(n_h)), strict=True)
+    for n, mean, variance, order in each:
         largest = mean * (1.0 - mean)
         if n == 0 or largest <= 0:
             columns.append(np.full((REPLICATES, n), mean))
@@ -139,8 +140,6 @@ def _graded(n: int, mean: float, variance: float, order: FloatArray) -> FloatArr
 def smallest_budget(width: Callable[[int], float], wanted: float, start: int, least: int, most: int) -> int:
     """Return the smallest budget, to within a hundredth, whose width is as wanted; `most` if none is.
 
-    Squared widths are about linear in 1/n, so that a few looks are enough.
-
     Parameters
     ----------
     width : callable
@@ -154,30 +153,72 @@ def smallest_budget(width: Callable[[int], float], wanted: float, start: int, le
     >>> smallest_budget(lambda n: n**-0.5, 0.1, 20, 2, 1000)
     100
     """
-    squared = {most: 0.0}  # every unit labelled leaves nothing open
-    above, below, n = least - 1, most, min(max(start, least), most)
+    one = [np.array([number]) for number in (start, least, most)]
+    return int(smallest_budgets(lambda n, _: np.array([width(int(n[0]))]), wanted, *one)[0])
+
+
+def smallest_budgets(
+    width: Callable[[IntArray, IntArray], FloatArray],
+    wanted: float,
+    start: IntArray,
+    least: IntArray,
+    most: IntArray,
+) -> IntArray:
+    """Return the smallest budgets (R,), to within a hundredth, whose widths are as wanted.
+
+    Squared widths are about linear in 1/n, so that a few looks are enough.
+
+    Parameters
+    ----------
+    width : callable
+        Budgets (r,) and the replicates (r,) that they are of, to half-widths (r,).
+    wanted : float
+    start, least, most : int (R,)
+        As in `smallest_budget`.
+
+    Examples
+    --------
+    >>> at = [np.full(2, number) for number in (20, 2, 1000)]
+    >>> smallest_budgets(lambda n, rows: (1.0 + rows) * n**-0.5, 0.1, *at)
+    array([100, 400])
+    """
+    above, below = least - 1, most.copy()
+    # Every unit labelled leaves nothing open.
+    wide, narrow = np.full(len(most), np.nan), np.zeros(len(most))
+    rows, n = np.arange(len(most)), np.clip(start, least, most)
     for _ in range(_MOST_LOOKS):
-        squared[n] = width(n) ** 2
-        if squared[n] <= wanted**2:
-            below = n
-        else:
-            above = n
-        if below - above <= max(1, below // 100):
+        squared = width(n, rows) ** 2
+        enough = squared <= wanted**2
+        below[rows[enough]], narrow[rows[enough]] = n[enough], squared[enough]
+        above[rows[~enough]], wide[rows[~enough]] = n[~enough], squared[~enough]
+        open_ = below[rows] - above[rows] > np.maximum(1, below[rows] // 100)
+        rows = rows[open_]
+        if len(rows) == 0:
             break
-        n = _between(above, below, n, squared, wanted**2)
+        last = (n[open_], squared[open_])
+        ends = above[rows], wide[rows], below[rows], narrow[rows]
+        n = _between(ends, last, most[rows], wanted**2)
     return below
 
 
 _MOST_LOOKS = 24
 
 
-def _between(above: int, below: int, last: int, squared: dict[int, float], wanted: float) -> int:
-    """Return the next budget to look at, within the bracket: a squared width is about linear in 1/n."""
-    ends = (above, below) if above in squared and below in squared else (last, max(squared))
-    (one, first), (other, second) = ((1.0 / n, squared[n]) for n in ends)
-    guess = (above + below) // 2
-    if math.isfinite(first) and first != second:
+def _between(
+    ends: tuple[IntArray, FloatArray, IntArray, FloatArray],
+    last: tuple[IntArray, FloatArray],
+    most: IntArray,
+    wanted: float,
+) -> IntArray:
+    """Return the next budgets (r,) to look at, within their brackets (above, below with squared widths)."""
+    above, wide, below, narrow = ends
+    both = np.isfinite(wide)
+    one, first = 1.0 / np.where(both, above, last[0]), np.where(both, wide, last[1])
+    other, second = 1.0 / np.where(both, below, most), np.where(both, narrow, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
         inverse = other + (wanted - second) * (one - other) / (first - second)
-        guess = math.ceil(1.0 / inverse) if inverse > 0 else guess
-    least = max((below - above) // 8, 1)
-    return min(max(guess, above + least), below - least)
+        usable = np.isfinite(first) & (first != second) & (inverse > 0)
+        guess = np.ceil(np.minimum(1.0 / np.where(usable, inverse, 1.0), below))
+    guess = np.where(usable, guess, (above + below) // 2).astype(np.int64)
+    least = np.maximum((below - above) // 8, 1)
+    return np.asarray(np.minimum(np.maximum(guess, above + least), below - least))

@@ -144,7 +144,11 @@ class Stratified(Design):
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> StratifiedWeighting:
         """Return W_h / n_h with the realised n_h: nonresponse is taken to be at random within strata."""
-        return StratifiedWeighting(stratum=sample.stratum[labelled], sizes=sample.summary.sizes)
+        return StratifiedWeighting(
+            stratum=sample.stratum[labelled],
+            sizes=sample.summary.sizes,
+            sizes_follow_labels=self.allocation.follows_labels,
+        )
 
     @classmethod
     def parse(cls, fields: dict[str, Any]) -> Self:

@@ -67,7 +67,14 @@ def run_cell(
     collected: Collected = {}
     for batch in _batches(design, strata, truth, settings, counts, key):
         for budget, sums in zip(settings.budgets, batch, strict=True):
-            _collect(collected, budget, sums, truth, settings)
+            layout = Layout.of(
+                truth.sizes,
+                truth.proxy_variances,
+                sums.counts,
+                with_replacement=settings.with_replacement,
+                looked=design.adaptive,
+            )
+            _collect(collected, budget, sums, layout, truth, settings)
     return rows_of(design, collected, counts, truth, settings)
 
 
@@ -201,12 +208,10 @@ def _collect(
     collected: Collected,
     budget: int,
     sums: StratumSums,
+    layout: Layout,
     truth: Truth,
     settings: Settings,
 ) -> None:
-    layout = Layout.of(
-        truth.sizes, truth.proxy_variances, sums.counts, with_replacement=settings.with_replacement
-    )
     for estimator in settings.estimators:
         found = replicate_means(
             sums,

@@ -164,6 +164,7 @@ def _guarded(
         shares=layout.weights,
         factors=layout.factors,
         draws=layout.draws,
+        looked=layout.looked,
     )
     smooth = guard.smoothed_moments(labels)
     census = layout.census & (not above)

@@ -84,6 +84,8 @@ class Layout:
     with_replacement : bool
     group : int (H,), optional
         See `pooled_spread`.
+    looked : bool
+        Whether labels of earlier rounds decided the n_h.
 
     Examples
     --------
@@ -97,6 +99,7 @@ class Layout:
     counts: FloatArray
     with_replacement: bool = False
     group: IntArray | None = None
+    looked: bool = False
 
     @classmethod
     def of(
@@ -106,6 +109,7 @@ class Layout:
         counts: FloatArray,
         *,
         with_replacement: bool = False,
+        looked: bool = False,
     ) -> Layout:
         """Return the layout, single-label strata grouped with a neighbour."""
         group = None
@@ -121,6 +125,7 @@ class Layout:
             counts=counts,
             with_replacement=with_replacement,
             group=group,
+            looked=looked,
         )
 
     @property

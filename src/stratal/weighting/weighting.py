@@ -68,6 +68,11 @@ class Weighting(Record, ABC):
         return False
 
     @property
+    def sizes_follow_labels(self) -> bool:
+        """Whether labels of earlier rounds decided how many units of each stratum were drawn."""
+        return False
+
+    @property
     def stratum(self) -> IntArray:
         """Stratum of each labelled unit (n,), 0 … H − 1."""
         return np.zeros(len(self.weights), dtype=np.int64)
@@ -202,6 +207,8 @@ class StratifiedWeighting(Weighting):
         N_h.
     with_replacement : bool
         Whether the units were drawn independently, so that no finite population correction applies.
+    sizes_follow_labels : bool
+        Whether labels of earlier rounds decided the n_h.
 
     Examples
     --------
@@ -213,6 +220,7 @@ class StratifiedWeighting(Weighting):
     stratum: IntArray = field()
     sizes: IntArray = field()
     with_replacement: bool = False
+    sizes_follow_labels: bool = False
 
     @property
     def random_within_strata(self) -> bool:

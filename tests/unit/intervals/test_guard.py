@@ -8,9 +8,11 @@ import pytest
 from stratal.estimation.evaluation import estimate_mean
 from stratal.intervals.guard import (
     UnitMoments,
+    Variances,
     effective_trials,
     remaining_share,
     smoothed_moments,
+    stratum_rates,
     variances_of,
 )
 from stratal.population.summary import StratumSummary
@@ -89,3 +91,35 @@ def test_rounding_is_no_evidence():
 
     assert difference.width == pytest.approx(plain.width, rel=0.02)
     assert difference.width < 0.75
+
+
+def rates_after_looking(unit, stratum, sizes, *, looked=True):
+    weighting = StratifiedWeighting(
+        stratum=np.asarray(stratum), sizes=np.asarray(sizes), sizes_follow_labels=looked
+    )
+    labels = UnitMoments.of(unit, weighting)
+    value = float(weighting.weights @ unit)
+    return stratum_rates(value, labels, smoothed_moments(labels), Variances.of_labels())
+
+
+def test_rates_are_drawn_back_where_labels_decided_the_sizes():
+    """By what ½ a label of either kind amounts to, 1 where one stratum makes up all of the variance."""
+    unit = np.r_[np.zeros(190), np.ones(10), np.ones(100)]
+    stratum = np.repeat([0, 1], [200, 100])
+    found = rates_after_looking(unit, stratum, [10**6, 10**3])
+    each = 0.5 * 2.0 * 200 / 216
+
+    assert found.rates[0] == pytest.approx((10 + each) / (200 + 2 * each), abs=1e-4)
+    assert float(found.value) > 0.05
+    plain = rates_after_looking(unit, stratum, [10**6, 10**3], looked=False)
+    assert plain.rates.tolist() == [0.05, 1.0]
+
+
+def test_a_stratum_that_is_labelled_whole_or_hardly_at_all_is_not_drawn_back():
+    unit = np.r_[np.ones(50), 0.0, 1.0, np.zeros(40), np.ones(60)]
+    stratum = np.repeat([0, 1, 2], [50, 2, 100])
+    found = rates_after_looking(unit, stratum, [50, 5_000, 5_000])
+
+    assert found.rates[0] == 1.0
+    assert found.rates[1] == 0.5
+    assert 0.6 > found.rates[2] > 0.595

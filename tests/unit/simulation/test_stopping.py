@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stratal
+from stratal.errors import InputError
+from stratal.simulation.stopping import stopped
+
+
+def case(size=6_000, seed=5):
+    rng = np.random.default_rng(seed)
+    proxy = rng.beta(1, 6, size)
+    return stratal.Population.from_arrays(proxy=proxy), (rng.random(size) < proxy).astype(float)
+
+
+def test_the_rule_is_the_one_of_labels_needed():
+    """One study by hand, with the labels that the simulated one happened to draw, asks for as many more."""
+    population, z = case()
+    plan = stratal.plan(population, half_width=0.02, pilot=True)
+    by_hand = []
+    for seed in range(40):
+        sample, rounds = plan.draw(seed), 1
+        while rounds < 4:
+            labels = {unit: z[unit] for unit in sample.ids.tolist()}
+            larger = stratal.next_round(sample, labels, half_width=0.02)
+            if larger is sample:
+                break
+            sample, rounds = larger, rounds + 1
+        by_hand.append((sample.size, rounds))
+    found = stopped(plan, z, 0.02, studies=400, seed=1)
+    sizes, rounds = np.array(by_hand).T
+
+    error = np.hypot(sizes.std() / 40**0.5, found.labels.std() / 400**0.5)
+    assert abs(sizes.mean() - found.labels.mean()) < 3.5 * error
+    assert abs(rounds.mean() - found.rounds.mean()) < 0.5
+
+
+def test_intervals_hold_after_stopping():
+    """Without guard 4 they hold in .92 of the studies of this population."""
+    population, z = case()
+    plan = stratal.plan(population, half_width=0.02, pilot=True)
+    ended = stopped(plan, z, 0.02, studies=2_000, seed=2)
+
+    assert np.mean(ended.half_widths <= 1.05 * 0.02) > 0.9
+    assert ended.coverage > 0.94 - 3.3 * (0.05 * 0.95 / 2_000) ** 0.5
+    assert ended.truth == z.mean()
+
+
+def test_other_outcomes_and_plans_without_strata_are_refused():
+    population, z = case(500)
+    plan = stratal.plan(population, half_width=0.1, pilot=True)
+    with pytest.raises(InputError, match="0 and 1"):
+        stopped(plan, z / 2, 0.1, studies=2, seed=1)
+    with pytest.raises(InputError, match="several strata"):
+        stopped(plan.using("simple-random"), z, 0.1, studies=2, seed=1)
