@@ -71,11 +71,6 @@ class Allocation(Record, Tabular):
         """H."""
         return len(self.n_h)
 
-    @property
-    def follows_labels(self) -> bool:
-        """Whether labels of earlier rounds decided the n_h."""
-        return self.method in FROM_LABELS
-
     def _columns(self) -> dict[str, Any]:
         return {
             "stratum": range(self.n_strata),

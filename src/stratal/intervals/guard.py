@@ -11,7 +11,7 @@ fitted on ten labels explains them too well. Four guards, each measured (docs/me
    informative labels; what a λ adds to the variance is set against what the outcome may have;
 3. an outcome inside its bounds is worth more trials than a binary one: p(1 − p) over its variance as many;
 4. where labels of earlier rounds decided the n_h, a stratum whose first labels happened to agree got fewer
-   later ones to correct it: its rate is drawn back by what that amounts to (`_drawn_back`).
+   later ones to correct it: its rate is drawn back by what that amounts to (`intervals.looked`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray, Record
+from stratal.intervals.looked import drawn_back
 from stratal.intervals.stratified import StratumRates
 from stratal.weighting import Weighting
 from stratal.weighting.stratum_moments import LABELS_AGAINST_LAM, stratum_means
@@ -30,8 +31,6 @@ LABELS_AT_THE_BOUNDS = 2.0
 _LABELS_UNSEEN = 2.0
 _DRAWS_AGAINST_RESEMBLANCE = 2.0
 _AS_IT_WAS = 1e-9
-_ELASTICITY = 0.5
-_LABELS_SMOOTHED = 16.0
 ROUNDING = 1e-24
 """A variance on the 0–1 scale below this is rounding: what labels that agree leave of it."""
 
@@ -310,7 +309,8 @@ def stratum_rates(value: Any, labels: UnitMoments, smooth: SmoothedMoments, foun
     trials = shares**2 / np.where(open_strata, basis, 1.0)
     rates = labels.means
     if labels.looked:
-        rates = _drawn_back(labels, smooth, factor)
+        left = factors * counts / np.where(shares > 0, shares, 1.0) ** 2  # 1 − f_h
+        rates = drawn_back(labels.means, counts, left, factors * smooth.binary, factor)
         value = value + np.sum(shares * (rates - labels.means), axis=-1)
     return StratumRates(
         value=np.clip(value, 0.0, 1.0),
@@ -320,25 +320,6 @@ def stratum_rates(value: Any, labels: UnitMoments, smooth: SmoothedMoments, foun
         shares=shares,
         factor=np.where(np.abs(factor - 1.0) < _AS_IT_WAS, 1.0, factor),
     )
-
-
-def _drawn_back(labels: UnitMoments, smooth: SmoothedMoments, factor: FloatArray) -> FloatArray:
-    """Return the rates (…, H) where the n_h followed from labels: guard 4.
-
-    If n_h goes with the e-th power of p̂(1 − p̂), the final rate is biased by −e (1 − 2p)/n_h: as much as e
-    labels of either kind make up for. Neyman's shares have e = ½, and a total that is to bring an interval to
-    a width adds ½ in a stratum that makes up all of the variance. A rule that smooths (`allocation.rates`)
-    hardly follows the first labels.
-    """
-    counts, factors = labels.counts, labels.factors
-    parts = factors * smooth.binary
-    whole = np.sum(parts, axis=-1, keepdims=True)
-    share = parts / np.where(whole > 0, whole, 1.0)
-    labelled = np.where(labels.shares > 0, labels.shares, 1.0)
-    left = factors * counts / labelled**2  # 1 − f_h
-    each = _ELASTICITY * (1.0 + share) * left * counts / (counts + _LABELS_SMOOTHED)
-    each = each / np.maximum(factor, 1.0)[..., None]
-    return np.asarray((counts * labels.means + each) / np.maximum(counts + 2.0 * each, 1.0))
 
 
 def effective_trials(labels: UnitMoments, found: Variances, weighting: Weighting) -> float:

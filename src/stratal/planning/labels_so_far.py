@@ -73,7 +73,7 @@ class LabelsSoFar(Record):
         if isinstance(sample.design, Stratified):
             strata = sample.design.strata
             deviations = estimated_deviations(strata, z, stratum, bounds=bounds)
-            sizes, looked = strata.sizes, sample.design.allocation.follows_labels
+            sizes, looked = strata.sizes, found.evidence.weighting.sizes_follow_labels
             if found.outcome == "binary" and strata.n_strata > 1:
                 counted = [np.bincount(stratum, part, minlength=len(sizes)) for part in (None, z)]
                 answered, ones = (np.rint(part).astype(np.int64) for part in counted)
@@ -131,8 +131,7 @@ class LabelsSoFar(Record):
             self.deviations**2,
             bounds=self.bounds,
             confidence_level=confidence_level,
-            seen=(self.z, self.stratum),
-            looked=more or self.looked,
+            seen=(self.z, self.stratum, more or self.looked),
         )
 
 

@@ -29,8 +29,7 @@ def expected_half_width(
     *,
     bounds: tuple[float, float],
     confidence_level: float,
-    seen: tuple[FloatArray, IntArray] | None = None,
-    looked: bool = False,
+    seen: tuple[FloatArray, IntArray, bool] | None = None,
 ) -> float:
     """Return half the mean width of the default interval of a stratified mean.
 
@@ -45,10 +44,9 @@ def expected_half_width(
     bounds : (float, float)
         Of the outcome; infinite ones give Student's t.
     confidence_level : float
-    seen : (float (m,), int (m,)), optional
-        Outcome and stratum of labels that are in already, and count towards n_h.
-    looked : bool
-        Whether labels decided the n_h.
+    seen : (float (m,), int (m,), bool), optional
+        Outcome and stratum of labels that are in already, and count towards n_h; whether labels decided the
+        n_h.
 
     Examples
     --------
@@ -67,7 +65,7 @@ def expected_half_width(
         return float(-student_quantile(share, freedom)) * error
     if n_h.sum() > _MOST_LABELS or np.all(n_h >= sizes):
         return float(-student_quantile((1.0 - confidence_level) / 2.0, np.inf)) * error
-    known, of_known = (np.empty(0), np.empty(0, np.int64)) if seen is None else seen
+    known, of_known, looked = (np.empty(0), np.empty(0, np.int64), False) if seen is None else seen
     new = n_h - np.bincount(of_known, minlength=len(sizes))
     unit_means, unit_variances = (means - low) / (high - low), variances / (high - low) ** 2
     if seen is None and len(sizes) > 1 and np.all(unit_variances >= _NEARLY * unit_means * (1 - unit_means)):

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from stratal.allocation import Allocation
+from stratal.allocation.allocation import FROM_LABELS
 from stratal.allocation.integers import check_budget
 from stratal.arrays import BoolArray, IntArray
 from stratal.errors import BudgetError, InputError
@@ -147,7 +148,7 @@ class Stratified(Design):
         return StratifiedWeighting(
             stratum=sample.stratum[labelled],
             sizes=sample.summary.sizes,
-            sizes_follow_labels=self.allocation.follows_labels,
+            sizes_follow_labels=self.allocation.method in FROM_LABELS,
         )
 
     @classmethod
