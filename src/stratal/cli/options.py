@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 import typer
 from typer.models import ArgumentInfo
 
-from stratal.cli.output import progress
+from stratal.cli.output import Told, progress
 from stratal.cli.parsing import finite_number as finite_number
 from stratal.cli.parsing import joined as joined
 from stratal.cli.parsing import listed as listed
@@ -165,7 +165,7 @@ DRAWING_ORDER = (
     *("extend", "labels", "value", "additional", "learner", "confidence_level", "assume", "residual_sd"),
     *("outcome", "bounds", "features", "proxy_bounds", "second_moment", "margin", "delimiter"),
     *("directory", "softmax", "missing", "label", "remote", "engine", "master", "threads", "memory"),
-    *("population_size", "rate"),
+    *("progress", "population_size", "rate"),
 )
 """How the options of planning and drawing follow each other in a help."""
 
@@ -201,6 +201,7 @@ class Reading:
     master: Master = None
     threads: Threads = None
     memory: Memory = None
+    progress: Told = False
 
     @property
     def group_names(self) -> tuple[str, ...]:

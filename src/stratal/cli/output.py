@@ -10,20 +10,26 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import rich.table
+import typer
 from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
+    Task,
     TextColumn,
     TimeElapsedColumn,
 )
+from rich.text import Text
 
 from stratal.report import Page, Table
+
+if TYPE_CHECKING:
+    from stratal.population.tables.watching import Scan, Watch
 
 _WIDEST = 10_000
 """Characters; a table as wide as its names, so that none is broken."""
@@ -187,18 +193,79 @@ def progress(what: str) -> Iterator[None]:
     >>> with progress("reading"):
     ...     pass
     """
-    with _bar(what) as bar:
-        if bar is None:
+    rate = _Rate()
+    with _bar(what, rate) as bar:
+        if bar is None and not _asked_for:
             yield
             return
-        timer = threading.Timer(PATIENCE, bar.start)
+        from stratal.population.tables.watching import Watch, watching
+
+        rate.watch = watch = Watch(_say_scan if _asked_for else _say_nothing)
+        timer = threading.Timer(PATIENCE, _say_nothing if bar is None else bar.start)
         timer.daemon = True
         timer.start()
         try:
-            yield
+            with watching(watch):
+                yield
         finally:
             timer.cancel()
             timer.join()
+
+
+_asked_for = False
+
+
+def ask_for_progress(asked: bool) -> bool:
+    """Let scans be told on standard error, whether that is a terminal or not, from now on.
+
+    Examples
+    --------
+    >>> ask_for_progress(False)
+    False
+    """
+    global _asked_for
+    _asked_for = asked
+    return asked
+
+
+Told = Annotated[
+    bool,
+    typer.Option(
+        "--progress",
+        callback=ask_for_progress,
+        help="Say on standard error how many rows a second each long scan takes, terminal or not.",
+    ),
+]
+
+
+class _Rate(ProgressColumn):
+    """The speed of the scan that runs."""
+
+    watch: Watch | None = None
+    max_refresh = 0.5
+
+    def render(self, task: Task) -> Text:
+        """Return rows per second, where they are known."""
+        scan = None if self.watch is None else self.watch.running
+        rate = None if scan is None else scan.rate()
+        return Text("" if rate is None else _speed(rate))
+
+
+def _speed(rate: float) -> str:
+    return f"{rate / 1e6:.1f} million rows/s" if rate >= 1e5 else f"{rate:,.0f} rows/s"
+
+
+def _say_scan(scan: Scan, seconds: float) -> None:
+    """Write what a scan of over a second was."""
+    if seconds > PATIENCE and scan.rows is not None:
+        print(
+            f"{visible(scan.label)}: {scan.rows:,} rows in {seconds:.1f} s, {_speed(scan.rows / seconds)}",
+            file=sys.stderr,
+        )
+
+
+def _say_nothing(*_: object) -> None:
+    return
 
 
 @contextmanager

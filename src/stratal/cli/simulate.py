@@ -23,7 +23,7 @@ _ORDER = (
     *("outcome", "proxy", "id", "budgets", "designs", "estimators", "intervals", "replicates", "seed"),
     *("confidence_level", "bounds", "target", "margin", "with_replacement", "target_error", "workers"),
     *("resume", "output", "figures", "delimiter", "directory", "remote", "engine", "master"),
-    *("threads", "memory"),
+    *("threads", "memory", "progress"),
 )
 """How the options follow each other in the help."""
 

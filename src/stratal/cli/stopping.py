@@ -70,12 +70,15 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
 
 
 def leave() -> NoReturn:
-    """End at once; files that were being written have other names still.
+    """End at once, without the temporary folders; files that were being written have other names still.
 
     Examples
     --------
     >>> callable(leave)
     True
     """
+    spilling = sys.modules.get("stratal.population.tables.spilling")  # nothing is loaded at the end
+    if spilling is not None:
+        spilling.remove_all()
     os.write(2, b"Stopped.\n")
     os._exit(INTERRUPTED)

@@ -96,3 +96,21 @@ def test_of_a_huge_table_the_first_rows_are_printed(capsys):
     assert "s999" in printed
     assert "s1000" not in printed
     assert printed.endswith("… and 2,000 more rows\n")
+
+
+def test_scans_are_told_where_that_is_asked_for(file, monkeypatch, capsys):
+    from typer.testing import CliRunner
+
+    from stratal.cli import output
+    from stratal.cli.application import app
+
+    monkeypatch.setattr(output, "PATIENCE", 0.0)
+    words = ["plan", str(file), "--proxy", "proxy", "--budget", "10"]
+    quiet = CliRunner().invoke(app, words)
+    told = CliRunner().invoke(app, [*words, "--progress"])
+
+    assert quiet.stderr == ""
+    lines = told.stderr.splitlines()
+    assert lines
+    assert all(line.startswith(str(file)) and line.endswith("rows/s") for line in lines)
+    assert told.stdout.split("Next:")[0] == quiet.stdout.split("Next:")[0]

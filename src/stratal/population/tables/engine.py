@@ -50,7 +50,31 @@ def connect(threads: int | None = None, memory: str | None = None) -> Any:
     settings: dict[str, Any] = {"memory_limit": memory or memory_limit(threads), "temp_directory": str(spill)}
     if threads is not None:
         settings["threads"] = threads
-    return ibis.duckdb.connect(**settings)
+    backend = ibis.duckdb.connect(**settings)
+    backend.raw_sql("SET enable_progress_bar = true")  # so that `share_done` is told; nothing is printed
+    backend.raw_sql("SET enable_progress_bar_print = false")
+    return backend
+
+
+def share_done(backend: Any) -> float | None:
+    """Return what part of the running query is done, where the engine tells.
+
+    Examples
+    --------
+    >>> share_done(connect()) is None
+    True
+    """
+    if backend.name == "duckdb" and hasattr(backend.con, "query_progress"):
+        share = backend.con.query_progress() / 100
+        return share if share >= 0 else None
+    if backend.name == "pyspark":
+        tracker = backend._session.sparkContext.statusTracker()
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        tasks = sum(stage.numTasks for stage in stages if stage is not None)
+        return (
+            sum(stage.numCompletedTasks for stage in stages if stage is not None) / tasks if tasks else None
+        )
+    return None
 
 
 def duplicate_key(backend: Any, column: Any) -> Any:

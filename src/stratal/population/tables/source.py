@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stratal.errors import InputError
 from stratal.population.logs.log import Log
-from stratal.population.tables.engine import record_batches
+from stratal.population.tables.engine import record_batches, share_done
+from stratal.population.tables.watching import scanning, watched
 
 _DRIVERS = {"psycopg": "PostgreSQL", "pyspark": "Spark", "py4j": "Spark", "sqlite3": "SQLite"}
 """What raises errors of its own, and how it is called."""
@@ -39,6 +41,8 @@ class Source:
         What was done to read the rows: blank ones left out, a sheet chosen.
     log : Log, optional
         The evaluation tool's log that the rows are of.
+    rows : int, optional
+        How many there are, once that is known: for those who watch.
     """
 
     label: str
@@ -50,6 +54,13 @@ class Source:
     locate: Callable[[int], str] | None = None
     notes: tuple[str, ...] = ()
     log: Log | None = None
+    rows: int | None = None
+
+    def counted(self) -> Source:
+        """Return the source with its number of rows, where somebody watches and it costs no scan."""
+        if not watched() or self.text or self.backend.name != "duckdb":
+            return self
+        return replace(self, rows=int(self.first(self.table.aggregate(n=self.table.count()))["n"]))
 
     def is_text(self, name: str) -> bool:
         """Return whether a column's values are text that is to be converted."""
@@ -61,7 +72,7 @@ class Source:
 
     def run(self, expression: Any) -> Any:
         """Return the small result of a query as a PyArrow table."""
-        with readable(self.label):
+        with readable(self.label), self._scanning():
             return self.backend.to_pyarrow(expression)
 
     def first(self, expression: Any) -> dict[str, Any]:
@@ -71,8 +82,11 @@ class Source:
 
     def batches(self, expression: Any, size: int) -> Iterator[Any]:
         """Yield a query's result as PyArrow record batches of up to `size` rows."""
-        with readable(self.label):
+        with readable(self.label), self._scanning():
             yield from record_batches(self.backend, expression, size)
+
+    def _scanning(self) -> AbstractContextManager[None]:
+        return scanning(self.label, self.rows, lambda: share_done(self.backend))
 
     def place(self, row: int) -> str:
         """Return how the row with this number (from 0) is called."""
@@ -93,9 +107,12 @@ def readable(label: str) -> Iterator[None]:
 
     try:
         yield
-    except (duckdb.OutOfMemoryException, duckdb.InterruptException):
+    except duckdb.InterruptException:
         raise
     except duckdb.Error as error:
+        _refuse_spilling(label, error)
+        if isinstance(error, duckdb.OutOfMemoryException):
+            raise
         raise InputError(
             f"{label} cannot be read",
             given=_reason(str(error)),
@@ -116,6 +133,24 @@ def readable(label: str) -> Iterator[None]:
             f"{label}: {_DRIVERS[engine]} could not answer",
             given=_reason(str(error)),
             action="Check the table and what its engine says, or write the columns to a Parquet file.",
+        ) from error
+
+
+def _refuse_spilling(label: str, error: Exception) -> None:
+    """Say it if what does not fit in memory has no room on the disk, or may not use the memory it needs."""
+    message = str(error)
+    first = _reason(message.splitlines()[0]).removeprefix("Out of Memory Error: ")
+    if "duckdb_temp_storage" in message or "max_temp_directory_size" in message:
+        raise InputError(
+            f"{label}: the disk has no room for what does not fit in memory",
+            given=f"{tempfile.gettempdir()}: {first}",
+            action="Set TMPDIR to a folder with more room, or let more stay in memory: memory= (--memory).",
+        ) from error
+    if " used)" in message:
+        raise InputError(
+            f"{label}: the memory that may be used does not suffice",
+            given=first,
+            action="Allow more, memory='2GB' (--memory 2GB), or fewer threads.",
         ) from error
 
 

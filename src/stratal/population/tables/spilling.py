@@ -94,10 +94,37 @@ def _folder_of(process: int, place: str) -> Path:
         if os.getpid() == process:
             if release is not None:
                 release()
-            shutil.rmtree(folder, ignore_errors=True)
+            _remove(folder)
 
     atexit.register(remove)
+    _removals.append(remove)
     return folder
+
+
+_removals: list[Callable[[], None]] = []
+
+_TRIES = 20
+
+
+def _remove(folder: Path) -> None:
+    """Remove a folder into which the threads of a stopped query may still be writing."""
+    for _ in range(_TRIES):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+
+
+def remove_all() -> None:
+    """Remove this process's private folders, where it ends without the usual farewells.
+
+    Examples
+    --------
+    >>> callable(remove_all)
+    True
+    """
+    with contextlib.suppress(OSError):
+        for remove in _removals:
+            remove()
 
 
 def _clear(place: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -61,8 +61,9 @@ class TablePopulation(Population):
     """
 
     def __init__(self, *, source: Source, declared: Declaration) -> None:
-        self._source, self._units = source, units_of(source, declared)
+        source, self._units = source.counted(), units_of(source, declared)
         self._facts = facts = checked(self._units, source, declared)
+        self._source = replace(source, rows=facts.size)
         moments, kind = declared.second_moments, (declared.bounds, declared.scaled)
         super().__init__(
             Contents(

@@ -64,3 +64,23 @@ def test_a_lock_is_held_by_one(tmp_path):
     assert locked(tmp_path / "lock") is None
     release()
     assert locked(tmp_path / "lock") is not None
+
+
+def test_an_abrupt_end_can_take_the_folder_with_it(tmp_path):
+    program = (
+        "import os, threading\n"
+        "from stratal.population.tables.spilling import private_folder, remove_all\n"
+        "folder = private_folder()\n"
+        "def spill():\n"
+        "    for number in range(10**6):\n"
+        "        try: (folder / str(number)).write_text('rows')\n"
+        "        except OSError: return\n"
+        "threading.Thread(target=spill, daemon=True).start()\n"
+        "while not any(folder.iterdir()): pass\n"
+        "remove_all()\n"
+        "os._exit(7)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], env={**os.environ, "TMPDIR": str(tmp_path)})
+
+    assert done.returncode == 7
+    assert os.listdir(tmp_path) == []
