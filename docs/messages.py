@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+KINDS = {"InputError", "BudgetError", "LabelError", "StudyError", "RefusedError", "RequirementError"}
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "stratal"
 
 
@@ -29,12 +30,16 @@ def raised() -> Iterator[tuple[str, str, str, str]]:
     for path in sorted(SOURCE.rglob("*.py")):
         room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
         for node in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            if not isinstance(node, ast.Call):
                 continue
-            if node.func.id in ("InputError", "BudgetError", "LabelError", "StudyError", "RefusedError"):
-                given = {keyword.arg: keyword.value for keyword in node.keywords}
+            given = {keyword.arg: keyword.value for keyword in node.keywords}
+            if isinstance(node.func, ast.Name) and node.func.id in KINDS:
                 what = words(node.args[0] if node.args else given.get("what"))
-                yield room, what, words(given.get("allowed")), words(given.get("action"))
+            elif isinstance(node.func, ast.Attribute) and "action" in given:
+                what = next((said for said in map(words, node.args) if " " in said), "…")
+            else:
+                continue
+            yield room, what, words(given.get("allowed")), words(given.get("action"))
 
 
 def page() -> str:
@@ -43,7 +48,7 @@ def page() -> str:
     for room, *parts in raised():
         row = "| " + " | ".join(" ".join(part.split()).replace("|", "\\|") for part in parts) + " |"
         kept = rooms.setdefault(room, [])
-        if row not in kept and parts[0].strip("… "):
+        if row not in kept and (parts[0].strip("… ") or parts[2].strip("… ")):
             kept.append(row)
     text = (
         "# All messages\n\nEverything that `stratal` may say of a mistake, by the part of the package that says it; `…` is filled in when it "

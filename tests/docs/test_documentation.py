@@ -37,6 +37,14 @@ def test_every_command_is_on_its_page(name):
     assert f"## stratal {name}" in (ROOT / "docs" / "commands.md").read_text()
 
 
+@pytest.mark.parametrize("name", sorted(typer.main.get_command(app).commands))
+def test_every_command_and_option_says_what_it_is_for(name):
+    command = typer.main.get_command(app).commands[name]
+
+    assert command.help
+    assert [one.name for one in command.params if not (getattr(one, "help", "") or "").strip()] == []
+
+
 @pytest.mark.parametrize("page", ["commands.md", "reference.md"])
 def test_made_pages_are_up_to_date(page):
     namespace: dict[str, Any] = {"__name__": "docs"}

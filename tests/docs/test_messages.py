@@ -35,7 +35,7 @@ def test_what_the_faq_quotes_is_said_somewhere(quoted):
 def test_every_advice_of_a_mistake_is_on_the_page_of_messages():
     page = messages.page()
     calls = sum(
-        len(re.findall(r"raise (?:Input|Budget|Label|Study)Error\(", path.read_text()))
+        len(re.findall(r"raise (?:Input|Budget|Label|Study|Refused|Requirement)Error\(", path.read_text()))
         for path in (ROOT / "src").rglob("*.py")
     )
 
@@ -44,6 +44,22 @@ def test_every_advice_of_a_mistake_is_on_the_page_of_messages():
         if what.strip("… "):
             assert " ".join(action.split()).replace("|", "\\|") in page
     assert not re.search(r"\| +\| +\| +\|", page), "a message without words"
+
+
+def advice(path):
+    """The advice of every call of a file that gives some as it stands, whatever the mistake is called."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        for keyword in getattr(node, "keywords", ()) if isinstance(node, ast.Call) else ():
+            if keyword.arg == "action" and isinstance(keyword.value, ast.Constant) and keyword.value.value:
+                yield keyword.value.value
+
+
+def test_advice_that_stands_in_the_source_stands_on_the_page():
+    page = messages.page()
+    given = {text for path in (ROOT / "src").rglob("*.py") for text in advice(path)}
+
+    assert len(given) > 200
+    assert [text for text in given if " ".join(text.split()).replace("|", "\\|") not in page] == []
 
 
 def test_words_that_are_filled_in_are_dots():
