@@ -13,10 +13,11 @@ from typing import Any, ClassVar, Unpack
 from stratal.errors import InputError, near_names
 from stratal.population.asked import told
 from stratal.population.distribution import Distribution, build_distribution
+from stratal.population.keywords import listing
 from stratal.population.questions import Questions
 from stratal.population.summary import Contents, ProxyInfo
 from stratal.population.tables.declaration import ArrayKeywords, ArrayRequest, Request, TableKeywords
-from stratal.population.tables.reading import FileKeywords
+from stratal.population.tables.reading import FileKeywords, FileReading
 
 
 class Population(Questions):
@@ -146,8 +147,9 @@ class Population(Questions):
     # ---- how it is made
 
     @staticmethod
+    @listing(ArrayRequest)
     def from_arrays(**columns: Unpack[ArrayKeywords]) -> Population:
-        """Build a population from arrays.
+        """Build a population from arrays, each given by its name.
 
         Parameters
         ----------
@@ -188,6 +190,7 @@ class Population(Questions):
         return Population.makers["arrays"](ArrayRequest(**columns))
 
     @staticmethod
+    @listing(ArrayRequest, without=("proxy", "predicted"))
     def from_estimator(model: Any, X: Any, **columns: Unpack[ArrayKeywords]) -> Population:
         """Build a population from a fitted scikit-learn classifier and the rows to judge it on.
 
@@ -200,7 +203,7 @@ class Population(Questions):
         model : classifier
             With `classes_`, and `predict_proba` or `decision_function`: a pipeline as well.
         X : array-like (N, d), or whatever the model takes
-        ids, groups, features, show, id_name, missing, label
+        ids, groups, features, show, bounds, scaled, id_name, missing, label
             As in `Population.from_arrays`.
 
         Raises
@@ -219,6 +222,7 @@ class Population(Questions):
         return Population.makers["estimator"](model, X, columns)
 
     @staticmethod
+    @listing(Request, FileReading)
     def read(
         path: str | os.PathLike[str],
         *,
@@ -315,6 +319,7 @@ class Population(Questions):
         )
 
     @staticmethod
+    @listing(Request)
     def from_table(table: Any, **columns: Unpack[TableKeywords]) -> Population:
         """Build a population from a dataframe, or from an Ibis table where it is.
 

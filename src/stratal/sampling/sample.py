@@ -14,6 +14,7 @@ from stratal import __version__
 from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray, Record, frozen, plain
 from stratal.errors import InputError
 from stratal.labels.labels import Labels
+from stratal.population.keywords import listing
 from stratal.population.population import Population
 from stratal.population.summary import ProxyInfo, StratumSummary
 from stratal.randomness import id_texts
@@ -295,6 +296,7 @@ class Sample(Record, Tabular):
         }
 
     @staticmethod
+    @listing(Labelled)
     def from_labelled(table: Any, **given: Unpack[LabelledKeywords]) -> tuple[Sample, Labels]:
         """Return a sample that was drawn and labelled elsewhere, and its labels.
 

@@ -1,0 +1,39 @@
+"""Functions whose keywords are the fields of a record show them, by name and default, in `help()` and in editors."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def listing(*records: type, without: tuple[str, ...] = ()) -> Callable[[Function], Function]:
+    """Return a decorator that puts the fields of records in place of `**keywords` in what a function shows.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(kw_only=True)
+    ... class Wanted:
+    ...     size: int = 3
+    >>> @listing(Wanted)
+    ... def draw(path: str, **wanted: object) -> None: ...
+    >>> inspect.signature(draw)
+    <Signature (path: 'str', *, size: 'int' = 3) -> 'None'>
+    """
+
+    def listed(function: Function) -> Function:
+        shown = inspect.signature(function)
+        own = {name: one for name, one in shown.parameters.items() if one.kind is not one.VAR_KEYWORD}
+        fields = {
+            name: one
+            for record in records
+            for name, one in inspect.signature(record).parameters.items()
+            if name not in own and name not in without
+        }
+        vars(function)["__signature__"] = shown.replace(parameters=[*own.values(), *fields.values()])
+        return function
+
+    return listed

@@ -1,0 +1,47 @@
+"""`help()` of a function whose keywords are a record's fields lists them all."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+import pytest
+
+import stratal
+from stratal.population.keywords import listing
+
+LISTED = [
+    stratal.Population.from_arrays,
+    stratal.Population.from_estimator,
+    stratal.Population.from_table,
+    stratal.Population.read,
+    stratal.Sample.from_labelled,
+]
+
+
+@pytest.mark.parametrize("function", LISTED, ids=lambda function: function.__qualname__)
+def test_every_keyword_is_shown_and_explained(function):
+    shown = inspect.signature(function).parameters
+    parameters = inspect.getdoc(function).split("Parameters\n")[1].split("\nRaises")[0]
+
+    assert not [name for name, one in shown.items() if one.kind is one.VAR_KEYWORD]
+    assert len(shown) > 7
+    for name in shown:
+        assert re.search(rf"^(\w+, )*{name}(, \w+)*( :|$)", parameters, re.MULTILINE), name
+
+
+def test_what_the_function_names_itself_is_not_shown_twice():
+    class Wanted:
+        def __init__(self, *, size: int = 3, path: str = "", seed: int = 0) -> None: ...
+
+    @listing(Wanted, without=("seed",))
+    def draw(path: str, **wanted: object) -> None: ...
+
+    assert list(inspect.signature(draw).parameters) == ["path", "size"]
+
+
+def test_a_keyword_that_does_not_exist_is_refused():
+    make: Any = stratal.Population.from_arrays
+    with pytest.raises(TypeError, match="proxies"):
+        make(proxies=[0.1, 0.9])
