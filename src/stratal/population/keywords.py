@@ -1,4 +1,4 @@
-"""Functions whose keywords are the fields of a record show them, by name and default, in `help()` and in editors."""
+"""Functions whose keywords are the fields of a record show them with defaults, in `help()` and editors."""
 
 from __future__ import annotations
 
