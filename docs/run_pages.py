@@ -1,4 +1,4 @@
-"""Runs the tutorials and writes what they print into them again.
+"""Runs the tutorials and the pages beside others, and writes what they print into them again.
 
 `python docs/run_pages.py [PAGE…]`. On a page a block `python` is run, and the block `text` right after it is what it
 printed; in a block `console` each line `$ stratal …` is run, and what follows it is what it printed. A line `…`
@@ -115,7 +115,7 @@ def main(arguments: list[str]) -> None:
 
 def run_pages(docs: Path) -> list[Path]:
     """Return the pages whose printed outputs are kept true."""
-    return [*sorted(docs.glob("tutorials/*.md")), docs / "start" / "first-estimate.md"]
+    return [*sorted(docs.glob("tutorials/*.md")), *sorted(docs.glob("beside/*.md")), docs / "start" / "first-estimate.md"]
 
 
 if __name__ == "__main__":
