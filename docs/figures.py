@@ -327,7 +327,7 @@ def coverage(path: Path) -> None:
     axis, rng = drawn.subplots(), np.random.default_rng(0)
     for row, (name, found) in enumerate(groups.items()):
         heights = row + rng.uniform(-0.25, 0.25, len(found))
-        axis.plot(found, heights, ".", markersize=4, alpha=0.5, color=CHOSEN, markeredgewidth=0)
+        axis.plot(found, heights, ".", markersize=4, alpha=0.7, color=COLOURS[5], markeredgewidth=0)
     axis.axvline(0.95, color=INK, linewidth=0.9, linestyle=":")
     axis.set_yticks(range(len(groups)), list(groups), fontsize=7.5)
     axis.invert_yaxis()
