@@ -82,7 +82,10 @@ def _say_table(asked: RequiringOptions, result: Made) -> None:
     from stratal.estimation.estimand import as_estimand
 
     if asked.require_lower is not None or asked.require_upper is not None:
-        raise InputError("--require-lower and --require-upper are of one interval, and these are several")
+        raise InputError(
+            "--require-lower and --require-upper need one interval, and here there are several",
+            action="Ask for one estimate in a command of its own.",
+        )
     question = as_estimand(asked.estimand or result.sample.estimand)
     assert question is not None
     level = {"confidence_level": asked.confidence_level}

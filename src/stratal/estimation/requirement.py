@@ -37,7 +37,7 @@ class Requirement:
                 raise InputError(f"{name} must be a number", given=repr(value))
         if self.lower is not None and self.upper is not None and self.lower >= self.upper:
             raise InputError(
-                "what is required of an interval cannot be",
+                "the lower requirement must be below the upper one",
                 given=f"at least {self.lower}, at most {self.upper}",
             )
 

@@ -63,7 +63,7 @@ class Labelled:
         given = [name for name in sources if getattr(self, name) is not None]
         size = self.population_size
         if len(given) > 1:
-            raise InputError("only one of them can say what a unit stands for", given=" and ".join(given))
+            raise InputError("give one of these: each says what a unit stands for", given=" and ".join(given))
         if self.sizes is not None and size is not None:
             raise InputError("sizes and population_size say the same", action="Give one of them.")
         if size is not None and not (isinstance(size, int | np.integer) and size > 0):

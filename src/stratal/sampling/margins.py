@@ -73,7 +73,7 @@ class Margins(Design):
     def draw(self, population: Population, seed: int) -> Sample:
         """Refuse: the sample is there already."""
         raise InputError(
-            "margins weigh a sample that was drawn",
+            "margins are given for a sample that was drawn",
             action="Draw it first: stratal.plan(population, …).draw(seed=…).",
         )
 

@@ -25,7 +25,7 @@ def check_workers(workers: Any) -> None:
     --------
     >>> check_workers(0)
     Traceback (most recent call last):
-    stratal.errors.InputError: these workers cannot be asked (given: 0; allowed: 1 or more...
+    stratal.errors.InputError: workers= is not understood (given: 0; allowed: 1 or more...
     """
     module = type(workers).__module__
     if isinstance(workers, int | None) and workers != 0 and not isinstance(workers, bool):
@@ -37,7 +37,7 @@ def check_workers(workers: Any) -> None:
         )
     if not module.startswith("pyspark."):
         raise InputError(
-            "these workers cannot be asked",
+            "workers= is not understood",
             given=workers,
             allowed="1 or more processes, -1 for all cores, None as joblib is configured, a Spark session",
         )

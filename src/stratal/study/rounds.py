@@ -125,7 +125,7 @@ def add_round(study: Study, larger: Sample) -> int:
     _refuse_another_draw(sample, larger)
     number, before = last_round(larger), last_round(sample)
     if number != before + 1:
-        raise InputError("a round follows the one before", given=f"round {number}", allowed=str(before + 1))
+        raise InputError("rounds are numbered without gaps", given=f"round {number}", allowed=str(before + 1))
     with study.database.write() as connection:
         transaction = Transaction(connection, study.clock())
         added = add_items(transaction, study.folder, larger, number)

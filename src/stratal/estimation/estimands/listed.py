@@ -37,7 +37,7 @@ class Listed(Several):
     def __post_init__(self) -> None:
         self._set(estimands=tuple(self.estimands))
         if not self.estimands or not all(isinstance(entry, Estimand) for entry in self.estimands):
-            raise InputError("a list of estimands holds estimands", given=repr(self.estimands))
+            raise InputError("every entry of a list of estimands must be one", given=repr(self.estimands))
 
     @property
     def text(self) -> str:

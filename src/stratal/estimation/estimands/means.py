@@ -303,7 +303,9 @@ class Means(Several):
     def __post_init__(self) -> None:
         self._set(names=tuple(self.names), proxies=tuple(self.proxies))
         if not self.names or (self.proxies and len(self.proxies) != len(self.names)):
-            raise InputError("means need names, and as many proxies or none", given=", ".join(self.names))
+            raise InputError(
+                "every mean needs a name, and all of them a proxy or none", given=", ".join(self.names)
+            )
 
     def parts_in(self, population: Population) -> tuple[Mean, ...]:
         """Return the mean of each outcome."""

@@ -276,7 +276,7 @@ class Ratio(OfModels):
         first, second = self.chances(population)
         above, below = (float(mean) for mean in averages(population, [first, second]))
         if below <= 0:
-            raise InputError("nothing can be expected of a ratio over a model that is never right")
+            raise InputError("the ratio's denominator is a model that is expected never to be right")
         value = above / below
         if self.by_answers(population.group_names):
             square = self.same * (1.0 - value) ** 2 * first
