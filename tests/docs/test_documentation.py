@@ -45,6 +45,25 @@ def test_every_command_and_option_says_what_it_is_for(name):
     assert [one.name for one in command.params if not (getattr(one, "help", "") or "").strip()] == []
 
 
+def kinds():
+    """What users choose by name, from the places that list it."""
+    from stratal.allocation import allocation
+    from stratal.estimation import mean, metric_functions, ranking
+    from stratal.intervals import methods
+    from stratal.strata import strata
+
+    lists = (allocation.METHODS, methods.METHODS, strata.METHODS, mean.ESTIMATORS, ranking.STATISTICS)
+    names = (*metric_functions.METRICS, *metric_functions.AVERAGES)
+    return sorted({*names, *(name for one in lists for name in one)})
+
+
+@pytest.mark.parametrize("name", kinds())
+def test_every_method_is_explained_on_a_page_of_methods(name):
+    pages = "\n".join(path.read_text() for path in ROOT.glob("docs/methods/*.md"))
+
+    assert re.search(rf"[`\"']{re.escape(name)}[`\"',:]", pages), f"explain `{name}` in docs/methods"
+
+
 @pytest.mark.parametrize("page", ["commands.md", "reference.md"])
 def test_made_pages_are_up_to_date(page):
     namespace: dict[str, Any] = {"__name__": "docs"}
