@@ -22,12 +22,11 @@ import pyarrow.parquet as pq
 
 from stratal.allocation import equal, neyman, proportional
 from stratal.arrays import FloatArray, IntArray
-from stratal.estimation.evaluation import estimate_mean
+from stratal.planning.counts_so_far import interval_of_counts
 from stratal.population import Population
 from stratal.simulation.adaptive_rounds import recalibrated_deviations
 from stratal.simulation.sums import StratumSums
 from stratal.strata import CutPoints, Strata, stratify
-from stratal.weighting import StratifiedWeighting
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 OUTPUT = Path(__file__).resolve().parent / "results" / "adaptive.md"
@@ -156,19 +155,8 @@ def pilot_of(case: Case, size: int, kind: str) -> IntArray:
 
 def covered(case: Case, counts: IntArray, right: IntArray) -> float:
     """Return the share of default intervals that hold the truth."""
-    hits = 0
-    h = np.arange(len(case.sizes))
-    for n_h, ones in zip(counts, right, strict=True):
-        stratum = np.repeat(h, n_h)
-        z = np.concatenate([np.repeat([1.0, 0.0], [k, n - k]) for n, k in zip(n_h, ones, strict=True)])
-        weighting = StratifiedWeighting(stratum=stratum, sizes=case.sizes)
-        estimate = estimate_mean(
-            z, np.zeros((len(z), 0)), weighting, None, stratum=stratum, outcome="binary",
-            estimator="horvitz-thompson",
-        )  # fmt: skip
-        interval = estimate.confidence_interval()
-        hits += interval.low <= case.truth <= interval.high
-    return hits / len(counts)
+    low, high = interval_of_counts(case.sizes, counts, right, 0.95, looked=True)
+    return float(np.mean((low <= case.truth) & (case.truth <= high)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

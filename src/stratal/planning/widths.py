@@ -13,6 +13,7 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.estimation.evaluation import estimate_mean
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.counts_so_far import REPLICATES, expected_of_counts, orders
+from stratal.planning.unbounded_widths import expected_unbounded
 from stratal.strata.scenarios import expected_variance
 from stratal.weighting import StratifiedWeighting
 from stratal.weighting.stratum_moments import satterthwaite
@@ -42,7 +43,7 @@ def expected_half_width(
     means, variances : float (H,)
         Mean and S_h² of the outcome in each stratum.
     bounds : (float, float)
-        Of the outcome; infinite ones give Student's t.
+        Of the outcome; infinite ones give the skewness-corrected interval.
     confidence_level : float
     seen : (float (m,), int (m,), bool), optional
         Outcome and stratum of labels that are in already, and count towards n_h; whether labels decided the
@@ -58,6 +59,8 @@ def expected_half_width(
     """
     low, high = bounds
     error = math.sqrt(expected_variance(sizes, n_h, variances))
+    if not np.isfinite(high - low) and np.all(n_h >= 2) and n_h.sum() <= _MOST_LABELS:
+        return expected_unbounded(sizes, n_h, variances, confidence_level, None if seen is None else seen[:2])
     if not np.isfinite(high - low):
         share = (1.0 - confidence_level) / 2.0
         parts = (sizes / sizes.sum()) ** 2 * variances / np.maximum(n_h, 1)
