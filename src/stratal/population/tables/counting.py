@@ -21,8 +21,7 @@ from stratal.population.distribution import (
     Steps,
     wants_distinct,
 )
-from stratal.population.tables.engine import small_table
-from stratal.population.tables.translate import double
+from stratal.population.tables.engine import double, small_table
 
 _OFFSET_BITS = OFFSET_COUNT.bit_length() - 1
 

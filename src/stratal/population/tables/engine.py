@@ -187,6 +187,21 @@ def _functions() -> Mapping[str, Any]:
     return {"md5": md5, "convert_to": convert_to, "timezone": timezone, "typeof": typeof}
 
 
+def double(value: float) -> Any:
+    """Return a number as an Ibis literal that every engine parses to the very same double.
+
+    Engines may take `0.1` in a query as a decimal and round it twice on its way to a double; text, once.
+
+    Examples
+    --------
+    >>> double(0.1).type().is_floating()
+    True
+    """
+    import ibis
+
+    return ibis.literal(repr(float(value))).cast("float64")
+
+
 def small_table(columns: Mapping[str, Any], backend: Any) -> Any:
     """Return a small table to join with, from arrays by column name.
 

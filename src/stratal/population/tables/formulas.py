@@ -10,6 +10,7 @@ from typing import Any
 from stratal.population.cells import Cells
 from stratal.population.expressions import Expression
 from stratal.population.rules.derived import CELL, INFLUENCE, Derived
+from stratal.population.tables.engine import double
 from stratal.population.tables.units import Units
 
 
@@ -47,15 +48,15 @@ class TableColumns:
         import ibis
 
         column = self._table[self._units.internal(name, self._units.categories)]
-        branches = [(column == level, _double(value)) for level, value in zip(levels, values, strict=True)]
-        return ibis.cases(*branches, else_=_double(otherwise))
+        branches = [(column == level, double(value)) for level, value in zip(levels, values, strict=True)]
+        return ibis.cases(*branches, else_=double(otherwise))
 
     def same(self, names: tuple[str, ...]) -> Any:
         """Return 1 where group columns all agree, else 0."""
         import ibis
 
         first, *others = (self._table[self._units.internal(name, self._units.categories)] for name in names)
-        return ibis.ifelse(reduce(and_, (first == other for other in others)), _double(1.0), _double(0.0))
+        return ibis.ifelse(reduce(and_, (first == other for other in others)), double(1.0), double(0.0))
 
     def logistic(self, value: Any) -> Any:
         """Return 1 / (1 + exp(−value))."""
@@ -63,19 +64,13 @@ class TableColumns:
 
     def constant(self, value: float) -> Any:
         """Return one number for every unit."""
-        return _double(value)
+        return double(value)
 
     def at_least(self, value: Any, least: float) -> Any:
         """Return the larger of a value and a constant."""
         import ibis
 
-        return ibis.greatest(value, _double(least))
-
-
-def _double(value: float) -> Any:
-    import ibis
-
-    return ibis.literal(float(value), "float64")
+        return ibis.greatest(value, double(least))
 
 
 def cell_column(cells: Cells, columns: TableColumns) -> Any:

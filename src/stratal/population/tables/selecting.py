@@ -12,8 +12,8 @@ from stratal.arrays import IntArray
 from stratal.errors import InputError
 from stratal.population.rules.rule import CutPoints, Rule
 from stratal.population.size_measures import STEPS, Size
-from stratal.population.tables.engine import digest, small_table
-from stratal.population.tables.translate import double, with_codes
+from stratal.population.tables.engine import digest, double, small_table
+from stratal.population.tables.translate import with_codes
 from stratal.population.tables.units import Units
 from stratal.randomness import KEY_DIGITS, KeyArray
 

@@ -17,7 +17,7 @@ from stratal.population.rules.centres import NearestCentre
 from stratal.population.rules.crossed import Crossed
 from stratal.population.rules.derived import Derived
 from stratal.population.rules.rule import Categories, CutPoints, Everything, Rule
-from stratal.population.tables.engine import small_table
+from stratal.population.tables.engine import double, small_table
 from stratal.population.tables.formulas import with_formulas
 from stratal.population.tables.units import Units
 
@@ -152,18 +152,3 @@ def _(rule: NearestCentre, units: Units, table: Any, out: str = "code") -> Any:
     best = ibis.greatest(*(scored[name] for name in scores))
     branches = [(scored[name] == best, k) for k, name in enumerate(scores)]
     return scored.mutate(**{out: ibis.cases(*branches).cast("int64")}).drop(*scores)
-
-
-def double(value: float) -> Any:
-    """Return a number as an Ibis literal that every engine parses to the very same double.
-
-    Engines may take `0.1` in a query as a decimal and round it twice on its way to a double; text, once.
-
-    Examples
-    --------
-    >>> double(0.1).type().is_floating()
-    True
-    """
-    import ibis
-
-    return ibis.literal(repr(float(value))).cast("float64")

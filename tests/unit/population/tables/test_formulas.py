@@ -73,3 +73,17 @@ def test_a_plan_for_an_estimand_draws_the_same_units_from_both(both, text):
 
     assert left.allocation == right.allocation
     assert sorted(left.draw(seed=4).ids.tolist()) == sorted(right.draw(seed=4).ids.tolist())
+
+
+def test_constants_of_many_digits_are_the_same_doubles_in_a_query(both):
+    arrays, table = both
+    constants = np.random.default_rng(4).random(40) * 4
+    for number, constant in enumerate(constants.tolist()):
+        formula = constant * P + ByLevel(name="a", levels=("x",), values=(constant / 3,), otherwise=constant)
+        values = np.sort(formula.of(next(arrays.batches(("p", "a")))))
+        cuts = values[10 + number :: 60]  # each is a unit's value: one bit less, and the unit is elsewhere
+        rule = Derived(
+            inner=CutPoints(column="influence", cuts=cuts), cells=Cells(names=("all",)), influence=formula
+        )
+
+        np.testing.assert_array_equal(arrays.summarise(rule).sizes, table.summarise(rule).sizes)
