@@ -47,6 +47,9 @@ _TABLES = ("csv", "excel", "jsonl")
 """Files that may be predictions as well, unless their ids are those of a study or a sample."""
 
 
+_MODELS = 10
+"""Rows of one item at most, for each of the models that were judged."""
+
 _LARGEST = 20_000_000
 """Bytes; a file of labels is smaller, and reading one of predictions whole takes its time."""
 
@@ -107,13 +110,14 @@ def _say_table(file: Path, *, json: bool) -> bool:
     if table is None:
         return False
     answers = AnswerColumn.of(table)
-    homes = homes_by_values(table.nearly_unique(), (Path(), file.parent))
+    homes = homes_by_values(table.distinct_texts(_MODELS), (Path(), file.parent))
     if homes:
         _say_homes(file, answers, homes, json=json)
         return True
     if answers.name is not None and not answers.filled and not json:
         print_text(f"{file}: nothing is filled in yet, {answers.name!r} is empty in every row.")
-    return not json and answers.counted and answers.name == "label" and _say_labelled(file, answers)
+    elsewhere = answers.counted and answers.name == "label" and answers.model is None
+    return not json and elsewhere and _say_labelled(file, answers)
 
 
 def _say_homes(file: Path, answers: AnswerColumn, homes: dict[Path, str], *, json: bool) -> None:
@@ -133,9 +137,12 @@ def _go_on(file: Path, answers: AnswerColumn, home: Path, ids: str) -> None:
 
     named = [] if ids in ID_NAMES else ["--id", ids]
     words = [str(word) for word in ("import" if home.is_dir() else "estimate", home, file, *named)]
-    if answers.name is None:
+    others = [name for name in answers.others if name != ids]
+    if answers.name is None and len(others) > 1 and not home.is_dir():
+        print_next(*words, "--compare", ",".join(others))
+    elif answers.name is None:
         print_text(
-            "No column is called 'label': call that of the answers so (or, to `estimate`, --value COL)."
+            "No column is called 'label': call that of the answers so, or name it: estimate … --value COL."
         )
     elif not answers.filled:
         print_text(f"Nothing is filled in yet: {answers.name!r} is empty in every row. Once it is filled in:")
@@ -143,7 +150,12 @@ def _go_on(file: Path, answers: AnswerColumn, home: Path, ids: str) -> None:
     elif home.is_dir():
         print_next(*words, *whose(home), "--dry-run")
     else:
-        print_next(*words)
+        print_next(*words, *_model(answers.model))
+
+
+def _model(column: str | None) -> list[str]:
+    """Return the option that names the column of the models in a long table."""
+    return [] if column is None else ["--model", column]
 
 
 def _say_labelled(file: Path, answers: AnswerColumn) -> bool:
@@ -192,7 +204,8 @@ def _say(file: Path, found: Answers, homes: list[Path], *, json: bool) -> None:
         if home.is_dir():
             print_next("import", home, file, *([] if people else whose(home)), "--dry-run")
         else:
-            print_next("estimate", home, file)
+            table = _table(file) if found.tool in _TABLES else None
+            print_next("estimate", home, file, *_model(None if table is None else table.find("model")))
     if not homes:
         print_text(
             "Its study or sample is not in this folder: go where it is, and ask again, or type "

@@ -16,6 +16,9 @@ from stratal.population.tables.small_table import SmallTable, is_missing
 ANNOTATOR_NAMES = ("annotator", "annotator_id", "rater", "labeler", "labeller")
 """Columns that say who answered, the first that is there."""
 
+_FEW = 3
+"""Different answers of a column that is taken for one of answers, though it is not called so."""
+
 ANSWER_NAMES = ("label", "verdict")
 """Columns of answers, the first that is there."""
 
@@ -51,6 +54,10 @@ class AnswerColumn:
     rows, filled : int
     counted : bool
         Whether every answer is a number, or a word that stands for one.
+    others : tuple of str
+        Columns that hold answers too: two values or three, which stand for numbers.
+    model : str, optional
+        Column of the model that was judged, in long tables.
 
     Examples
     --------
@@ -63,19 +70,35 @@ class AnswerColumn:
     rows: int
     filled: int = 0
     counted: bool = False
+    others: tuple[str, ...] = ()
+    model: str | None = None
 
     @classmethod
     def of(cls, table: SmallTable) -> Self:
         """Return what is known of the answers of a table."""
         name = table.find(*ANSWER_NAMES)
-        if name is None:
-            return cls(name=None, rows=len(table))
-        given = [value for value in table.values(name) if not is_missing(value)]
-        try:
-            numeric_values(np.array(given, dtype=object))
-        except LabelError:
-            return cls(name=name, rows=len(table), filled=len(given))
-        return cls(name=name, rows=len(table), filled=len(given), counted=bool(given))
+        given = {
+            column: [value for value in values if not is_missing(value)]
+            for column, values in table.lists.items()
+        }
+        few = (column for column, values in given.items() if column != name and 0 < len(set(values)) <= _FEW)
+        return cls(
+            name=name,
+            rows=len(table),
+            filled=0 if name is None else len(given[name]),
+            counted=name is not None and _stand_for_numbers(given[name]),
+            others=tuple(column for column in few if _stand_for_numbers(given[column])),
+            model=table.find("model"),
+        )
+
+
+def _stand_for_numbers(values: list[Any]) -> bool:
+    """Return whether there are values, and all are numbers or words that stand for numbers."""
+    try:
+        numeric_values(np.array(values, dtype=object))
+    except LabelError:
+        return False
+    return bool(values)
 
 
 def skipped(place: str, status: Any) -> bool:

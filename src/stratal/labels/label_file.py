@@ -117,7 +117,7 @@ def _read_one(path: Path, id_name: str, value: str, order: Sequence[Any] | None)
     if found is not None:
         return _of_tool(found, str(path))
     table = _of_drawn(SmallTable.of(path, str(path), (value,)), order)
-    answers = table.values(value, action="Name it with --value.")
+    answers = table.values(value, action="Name it by --value, or several models' by --compare A,B.")
     ids, said = _ids(table, id_name, order)
     status, who = table.find("status"), table.find(*ANNOTATOR_NAMES)
     statuses = [None] * len(table) if status is None else table.values(status)

@@ -315,7 +315,8 @@ def _refuse_duplicates(labels: Labels) -> None:
             raise LabelError(
                 f"{labels.place(row)}: id {text!r} has two labels{by}",
                 allowed="one label per unit and annotator",
-                action="Keep one of them, or name the annotators in a column `annotator`.",
+                action="Keep one of them, or name the annotators in a column `annotator`; of several "
+                "models name the column of theirs: --model COL.",
             )
         seen.add((text, who))
 

@@ -42,6 +42,8 @@ def homes_of(ids: Collection[str], places: Iterable[Path]) -> list[Path]:
 def homes_by_values(columns: Mapping[str, Collection[str]], places: Iterable[Path]) -> dict[Path, str]:
     """Return the studies and sample files whose ids most entries of a column are, each with that column.
 
+    Of several columns it is the one with most entries.
+
     Parameters
     ----------
     columns : mapping of column to collection of str
@@ -54,7 +56,8 @@ def homes_by_values(columns: Mapping[str, Collection[str]], places: Iterable[Pat
     """
     found: dict[Path, str] = {}
     for home, known in _known(places):
-        name = next((name for name, ids in columns.items() if _most_are(ids, known)), None)
+        fitting = [name for name, ids in columns.items() if _most_are(ids, known)]
+        name = max(fitting, key=lambda name: len(columns[name]), default=None)
         if name is not None and not any(home.resolve() == other.resolve() for other in found):
             found[home] = name
     return found

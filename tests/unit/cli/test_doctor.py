@@ -162,6 +162,28 @@ def test_labels_are_found_by_the_values_of_a_column_of_any_name(sample, tmp_path
     assert json.loads(run("doctor", "tickets.csv", "--json").output)["id"] == "Ticket Nr."
 
 
+@pytest.mark.parametrize(
+    ("rows", "options"),
+    [
+        (["id,model,label", *(f"{unit},{name},{n % 2}" for n, unit in enumerate("bcde") for name in "xyz")],
+         ["--model", "model"]),
+        (["id,x,y", *(f"{unit},{n % 2},1" for n, unit in enumerate("bcde"))], ["--compare", "x,y"]),
+    ],
+)  # fmt: skip
+def test_judged_models_are_compared(tmp_path, monkeypatch, rows, options):
+    monkeypatch.chdir(tmp_path)
+    population = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.5, 0.8, 0.9], ids=list("abcde"))
+    drawn = stratal.SimpleRandom(budget=5).draw(population, seed=7)
+    (tmp_path / "audit").mkdir()
+    drawn.write(tmp_path / "audit" / "sample.parquet")
+    (tmp_path / "board.csv").write_text("\n".join(rows) + "\n")
+
+    words = shlex.split(next_line(run("doctor", "board.csv").output))
+
+    assert words == ["estimate", "audit/sample.parquet", "board.csv", *options]
+    assert "leaderboard" in run(*words, "--json").output
+
+
 @pytest.mark.parametrize("written", ["0,93", "93 %", "93%"])
 def test_numbers_that_are_written_as_text_are_said_with_the_remedy(tmp_path, written):
     (tmp_path / "rows.csv").write_text(f'id,score\na,"{written}"\nb,"{written}"\n')

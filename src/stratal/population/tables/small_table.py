@@ -107,12 +107,11 @@ class SmallTable:
         found = (same_name(name, self.lists) for name in names)
         return next((name for name in found if name is not None), None)
 
-    def nearly_unique(self) -> dict[str, set[str]]:
-        """Return the entries, as text, of the columns that differ in most rows: ids are among them."""
-        columns = {
-            name: {plain_text(entry) or "" for entry in self.lists[name]} - {""} for name in self.lists
-        }
-        return {name: entries for name, entries in columns.items() if 2 * len(entries) > len(self)}
+    def distinct_texts(self, most_each: int) -> dict[str, set[str]]:
+        """Return the entries, as text, of the columns in which none need stand in more rows than that."""
+        texts = {name: set(map(plain_text, entries)) - {None} for name, entries in self.lists.items()}
+        columns = {name: {str(text) for text in found} for name, found in texts.items()}
+        return {name: entries for name, entries in columns.items() if most_each * len(entries) > len(self)}
 
     def values(self, name: str, action: str | None = None) -> list[Any]:
         """Return a column as it is, refusing one that is not there or there more than once."""
