@@ -11,9 +11,14 @@ from typer.testing import CliRunner
 from stratal.cli.application import app
 
 
+def invoke(line):
+    """Run a command as it is typed, and return how it ended."""
+    return CliRunner().invoke(app, shlex.split(line))
+
+
 def run(line):
     """Run a command and return what it printed."""
-    done = CliRunner().invoke(app, shlex.split(line))
+    done = invoke(line)
     assert done.exit_code == 0, (line, done.output, done.exception)
     return done.stdout
 

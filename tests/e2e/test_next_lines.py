@@ -9,11 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from stratal.cli.application import app
-
-from .pasted import next_line, run, write
+from .pasted import invoke, next_line, run, write
 
 NAMES = ("p.csv", "my predictions.csv")
 
@@ -111,7 +108,7 @@ def test_every_line_of_a_study_works_from_the_first_item_to_the_report(truth, mo
     labelling = next_line(run(f"{making} --annotators ann --study 'my study'"))
     assert "link" in run(labelling)
     for line in ("estimate 'my study'", "report 'my study' --output r.html"):
-        error = str(CliRunner().invoke(app, shlex.split(line)).exception)
+        error = str(invoke(line).exception)
         assert error.endswith(f"stratal {labelling}.")
     assert next_line(run("status 'my study'")) == labelling
 
