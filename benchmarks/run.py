@@ -24,7 +24,7 @@ PAGE = HERE / "RESULTS.md"
 ORDER = (
     "main_job", "tables", "strata", "estimates", "robust_allocation", "several", "learners", "designs",
     "adaptive", "promises", "coverage", "interval_cells", "heavy_tails", "kumar_raj", "peers_coverage",
-    "cross_fitting", "effective_size", "metrics_coverage", "known_answers", "regression",
+    "cross_fitting", "effective_size", "refuted_plans", "metrics_coverage", "known_answers", "regression",
     "regression_coverage", "simulation", "study", "page", "first_answer", "first_label", "sequence",
 )  # fmt: skip
 
@@ -68,6 +68,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "known_answers": list,
         "cross_fitting": list,
         "effective_size": list,
+        "refuted_plans": list,
         "designs": list,
         "kumar_raj": list,
         "peers_coverage": lambda: ["--peer", ppi()],
