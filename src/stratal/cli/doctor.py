@@ -33,7 +33,7 @@ def doctor(
     """
     from stratal.study.finding import homes_of
 
-    if file.is_dir() and _say_logs(file, json=json):
+    if file.is_dir() and (_say_folder(file, json=json) or _say_logs(file, json=json)):
         return
     found = _answers(file)
     homes = [] if found is None else homes_of({said.id for said in found.said}, (Path(), file.parent))
@@ -71,6 +71,25 @@ def _answers(file: Path) -> Answers | None:
         return None
 
 
+def _say_folder(folder: Path, *, json: bool) -> bool:
+    """Say what a study's folder or a drawn sample's is, and what comes next; False for any other folder."""
+    from stratal.sampling.handover import SAMPLE_NAME, TO_LABEL_NAME
+    from stratal.study.database import DATABASE
+
+    if (folder / DATABASE).is_file():
+        kind, words = "a study", ("status", folder)
+    elif (folder / SAMPLE_NAME).is_file():
+        kind, words = "a sample", ("doctor", folder / TO_LABEL_NAME)
+    else:
+        return False
+    if json:
+        print_json({"folder": str(folder), "kind": kind.split()[1]})
+        return True
+    print_text(f"{folder}: the folder of {kind}.")
+    print_next(*words)
+    return True
+
+
 def _say_logs(folder: Path, *, json: bool) -> bool:
     """Say which logs of evaluation tools a folder holds; False if none, or if it is itself a data set."""
     from stratal.population.logs.hugging_face import STATE
@@ -89,7 +108,7 @@ def _say_logs(folder: Path, *, json: bool) -> bool:
 
 
 def _table(file: Path) -> SmallTable | None:
-    """Return a small table, None for anything else."""
+    """Return a small table, None for anything else, a sample and an evaluation tool's log too."""
     from stratal.population.tables.small_table import SmallTable
 
     if not file.is_file() or file.stat().st_size > _LARGEST:
@@ -98,7 +117,8 @@ def _table(file: Path) -> SmallTable | None:
         table = SmallTable.of(file, str(file))
     except InputError:
         return None
-    return table if table.log is None else None
+    is_sample = {"stratum", "inclusion_probability", "round"} <= set(table.lists)
+    return None if is_sample or table.log is not None else table
 
 
 def _say_table(file: Path, *, json: bool) -> bool:

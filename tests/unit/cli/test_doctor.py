@@ -223,3 +223,25 @@ def test_a_folder_of_logs_is_listed_and_the_first_is_the_next(tmp_path, monkeypa
 
 def test_a_folder_without_logs_is_a_folder(tmp_path):
     assert "is a directory" in str(run("doctor", tmp_path).exception)
+
+
+def test_a_folder_that_stratal_made_says_what_it_is(sample, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    create_study("study", sample, Question.of_choices("Right?", ["Pass", "Fail"]), annotators=["ann"]).close()
+    (tmp_path / "audit").mkdir()
+    sample.write(tmp_path / "audit" / "sample.parquet")
+    (tmp_path / "audit" / "to_label.csv").write_text("id,label\n007,\n")
+
+    for folder, command in (("study", "status study"), ("audit", "doctor audit/to_label.csv")):
+        assert next_line(run("doctor", folder).output) == command
+        assert run(*command.split()).exit_code == 0
+        assert json.loads(run("doctor", folder, "--json").output)["kind"] in ("study", "sample")
+    assert "stratal estimate" in str(run("doctor", "audit/sample.parquet").exception)
+
+
+def test_labels_on_the_web_are_to_be_downloaded_first(sample, tmp_path):
+    sample.write(tmp_path / "sample.parquet")
+
+    assert "Download it first" in str(
+        run("estimate", tmp_path / "sample.parquet", "https://example.org/labels.csv").exception
+    )

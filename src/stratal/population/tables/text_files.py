@@ -54,6 +54,10 @@ def existing_file(path: Path) -> Path:
     if path.is_dir():
         raise InputError(f"{path}: is a directory", allowed="a file")
     if not path.exists():
+        if re.match(r"(https?|s3):/", str(path)):
+            raise InputError(
+                f"{path}: is not on this machine", action="Download it first; only predictions are fetched."
+            )
         near = sorted(entry.name for entry in path.parent.glob("*") if entry.suffix in FORMATS)[:5]
         raise InputError(
             f"{path}: no such file",
