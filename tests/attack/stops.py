@@ -194,6 +194,15 @@ def _measured(nursery: Nursery, scene: Scene, place: Path, traced: bool) -> tupl
     return numbers[1], numbers[2], seconds
 
 
+def _fits(folder: Path) -> bool:
+    """Return whether a folder holds a sample, the table to label that belongs to it, and nothing else."""
+    if sorted(os.listdir(folder)) != ["sample.parquet", "to_label.csv"]:
+        return False
+    rows = (folder / "to_label.csv").read_text().splitlines()[1:]
+    ids = stratal.Sample.read(folder / "sample.parquet").ids.tolist()
+    return [row.split(",")[0] for row in rows] == ids
+
+
 def pairs(tries: int, seed: int) -> Findings:
     """Draw twice into one folder at once: one draw is there, whole, and the other was told."""
     found = Findings()
@@ -204,9 +213,6 @@ def pairs(tries: int, seed: int) -> Findings:
             if number % 2:
                 folder.mkdir()
             ran = nursery.run(*(["handover", str(folder), str(2 * (seed + number) + one)] for one in (0, 1)))
-            rows = (folder / "to_label.csv").read_text().splitlines()[1:]
-            sample = stratal.Sample.read(folder / "sample.parquet")
-            fits = [row.split(",")[0] for row in rows] == sample.ids.tolist()
-            if sorted(ran.statuses) != [0, 2] or not fits or len(os.listdir(folder)) != 2:
+            if sorted(ran.statuses) != [0, 2] or not _fits(folder):
                 found.wrong.append(f"pair {number}: {json.dumps(vars(ran))} {os.listdir(folder)}"[:400])
     return found

@@ -17,6 +17,7 @@ from stratal.population.tables.spilling import locked
 
 _PARTIAL = ".partial"
 _NO_REPLACE = 1
+_ATTEMPTS = 5
 _HERE = -100  # AT_FDCWD
 
 
@@ -41,10 +42,8 @@ def replacing(path: Path) -> Iterator[Path]:
     'whole'
     """
     clear_leftovers(path)
-    partial = path.parent / f".{path.stem}.{secrets.token_hex(8)}{_PARTIAL}{path.suffix}"
     try:
-        os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-        release = locked(partial)
+        partial, release = _held(path.parent, f".{path.stem}.", path.suffix, _new_file)
     except OSError as error:
         raise InputError(
             f"{path}: cannot write here ({error.strerror})", action="Choose another folder."
@@ -108,6 +107,34 @@ def on_disk(path: Path) -> None:
         os.close(handle)
 
 
+def _held(
+    place: Path, start: str, end: str, make: Callable[[Path], None]
+) -> tuple[Path, Callable[[], None] | None]:
+    """Make a partial file or folder and lock it; another one where a run that clears was quicker.
+
+    Unlocked where the file system has no locks.
+    """
+    for attempt in range(_ATTEMPTS):
+        partial = place / f"{start}{secrets.token_hex(8)}{_PARTIAL}{end}"
+        make(partial)
+        folder = make is Path.mkdir
+        if folder and os.name == "nt":
+            break
+        release = locked(partial)
+        if release is not None and partial.is_dir() == folder:
+            return partial, release
+        if release is None and partial.exists() and attempt == _ATTEMPTS - 1:
+            break
+        if release is not None:  # a file, made by the lock in place of the folder that was cleared
+            partial.unlink(missing_ok=True)
+            release()
+    return partial, None
+
+
+def _new_file(path: Path) -> None:
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+
+
 @contextmanager
 def partial_folder(folder: Path) -> Iterator[Path]:
     """Yield a new folder, beside `folder` or inside one that exists, that is gone when the block ends.
@@ -122,9 +149,7 @@ def partial_folder(folder: Path) -> Iterator[Path]:
     place = folder if folder.is_dir() else folder.parent
     name = folder.resolve().name
     clear_leftovers(place / name)
-    partial = place / f".{name}.{secrets.token_hex(8)}{_PARTIAL}"
-    partial.mkdir()
-    release: Callable[[], None] | None = None if os.name == "nt" else locked(partial)
+    partial, release = _held(place, f".{name}.", "", Path.mkdir)
     try:
         yield partial
     finally:
