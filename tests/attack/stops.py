@@ -200,7 +200,7 @@ def _fits(folder: Path) -> bool:
         return False
     rows = (folder / "to_label.csv").read_text().splitlines()[1:]
     ids = stratal.Sample.read(folder / "sample.parquet").ids.tolist()
-    return [row.split(",")[0] for row in rows] == ids
+    return bool([row.split(",")[0] for row in rows] == ids)
 
 
 def pairs(tries: int, seed: int) -> Findings:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import pyarrow.parquet
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError
+from stratal.population.tables.limits import bounded_table
 from stratal.population.tables.parts import SAMPLE_KEY as _KEY
 from stratal.population.tables.text_files import existing_file
 from stratal.randomness import id_texts
@@ -177,23 +178,8 @@ def _read_parquet(path: Path) -> tuple[pa.Table, dict[str, Any] | None]:
         for field in file.schema_arrow:  # a few bytes may stand for many
             if any(word in str(field.type) for word in ("dictionary", "run_end", "view")):
                 raise ValueError(f"column {field.name!r} is of a type that stratal does not write")
-        table = pa.Table.from_batches(_bounded(file), file.schema_arrow)
+        table = bounded_table(file, _LARGEST)
     return table.replace_schema_metadata(None), json.loads(metadata[_KEY])
-
-
-def _bounded(file: pyarrow.parquet.ParquetFile) -> Iterator[pa.RecordBatch]:
-    """Yield a file's rows, refusing to go on where they take more memory than any sample."""
-    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-    stored = sum(group.total_byte_size for group in groups)
-    rows = max(1, min(2**16, _LARGEST // 16 // max(stored, 1)))  # each value at most what all are stored in
-    held = 0
-    for batch in file.iter_batches(batch_size=rows) if stored <= _LARGEST else ():
-        held += batch.nbytes
-        if held > _LARGEST:
-            break
-        yield batch
-    if stored > _LARGEST or held > _LARGEST:
-        raise ValueError(f"its rows take more than {_LARGEST // 2**20:,} MiB of memory")
 
 
 def _read_csv(path: Path) -> tuple[pa.Table, dict[str, Any] | None]:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import csv
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -163,3 +165,21 @@ def test_no_spreadsheet_runs_a_cell_and_every_cell_is_read_back(tmp_path):
     assert not [entry for entry in cells if entry[:1] in set("=+-@\t\r")]
     assert table.lists["id"] == sample.ids.tolist()
     assert table.lists["@text"] == sample.shown["@text"].tolist()
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="the system does not name open files")
+def test_a_hand_over_is_brought_to_the_disk(population, tmp_path, monkeypatch):
+    brought, usual = [], os.fsync
+
+    def noted(handle):
+        brought.append(Path(os.readlink(f"/proc/self/fd/{handle}")))
+        usual(handle)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    write_handover(stratal.SimpleRandom(budget=5).draw(population, seed=7), tmp_path / "audit")
+    names = [path.name for path in brought]
+
+    assert names[-1] == tmp_path.name  # the folder's own name, last
+    assert names[-2].endswith(".partial")
+    assert any(name.startswith(".sample.") for name in names[:-2])
+    assert "to_label.csv" in names[:-2]

@@ -16,6 +16,7 @@ from stratal.population.logs.inspect_ai import read_packed
 from stratal.population.logs.log import Log
 from stratal.population.logs.reading import log_of_document, log_of_lines
 from stratal.population.tables.frames import frame_columns
+from stratal.population.tables.limits import bounded_table, limited
 from stratal.population.tables.text_files import (
     LONGEST,
     UNREADABLE,
@@ -205,6 +206,7 @@ def _read_csv(path: Path) -> SmallTable:
         if header is None:
             raise InputError(f"{path}: is empty")
         header = [text_of_cell(name) for name in header]
+        records = limited(records, lambda record: sum(map(len, record[1])), path)
         rows = [(line, [text_of_cell(entry) for entry in fields]) for line, fields in records]
     for line, fields in rows:
         if len(fields) != len(header):
@@ -216,11 +218,15 @@ def _read_csv(path: Path) -> SmallTable:
 
 def _read_json_lines(path: Path) -> SmallTable:
     with closing(opened(path)) as text:
-        records = list(json_records(text, path))
+        records = list(limited(json_records(text, path), _characters, path))
     log = log_of_lines((record for _, record in records), str(path))
     if log is not None:
         return _of_log(path, log)
     return _of_objects(path, [record for _, record in records], [f"line {line}" for line, _ in records])
+
+
+def _characters(record: tuple[int, dict[str, Any]]) -> int:
+    return sum(len(value) for value in record[1].values() if isinstance(value, str))
 
 
 def _read_json(path: Path) -> SmallTable:
@@ -252,10 +258,13 @@ def _read_arrow(path: Path) -> SmallTable:
     import pyarrow.feather
     import pyarrow.parquet
 
-    feather = format_of(path) == "feather"
     try:
-        table = pyarrow.feather.read_table(path) if feather else pyarrow.parquet.read_table(path)
-    except pa.ArrowException as error:
+        if format_of(path) == "feather":
+            table = pyarrow.feather.read_table(path)
+        else:
+            with pyarrow.parquet.ParquetFile(path) as file:
+                table = bounded_table(file)
+    except (pa.ArrowException, ValueError) as error:
         raise OSError(str(error)) from None
     rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
     return _table(path, table.column_names, rows, [f"row {row + 1}" for row in range(len(rows))])
