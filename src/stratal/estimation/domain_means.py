@@ -103,7 +103,7 @@ def domain_difference(
     joint = weighting.covariance(np.column_stack([first[1].variable, second[1].variable]))
     extra = sum(result.population_variance for _, result in (first, second))
     variance = float(joint[0, 0] + joint[1, 1] - 2.0 * joint[0, 1]) + extra
-    spread = float(np.sqrt(joint[0, 0] * joint[1, 1]))
+    spread = float(np.sqrt(joint[0, 0]) * np.sqrt(joint[1, 1]))
     shared = float(np.clip(joint[0, 1] / spread, -1.0, 1.0)) if spread > 0 else 0.0
     return Quantity(
         value=quantities[0].value - quantities[1].value,

@@ -284,3 +284,14 @@ def test_differences_of_groups_with_one_label_each_are_unknown_not_nan():
     sample = stratal.SimpleRandom(budget=3).draw(stratal.Population.from_arrays(proxy=[0.5] * 9), seed=1)
     table = stratal.group_differences(sample, [1.0, 2.5, 7.0], ["a", "b", "c"], outcome="unbounded")
     assert "nan" not in str(table).lower()
+
+
+def test_groups_of_huge_labels_differ_without_an_overflow():
+    population = stratal.Population.from_arrays(proxy=[0.5] * 30)
+    sample = stratal.SimpleRandom(budget=6).draw(population, seed=1)
+    labels = np.array([1.0, 3.0, 2.0, 5.0, 9.0, 4.0])
+    rows = [
+        stratal.group_differences(sample, labels * size, list("aabbab"), outcome="unbounded").rows[0]
+        for size in (1.0, 1e90)
+    ]
+    assert np.isclose(rows[1]["standard_error"] / 1e90, rows[0]["standard_error"])

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
-
-import pyarrow as pa
-import pyarrow.parquet
+from typing import Any, TypeVar
 
 from stratal.errors import InputError
 
@@ -49,7 +46,7 @@ def limited(
         yield record
 
 
-def bounded_table(file: pyarrow.parquet.ParquetFile, largest: int = MOST_BYTES) -> pa.Table:
+def bounded_table(file: Any, largest: int = MOST_BYTES) -> Any:
     """Return a Parquet file's rows, written out, refusing to go on where they take more memory.
 
     Raises
@@ -59,7 +56,7 @@ def bounded_table(file: pyarrow.parquet.ParquetFile, largest: int = MOST_BYTES) 
 
     Examples
     --------
-    >>> import io
+    >>> import io, pyarrow as pa, pyarrow.parquet
     >>> held = io.BytesIO()
     >>> pyarrow.parquet.write_table(pa.table({"id": ["a" * 100] * 10_000}), held)
     >>> len(bounded_table(pyarrow.parquet.ParquetFile(held))), held.tell() < 2_000
@@ -68,26 +65,29 @@ def bounded_table(file: pyarrow.parquet.ParquetFile, largest: int = MOST_BYTES) 
     Traceback (most recent call last):
     ValueError: its rows take more than 0 MiB of memory
     """
+    import pyarrow as pa  # arrays need neither
+
     batches = list(_written_out(file, largest))
     if batches:
         return pa.Table.from_batches(batches)
     return file.schema_arrow.empty_table()
 
 
-def _written_out(file: pyarrow.parquet.ParquetFile, largest: int) -> Iterator[pa.RecordBatch]:
+def _written_out(file: Any, largest: int) -> Iterator[Any]:
+    import pyarrow as pa
+
     groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
     stored = sum(group.total_byte_size for group in groups)
     rows = max(1, min(2**16, largest // 16 // max(stored, 1)))  # each value at most what all are stored in
     held = 0
     for batch in file.iter_batches(batch_size=rows) if stored <= largest else ():
-        columns = [_plain(column) for column in batch.columns]
+        columns = [
+            column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+            for column in batch.columns
+        ]
         held += sum(column.nbytes for column in columns)
         if held > largest:
             break
         yield pa.RecordBatch.from_arrays(columns, batch.schema.names)
     if stored > largest or held > largest:
         raise ValueError(f"its rows take more than {largest // 2**20:,} MiB of memory")
-
-
-def _plain(column: pa.Array) -> pa.Array:
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
