@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stratal.cli import options as o
+from stratal.cli.again import as_drawn, so_far
 from stratal.cli.output import print_json, print_next, print_page, print_text, progress
 from stratal.cli.records import takes
 from stratal.errors import InputError
@@ -147,8 +148,8 @@ def _say_drawn(asked: DrawOptions, sample: Sample, written: Handover, needed: Na
         classes = ["--predicted", sample.predicted] if sample.predicted and not sample.estimand else []
         print_next("estimate", written.sample, *labels, *classes)
         return
-    so_far = [word for path in labels for word in ("--labels", path)]
-    words = ["--extend", written.sample, *so_far, "--half-width", asked.half_width]
+    given = [word for path in labels for word in ("--labels", path)]
+    words = ["--extend", written.sample, *given, "--half-width", asked.half_width]
     if asked.confidence_level != 0.95:
         words += ["--confidence-level", asked.confidence_level]
     print_next("draw", asked.file, *words, "--output", f"{asked.output}-next")
@@ -164,21 +165,23 @@ def _extended(asked: DrawOptions, extend: Path) -> tuple[Sample, Narrowing | Non
             "--extend needs the labels so far and the number of units to add, or a half-width",
             allowed="--extend SAMPLE --labels FILE, with --additional N or --half-width W",
         )
-    earlier, given, classes = o.so_far(asked, extend, asked.labels, asked.value)
-    needed = None
-    if half_width is not None:
-        needed = labels_needed(
-            earlier, given, half_width, confidence_level=asked.confidence_level, predicted=classes
-        )
-        additional = needed.additional
-        if additional == 0:
-            return earlier, needed
+    earlier, given, classes = so_far(asked, extend, asked.labels, asked.value)
     with progress("reading and drawing"):
-        population = o.as_drawn(o.part(o.Reading, asked), earlier).population()
+        population = as_drawn(o.part(o.Reading, asked), earlier).population()
+        needed = None
+        if half_width is not None:
+            level = asked.confidence_level
+            needed = labels_needed(
+                earlier, given, half_width, confidence_level=level, predicted=classes, population=population
+            )
+            if needed.additional == 0:
+                return earlier, needed
         larger = next_round(
             earlier,
             given,
             additional=additional,
+            half_width=half_width,
+            confidence_level=asked.confidence_level,
             population=population,
             predicted=classes,
             learner=asked.learner,
@@ -193,7 +196,8 @@ def _say_enough(asked: DrawOptions, needed: Narrowing) -> None:
         found = {"new": 0, "half_width": needed.wanted, "needed": needed.to_dict()}
         print_json({"sample": str(asked.extend), **found})
         return
-    reason = "the interval is narrow enough" if needed.reached else "every unit is drawn"
+    every = "every unit that matters is drawn" if needed.estimand else "every unit is drawn"
+    reason = "the interval is narrow enough" if needed.reached else every
     print_text(f"No more labels: {reason} (± {needed.half_width:.4g}, asked ± {needed.wanted:g}).")
     print_next("estimate", asked.extend, *asked.earlier_labels)
 

@@ -158,6 +158,21 @@ NEEDS: dict[str, tuple[Needs, ...]] = {
         ),
     ),
     "simulate": (
+        Needs(("predicted",), lambda given: given["estimand"] is not None, "with --estimand"),
+        Needs(
+            (
+                "estimators",
+                "intervals",
+                "bounds",
+                "target",
+                "margin",
+                "with_replacement",
+                "workers",
+                "resume",
+            ),
+            lambda given: given["estimand"] is None,
+            "without --estimand",
+        ),
         Needs(("workers",), lambda given: given["engine"] == "duckdb", "with --engine duckdb"),
         *_READING,
     ),

@@ -94,4 +94,5 @@ def read_again(study: Study, file: Path | None) -> o.Reading:
             "predicted": sample.predicted,
         }
     reading = o.Reading(**{**known, "file": o.place(known.get("file", "."))})
+    reading = o.with_columns_of(reading, study.sample().estimand)
     return reading if file is None else replace(reading, file=file)

@@ -21,10 +21,8 @@ from stratal.cli.parsing import whole_numbers as whole_numbers
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
-    from stratal.labels.labels import Labels
     from stratal.planning.plan import Plan
     from stratal.population import Population
-    from stratal.sampling.sample import Sample
 
 Chosen = TypeVar("Chosen")
 
@@ -261,19 +259,7 @@ class Planning(Reading):
 
     def with_columns_of_estimand(self) -> Reading:
         """Return how to read the file with the columns that the estimand names."""
-        from stratal.estimation.estimand import as_estimand
-
-        asked = as_estimand(self.estimand)
-        if asked is None:
-            return self
-        proxies = (*listed(self.proxy), *listed(self.features))
-        groups = [name for name in asked.groups if name not in proxies and name != self.predicted]
-        features = [name for name in asked.numbers if name not in proxies]
-        return replace(
-            self,
-            groups=joined(*listed(self.groups), *groups) or None,
-            features=joined(*listed(self.features), *features) or None,
-        )
+        return with_columns_of(self, self.estimand)
 
     def plan(self, *, pilot: bool = False) -> Plan:
         """Read the population and plan, or plan the first round on the way to a half-width."""
@@ -297,35 +283,26 @@ class Planning(Reading):
             )
 
 
-def so_far(
-    reading: Reading, sample: Path, labels: list[Path], value: str
-) -> tuple[Sample, Labels, bool | str]:
-    """Read a sample and its labels; the third is the column of the model's answers, if labels are classes."""
-    from stratal.labels.label_file import read_labels
-    from stratal.sampling.sample import Sample
-
-    earlier = Sample.read(sample)
-    given = read_labels(*labels, id_name=earlier.id_name, value=value)
-    return earlier, given, earlier.predicted if reading.predicted and earlier.predicted else False
-
-
-def as_drawn(reading: Reading, earlier: Sample) -> Reading:
-    """Return how to read the file that a sample was drawn from, as far as the sample knows.
+def with_columns_of(reading: Reading, estimand: Any) -> Reading:
+    """Return how to read a file with the columns that an estimand, or what names one, needs.
 
     Examples
     --------
-    >>> import stratal
-    >>> sample = stratal.SimpleRandom(budget=1).draw(stratal.Population.from_arrays(proxy=[0.5]), seed=7)
-    >>> as_drawn(Reading(file=Path("p.csv")), sample).proxy
-    'proxy'
+    >>> with_columns_of(Reading(file=Path("p.csv")), "f1:match,probability=score").features
+    'score'
     """
+    from stratal.estimation.estimand import as_estimand
+
+    asked = as_estimand(estimand)
+    if asked is None:
+        return reading
+    proxies = (*listed(reading.proxy), *listed(reading.features))
+    groups = [name for name in asked.groups if name not in proxies and name != reading.predicted]
+    features = [name for name in asked.numbers if name not in proxies]
     return replace(
         reading,
-        id=reading.id or earlier.id_name,
-        proxy=reading.proxy or (None if reading.softmax else ",".join(earlier.proxy_names)),
-        groups=reading.groups or ",".join(earlier.groups),
-        show=reading.show or ",".join(earlier.shown),
-        predicted=reading.predicted or earlier.predicted,
+        groups=joined(*listed(reading.groups), *groups) or None,
+        features=joined(*listed(reading.features), *features) or None,
     )
 
 

@@ -14,13 +14,29 @@ from stratal.cli.records import takes
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
+    from stratal.estimation.estimand import Estimand
     from stratal.simulation import SimulationTable
 
 
 SPARK = "spark"
 
+MEANS_DESIGNS = "simple-random,k-means:10:proportional,k-means:10:robust,k-means:10:two-round"
+ESTIMANDS_DESIGNS = "simple-random,planned,two-round"
+
 _ORDER = (
-    *("outcome", "proxy", "id", "budgets", "designs", "estimators", "intervals", "replicates", "seed"),
+    *(
+        "outcome",
+        "proxy",
+        "id",
+        "estimand",
+        "predicted",
+        "budgets",
+        "designs",
+        "estimators",
+        "intervals",
+        "replicates",
+        "seed",
+    ),
     *("confidence_level", "bounds", "target", "margin", "with_replacement", "target_error", "workers"),
     *("resume", "output", "figures", "delimiter", "directory", "remote", "engine", "master"),
     *("threads", "memory", "progress"),
@@ -41,18 +57,24 @@ class SimulateOptions(o.Reading):
     outcome: Annotated[str, typer.Option(help="Column of the outcome, known for every row.")]
     budgets: Annotated[str, typer.Option(help="Numbers of labels: N,…")] = "50,100,200"
     designs: Annotated[
-        str,
+        str | None,
         typer.Option(
             help="simple-random, or stratification:number:allocation[:pilot[:step]]; allocations: "
             "proportional, equal, neyman, robust, stratppi, oracle, two-round, opt-a1, opt-a2. Or poisson, "
-            "proportional-to-size, systematic (a millisecond each)."
+            "proportional-to-size, systematic (a millisecond each). With --estimand: simple-random, planned, "
+            "two-round.",
+            show_default=MEANS_DESIGNS,
         ),
-    ] = "simple-random,k-means:10:proportional,k-means:10:robust,k-means:10:two-round"
+    ] = None
     estimators: Annotated[
         str, typer.Option(help="horvitz-thompson, hajek, difference, ppi++, stratppi: NAME,…")
     ] = "horvitz-thompson"
     intervals: Annotated[str, typer.Option(help="auto, t, normal, wilson, …: NAME,…")] = "auto"
-    replicates: Annotated[int, typer.Option(help="Samples drawn of each design.")] = 3000
+    replicates: Annotated[
+        int | None,
+        typer.Option(help="Samples drawn of each design.", show_default="3000; 300 with --estimand"),
+    ] = None
+    estimand: o.EstimandText = None
     seed: o.Seed = 0
     confidence_level: o.ConfidenceLevel = 0.95
     bounds: o.Bounds = None
@@ -85,6 +107,13 @@ class SimulateOptions(o.Reading):
         """The outcome's bounds, if they were given."""
         return o.pair("--bounds", self.bounds)
 
+    def question(self) -> Estimand | None:
+        """The estimand, if it is another than the mean."""
+        from stratal.estimation.estimand import as_estimand
+
+        asked = as_estimand(self.estimand)
+        return None if asked is None or asked.kind == "mean" else asked
+
     def asked_workers(self) -> Any:
         """Processes, or the Spark session that the file is read with."""
         if self.engine != SPARK:
@@ -97,13 +126,17 @@ class SimulateOptions(o.Reading):
 @takes(
     SimulateOptions,
     without=(
-        *("groups", "by", "show", "features", "predicted", "proxy_bounds", "second_moment", "softmax"),
+        *("groups", "by", "show", "features", "proxy_bounds", "second_moment", "softmax"),
         *("missing", "label"),
     ),
     order=_ORDER,
 )
 def simulate(asked: SimulateOptions) -> None:
-    """Draw thousands of samples from labelled data, and measure every design and estimator on them."""
+    """Draw thousands of samples from labelled data, and measure every design and estimator on them.
+
+    With --estimand it shows what a plan for F1, a difference of models or a quantile would have saved:
+    --outcome is then the column of labels as annotators would give them.
+    """
     from stratal.report import plain, simulation_page
 
     check_places(asked.file, asked.output, asked.figures, asked.resume)
@@ -128,34 +161,41 @@ def simulate(asked: SimulateOptions) -> None:
 def _simulated(asked: SimulateOptions) -> SimulationTable:
     """Read the labelled data and simulate on them."""
     from stratal.simulation import simulate as run
-    from stratal.simulation.reading import read_benchmark
+    from stratal.simulation.reading import read_answered_benchmark, read_benchmark
 
+    shared: dict[str, Any] = {
+        "budgets": o.whole_numbers("--budgets", asked.budgets),
+        "seed": asked.seed,
+        "confidence_level": asked.confidence_level,
+    }
+    proxies, columns = o.listed(asked.proxy), {"id": asked.id, **asked.of_file}
+    question = asked.question()
+    if question is not None:
+        columns["predicted"] = asked.predicted
+        units, labels = read_answered_benchmark(asked.file, asked.outcome, question, proxies, **columns)
+        designs, replicates = o.listed(asked.designs or ESTIMANDS_DESIGNS), asked.replicates or 300
+        with counting("simulating") as advance:
+            shared["progress"] = advance
+            return run(units, labels, designs=designs, replicates=replicates, estimand=question, **shared)
+    bounds = asked.outcome_bounds
     population, z = read_benchmark(
-        asked.file,
-        asked.outcome,
-        o.listed(asked.proxy),
-        id=asked.id,
-        bounds=asked.outcome_bounds,
-        scaled=asked.scaled,
-        **asked.of_file,
+        asked.file, asked.outcome, proxies, bounds=bounds, scaled=asked.scaled, **columns
     )
     with counting("simulating") as advance:
         return run(
             population,
             z,
-            designs=o.listed(asked.designs),
+            designs=o.listed(asked.designs or MEANS_DESIGNS),
             estimators=o.listed(asked.estimators),
             intervals=o.listed(asked.intervals),
-            budgets=o.whole_numbers("--budgets", asked.budgets),
-            replicates=asked.replicates,
-            seed=asked.seed,
-            confidence_level=asked.confidence_level,
-            bounds=asked.outcome_bounds,
+            replicates=asked.replicates or 3000,
+            bounds=bounds,
             target=asked.target,
             with_replacement=asked.with_replacement,
             workers=asked.asked_workers(),
             store=asked.resume,
             progress=advance,
+            **shared,
         )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from stratal.arrays import BoolArray, Described, FloatArray, IntArray, Record
 from stratal.errors import InputError, near_names
+from stratal.estimation.estimate_table import EstimateTable
 from stratal.population.cells import Cells
 from stratal.population.expressions import Constant, Expression, total
 from stratal.population.influence import Influence, averages
@@ -156,6 +157,11 @@ class Estimand(Described):
         named = tuple(str(name) for name in found if isinstance(name, str))
         return named + tuple(getattr(self, "proxies", ()))
 
+    @property
+    def of_classes(self) -> bool:
+        """Whether labels are true classes, to be compared with a column of answers."""
+        return getattr(self, "predicted", None) is not None
+
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of the influence before any label."""
         raise NotImplementedError
@@ -199,6 +205,16 @@ class Several(Estimand):
     def parts_of(self, sample: Sample) -> tuple[Estimand, ...]:
         """Return the estimands, as the sample has them."""
         raise NotImplementedError
+
+    def estimate(
+        self, sample: Sample, labels: Any, target: str = "population", confidence_level: float = 0.95
+    ) -> EstimateTable:
+        """Return a row for each estimand."""
+        raise NotImplementedError
+
+    def labels_of_parts(self, labels: Any, count: int) -> list[Any]:
+        """Return the labels of each of so many estimands: the same for all."""
+        return [labels] * count
 
 
 def parts_of(estimand: Estimand, population: Population) -> Iterator[Estimand]:

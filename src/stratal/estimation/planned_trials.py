@@ -3,7 +3,8 @@
 In strata made for a rare class most labels agree, and say less of the variance than the plan does. The
 variance of each stratum is therefore drawn to the plan's, at the level that the labels show over all strata,
 as strongly as `PLAN_LABELS` labels would; never below the labels' own in sum. The interval is
-Clopper–Pearson's on as many trials as that variance leaves (Korn & Graubard 1998).
+Clopper–Pearson's on as many trials as that variance leaves (Korn & Graubard 1998). Precision, of which the
+units with other answers need no label, is a plain proportion of the others and has a proportion's interval.
 """
 
 from __future__ import annotations
@@ -64,13 +65,12 @@ def _variance(sample: Sample, influence: LabelledInfluence) -> float | None:
     strata, n_strata = design.strata, design.strata.n_strata
     stratum = influence.stratum(sample.stratum)
     counts = np.bincount(stratum, minlength=n_strata).astype(np.float64)
-    used = ~strata.is_known
-    if np.any(counts[used] == 0):
+    if np.any(strata.is_known) or np.any(counts == 0):
         return None
     means = np.bincount(stratum, influence.u, minlength=n_strata) / np.maximum(counts, 1.0)
-    squares = np.bincount(stratum, (influence.u - means[stratum]) ** 2, minlength=n_strata)[used]
-    sizes, counts = strata.sizes[used].astype(np.float64), counts[used]
-    free, planned = np.maximum(counts - 1.0, 0.0), strata.standard_deviations[used] ** 2
+    squares = np.bincount(stratum, (influence.u - means[stratum]) ** 2, minlength=n_strata)
+    sizes = strata.sizes.astype(np.float64)
+    free, planned = np.maximum(counts - 1.0, 0.0), strata.standard_deviations**2
     expected = float(free @ planned)
     level = max(float(squares.sum()) / expected, LEAST_LEVEL) if expected > 0 else 1.0
     drawn = (squares + PLAN_LABELS * level * planned) / (free + PLAN_LABELS)

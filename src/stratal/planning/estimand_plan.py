@@ -12,7 +12,7 @@ import numpy as np
 
 from stratal.allocation import Allocation, allocate, allocate_several
 from stratal.allocation.integers import whole_number
-from stratal.arrays import FloatArray
+from stratal.arrays import BoolArray, FloatArray
 from stratal.errors import InputError
 from stratal.estimation.estimand import Estimand, parts_of, refuse_options
 from stratal.estimation.estimands.misread import refuse_a_misread_proxy
@@ -21,6 +21,7 @@ from stratal.planning.expectations import PlannedDesign, expectations
 from stratal.planning.plan import Plan
 from stratal.planning.planned_parts import InfluenceMoments, PlannedPart, planned_parts
 from stratal.planning.widths import smallest_budget
+from stratal.population.expressions import total
 from stratal.population.influence import Influence, stratum_averages
 from stratal.population.population import Population
 from stratal.sampling import Stratified
@@ -173,6 +174,14 @@ class EstimandPlanner:
         found = stratum_averages(self.population, strata.rule, formulas).T
         means, own, squares = found[0::3], found[1::3], found[2::3]
         return InfluenceMoments(means=means, squares=np.maximum(squares, own))
+
+    def needless(self, strata: Strata) -> BoolArray:
+        """Return which strata hold only units that each estimand knows without a label (J, H)."""
+        formulas = [
+            total([test for name in part.known if (test := part.cells.test_of(name)) is not None])
+            for part in self.influences
+        ]
+        return np.asarray(stratum_averages(self.population, strata.rule, formulas).T > 1.0 - 1e-9)
 
     def _designs(self, strata: Strata, shared: Allocation) -> list[PlannedDesign]:
         one, size = np.array([1]), np.array([self.population.size])

@@ -21,7 +21,13 @@ leave strata in which these saw nothing without more, and bias the estimate."""
 
 
 def influence_deviations(
-    estimand: Estimand, sample: Sample, labels: Any, strata: Strata, population: Population
+    estimand: Estimand,
+    sample: Sample,
+    labels: Any,
+    strata: Strata,
+    population: Population,
+    *,
+    planned: FloatArray | None = None,
 ) -> FloatArray:
     """Return how much the influence varies in each stratum (H,), on a scale of its own.
 
@@ -38,6 +44,8 @@ def influence_deviations(
     labels : see `stratal.estimate`
     strata : Strata
     population : Population
+    planned : float (H,), optional
+        What the plan has of this estimand where the strata were made for several.
 
     Examples
     --------
@@ -52,8 +60,8 @@ def influence_deviations(
     if isinstance(estimand, Classification):
         learned = _of_rates(estimand, sample, labels, strata, population)
     if learned is None:
-        learned = _of_influence(estimand, sample, labels, strata)
-    planned = strata.standard_deviations
+        learned = _of_influence(estimand, sample, labels, strata, planned)
+    planned = strata.standard_deviations if planned is None else planned
     mixed = PLANNED * _relative(planned, strata) ** 2 + (1.0 - PLANNED) * _relative(learned, strata) ** 2
     return np.asarray(np.where(strata.is_known, 0.0, np.sqrt(mixed)))
 
@@ -84,11 +92,13 @@ def _of_rates(
     return np.asarray(np.where(strata.is_known, 0.0, deviations * gap))
 
 
-def _of_influence(estimand: Estimand, sample: Sample, labels: Any, strata: Strata) -> FloatArray:
+def _of_influence(
+    estimand: Estimand, sample: Sample, labels: Any, strata: Strata, planned: FloatArray | None
+) -> FloatArray:
     """Return the deviations of the labelled units' influence (H,), smoothed towards the plan's."""
     found = estimand.labelled_influence(sample, labels)
     if len(found.u) == 0:
-        return strata.standard_deviations
+        return strata.standard_deviations if planned is None else planned
     stratum, n_strata = found.stratum(sample.stratum), strata.n_strata
     return smoothed_standard_deviations(
         strata.sizes,
@@ -96,7 +106,7 @@ def _of_influence(estimand: Estimand, sample: Sample, labels: Any, strata: Strat
         np.bincount(stratum, found.u, minlength=n_strata),
         np.bincount(stratum, found.u**2, minlength=n_strata),
         proxy_means=strata.proxy_means,
-        proxy_variances=strata.proxy_variances,
-        conditional_variances=strata.conditional_variances,
+        proxy_variances=strata.proxy_variances if planned is None else np.zeros(n_strata),
+        conditional_variances=strata.conditional_variances if planned is None else planned**2,
         bounds=(-np.inf, np.inf),
     )

@@ -1,9 +1,4 @@
-"""Until it is narrow enough: how many more labels an interval of a wanted half-width needs.
-
-The rounds are Stein's (1945): labels so far say how much the outcome varies and so how many are needed, and
-only the last round's number depends on them. The half-width is that of the interval that will be reported,
-computed on the labels that are in and on likely ones of the units to come.
-"""
+"""`Narrowing`: how far an interval is from the half-width that is wanted, and how far there is to go."""
 
 from __future__ import annotations
 
@@ -17,11 +12,7 @@ import numpy as np
 from stratal.arrays import FloatArray, IntArray
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.evaluation import estimate
-from stratal.planning.labels_so_far import LabelsSoFar
 from stratal.planning.widths import smallest_budgets
-from stratal.sampling.extending import refuse_other_designs
-from stratal.sampling.sample import Sample
 
 CAREFUL_BEYOND = 1.5
 """A round that would multiply the labels by more than this is taken in two: few say too little for many."""
@@ -43,6 +34,8 @@ class Narrowing:
         Units to draw now; 0 when the interval is there, or every unit is drawn.
     expected_total : int
         Labels that are expected to be enough; more than the next round draws where that is done in two.
+    estimand : str, optional
+        Of several estimands the one that is furthest from its half-width; of one, itself; of the mean, none.
 
     Examples
     --------
@@ -54,6 +47,7 @@ class Narrowing:
     half_width: float
     additional: int
     expected_total: int
+    estimand: str | None = None
 
     @property
     def reached(self) -> bool:
@@ -68,79 +62,8 @@ class Narrowing:
             "reached": self.reached,
             "additional": self.additional,
             "expected_total": self.expected_total,
+            **({} if self.estimand is None else {"estimand": self.estimand}),
         }
-
-
-def labels_needed(
-    sample: Sample,
-    labels: Any,
-    half_width: float,
-    *,
-    confidence_level: float = 0.95,
-    predicted: bool | str = False,
-    outcome: Any = None,
-    bounds: tuple[float, float] | None = None,
-) -> Narrowing:
-    """Return how many more units to draw, until the interval's half-width is as wanted.
-
-    Parameters
-    ----------
-    sample : Sample
-        Simple random or stratified, of any number of rounds.
-    labels : see `stratal.estimate`
-        Of the rounds so far.
-    half_width : float
-        Half the width of the default interval that is wanted at the end.
-    confidence_level : float
-    predicted, outcome, bounds
-        As in `stratal.estimate`.
-
-    Returns
-    -------
-    Narrowing
-
-    Raises
-    ------
-    InputError
-        For a half-width that is no positive number, and designs that have no next round.
-    LabelError
-        For labels that are not of this sample, and if there is none.
-
-    Notes
-    -----
-    Stein (1945), in a few stages; docs/methods/adaptive.md has labels and coverage, measured.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1] * 500 + [0.9] * 500)
-    >>> pilot = stratal.plan(population, half_width=0.1, pilot=True).draw(seed=7)
-    >>> labels = {unit: float(unit >= 500) for unit in pilot.ids.tolist()}
-    >>> found = labels_needed(pilot, labels, half_width=0.1)
-    >>> found.reached, found.additional
-    (True, 0)
-    """
-    refuse_other_designs(sample)
-    if not (isinstance(half_width, int | float) and math.isfinite(half_width) and half_width > 0):
-        raise InputError("half_width must be a positive number", given=repr(half_width))
-    found = estimate(sample, labels, predicted=predicted, outcome=outcome, bounds=bounds)
-    now = half_width_of(found, confidence_level)
-    left = sample.population_size - sample.size
-    if now <= half_width or left == 0:
-        return Narrowing(wanted=half_width, half_width=now, additional=0, expected_total=sample.size)
-    seen = LabelsSoFar.of(sample, labels, found, predicted)
-    base = seen.width(sample.size, confidence_level)
-    scale = now / base if math.isfinite(now) and base > 0 else 1.0
-    extra, total = further(
-        lambda size, _: np.array([scale * seen.width(int(size[0]), confidence_level)]),
-        np.array([now]),
-        half_width,
-        np.array([sample.size]),
-        sample.population_size,
-    )
-    return Narrowing(
-        wanted=half_width, half_width=now, additional=int(extra[0]), expected_total=int(total[0])
-    )
 
 
 def further(
@@ -173,9 +96,20 @@ def further(
     start = np.round(drawn * np.minimum(now / wanted, 8.0) ** 2)
     most = np.full(len(drawn), population_size)
     total = smallest_budgets(width, wanted, np.minimum(start, most).astype(np.int64), drawn + 1, most)
-    extra = total - drawn
+    return taken_now(drawn, total), total
+
+
+def taken_now(drawn: Any, total: Any) -> IntArray:
+    """Return how many (R,) of the units that are missing from totals are drawn now, for few say too little.
+
+    Examples
+    --------
+    >>> taken_now(np.array([100, 100]), np.array([140, 500]))
+    array([ 40, 300])
+    """
+    extra = np.asarray(total - drawn)
     careful = np.maximum(np.ceil(CAREFUL_SHARE * extra), 1.0).astype(np.int64)
-    return np.where(total > CAREFUL_BEYOND * drawn, careful, extra), total
+    return np.where(total > CAREFUL_BEYOND * drawn, careful, extra)
 
 
 def half_width_of(found: Estimate, confidence_level: float) -> float:

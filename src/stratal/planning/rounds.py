@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stratal.allocation import Allocation
 from stratal.allocation.integers import check_budget, whole_number
-from stratal.arrays import FloatArray
+from stratal.arrays import FloatArray, IntArray
 from stratal.errors import BudgetError, InputError, StratalWarning
 from stratal.estimation.calibrated import Calibrating
-from stratal.estimation.estimand import as_estimand
+from stratal.estimation.estimand import Estimand, Several
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.promise import REFUTED
 from stratal.estimation.respondents import known_outcome, outcomes, said
 from stratal.labels.labels import join
 from stratal.planning.deviations import estimated_deviations
+from stratal.planning.estimand_needs import InfluencesSoFar, estimand_needs
 from stratal.planning.estimand_rounds import influence_deviations
 from stratal.planning.labels_so_far import next_allocation
 from stratal.planning.learned_deviations import learned_deviations
-from stratal.planning.narrowing import labels_needed
+from stratal.planning.needs import labels_needed, question_of
 from stratal.proxy.learners import NAMES, is_learner
 from stratal.sampling import SimpleRandom, Stratified
 from stratal.sampling.asked import require_sample
@@ -35,15 +36,13 @@ if TYPE_CHECKING:
 
 ALLOCATIONS = ("total", "remainder")
 
-_MEAN = {"kind": "mean", "proxy": None}
-
 
 def next_round(
     sample: Sample,
     labels: Any,
     *,
     additional: int | None = None,
-    half_width: float | None = None,
+    half_width: Any = None,
     confidence_level: float = 0.95,
     population: Population | None = None,
     allocation_of: str = "total",
@@ -68,8 +67,8 @@ def next_round(
     additional : int, optional
         Units to draw now.
     half_width : float, optional
-        Instead: as many as `labels_needed` says, until the interval's half-width is as wanted. The sample
-        itself is returned when it is.
+        Instead: as many as `labels_needed` says, until the interval's half-width is as wanted; for several
+        estimands one for all or a list. The sample itself is returned when it is.
     confidence_level : float
         Of that interval.
     population : Population, optional
@@ -122,24 +121,19 @@ def next_round(
     refuse_other_designs(sample)
     where = population_of(sample, population)
     _refuse_without_effect(sample, learner, features, half_width)
-    if half_width is not None and sample.estimand not in (None, _MEAN):
-        raise InputError(
-            "a half-width is found for a mean alone", given=repr(half_width), action="Give additional=."
-        )
-    if half_width is not None and additional is None:
+    if (additional is None) == (half_width is None):
+        raise InputError("give either additional or a half-width", given=f"{additional=}, {half_width=}")
+    question = question_of(sample)
+    if question is not None:
+        goes = _EstimandRound(question, where, confidence_level, allocation_of)
+        return goes.of(sample, labels, additional, half_width)
+    if half_width is not None:
         how = {"predicted": predicted, "outcome": outcome, "bounds": bounds}
         needed = labels_needed(sample, labels, half_width, confidence_level=confidence_level, **how)
         if needed.additional == 0:
             return sample
         additional = needed.additional
-    elif additional is None or half_width is not None:
-        raise InputError("give either additional or a half-width", given=f"{additional=}, {half_width=}")
-    extra = _whole_extra(sample, additional)
-    design = sample.design
-    question = None if sample.estimand is None else as_estimand(sample.estimand)
-    if question is not None and question.kind != "mean" and isinstance(design, Stratified):
-        learned = influence_deviations(question, sample, labels, design.strata, where)
-        return _extended(sample, learned, extra, allocation_of, "influence's deviations", where)
+    extra, design = _whole_extra(sample, additional), sample.design
     _warn_of_refuted(sample, labels, predicted=predicted, outcome=outcome, bounds=bounds)
     joined = said(join(sample, labels), predicted)
     z = outcomes(sample, joined, predicted)
@@ -160,6 +154,41 @@ def next_round(
     return _extended(sample, found, extra, allocation_of, note, where)
 
 
+@dataclass(frozen=True, slots=True)
+class _EstimandRound:
+    """Another round for an estimand other than the mean, or for several."""
+
+    estimand: Estimand
+    population: Population
+    confidence_level: float
+    allocation_of: str
+
+    def of(self, sample: Sample, labels: Any, additional: int | None, half_width: Any) -> Sample:
+        """Return the sample with so many units more, or as many as half-widths need."""
+        where, level = self.population, self.confidence_level
+        design = sample.design
+        if half_width is not None:
+            _, n_h = estimand_needs(sample, labels, self.estimand, where, half_width, level)
+            return sample if int(n_h.sum()) == sample.size else self._with(sample, n_h)
+        extra = _whole_extra(sample, additional)
+        if not isinstance(design, Stratified):
+            return self._with(sample, sample.n_h + extra)
+        if isinstance(self.estimand, Several):
+            seen = InfluencesSoFar.of(sample, labels, self.estimand, where, level)
+            _refuse_needless(extra, units_left(sample))
+            return self._with(sample, seen.shared(sample.size + extra, np.ones(len(seen.names))))
+        learned = influence_deviations(self.estimand, sample, labels, design.strata, where)
+        return _extended(sample, learned, extra, self.allocation_of, _BY_INFLUENCE, where)
+
+    def _with(self, sample: Sample, n_h: IntArray) -> Sample:
+        if isinstance(sample.design, SimpleRandom):
+            return extend(sample, SimpleRandom(budget=int(n_h.sum())), self.population)
+        return _drawn(sample, n_h, f"{self.allocation_of}, {_BY_INFLUENCE}", self.population)
+
+
+_BY_INFLUENCE = "influence's deviations"
+
+
 def _extended(
     sample: Sample,
     deviations: FloatArray,
@@ -172,19 +201,45 @@ def _extended(
     assert isinstance(sample.design, Stratified)
     strata = sample.design.strata
     most = np.where(strata.is_known, sample.n_h, strata.sizes)
-    left = int((most - sample.n_h).sum())
+    _refuse_needless(extra, units_left(sample))
+    n_h = next_allocation(most, sample.n_h, deviations, extra, allocation_of=allocation_of)
+    return _drawn(sample, n_h, f"{allocation_of}, {note}", where)
+
+
+def units_left(sample: Sample) -> int:
+    """Return how many units a next round may add: those not drawn that may matter.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(groups={"new": ["a", "b"] * 50, "old": ["a"] * 100})
+    >>> units_left(stratal.plan(population, budget=20, estimand="difference:new,old").draw(seed=1))
+    30
+    """
+    if not isinstance(sample.design, Stratified):
+        return sample.population_size - sample.size
+    strata = sample.design.strata
+    return int(np.where(strata.is_known, 0, strata.sizes - sample.n_h).sum())
+
+
+def _refuse_needless(extra: int, left: int) -> None:
     if extra > left:
         raise BudgetError(
             "so many units cannot be added: the others do not matter", given=extra, allowed=f"up to {left}"
         )
-    n_h = next_allocation(most, sample.n_h, deviations, extra, allocation_of=allocation_of)
+
+
+def _drawn(sample: Sample, n_h: IntArray, how: str, where: Population) -> Sample:
+    """Return the sample extended to n_h (H,) units of its strata."""
+    assert isinstance(sample.design, Stratified)
+    strata = sample.design.strata
     allocation = Allocation(
         n_h=n_h,
         method="opt-a1" if sample.round is None or sample.round.max() == 1 else "opt-a2",
         budget=int(n_h.sum()),
         minimum=sample.n_h,
         maximum=strata.sizes,
-        notes=(f"Round {last_round(sample) + 1}: {allocation_of}, {note}.",),
+        notes=(f"Round {last_round(sample) + 1}: {how}.",),
     )
     return extend(sample, Stratified(strata=strata, allocation=allocation), where)
 
@@ -231,7 +286,8 @@ def _refuse_without_effect(
         )
 
 
-def _whole_extra(sample: Sample, additional: int) -> int:
+def _whole_extra(sample: Sample, additional: int | None) -> int:
+    assert additional is not None
     extra = whole_number("additional", additional)
     left = sample.population_size - sample.size
     if not 1 <= extra <= left:

@@ -17,7 +17,7 @@ from stratal.population.cells import Cells
 from stratal.population.expressions import Expression
 from stratal.population.population import Population
 from stratal.population.rules.derived import CELL, INFLUENCE
-from stratal.population.rules.rule import Rule
+from stratal.population.rules.rule import Everything, Rule
 from stratal.proxy.proxy import Proxy
 
 
@@ -112,6 +112,8 @@ def stratum_averages(population: Population, rule: Rule, formulas: list[Expressi
     >>> stratum_averages(population, halves, [Number(name="p")]).ravel()
     array([0.25 , 0.625])
     """
+    if isinstance(rule, Everything):
+        return averages(population, formulas)[None, :]
     columns = dict.fromkeys(name for formula in formulas for name in formula.columns)
     sums = np.zeros((rule.n_strata, len(formulas)))
     counts = np.zeros(rule.n_strata)

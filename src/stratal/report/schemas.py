@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from stratal.errors import InputError, near_names
-from stratal.report.printed_kinds import ANY, COMMANDS, PARTS
+from stratal.report.printed_kinds import COMMANDS
+from stratal.report.printed_parts import ANY, PARTS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -113,7 +113,8 @@ def simulate(
         Another quantity than the mean, such as `F1("match")` (see `stratal.estimands`). `outcome` is then
         every unit's label as annotators would give it, and `designs` are `simple-random`, `planned` and
         `two-round`: a simple random sample, a plan for the estimand, half of it as a pilot first. They are
-        drawn one by one, so that some hundred replicates will do; options of means have no effect.
+        drawn one by one, so that some hundred replicates will do; estimators, intervals and other options of
+        means have no effect.
 
     Returns
     -------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from stratal.errors import InputError, StratalWarning, near_names
 from stratal.estimation.estimand import Estimand
 from stratal.estimation.evaluation import estimate
 from stratal.planning.planner import plan
-from stratal.planning.rounds import next_round
+from stratal.planning.rounds import next_round, units_left
 from stratal.population.population import Population
 from stratal.sampling import SimpleRandom
 from stratal.sampling.sample import Sample
@@ -24,41 +24,21 @@ Draw = Callable[[int], Sample]
 
 
 def estimand_table(estimand: Estimand, given: Mapping[str, Any]) -> SimulationTable:
-    """Return the table of an estimand, from what `simulate` was given.
-
-    Raises
-    ------
-    InputError
-        As `simulate_estimand`.
-    """
-    shared = {name: given[name] for name in ("designs", "budgets", "replicates", "seed")}
-    return simulate_estimand(given["population"], given["outcome"], estimand, **shared)
-
-
-def simulate_estimand(
-    population: Population,
-    truth: Any,
-    estimand: Estimand,
-    *,
-    designs: Sequence[Any],
-    budgets: Iterable[int],
-    replicates: int,
-    seed: int,
-) -> SimulationTable:
     """Return bias, error and coverage of an estimand's estimate under several designs; see `simulate`.
 
     Parameters
     ----------
-    population : Population
-        Units numbered by row.
-    truth : array-like (N,)
-        The label of every unit: its true class, or a number.
     estimand : Estimand
         A single one.
-    designs : sequence of str
-        Of `DESIGNS`.
-    budgets, replicates, seed
-        As in `simulate`.
+    given : mapping
+        Of what `simulate` was given: `population`, of units numbered by row; `outcome`, the label of every
+        unit, its true class or a number; `designs`, of `DESIGNS`; `budgets`, `replicates`, `seed`,
+        `confidence_level` and `progress`.
+
+    Raises
+    ------
+    InputError
+        For units with ids, unknown designs, and several estimands at once.
 
     Examples
     --------
@@ -66,12 +46,38 @@ def simulate_estimand(
     >>> answers = ["match"] * 60 + ["other"] * 540
     >>> population = Population.from_arrays(groups={"answer": answers}, predicted="answer")
     >>> truth = ["match"] * 50 + ["other"] * 520 + ["match"] * 30
-    >>> table = simulate_estimand(population, truth, F1("match"), designs=["simple-random", "planned"],
-    ...                           budgets=[100], replicates=50, seed=1)
+    >>> given = {"population": population, "outcome": truth, "designs": ["simple-random", "planned"],
+    ...          "budgets": [100], "replicates": 50, "seed": 1, "confidence_level": 0.95, "progress": None}
+    >>> table = estimand_table(F1("match"), given)
     >>> round(float(table["truth"][0]), 3), bool(table["relative_efficiency"][1] > 1)
     (0.714, True)
     """
-    labels = np.asarray(truth)
+    population, designs, progress = given["population"], given["designs"], given["progress"]
+    labels = np.asarray(given["outcome"])
+    _refuse_unfit(population, labels, designs)
+    census = SimpleRandom(budget=population.size).draw(population, seed=0)
+    value = estimate(census, labels[census.ids], estimand=estimand)
+    if not hasattr(value, "value"):
+        raise InputError("one estimand is simulated at a time", given=estimand.text)
+    seeds = np.random.SeedSequence(given["seed"]).generate_state(given["replicates"], np.uint64).tolist()
+    rows: list[dict[str, Any]] = []
+    sizes = sorted({int(budget) for budget in given["budgets"]})
+    for done, budget in enumerate(sizes):
+        found: dict[str, FloatArray] = {}
+        for name in designs:
+            if progress is not None:
+                progress(done * len(designs) + len(found), len(sizes) * len(designs))
+            draw = DESIGNS[name](population, labels, estimand, budget)
+            found[name] = _runs(draw, labels, estimand, seeds, given["confidence_level"])
+        random = found.get("simple-random")
+        rows += [
+            _row(name, budget, estimand, float(value.value), runs, random) for name, runs in found.items()
+        ]
+    return SimulationTable.from_rows(rows)
+
+
+def _refuse_unfit(population: Population, labels: AnyArray, designs: Sequence[Any]) -> None:
+    """Refuse units with ids, labels that are not theirs, and designs that an estimand has not."""
     if len(labels) != population.size or not population.numbered_by_row:
         raise InputError(
             "an estimand is simulated on units numbered by row, each with its label",
@@ -83,22 +89,6 @@ def simulate_estimand(
             raise InputError(
                 "no such design of an estimand", given=repr(name), allowed=near_names(str(name), DESIGNS)
             )
-    census = SimpleRandom(budget=population.size).draw(population, seed=0)
-    value = estimate(census, labels[census.ids], estimand=estimand)
-    if not hasattr(value, "value"):
-        raise InputError("one estimand is simulated at a time", given=estimand.text)
-    seeds = np.random.SeedSequence(seed).generate_state(replicates, np.uint64).tolist()
-    rows: list[dict[str, Any]] = []
-    for budget in sorted({int(budget) for budget in budgets}):
-        found = {
-            name: _runs(DESIGNS[name](population, labels, estimand, budget), labels, estimand, seeds)
-            for name in designs
-        }
-        random = found.get("simple-random")
-        rows += [
-            _row(name, budget, estimand, float(value.value), runs, random) for name, runs in found.items()
-        ]
-    return SimulationTable.from_rows(rows)
 
 
 def _simple_random(population: Population, labels: AnyArray, estimand: Estimand, budget: int) -> Draw:
@@ -114,7 +104,8 @@ def _two_rounds(population: Population, labels: AnyArray, estimand: Estimand, bu
 
     def draw(seed: int) -> Sample:
         first = pilot.draw(seed)
-        return next_round(first, labels[first.ids], additional=budget - budget // 2)
+        more = min(budget - budget // 2, units_left(first))
+        return next_round(first, labels[first.ids], additional=more) if more else first
 
     return draw
 
@@ -127,20 +118,22 @@ DESIGNS: Mapping[str, Callable[[Population, AnyArray, Estimand, int], Draw]] = {
 """The designs by name: a simple random sample, a plan for the estimand, half of it as a pilot first."""
 
 
-def _runs(draw: Draw, labels: AnyArray, estimand: Estimand, seeds: list[int]) -> FloatArray:
+def _runs(
+    draw: Draw, labels: AnyArray, estimand: Estimand, seeds: list[int], confidence_level: float
+) -> FloatArray:
     """Return value, variance, low and high of each run (R, 4); NaN where it is undefined."""
-    return np.array(list(_each(draw, labels, estimand, seeds)), dtype=np.float64)
+    return np.array(list(_each(draw, labels, estimand, seeds, confidence_level)), dtype=np.float64)
 
 
 def _each(
-    draw: Draw, labels: AnyArray, estimand: Estimand, seeds: list[int]
+    draw: Draw, labels: AnyArray, estimand: Estimand, seeds: list[int], confidence_level: float
 ) -> Iterator[tuple[float, float, float, float]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StratalWarning)
         for seed in seeds:
             sample = draw(seed)
             found = estimate(sample, labels[sample.ids], estimand=estimand)
-            low, high = found.confidence_interval()
+            low, high = found.confidence_interval(confidence_level)
             yield found.value, found.standard_error**2, low, high
 
 

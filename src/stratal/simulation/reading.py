@@ -10,6 +10,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray
 from stratal.errors import InputError
+from stratal.estimation.estimand import Estimand
 from stratal.population.population import Population
 
 
@@ -82,3 +83,70 @@ def read_benchmark(
         scaled=scaled,
     )
     return population, whole[outcome].astype(np.float64)
+
+
+def read_answered_benchmark(
+    file: str | Path, truth: str, estimand: Estimand, proxies: Sequence[str] = (), **reading: Any
+) -> tuple[Population, AnyArray]:
+    """Read a fully labelled file into memory for an estimand other than the mean.
+
+    Parameters
+    ----------
+    file, proxies, **reading
+        As for `read_benchmark`, and `predicted`, the column of the model's answers.
+    truth : str
+        Column of the labels: true classes, or numbers.
+    estimand : Estimand
+        Its columns are read with the others.
+
+    Returns
+    -------
+    (Population, (N,))
+        Labels are text where they are classes.
+
+    Raises
+    ------
+    InputError
+        If the labels are a proxy, or no numbers where they must be.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from stratal.estimation.estimands import F1
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "pool.csv"
+    ...     _ = path.write_text("id,answer,truth\\na,match,match\\nb,other,match\\n")
+    ...     population, labels = read_answered_benchmark(path, "truth", F1("match"), predicted="answer")
+    >>> population.group_names, labels.tolist()
+    (('answer',), ['match', 'match'])
+    """
+    predicted = reading.pop("predicted", None)
+    if truth in (*proxies, *estimand.groups, *estimand.numbers, predicted):
+        raise InputError(
+            f"the labels cannot be a column that predicts them: {truth!r}", action="Name another column."
+        )
+    groups = tuple(dict.fromkeys(name for name in (*estimand.groups, predicted) if name is not None))
+    features = tuple(name for name in estimand.numbers if name not in proxies)
+    of_classes = estimand.of_classes
+    read = Population.read(
+        file,
+        proxy=list(proxies) or None,
+        groups=groups + ((truth,) if of_classes else ()),
+        features=features + (() if of_classes else (truth,)),
+        predicted=predicted,
+        **reading,
+    )
+    names = (*proxies, *groups, *features, truth)
+    parts: dict[str, list[AnyArray]] = {name: [] for name in names}
+    for batch in read.batches(names):
+        for name in names:
+            parts[name].append(np.asarray(batch[name]))
+    whole = {name: np.concatenate(arrays) for name, arrays in parts.items()}
+    population = Population.from_arrays(
+        proxy={name: whole[name] for name in proxies} or None,
+        groups={name: whole[name] for name in groups} or None,
+        features={name: whole[name] for name in features} or None,
+        predicted=predicted,
+        show=None if proxies or groups or features else {truth: whole[truth]},
+    )
+    return population, whole[truth]

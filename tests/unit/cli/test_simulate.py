@@ -185,3 +185,61 @@ def test_spark_reads_the_file_and_works_the_cells_out(spark, pilot, tmp_path):
     command(pilot, *USUAL, "--output", tables[1], "--engine", "spark")
 
     assert SimulationTable.from_parquet(tables[1]) == SimulationTable.from_parquet(tables[0])
+
+
+@pytest.fixture
+def answered(tmp_path):
+    rng = np.random.default_rng(6)
+    truth = rng.random(3000) < 0.04
+    score = np.where(truth, rng.beta(5, 2, 3000), rng.beta(1, 15, 3000)).round(4)
+    older = np.where(score + rng.normal(0, 0.2, 3000) > 0.5, "match", "other")
+    file = tmp_path / "answered.csv"
+    rows = zip(range(3000), score, np.where(score > 0.5, "match", "other"), older,
+               np.where(truth, "match", "other"), (rng.random(3000) < score).astype(int),
+               strict=True)  # fmt: skip
+    lines = [",".join(map(str, row)) for row in rows]
+    file.write_text("\n".join(["id,score,answer,older,truth,right", *lines]) + "\n")
+    return file
+
+
+@pytest.mark.parametrize(
+    ("estimand", "truth", "gain"),
+    [
+        ("f1:match,probability=score", "truth", 3),
+        ("difference:answer,older", "truth", 3),
+        ("quantile:.9", "right", 0),
+        ("recall:match,probability=score", "truth", 1.5),
+    ],
+)
+def test_an_estimand_shows_what_its_plan_would_have_saved(answered, estimand, truth, gain):
+    words = [answered, "--outcome", truth, "--estimand", estimand, "--budgets", "150", "--replicates", 40]
+    words += ["--proxy", "score"] if truth == "right" else ["--predicted", "answer"]
+    rows = json.loads(command(*words, "--json").output)["rows"]
+
+    assert [row["design"] for row in rows] == ["simple-random", "planned", "two-round"]
+    assert {row["estimator"] for row in rows} == {estimand.replace(":.9", ":0.9")}
+    assert rows[1]["relative_efficiency"] > gain
+    assert all(row["coverage"] > 0.85 for row in rows)
+
+
+def test_the_level_of_an_estimands_interval_is_as_asked(answered):
+    words = [answered, "--outcome", "truth", "--predicted", "answer", "--designs", "planned", "--json"]
+    words += ["--estimand", "f1:match,probability=score", "--budgets", "150", "--replicates", 20]
+    found = [command(*words, *more).output for more in ((), ("--confidence-level", 0.5))]
+    usual, narrow = (json.loads(entry)["rows"][0] for entry in found)
+
+    assert narrow["width"] < 0.6 * usual["width"]
+    assert narrow["mse"] == usual["mse"]
+
+
+def test_options_of_means_are_refused_with_an_estimand(answered):
+    words = [answered, "--outcome", "truth", "--estimand", "f1:match", "--predicted", "answer"]
+    with pytest.raises(InputError, match="--intervals would have no effect"):
+        command(*words, "--intervals", "wilson")
+    with pytest.raises(InputError, match="--predicted would have no effect"):
+        command(answered, "--outcome", "right", "--predicted", "answer")
+
+
+def test_labels_that_are_the_answers_themselves_are_refused(answered):
+    with pytest.raises(InputError, match="cannot be a column that predicts"):
+        command(answered, "--outcome", "answer", "--estimand", "f1:match", "--predicted", "answer")

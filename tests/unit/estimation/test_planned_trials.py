@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.estimation.estimands import F1, Recall
+from stratal.estimation.estimands import F1, NegativePredictiveValue, Precision, Recall
+from stratal.intervals.proportion import clopper_pearson
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +87,15 @@ def test_labels_of_every_unit_leave_no_width(pool):
     low, high = stratal.estimate(sample, labels).confidence_interval()
 
     assert low == pytest.approx(high)
+
+
+@pytest.mark.parametrize("kind", [Precision, NegativePredictiveValue])
+def test_where_other_answers_need_no_label_the_interval_is_a_proportions(pool, kind):
+    estimand = kind("match", probability="score")
+    sample, labels = sample_of(pool, estimand, 60)
+    found = stratal.estimate(sample, labels)
+    low, high = found.confidence_interval()
+    least, most = clopper_pearson(found.value, 60)
+
+    assert sample.design.strata.is_known.sum() == 1
+    assert high - low < 1.2 * (most - least)

@@ -71,11 +71,12 @@ def test_rounds_of_a_difference_stay_where_the_answers_differ(pool, tmp_path):
         stratal.next_round(larger, labels_of(larger, truth), additional=1, population=population)
 
 
-def test_a_half_width_is_found_for_a_mean_alone(pool):
+def test_either_a_number_or_a_half_width_is_asked_for(pool):
     population, truth = pool
     pilot = stratal.plan(population, 60, estimand="f1:match,probability=score").draw(seed=4)
-    with pytest.raises(InputError, match="for a mean alone"):
-        stratal.next_round(pilot, labels_of(pilot, truth), half_width=0.05)
+    for given in ({}, {"additional": 10, "half_width": 0.05}):
+        with pytest.raises(InputError, match="either additional or a half-width"):
+            stratal.next_round(pilot, labels_of(pilot, truth), **given)
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,11 @@ class Classification(Estimand):
         """The class that the metric is of, or how it is averaged over classes; None where of all."""
         return None
 
+    @property
+    def of_classes(self) -> bool:
+        """Whether labels are true classes: always."""
+        return True
+
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of the influence: u is a function of the answer and the true class.
 

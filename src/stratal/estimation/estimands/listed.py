@@ -82,7 +82,7 @@ class Listed(Several):
                 notes += found.notes
                 continue
             low, high = found.confidence_interval(confidence_level)
-            n = max(n, found.n)
+            n = max(n, getattr(found, "labels", None) or found.n)
             rows.append(
                 {
                     "estimand": entry.text,

@@ -311,6 +311,10 @@ class Means(Several):
         """Return the mean of each outcome."""
         return tuple(Mean(proxy) for proxy in self.proxies or self.names)
 
+    def labels_of_parts(self, labels: Any, count: int) -> list[Any]:
+        """Return the labels of each outcome, which must all be told of a unit for it to count as labelled."""
+        return [labels[name] for name in self.names]
+
     def _columns(self, sample: Sample, labels: Any) -> tuple[FloatArray, BoolArray]:
         if not isinstance(labels, Mapping) or set(labels) != set(self.names):
             raise InputError("labels must map each outcome to its labels", allowed=", ".join(self.names))

@@ -73,6 +73,11 @@ class OfModels(Estimand):
             )
 
     @property
+    def of_classes(self) -> bool:
+        """Whether labels are true classes: of one file that holds them and the models' answers."""
+        return True
+
+    @property
     def same(self) -> Agree:
         """The formula that is 1 where all models give the same answer."""
         return Agree(names=tuple(sorted(self.models)))

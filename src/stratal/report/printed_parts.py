@@ -1,0 +1,243 @@
+"""What several commands print with `--json`, in the notation of `printed_kinds`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+ANY = "any"
+_INTERVAL = ["number?"]
+
+_FOUND = {"estimate": "number?", "standard_error": "number?", "confidence_interval": "interval?"}
+_EXPECTED = dict.fromkeys(
+    (
+        *("expected_standard_error", "hopeful_standard_error", "cautious_standard_error"),
+        *("relative_efficiency", "worst_standard_error"),
+    ),
+    "number?",
+)
+_SPAN = {"estimate": "number?", "lowest": "number", "highest": "number", "confidence_interval": "interval?"}
+
+PARTS: dict[str, Any] = {
+    "interval": _INTERVAL,
+    "nonresponse": {"drawn": "integer", "labelled": "integer", "rate": "number"},
+    "stratum": {
+        "name": "text",
+        "size": "integer",
+        "n": "integer",
+        "mean": "number?",
+        "standard_deviation": "number?",
+        "weight": "number",
+        "lam": ["number"],
+    },
+    "metric": {"metric": "text", "class": "text?", "n": "integer", **_FOUND},
+    "domain": {"domain": "text", "n": "integer", **_FOUND},
+    "comparison": {
+        "a": "text",
+        "b": "text",
+        "difference": "number",
+        "standard_error": "number?",
+        "confidence_interval": "interval?",
+        "p_value": "number?",
+        "n": "integer",
+        "ratio": "ratio?",
+        "win_rate": {**_FOUND, "ties": "number"},
+    },
+    "ratio": _FOUND,
+    "place": {
+        "rank": "ranks?",
+        "model": "text",
+        "mean": "number",
+        "confidence_interval": "interval?",
+        "to_best": "number?",
+        "to_best_interval": "interval?",
+    },
+    "ranks": ["integer"],
+    "estimate": {
+        "estimate": "number",
+        "standard_error": "number?",
+        "degrees_of_freedom": "number?",
+        "confidence_interval": "interval?",
+        "confidence_level": "number?",
+        "interval_method": "text?",
+        "n": "integer",
+        "population_size": "integer",
+        "target": "text",
+        "design": "text",
+        "estimator": "text",
+        "outcome": "text",
+        "bounds": "interval?",
+        "lam": ["number"],
+        "design_effect": "number?",
+        "effective_sample_size": "number?",
+        "relative_efficiency": "number?",
+        "nonresponse": "nonresponse",
+        "strata": ["stratum"],
+        "notes": ["text"],
+        "metrics?": ["metric"],
+        "comparisons?": ["comparison"],
+        "leaderboard?": ["place"],
+        "domains?": ["domain"],
+        "requirement?": {"lower": "number?", "upper": "number?", "met": "boolean"},
+    },
+    "quantity": {
+        "estimand": "text",
+        **_FOUND,
+        **dict.fromkeys(("n", "labels"), "integer"),
+        "degrees_of_freedom": "number?",
+        "confidence_level": "number",
+        "interval_method": "text?",
+        "bounds": "interval?",
+        "notes": ["text"],
+        "metrics?": ["metric"],
+        "domains?": ["domain"],
+        "requirement?": {"lower": "number?", "upper": "number?", "met": "boolean"},
+    },
+    "reported": {
+        "estimand": "text",
+        **_FOUND,
+        "n": "integer",
+        "labels?": "integer",
+        "degrees_of_freedom?": "number?",
+        "confidence_level": "number",
+        "interval_method": "text?",
+        "bounds?": "interval?",
+        "notes": ["text"],
+        "design": "text",
+        "estimator": "text",
+        "outcome": "text?",
+        "population_size": "integer",
+        "target": "text",
+        "effective_sample_size": "number?",
+        "nonresponse": "nonresponse",
+        **{f"{kind}?": [ANY] for kind in ("estimands", "comparisons", "domains", "outcomes", "metrics")},
+    },
+    "planned": {"design": "text", "estimator": "text", **_EXPECTED},
+    "plan": {
+        "population_size": "integer",
+        "budget": "integer",
+        "half_width": "number?",
+        "assume": "text?",
+        "pilot": "boolean",
+        "expected_half_width": "number?",
+        "half_width_range": "interval?",
+        "worst_half_width": "number?",
+        "detectable_difference": "number?",
+        "confidence_level": "number",
+        "recommended": "planned",
+        "allocation": "text",
+        "stratification": "text",
+        "designs": ["planned"],
+        "strata": [
+            {
+                "name": "text",
+                "size": "integer",
+                "n": "integer",
+                "proxy_mean": "number?",
+                "expected_standard_deviation": "number?",
+            }
+        ],
+        "estimand?": {"*": ANY},
+        "estimands?": [
+            {
+                "estimand": "text",
+                "labels": "integer",
+                **dict.fromkeys(("expected_standard_error", "expected_half_width"), "number"),
+                **dict.fromkeys(("wanted_half_width", "relative_efficiency"), "number?"),
+            }
+        ],
+        "assumptions": ["text"],
+        "notes": ["text"],
+    },
+    "needed": {
+        "wanted": "number",
+        "half_width": "number?",
+        "reached": "boolean",
+        "additional": "integer",
+        "expected_total": "integer",
+        "estimand?": "text",
+    },
+    "inspection": {
+        "file": "text",
+        "rows": "integer",
+        "columns": [
+            {
+                "name": "text",
+                "kind": "text",
+                "missing": "integer?",
+                "distinct": "integer?",
+                **dict.fromkeys(("minimum", "maximum", "mean"), "number?"),
+            }
+        ],
+        "softmax": ANY,
+        "notes": ["text"],
+        "population_size?": "integer",
+        "proxies?": [
+            {
+                "name": "text",
+                "scaled": "boolean",
+                "bounds": "interval?",
+                "mean": "number",
+                "bins": "integer",
+                "quantiles": ["number"],
+            }
+        ],
+        "groups?": {"*": "integer"},
+    },
+    "pair": {
+        "first": "text",
+        "second": "text",
+        "shared": "integer",
+        "agreeing": "number?",
+        "kappa": "number?",
+        "classes": ["text"],
+        "confusion": [["integer"]],
+    },
+    "agreement": {
+        "annotators?": ["text"],
+        "answers?": "integer",
+        "units?": "integer",
+        "shared?": "integer",
+        "alpha": "number?",
+        "level": "text",
+        "variance?": "number?",
+        "agreed?": "number?",
+        "note?": "text",
+        "pairs?": ["pair"],
+    },
+    "check": {
+        "study": "text",
+        "sound": "boolean",
+        "problems": ["text"],
+        "notes": ["text"],
+        "items": "integer",
+        "lines": "integer",
+        "head": "text",
+    },
+    "bias": {"estimate": "number", "confidence_interval": "interval"},
+    "calibration": {
+        "proxy": "text",
+        "bias": "bias?",
+        "bins": [
+            {
+                **dict.fromkeys(("from", "to", "proxy_mean"), "number"),
+                "n": "integer",
+                "outcome_mean": "number?",
+                "confidence_interval": "interval?",
+            }
+        ],
+    },
+    "version": {
+        **dict.fromkeys(("units", "missing", "same", "changed", "known"), "integer"),
+        "complete": "boolean",
+        "confidence_level": "number",
+        **dict.fromkeys(("old", "new", "difference"), _SPAN),
+        "needs_labels": ["text"],
+    },
+    "provenance": {
+        **dict.fromkeys(("written", "stratal", "drawn with stratal", "design", "sample's SHA-256"), "text"),
+        **dict.fromkeys(("Python", "numpy", "scipy"), "text"),
+        "seed": "integer",
+        "commands": ["text"],
+    },
+}
+"""What several commands print."""

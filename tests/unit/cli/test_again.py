@@ -1,0 +1,78 @@
+"""Samples of earlier commands, and their files, read again."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from tests.unit.cli.test_draw import run
+
+
+@pytest.fixture
+def predictions(tmp_path):
+    rng = np.random.default_rng(8)
+    truth = rng.random(3000) < 0.05
+    score = np.where(truth, rng.beta(6, 2, 3000), rng.beta(1, 12, 3000)).round(4)
+    file = tmp_path / "p.csv"
+    with file.open("w", newline="") as stream:
+        rows = zip(range(3000), score, np.where(score > 0.5, "cat", "dog"), strict=True)
+        csv.writer(stream).writerows([("id", "score", "answer"), *rows])
+    return file, np.where(truth, "cat", "dog")
+
+
+def fill(folder, truth):
+    with (folder / "to_label.csv").open() as stream:
+        rows = list(csv.reader(stream))
+    at = rows[0].index("label")
+    for row in rows[1:]:
+        row[at] = truth[int(row[0])]
+    with (folder / "to_label.csv").open("w", newline="") as stream:
+        csv.writer(stream).writerows(rows)
+    return folder / "to_label.csv"
+
+
+@pytest.mark.parametrize(
+    "estimand", ["f1:cat,probability=score", "f1:cat,probability=score;recall:cat,probability=score"]
+)
+def test_a_round_reads_the_columns_that_the_estimand_names(predictions, tmp_path, estimand):
+    file, truth = predictions
+    run("draw", file, "--id", "id", "--predicted", "answer", "--estimand", estimand, "--budget", 80,
+        "--output", tmp_path / "a")  # fmt: skip
+    labels = fill(tmp_path / "a", truth)
+    words = ("draw", file, "--extend", tmp_path / "a" / "sample.parquet", "--labels", labels)
+
+    more = json.loads(run(*words, "--additional", 20, "--output", tmp_path / "b", "--json"))
+    assert (more["n"], more["new"]) == (100, 20)
+
+
+def test_rounds_of_an_estimand_end_at_the_half_width(predictions, tmp_path):
+    file, truth = predictions
+    said = run("draw", file, "--id", "id", "--predicted", "answer", "--estimand", "f1:cat,probability=score",
+               "--half-width", 0.08, "--output", tmp_path / "0")  # fmt: skip
+    assert "--half-width 0.08" in said.splitlines()[-1]
+    labels, sample = [], tmp_path / "0" / "sample.parquet"
+    for k in range(9):
+        labels += ["--labels", fill(tmp_path / str(k), truth)]
+        words = ("draw", file, "--extend", sample, *labels, "--half-width", 0.08)
+        found = json.loads(run(*words, "--output", tmp_path / str(k + 1), "--json"))
+        if found["needed"]["reached"]:
+            break
+        sample = tmp_path / str(k + 1) / "sample.parquet"
+
+    estimate = json.loads(run("estimate", sample, *labels[1::2], "--json"))
+    low, high = estimate["confidence_interval"]
+    assert found["needed"]["estimand"] == "f1:cat,probability=score"
+    assert found["new"] == 0
+    assert (high - low) / 2 == pytest.approx(found["needed"]["half_width"])
+    assert (high - low) / 2 <= 0.08
+
+
+def test_a_list_counts_the_labels_that_were_given(predictions, tmp_path):
+    file, truth = predictions
+    run("draw", file, "--id", "id", "--predicted", "answer", "--budget", 80, "--output", tmp_path / "a",
+        "--estimand", "f1:cat,probability=score;recall:cat,probability=score")  # fmt: skip
+    said = run("estimate", tmp_path / "a" / "sample.parquet", fill(tmp_path / "a", truth))
+
+    assert "80 labels of 3,000 units" in said
