@@ -13,6 +13,7 @@ from stratal.regression import sandwich
 from stratal.regression.coefficients import MEstimate
 from stratal.regression.lam import FittedLam, choose_lam
 from stratal.regression.losses import Loss
+from stratal.regression.moved_proxy import move_of
 from stratal.regression.options import Options
 from stratal.regression.rectified_loss import RectifiedLoss
 from stratal.regression.sandwich import Sandwich
@@ -74,8 +75,10 @@ def m_estimate(
         "rectified" (the default: exact for linear losses), "pooled" over labelled and unlabelled units (as
         `ppi-python`), "labelled" (as Fisch et al., Algorithm 1).
     form : str
-        "loss" minimises the rectified loss; "fits" (linear regression alone) adds the fit of λf on the
-        population to the fit of y − λf on the labels, as `ppi-python` does. They agree in the limit.
+        "loss" minimises the rectified loss. "auto" does too, but for least squares with a fitted λ it first
+        moves the proxy by its bias along the features, as far as the labels tell of one. "fits" (linear
+        regression alone) adds the fit of λf on the population to the fit of y − λf on the labels, as
+        `ppi-python` does.
     correction : str
         Small-sample correction of the variance: "leverage" (HC3 at λ = 0), "degrees" (HC1), "none".
     start : array-like (d,), optional
@@ -117,12 +120,19 @@ def m_estimate(
     if chosen.form == "fits" and not loss.quadratic:
         raise InputError("form='fits' is for linear regression", given=loss.name, allowed="form='loss'")
     rectified.require_target(chosen)
+    move = move_of(rectified, chosen)
+    if move is not None:
+        rectified = move.of(rectified)
     fit, solution = choose_lam(rectified, chosen)
     theta, lam = solution.theta, fit.lam
     parts = Sandwich(rectified=rectified, options=chosen, theta=theta, lam=lam)
     hessian = parts.hessian(solution.hessian)
+    moved = 0.0 if move is None else move.kept
+    if moved > 0:  # so far it is the labels' own fit that was taken from the proxy
+        own_hessian = loss.hessian(theta, rectified.features, rectified.outcome, rectified.weights)
+        hessian = moved * own_hessian + (1.0 - moved) * hessian
     residual = rectified.residual_gradients(theta, lam)
-    covariance, freedom = _sandwich(parts, fit, require_inverse(hessian), residual)
+    covariance, freedom = _sandwich(parts, fit, require_inverse(hessian), residual, moved)
     within = _within(rectified, residual)
     own = None if rectified.proxy is None else loss.gradients(theta, rectified.features, rectified.proxy)
     return MEstimate(
@@ -132,7 +142,7 @@ def m_estimate(
         degrees_of_freedom=freedom,
         loss=loss.name,
         estimator=chosen.estimator_name(proxy is not None),
-        lam=lam,
+        lam=lam if move is None else move.stretch * lam,
         lam_kept=fit.kept,
         target=chosen.target,
         n=len(rectified.outcome),
@@ -143,18 +153,18 @@ def m_estimate(
         residual_covariances=within,
         proxy_covariances=np.zeros_like(within) if own is None else _within(rectified, own),
         iterations=solution.iterations,
-        notes=fit.notes,
+        notes=fit.notes if move is None else (*fit.notes, *move.notes),
     )
 
 
 def _sandwich(
-    parts: Sandwich, fit: FittedLam, bread: FloatArray, residual: FloatArray
+    parts: Sandwich, fit: FittedLam, bread: FloatArray, residual: FloatArray, moved: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return the covariance of the coefficients (d, d) and the degrees of freedom of each (d,)."""
     rectified, unlabelled = parts.rectified, None
     if rectified.unlabelled is not None and rectified.separate and np.any(parts.lam):
         unlabelled = rectified.unlabelled.moments(rectified.loss, parts.theta).covariances
-    corrected = _corrected(parts, fit, bread, residual)
+    corrected = _corrected(parts, fit, bread, residual, moved)
     spread = bread @ parts.meat(corrected, unlabelled) @ bread
     used = fit.fitted + max(rectified.features.shape[1] - 1, 0)
     free = max(len(residual) - len(rectified.shares), 1)
@@ -163,8 +173,13 @@ def _sandwich(
     return 0.5 * (spread + spread.T), np.maximum(kept * freedom, 1.0)
 
 
-def _corrected(parts: Sandwich, fit: FittedLam, bread: FloatArray, residual: FloatArray) -> FloatArray:
-    """Return residual gradients corrected for what was fitted on the same labels: coefficients and λ."""
+def _corrected(
+    parts: Sandwich, fit: FittedLam, bread: FloatArray, residual: FloatArray, moved: float
+) -> FloatArray:
+    """Return residual gradients corrected for what was fitted on the same labels: coefficients and λ.
+
+    `moved` is the share of the proxy's bias that was learned on them too.
+    """
     rectified, correction = parts.rectified, parts.options.correction
     n, n_strata = len(residual), len(rectified.shares)
     if correction == "none":
@@ -177,7 +192,8 @@ def _corrected(parts: Sandwich, fit: FittedLam, bread: FloatArray, residual: Flo
     if own is None:
         residual = residual * sandwich.degrees_factor(n, residual.shape[1])
     else:
-        leverages = leverages + rectified.weights * (1.0 - rectified.per_unit(parts.lam)) * own
+        labelled = 1.0 - (1.0 - moved) * rectified.per_unit(parts.lam)
+        leverages = leverages + rectified.weights * labelled * own
     return sandwich.left_out_residuals(residual, leverages, rectified.stratum, n_strata)
 
 

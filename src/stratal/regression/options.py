@@ -16,7 +16,7 @@ _ALLOWED = {
     "target": ("population", "superpopulation"),
     "hessian": ("rectified", "pooled", "labelled"),
     "correction": ("leverage", "degrees", "none"),
-    "form": ("loss", "fits"),
+    "form": ("auto", "loss", "fits"),
     "denominator": ("blended", "population", "labelled"),
 }
 
@@ -41,7 +41,7 @@ class Options:
     denominator: str = "blended"
     hessian: str = "rectified"
     correction: str = "leverage"
-    form: str = "loss"
+    form: str = "auto"
     start: Any = None
     tolerance: float = 1e-9
     max_iterations: int = 100
