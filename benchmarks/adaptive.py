@@ -274,6 +274,16 @@ def report(every: list[Case], replicates: int, intervals: int) -> Iterator[str]:
         yield f"| {row[0].case} | {row[0].budget} | {joined} |"
 
 
+def steps(every: list[Case], replicates: int) -> Iterator[str]:
+    """Yield the coverage of the default in steps of 20 labels."""
+    yield "| data | n | bias, standard errors | coverage |"
+    yield "|---|---|---|---|"
+    for case in every:
+        for budget in BUDGETS[1:]:
+            found = measure(case, budget, RULES[1], replicates, replicates)
+            yield f"| {case.name} | {budget} | {found.bias:+.2f} | {found.coverage:.3f} |"
+
+
 def main() -> None:
     """Run both parts and write the result file."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -281,7 +291,14 @@ def main() -> None:
     parser.add_argument("--replicates", type=int, default=2000)
     parser.add_argument("--intervals", type=int, default=1000)
     parser.add_argument("--output", type=Path, default=OUTPUT)
+    parser.add_argument("--steps", metavar="NAME,…", help="steps of 20 labels alone, on these files")
     options = parser.parse_args()
+    if options.steps:
+        some = [case for case in cases(options.data) if case.name in options.steps.split(",")]
+        command = f"python benchmarks/adaptive.py --steps {options.steps} --replicates {options.replicates}"
+        lines = ["# Steps of 20 labels", "", f"`{command}`", "", *steps(some, options.replicates)]
+        options.output.with_name("adaptive_steps.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return
     start = time.perf_counter()
     lines = [
         "# Adaptive rounds",

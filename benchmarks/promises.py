@@ -1,6 +1,6 @@
 """Do plans keep their word? Half-widths that are asked for, on real predictions and on generated proxies.
 
-    python benchmarks/promises.py [--runs 1000] [--only NAME,…]
+    python benchmarks/promises.py [--runs 1000] [--only NAME,…|real]
 
 Each run draws the pilot, then as many rounds as `labels_needed` says, four at most with the pilot, by the
 library's own rule for thousands of studies at once (`stratal.simulation.stopping`). Beside the labels it took
@@ -142,7 +142,7 @@ def measured(case: Case, runs: int) -> Iterator[Cell]:
         )
 
 
-def page(cells: list[Cell], runs: int, every: int) -> str:
+def page(cells: list[Cell], options: str, every: int, runs: int) -> str:
     """Return the page of results; it says so when not all cells are in."""
     kept, held, ratio = (
         np.array([getattr(cell, name) for cell in cells]) for name in ("kept", "coverage", "ratio")
@@ -162,7 +162,7 @@ def page(cells: list[Cell], runs: int, every: int) -> str:
         ".90 of the runs keep the half-width, where coverage is below .94 by more than 3.1 Monte Carlo "
         f"errors, or where labels exceed 1.25 times the planner's. {verdict}"
     )
-    command = f"    OMP_NUM_THREADS=1 python benchmarks/promises.py --runs {runs}"
+    command = f"    OMP_NUM_THREADS=1 python benchmarks/promises.py {options}"
     header = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
     return "\n".join(["# Promises", "", command, "", summary, "", *header, *map(str, cells), ""])
 
@@ -170,18 +170,19 @@ def page(cells: list[Cell], runs: int, every: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("--only")
+    parser.add_argument("--only", help="names of populations, or 'real' for the files")
+    parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
     cells: list[Cell] = []
     every = [*real(), *generated()]
     for case in every:
-        if options.only and case.name not in options.only.split(","):
+        if options.only and case.name not in options.only.replace("real", ",".join(BINARY)).split(","):
             continue
         for cell in measured(case, options.runs):
             print(cell, flush=True)
             cells.append(cell)
-            if not options.only:
-                RESULTS.write_text(page(cells, options.runs, len(ASKED) * len(every)), encoding="utf-8")
+            command = f"--runs {options.runs}" + (f" --only {options.only}" if options.only else "")
+            options.output.write_text(page(cells, command, len(ASKED) * len(every), options.runs), "utf-8")
 
 
 if __name__ == "__main__":

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from stratal.estimation.smooth_functions import ratio as ratio
     from stratal.estimation.smooth_functions import smooth_function as smooth_function
     from stratal.estimation.tracking import log_to_mlflow as log_to_mlflow
+    from stratal.estimation.winsorised import winsorised as winsorised
     from stratal.labels import Labels as Labels
     from stratal.labels import annotator_agreement as annotator_agreement
     from stratal.labels import read_labels as read_labels
@@ -89,6 +90,7 @@ _NAMES = {
     "estimation.requirement": "require",
     "estimation.smooth_functions": "quantile ranking_metrics ratio smooth_function",
     "estimation.tracking": "log_to_mlflow",
+    "estimation.winsorised": "winsorised",
     "labels": "Labels annotator_agreement read_labels",
     "planning": "labels_needed next_round opt_a1 opt_a2",
     "planning.findings": "Findings findings",
