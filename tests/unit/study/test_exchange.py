@@ -173,15 +173,20 @@ def test_pseudonyms_stand_in_the_journal(tmp_path):
 
 def test_the_sides_of_a_pair_go_out_shuffled_and_come_back_unshuffled(tmp_path):
     show = {"old": [f"old {name}" for name in IDS], "new": [f"new {name}" for name in IDS]}
-    with made(tmp_path, Question.of_pair("Which?", "old", "new"), show=show) as opened:
-        tasks = opened.tasks()
-        sides = {task.id: "left" if task.payload["left"].startswith("new") else "right" for task in tasks}
-        opened.take_in_answers(answers(*(said(item, side.upper()) for item, side in sides.items())))
+    seen, orders = set(), set()
+    for study in range(4):  # six items each: all on one side by chance once in eight million
+        with made(tmp_path / str(study), Question.of_pair("Which?", "old", "new"), show=show) as opened:
+            tasks = opened.tasks()
+            sides = {task.id: "left" if task.payload["left"].startswith("new") else "right" for task in tasks}
+            opened.take_in_answers(answers(*(said(item, side.upper()) for item, side in sides.items())))
 
-        assert {line[2] for line in journal(opened)} == {"new"}
-        assert set(sides.values()) == {"left", "right"}
-        assert all("old" not in task.payload and "new" not in task.payload for task in tasks)
-        assert {line[4] for line in journal(opened)} == {"old|new", "new|old"}
+            assert {line[2] for line in journal(opened)} == {"new"}
+            assert all("old" not in task.payload and "new" not in task.payload for task in tasks)
+            seen |= set(sides.values())
+            orders |= {line[4] for line in journal(opened)}
+
+    assert seen == {"left", "right"}
+    assert orders == {"old|new", "new|old"}
 
 
 def test_a_scale_takes_numbers_as_spreadsheets_write_them(tmp_path):
