@@ -1,0 +1,115 @@
+"""What is built on a population works on a table as on arrays: estimands, rounds, learners, regressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import stratal
+from stratal.population import Population
+from stratal.randomness import id_texts
+
+SIZE = 1200
+RNG = np.random.default_rng(17)
+SCORE = np.round(RNG.beta(4, 1, SIZE), 4)
+LENGTH = RNG.normal(size=SIZE)
+ANSWER = np.where(RNG.random(SIZE) < 0.2, "match", "other")
+LANGUAGE = RNG.choice(["de", "en"], SIZE)
+Z = (RNG.random(SIZE) < SCORE).astype(float)
+KEYWORDS: dict[str, Any] = {
+    "proxy": "score",
+    "features": ["length"],
+    "groups": ["answer", "language"],
+    "predicted": "answer",
+    "bounds": (0, 1),
+}
+
+
+def in_memory() -> Population:
+    return Population.from_arrays(
+        ids=np.arange(SIZE),
+        proxy={"score": SCORE},
+        features={"length": LENGTH},
+        groups={"answer": ANSWER, "language": LANGUAGE},
+        predicted="answer",
+        bounds=(0, 1),
+    )
+
+
+def rows() -> pa.Table:
+    columns = {"score": SCORE, "length": LENGTH, "answer": ANSWER, "language": LANGUAGE}
+    return pa.table({"id": np.arange(SIZE), **columns}).take(np.random.default_rng(3).permutation(SIZE))
+
+
+def with_duckdb(request: Any, folder: Path) -> Population:
+    pq.write_table(rows(), folder / "rows.parquet")
+    return Population.read(folder / "rows.parquet", **KEYWORDS)
+
+
+def with_postgres(request: Any, folder: Path) -> Population:
+    import ibis
+
+    server = request.getfixturevalue("postgres")
+    server.connect().create_table("whole_product", ibis.memtable(rows()), overwrite=True)
+    return Population.from_table(server.connect(server.reader).table("whole_product"), **KEYWORDS)
+
+
+def with_spark(request: Any, folder: Path) -> Population:
+    request.getfixturevalue("spark")
+    pq.write_table(rows(), folder / "rows.parquet")
+    return Population.read(folder / "rows.parquet", engine="spark", **KEYWORDS)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "engine",
+    [
+        with_duckdb,
+        pytest.param(with_postgres, marks=pytest.mark.xdist_group("postgres")),
+        pytest.param(with_spark, marks=pytest.mark.xdist_group("spark")),
+    ],
+)
+def test_all_that_is_built_on_a_population(
+    request: Any, tmp_path: Path, engine: Callable[..., Population]
+) -> None:
+    both = in_memory(), engine(request, tmp_path)
+    known, table = (_everything(population) for population in both)
+
+    assert table.keys() == known.keys()
+    for name, value in known.items():
+        np.testing.assert_allclose(table[name], value, rtol=1e-9, err_msg=name)
+
+
+def _everything(population: Population) -> dict[str, Any]:
+    """Return the numbers of each job, and the sorted ids of what is drawn."""
+    found: dict[str, Any] = {}
+    for estimand in ("f1:match", "mean@language"):
+        found[estimand] = _ids(stratal.plan(population, 60, estimand=estimand).draw(seed=1))
+    clusters = stratal.stratify(population, "features", 3)
+    found["features"] = clusters.sizes
+    sample = stratal.plan(population, 80).draw(seed=1)
+    labels = Z[np.asarray(sample.ids, np.int64)]
+    learned = {"learner": "ridge", "features": ["length"]}
+    found["round"] = _ids(stratal.next_round(sample, labels, additional=30, population=population))
+    found["learner"] = _ids(
+        stratal.next_round(sample, labels, additional=30, population=population, **learned)
+    )
+    for calibration, features in (("isotonic", None), ("ridge", ["length"])):
+        made = stratal.estimate(
+            sample, labels, population=population, calibration=calibration, features=features
+        )
+        found[calibration] = [made.value, made.standard_error]
+    data = {"length": LENGTH[np.asarray(sample.ids, np.int64)]}
+    fitted = stratal.regression.regress(sample, labels, features="length", data=data, population=population)
+    found["regression"] = fitted.coefficients
+    return found
+
+
+def _ids(sample: stratal.Sample) -> list[int]:
+    return sorted(map(int, id_texts(sample.ids)))
