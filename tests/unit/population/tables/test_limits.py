@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 
 from stratal.errors import InputError
 from stratal.labels.label_file import read_labels
+from stratal.population.tables import small_table
 from stratal.population.tables.limits import bounded_table, limited
 
 TEXT = "x" * 1_000_000
@@ -59,7 +61,7 @@ def test_too_many_records_and_too_much_text_are_refused(rows, characters):
     ("name", "head", "row"), [("l.csv.gz", b"id,label\n", b"u1,1\n"), ("l.jsonl.gz", b"", b'{"id":1}\n')]
 )
 def test_packed_rows_without_end_are_refused(tmp_path, monkeypatch, name, head, row):
-    monkeypatch.setattr("stratal.population.tables.small_table.limited.__defaults__", (1_000, 2**28))
+    monkeypatch.setattr(small_table, "limited", partial(limited, rows=1_000))
     path = tmp_path / name
     path.write_bytes(gzip.compress(head + row * 2_000))
     with pytest.raises(InputError, match="up to 1,000 rows"):
