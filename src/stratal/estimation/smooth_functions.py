@@ -151,9 +151,7 @@ def quantile(
     """
     columns, labelled = number_columns(sample, {"labels": labels})
     frame = Respondents.of(sample, labelled)
-    if len(columns) < 2 and sample.size < sample.population_size:
-        raise InputError("a quantile cannot be estimated from one label", action="Label at least 2 units.")
-    return quantile_interval(
+    quantity, interval = quantile_interval(
         columns[:, 0],
         probability,
         frame.weighting,
@@ -161,6 +159,13 @@ def quantile(
         alternative=alternative,
         bounds=bounds,
     )
+    if not np.isfinite(quantity.standard_error):
+        raise InputError(
+            "the standard error of a quantile cannot be estimated",
+            given=f"{len(columns)} label{'s' if len(columns) > 1 else ''}",
+            action="Label at least 2 units, drawn by chance.",
+        )
+    return quantity, interval
 
 
 def ranking_metrics(

@@ -198,8 +198,8 @@ class LabelledSpread(Record):
         """
         own, least = np.sum(factors * self.outcome, axis=-1), self.least * np.sum(factors, axis=-1)
         proxy = np.sum(factors * population[..., 0, 0], axis=-1)
-        deserved = np.maximum(own, least) / np.where(proxy > 0, proxy, 1.0)
-        calibrated = np.where(proxy > 0, np.minimum(deserved, 1.0), 0.0)[..., None, None]
+        deserved = np.minimum(np.maximum(own, least), proxy)  # no quotient that overflows
+        calibrated = np.where(proxy > 0, deserved / np.where(proxy > 0, proxy, 1.0), 0.0)[..., None, None]
         against = _LABELS_FOR_A_CALIBRATED_LAM
         trust = (1.0 - against**2 / (self.information**2 + against**2))[..., None, None]
         varies = np.einsum("...ii->...i", population) > 0

@@ -246,7 +246,7 @@ class TestFiniteOrRefused:
             stratal.smooth_function(self.sample(1), {"a": [2.0]}, lambda a: a)
 
     def test_a_quantile_of_one_label_is_refused(self):
-        with pytest.raises(InputError, match="one label"):
+        with pytest.raises(InputError, match="standard error of a quantile"):
             stratal.quantile(self.sample(1), [2.0], 0.5)
 
     def test_the_standard_error_of_a_quantile_among_ties_is_a_number(self):
@@ -295,3 +295,14 @@ def test_groups_of_huge_labels_differ_without_an_overflow():
         for size in (1.0, 1e90)
     ]
     assert np.isclose(rows[1]["standard_error"] / 1e90, rows[0]["standard_error"])
+
+
+def test_a_tiny_proxy_beside_huge_labels_overflows_nowhere():
+    proxy = np.tile([1e-99, 3e-99, 2e-99, 5e-99], 8)
+    population = stratal.Population.from_arrays(proxy=proxy, groups={"half": np.repeat(["a", "b"], 16)})
+    strata = stratal.stratify(population, "category", by="half")
+    allocation = stratal.allocate(strata, 12, "proportional")
+    sample = stratal.Stratified(strata=strata, allocation=allocation).draw(population, seed=1)
+    labels = np.arange(12) * 1e99 / 12
+    estimate = stratal.estimate(sample, labels, estimator="stratppi", outcome="unbounded")
+    assert np.all(np.isfinite([*estimate.confidence_interval()]))
