@@ -140,6 +140,11 @@ def quantile(
     confidence_level, alternative
         See `Estimate.confidence_interval`.
 
+    Raises
+    ------
+    InputError
+        For a probability outside (0, 1), and where one label leaves the standard error unknown.
+
     Examples
     --------
     >>> import stratal
