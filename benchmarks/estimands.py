@@ -1,7 +1,8 @@
 """Plans for F1, for the difference of two models and for slices, against today's plan, random and OASIS.
 
     OMP_NUM_THREADS=1 python benchmarks/estimands.py [--replicates 2000] [--oasis PYTHON] [--oasis-runs 400]
-        [--keep FOLDER] [--parts rounds,models] [--output FILE]
+        [--keep FOLDER] [--parts rounds,models] [--pools balanced] [--budgets 200,500,1000]
+        [--ways "one round,two rounds"] [--output FILE]
 
 Part 1 draws generated pools of 60,000 units with matches of 0.7 to 1 % and scores crowded near 0 and 1: plans
 for F1 in one round and in two, and one simple random sample, at 200, 500 and 1000 labels: root mean squared
@@ -160,8 +161,8 @@ def rounds(args: argparse.Namespace) -> Iterator[str]:
         other = None
         if args.oasis is not None and name != "balanced":
             other = by_oasis(name, units, args.oasis, args.oasis_runs, args.keep)
-        for at, budget in enumerate(BUDGETS):
-            for way in WAYS:
+        for budget in map(int, args.budgets.split(",")):
+            for way in args.ways.split(","):
                 rows = np.array(runs(units, way, budget, args.replicates), dtype=np.float64)
                 errors = rows[:, 0]
                 yield (
@@ -170,7 +171,7 @@ def rounds(args: argparse.Namespace) -> Iterator[str]:
                     f"| {np.nanmean(rows[:, 2]):.3f} |"
                 )
             if other is not None:
-                errors = other[:, at] - units.value
+                errors = other[:, BUDGETS.index(budget)] - units.value
                 yield (
                     f"| {name} | {budget} | OASIS 0.1.3 | {len(errors)} "
                     f"| {np.sqrt(np.nanmean(errors**2)):.4f} | {np.nanmean(errors):+.4f} | — | — |"
@@ -230,6 +231,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--replicates", type=int, default=2000)
     parser.add_argument("--pools", default="calibrated,too sure,balanced")
+    parser.add_argument("--budgets", default=",".join(map(str, BUDGETS)))
+    parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--oasis", default=None)
     parser.add_argument("--oasis-runs", type=int, default=400)
     parser.add_argument("--keep", type=Path, default=None, help="folder for OASIS's estimates")
@@ -241,6 +244,8 @@ def main() -> None:
     given = {
         "replicates": args.replicates,
         "pools": args.pools,
+        "budgets": args.budgets,
+        "ways": args.ways,
         "parts": args.parts,
         "oasis": bool(args.oasis),
     }

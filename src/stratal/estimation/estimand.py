@@ -153,7 +153,7 @@ class Estimand(Described):
     @property
     def numbers(self) -> tuple[str, ...]:
         """The numeric columns that are needed: probabilities and proxies that are named."""
-        found = [getattr(self, name, None) for name in ("probability", "proxy")]
+        found = [getattr(self, name, None) for name in ("probability", "right", "proxy")]
         named = tuple(str(name) for name in found if isinstance(name, str))
         return named + tuple(getattr(self, "proxies", ()))
 

@@ -42,7 +42,7 @@ def test_a_plan_for_f1_is_drawn_and_estimated_as_f1(pool, tmp_path):
     assert (
         sample.estimand
         == plan.estimand
-        == {"kind": "f1", "positive": "match", "predicted": None, "probability": "score"}
+        == {"kind": "f1", "positive": "match", "predicted": None, "probability": "score", "right": None}
     )
     assert plan.to_dict()["estimand"]["kind"] == "f1"
     assert 0.6 < found.value < 1.0

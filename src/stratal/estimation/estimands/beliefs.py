@@ -66,6 +66,7 @@ class Beliefs(Record):
         answers: str | None,
         needed: tuple[str, ...],
         probability: str | None = None,
+        right: str | None = None,
     ) -> Beliefs:
         """Return what a population's columns say.
 
@@ -78,6 +79,8 @@ class Beliefs(Record):
             Classes that must be among the levels, whether or not the model answers them.
         probability : str, optional
             Column of the probability of the (first) needed class.
+        right : str, optional
+            Column of the probability that the answer is right; the first proxy, if it is one, unless given.
         """
         name = answers or population.predicted
         if name is None:
@@ -88,17 +91,20 @@ class Beliefs(Record):
         counts = population.levels(population.require_group(name))
         levels = tuple(sorted({*counts, *needed}))
         columns: list[Expression | None] = [None] * len(levels)
-        right: Expression = Constant(value=UNTOLD)
-        if probability is not None:
+        is_right: Expression = Constant(value=UNTOLD)
+        if right is not None:
+            _require_number(population, right)
+            is_right = Number(name=right)
+        elif probability is not None:
             _require_number(population, probability)
             columns[levels.index(needed[0])] = Number(name=probability)
-            right = Constant(value=0.0)
+            is_right = Constant(value=0.0)
         elif population.proxies:
             info = population.proxy_info()
             if info.scaled and info.bounds == (0.0, 1.0):
-                right = Number(name=info.name)
+                is_right = Number(name=info.name)
         told = np.array([counts.get(level, 0) for level in levels], float) / population.size
-        return cls._with_shares(name, levels, right, tuple(columns), told, population)
+        return cls._with_shares(name, levels, is_right, tuple(columns), told, population)
 
     @classmethod
     def _with_shares(

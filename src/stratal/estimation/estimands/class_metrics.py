@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from stratal.errors import InputError
@@ -118,7 +118,7 @@ class OfClass(Classification):
 
     Parameters
     ----------
-    positive, predicted, probability
+    positive, predicted, probability, right
         As for `F1`.
 
     Examples
@@ -131,9 +131,16 @@ class OfClass(Classification):
     positive: str
     predicted: str | None = None
     probability: str | None = None
+    right: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         self._set(positive=str(self.positive))
+        if self.probability is not None and self.right is not None:
+            raise InputError(
+                "a belief is the probability of the class or that of a right answer",
+                given=f"probability={self.probability}, right={self.right}",
+                allowed="one of the two",
+            )
 
     @property
     def of(self) -> str:
@@ -152,7 +159,7 @@ class Precision(OfClass):
 
     Parameters
     ----------
-    positive, predicted, probability
+    positive, predicted, probability, right
         As for `F1`.
 
     Examples
@@ -170,7 +177,7 @@ class Recall(OfClass):
 
     Parameters
     ----------
-    positive, predicted, probability
+    positive, predicted, probability, right
         As for `F1`.
 
     Examples
@@ -195,6 +202,9 @@ class F1(OfClass):
     probability : str, optional
         The proxy or feature that holds the probability of the class. Without it the first proxy is taken as
         the probability that the answer is right.
+    right : str, optional
+        The proxy or feature that holds the probability that the answer is right. Naming it says that it is
+        so, even where its values look like the probability of the class.
 
     Examples
     --------
@@ -211,7 +221,7 @@ class Specificity(OfClass):
 
     Parameters
     ----------
-    positive, predicted, probability
+    positive, predicted, probability, right
         As for `F1`.
 
     Examples
@@ -229,7 +239,7 @@ class NegativePredictiveValue(OfClass):
 
     Parameters
     ----------
-    positive, predicted, probability
+    positive, predicted, probability, right
         As for `F1`.
 
     Examples
@@ -247,7 +257,7 @@ class Jaccard(OfClass):
 
     Parameters
     ----------
-    positive, predicted, probability
+    positive, predicted, probability, right
         As for `F1`.
 
     Examples
@@ -265,7 +275,7 @@ class Prevalence(OfClass):
 
     Parameters
     ----------
-    positive, predicted, probability
+    positive, predicted, probability, right
         As for `F1`.
 
     Examples
@@ -283,7 +293,7 @@ class FBeta(OfClass):
 
     Parameters
     ----------
-    positive, predicted, probability
+    positive, predicted, probability, right
         As for `F1`.
     beta : float
 

@@ -83,7 +83,7 @@ class Classification(Estimand):
         """
         averaged = self.of in ("macro", "micro", "weighted", None)
         needed = () if averaged or self.of is None else (self.of,)
-        beliefs = Beliefs.of(population, self.predicted, needed, getattr(self, "probability", None))
+        beliefs = self._beliefs(population, needed)
         levels, k = beliefs.levels, len(beliefs.levels)
         which = None if self.of is None else self.of if averaged else levels.index(self.of)
         each = np.eye(k)
@@ -113,6 +113,10 @@ class Classification(Estimand):
         )
         cells, known = self._cells(beliefs)
         return Influence(value=value, mean=mean, square=square, cells=cells, known=known)
+
+    def _beliefs(self, population: Population, needed: tuple[str, ...]) -> Beliefs:
+        told = (getattr(self, "probability", None), getattr(self, "right", None))
+        return Beliefs.of(population, self.predicted, needed, *told)
 
     def _cells(self, beliefs: Beliefs) -> tuple[Cells, tuple[str, ...]]:
         """Return the parts of the population by what the model answered, and which of them need no label."""
@@ -190,6 +194,5 @@ class Classification(Estimand):
     def chance(self, population: Population) -> Expression:
         """Return the probability that a unit is of the class, as the columns have it."""
         assert self.of is not None
-        probability = getattr(self, "probability", None)
-        beliefs = Beliefs.of(population, self.predicted, (self.of,), probability)
+        beliefs = self._beliefs(population, (self.of,))
         return beliefs.of_class(np.array([float(level == self.of) for level in beliefs.levels]))

@@ -72,7 +72,7 @@ def refuse_a_misread_proxy(estimand: object, population: Population) -> None:
     Parameters
     ----------
     estimand : Estimand
-        Any; metrics of a class that name no `probability` are looked at.
+        Any; metrics of a class that name neither `probability` nor `right` are looked at.
     population : Population
 
     Raises
@@ -90,9 +90,12 @@ def refuse_a_misread_proxy(estimand: object, population: Population) -> None:
     Traceback (most recent call last):
     stratal.errors.InputError: 'f1:yes' takes 'score' as the probability that the answer is right, but then \
 5.0% of the 2 other answers would be right, and 90.0% of the 1 answers 'yes'. If it is the probability \
-of 'yes', say so: f1:yes,probability=score (--estimand f1:yes,probability=score).
+of 'yes', say so: f1:yes,probability=score (--estimand f1:yes,probability=score). If it is that of a \
+right answer all the same: f1:yes,right=score.
     """
-    if not isinstance(estimand, OfClass) or estimand.probability is not None or not population.proxies:
+    if not isinstance(estimand, OfClass) or not population.proxies:
+        return
+    if estimand.probability is not None or estimand.right is not None:
         return
     answers, proxy = estimand.predicted or population.predicted, population.proxy_info()
     if answers not in population.group_names or not proxy.scaled or proxy.bounds != (0.0, 1.0):
@@ -109,6 +112,8 @@ of 'yes', say so: f1:yes,probability=score (--estimand f1:yes,probability=score)
         )
     else:
         return
+    certain = replace(estimand, right=proxy.name).text
+    action += f" If it is that of a right answer all the same: {certain}."
     raise InputError(
         f"{estimand.text!r} takes {proxy.name!r} as the probability that the answer is right, but then "
         f"{rest.mean:.1%} of the {rest.count:,} other answers would be right, and {own.mean:.1%} of the "

@@ -69,3 +69,36 @@ def test_what_may_be_a_confidence_passes(scores):
     refuse_a_misread_proxy(F1("match"), _pool(scores, ["match"] * 4000))
     refuse_a_misread_proxy(F1("a"), stratal.Population.from_arrays(groups={"g": ["a", "b"]}, predicted="g"))
     refuse_a_misread_proxy(F1("match", probability="score"), _pool(scores, answer))
+
+
+def test_who_says_that_it_is_the_chance_of_a_right_answer_is_believed(scores):
+    population = _pool(scores, np.where(scores > 0.5, "match", "other"))
+    with pytest.raises(InputError, match="all the same: f1:match,right=score"):
+        stratal.plan(population, 200, estimand="f1:match")
+
+    plan = stratal.plan(population, 200, estimand="f1:match,right=score")
+
+    assert plan.allocation.budget == 200
+    assert plan.estimand["right"] == "score"
+    # Other answers with a low score are then believed to be of the class: far more than of those answered so.
+    believed = F1("match", right="score").influence(population)
+    assert believed.value < 0.3 < F1("match", probability="score").influence(population).value
+
+
+def test_the_named_column_need_not_be_the_first_proxy():
+    rng = np.random.default_rng(3)
+    sure, other = rng.uniform(0.5, 1.0, 500), rng.uniform(0, 1, 500)
+    groups = {"answer": np.where(rng.random(500) < 0.2, "match", "other")}
+    first = stratal.Population.from_arrays(proxy={"sure": sure}, groups=groups, predicted="answer")
+    second = stratal.Population.from_arrays(
+        proxy={"other": other, "sure": sure}, groups=groups, predicted="answer"
+    )
+    plain, named = F1("match").influence(first), F1("match", right="sure").influence(second)
+
+    assert named.value == plain.value
+    assert F1("match", right="sure").numbers == ("sure",)
+
+
+def test_a_belief_is_one_or_the_other():
+    with pytest.raises(InputError, match="one of the two"):
+        F1("match", probability="a", right="b")
