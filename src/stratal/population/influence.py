@@ -93,11 +93,7 @@ def averages(population: Population, formulas: list[Expression]) -> FloatArray:
     columns = tuple(dict.fromkeys(name for formula in formulas for name in formula.columns))
     if not columns:
         return np.array([float(formula.of({})) for formula in formulas])
-    sums = np.zeros(len(formulas))
-    for batch in population.batches(columns):
-        size = len(next(iter(batch.values())))
-        sums += [np.broadcast_to(formula.of(batch), (size,)).sum() for formula in formulas]
-    return np.array([float(f"{value:.9g}") for value in sums / population.size])
+    return np.array([float(f"{value:.9g}") for value in population.means_of(formulas)])
 
 
 def stratum_averages(population: Population, rule: Rule, formulas: list[Expression]) -> FloatArray:

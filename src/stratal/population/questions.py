@@ -5,8 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 
-from stratal.arrays import AnyArray, IntArray
+import numpy as np
+
+from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.population.distribution import Counter
+from stratal.population.expressions import Expression
 from stratal.population.rules.rule import Rule
 from stratal.population.size_measures import Candidates, Size, SizeProfile
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
@@ -44,6 +47,16 @@ class Questions(ABC):
     @abstractmethod
     def smallest(self, rule: Rule, counts: IntArray, seed: int, codes: IntArray | None = None) -> Drawn:
         """Return, of each stratum, the `counts` (H,) units with the smallest permanent random numbers."""
+
+    def means_of(self, formulas: Sequence[Expression]) -> FloatArray:
+        """Return the means (q,) of formulas over all units; one of them at least reads a column."""
+        columns = tuple(dict.fromkeys(name for formula in formulas for name in formula.columns))
+        sums, units = np.zeros(len(formulas)), 0
+        for batch in self.batches(columns):
+            size = len(next(iter(batch.values())))
+            units += size
+            sums += [np.broadcast_to(formula.of(batch), (size,)).sum() for formula in formulas]
+        return np.asarray(sums / units)
 
     @abstractmethod
     def batches(self, columns: tuple[str, ...], size: int = 262_144) -> Iterator[dict[str, AnyArray]]:

@@ -12,6 +12,7 @@ import numpy as np
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError
 from stratal.population.distribution import Extent
+from stratal.population.expressions import Expression
 from stratal.population.population import Population
 from stratal.population.rules.rule import Rule
 from stratal.population.size_measures import Candidates, Size, SizeProfile, rest_of
@@ -22,6 +23,7 @@ from stratal.population.tables.counting import LevelCounter, TableCounter, colum
 from stratal.population.tables.declaration import OWN_STRATUM_GROUP, Declaration, Request
 from stratal.population.tables.derived import prepared
 from stratal.population.tables.engine import in_byte_order
+from stratal.population.tables.formulas import query_averages
 from stratal.population.tables.frames import table_source
 from stratal.population.tables.readers import read_source
 from stratal.population.tables.reading import FileReading
@@ -151,6 +153,11 @@ class TablePopulation(Population):
         keys = _keys(found.column("digest").to_pylist())
         kept = rank_smallest(stratum, keys, _texts(found.column("unit_id")), counts)
         return self._shown(found.take(kept), seed, stratum[kept])[0]
+
+    def means_of(self, formulas: Sequence[Expression]) -> FloatArray:
+        """Return the means (q,) of formulas: one query."""
+        row = self._source.first(query_averages(list(formulas), self._units))
+        return np.array([float(row[f"m{j}"]) for j in range(len(formulas))])
 
     def batches(self, columns: tuple[str, ...], size: int = 262_144) -> Iterator[dict[str, AnyArray]]:
         """Yield the named columns in the order of the ids' text: the same however the rows are stored."""

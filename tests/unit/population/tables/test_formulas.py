@@ -87,3 +87,22 @@ def test_constants_of_many_digits_are_the_same_doubles_in_a_query(both):
         )
 
         np.testing.assert_array_equal(arrays.summarise(rule).sizes, table.summarise(rule).sizes)
+
+
+def test_means_of_formulas_are_asked_of_the_engine_in_one_query_and_are_those_of_arrays(
+    tmp_path, monkeypatch
+):
+    from stratal.population.influence import averages
+
+    rng = np.random.default_rng(2)
+    score, answer = rng.random(400).round(3), rng.choice(["x", "y"], 400)
+    file = tmp_path / "p.csv"
+    rows = [f"{k},{p},{a}" for k, (p, a) in enumerate(zip(score, answer, strict=True))]
+    file.write_text("\n".join(["id,score,answer", *rows]) + "\n")
+    table = stratal.Population.read(file, proxy="score", groups="answer")
+    arrays = stratal.Population.from_arrays(proxy={"score": score}, groups={"answer": answer})
+    is_x = ByLevel(name="answer", levels=("x",), values=(1.0,))
+    formulas = [Number(name="score"), is_x * Number(name="score"), 1.0 - is_x]
+    monkeypatch.setattr(type(table), "batches", None)  # no row leaves the engine
+
+    assert averages(table, formulas).tolist() == averages(arrays, formulas).tolist()
