@@ -15,7 +15,6 @@ class _OfAll(Classification):
     predicted: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
 class Accuracy(_OfAll):
     """The share of answers that are right.
 
@@ -30,17 +29,12 @@ class Accuracy(_OfAll):
     'accuracy'
     """
 
+    __slots__ = ()
     kind: ClassVar[str] = "accuracy"
 
 
-@dataclass(frozen=True, slots=True)
 class BalancedAccuracy(_OfAll):
     """The mean recall over the classes.
-
-    Parameters
-    ----------
-    predicted : str, optional
-        As for `Accuracy`.
 
     Examples
     --------
@@ -48,17 +42,12 @@ class BalancedAccuracy(_OfAll):
     'balanced_accuracy:predicted=answer'
     """
 
+    __slots__ = ()
     kind: ClassVar[str] = "balanced_accuracy"
 
 
-@dataclass(frozen=True, slots=True)
 class MatthewsCorrelation(_OfAll):
     """Matthews' correlation of answers and truth, of any number of classes.
-
-    Parameters
-    ----------
-    predicted : str, optional
-        As for `Accuracy`.
 
     Examples
     --------
@@ -66,6 +55,7 @@ class MatthewsCorrelation(_OfAll):
     'mcc'
     """
 
+    __slots__ = ()
     kind: ClassVar[str] = "mcc"
 
 
@@ -114,7 +104,7 @@ class Average(Classification):
 
 @dataclass(frozen=True, slots=True)
 class OfClass(Classification):
-    """A metric of one class.
+    """A metric of one class; what follows has these fields, and differs by its name alone.
 
     Parameters
     ----------
@@ -153,14 +143,8 @@ class OfClass(Classification):
         return f"{cls.kind}:match"
 
 
-@dataclass(frozen=True, slots=True)
 class Precision(OfClass):
     """The share of the units answered as a class that are of it.
-
-    Parameters
-    ----------
-    positive, predicted, probability, right
-        As for `F1`.
 
     Examples
     --------
@@ -168,17 +152,12 @@ class Precision(OfClass):
     'precision:match'
     """
 
+    __slots__ = ()
     kind: ClassVar[str] = "precision"
 
 
-@dataclass(frozen=True, slots=True)
 class Recall(OfClass):
     """The share of the units of a class that are answered as it.
-
-    Parameters
-    ----------
-    positive, predicted, probability, right
-        As for `F1`.
 
     Examples
     --------
@@ -186,10 +165,10 @@ class Recall(OfClass):
     'recall:match'
     """
 
+    __slots__ = ()
     kind: ClassVar[str] = "recall"
 
 
-@dataclass(frozen=True, slots=True)
 class F1(OfClass):
     """The harmonic mean of a class's precision and recall.
 
@@ -212,17 +191,12 @@ class F1(OfClass):
     'f1:match'
     """
 
+    __slots__ = ()
     kind: ClassVar[str] = "f1"
 
 
-@dataclass(frozen=True, slots=True)
 class Specificity(OfClass):
     """The share of the units of other classes that are not answered as the class.
-
-    Parameters
-    ----------
-    positive, predicted, probability, right
-        As for `F1`.
 
     Examples
     --------
@@ -230,17 +204,12 @@ class Specificity(OfClass):
     'specificity:match'
     """
 
+    __slots__ = ()
     kind: ClassVar[str] = "specificity"
 
 
-@dataclass(frozen=True, slots=True)
 class NegativePredictiveValue(OfClass):
     """The share of the units not answered as a class that are not of it.
-
-    Parameters
-    ----------
-    positive, predicted, probability, right
-        As for `F1`.
 
     Examples
     --------
@@ -248,17 +217,12 @@ class NegativePredictiveValue(OfClass):
     'negative_predictive_value:match'
     """
 
+    __slots__ = ()
     kind: ClassVar[str] = "negative_predictive_value"
 
 
-@dataclass(frozen=True, slots=True)
 class Jaccard(OfClass):
     """Hits over the units that are of a class or answered as it.
-
-    Parameters
-    ----------
-    positive, predicted, probability, right
-        As for `F1`.
 
     Examples
     --------
@@ -266,17 +230,12 @@ class Jaccard(OfClass):
     'jaccard:match'
     """
 
+    __slots__ = ()
     kind: ClassVar[str] = "jaccard"
 
 
-@dataclass(frozen=True, slots=True)
 class Prevalence(OfClass):
     """The share of the units that are of a class.
-
-    Parameters
-    ----------
-    positive, predicted, probability, right
-        As for `F1`.
 
     Examples
     --------
@@ -284,6 +243,7 @@ class Prevalence(OfClass):
     'prevalence:match'
     """
 
+    __slots__ = ()
     kind: ClassVar[str] = "prevalence"
 
 
