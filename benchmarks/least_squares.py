@@ -1,6 +1,6 @@
 """Least squares with a proxy that is unbiased, biased, of another slope or scale: which form loses what.
 
-    python benchmarks/least_squares.py [--draws 250]
+    python benchmarks/least_squares.py [--draws 250] [--kinds unbiased,biased] [--cells 20x3,40x6,100x3]
 
 Writes benchmarks/results/least_squares.md.
 """
@@ -77,11 +77,16 @@ def cell(kind: str, n: int, d: int, draws: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=250)
-    draws = parser.parse_args().draws
+    parser.add_argument("--kinds", default=",".join(KINDS))
+    parser.add_argument("--cells", default="20x3,40x6,100x3", help="labels x coefficients")
+    options = parser.parse_args()
+    draws = options.draws
+    cells = [tuple(map(int, cell.split("x"))) for cell in options.cells.split(",")]
+    command = f"--draws {draws} --kinds '{options.kinds}' --cells {options.cells}"
     lines = [
         "# Least squares with biased proxies",
         "",
-        f"`python benchmarks/least_squares.py --draws {draws}`, {date.today()}",
+        f"`python benchmarks/least_squares.py {command}`, {date.today()}",
         "",
         f"Mean squared error over that of the best form, worst coverage of d coefficients (95 %; {draws}",
         f"draws know it to ± {np.sqrt(0.0475 / draws):.3f}), mean width over that of `auto`.",
@@ -89,16 +94,15 @@ def main() -> None:
         "| proxy | n | d | auto | loss | fits | coverage: auto | loss | fits | width: loss | fits |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for kind in KINDS:
-        for n, d in ((20, 3), (40, 6), (100, 3)):
+    for kind in options.kinds.split(","):
+        for n, d in cells:
             found = cell(kind, n, d, draws)
             best = min(part[0] for part in found.values())
             errors = " | ".join(f"{found[form][0] / best:.2f}" for form in FORMS)
             covered = " | ".join(f"{found[form][1]:.3f}" for form in FORMS)
             widths = " | ".join(f"{found[form][2] / found['auto'][2]:.2f}" for form in FORMS[1:])
             lines.append(f"| {kind} | {n} | {d} | {errors} | {covered} | {widths} |")
-            print(lines[-1], flush=True)
-    RESULTS.write_text("\n".join([*lines, ""]), encoding="utf-8")
+            RESULTS.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 if __name__ == "__main__":

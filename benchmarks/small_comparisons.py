@@ -4,7 +4,7 @@ Simple random samples of a large population. Pairs of right and wrong, ratings, 
 rarely fails; counts by words. Beside them what was usual: Student's t on the logarithm of the ratio, and the
 mean of 0, ½ and 1 as a win rate.
 
-    python benchmarks/small_comparisons.py [--draws 2000]
+    python benchmarks/small_comparisons.py [--draws 2000] [--sizes 10,20,50,100]
 
 Writes benchmarks/results/small_comparisons.md.
 """
@@ -114,12 +114,14 @@ def coverages(pool: Pool, n: int, draws: int) -> dict[str, tuple[float, float, f
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=2000)
-    draws = parser.parse_args().draws
+    parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
+    options = parser.parse_args()
+    draws = options.draws
     names = ("ratio", "ratio, t on the logarithm", "win rate", "win rate as a mean")
     worst = dict.fromkeys(names, 1.0)
     lines = []
     for case, pool in pools():
-        for n in SIZES:
+        for n in map(int, options.sizes.split(",")):
             found = coverages(pool, n, draws)
             cells = []
             for name in names:
@@ -131,7 +133,7 @@ def main() -> None:
     text = [
         "# Ratios and win rates of two models with few labels",
         "",
-        f"`python benchmarks/small_comparisons.py --draws {draws}`, {date.today()}",
+        f"`python benchmarks/small_comparisons.py --draws {draws} --sizes {options.sizes}`, {date.today()}",
         "",
         f"Coverage of 95 % intervals and their median width (of a ratio on its logarithm), {draws:,} draws a",
         "cell; draws in which a model is never right have no ratio, their share is the last column. Worst",

@@ -1,9 +1,10 @@
 """A biased proxy in least squares: moved onto the outcome as far as the labels tell that it is off.
 
 The rectified loss takes what the proxy leaves around the outcome's coefficients. Where the proxy is biased,
-or its slope is another, that is mostly the bias, and the estimate loses: 3 to 20 times in mean squared error.
-Two separate fits, λ times the population's of f and the labels' of y − λf, do not care where the proxy lies,
-but pay for the labels' own moments of the features: up to 2.3 times at 20 labels of an unbiased proxy.
+or its slope or scale is another, that is mostly the bias, and the estimate loses: 3 to 4 times in mean
+squared error (benchmarks/least_squares.py). Two separate fits, the population's of λf and the labels' of
+y − λf, do not care where the proxy lies if λ is fitted around each one's own coefficients, but pay for the
+labels' own moments of the features where the proxy is unbiased and labels are few.
 
 Any function of features and proxy is a proxy too. The labels' regression of y − f on the features estimates
 the bias η; f is moved by κxη with κ = max(0, 1 − 2d/q), q = η'V⁻¹η the evidence of any bias (the positive
