@@ -151,8 +151,7 @@ def print_table(table: Table) -> None:
     for row in table.cells():
         drawn.add_row(*map(visible, row))
     out = console()
-    needed = out.measure(drawn, options=out.options.update(max_width=_WIDEST)).maximum
-    out.width = max(out.width, needed)
+    out.width = max(out.width, _WIDEST)
     out.print()
     out.print(drawn, crop=False)
     if left_out > 0:

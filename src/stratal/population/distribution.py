@@ -145,15 +145,18 @@ class Grid:
         positions = ((values - self.low) * self.scale).astype(np.int64)
         return np.minimum(positions, BIN_COUNT * OFFSET_COUNT - 1, out=positions)
 
-    def cut(self, bin_number: int) -> float:
-        """Return the smallest double that falls into this bin or a later one."""
-        goal = bin_number * OFFSET_COUNT
-        x = self.low + goal / self.scale
-        while (x - self.low) * self.scale >= goal:
-            x = math.nextafter(x, -math.inf)
-        while (x - self.low) * self.scale < goal:
-            x = math.nextafter(x, math.inf)
-        return x
+    def cuts(self, bins: IntArray) -> FloatArray:
+        """Return the smallest double that falls into each of these bins (B,) or a later one, by bisection."""
+        goals = bins * float(OFFSET_COUNT)
+        near = self.low + goals / self.scale
+        reach = 8.0 * np.spacing(np.maximum(np.abs(near), abs(self.low)))
+        below, found = near - reach, near + reach
+        while True:
+            middle = below + 0.5 * (found - below)
+            if not np.any((below < middle) & (middle < found)):
+                return np.asarray(found)
+            inside = (middle - self.low) * self.scale >= goals
+            below, found = np.where(inside, below, middle), np.where(inside, middle, found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,10 +207,13 @@ class Counter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """How second moments are turned into integers: floor((m − low) · scale)."""
+    """How second moments are turned into integers: floor((m − low) · scale).
 
-    low: float
-    scale: float
+    `low` and `scale` are numbers, or one per second moment where these are of several levels.
+    """
+
+    low: float | FloatArray
+    scale: float | FloatArray
 
     @classmethod
     def over(cls, extent: tuple[float, float]) -> Steps:
@@ -215,15 +221,29 @@ class Steps:
         low, high = extent
         return cls(low, SECOND_MOMENT_STEPS / (high - low) if high > low else 0.0)
 
+    @classmethod
+    def of_levels(cls, low: FloatArray, high: FloatArray) -> Steps:
+        """Return the steps between the smallest and the largest second moment of each level (L,)."""
+        scale = np.zeros(len(low))
+        with np.errstate(over="ignore"):
+            np.divide(SECOND_MOMENT_STEPS, high - low, out=scale, where=high > low)
+        return cls(low, scale)
+
+    def __getitem__(self, level: IntArray) -> Steps:
+        """Return the steps of each second moment (n,), from those of levels and the number of its level."""
+        return Steps(np.asarray(self.low)[level], np.asarray(self.scale)[level])
+
     def numbers(self, second_moments: FloatArray) -> IntArray:
         """Return each second moment in steps (n,)."""
         return ((second_moments - self.low) * self.scale).astype(np.int64)
 
     def means(self, sums: IntArray, counts: IntArray) -> FloatArray:
         """Return mean second moments (B,) from sums in steps."""
-        half = 0.0 if self.scale == 0.0 else 0.5 / self.scale
-        exact = sums / self.scale / counts if self.scale else np.zeros(len(counts))
-        return np.asarray(self.low + exact + half)
+        scale = np.broadcast_to(self.scale, np.shape(sums))
+        exact, half = np.zeros(len(scale)), np.zeros(len(scale))
+        np.divide(sums, scale, out=exact, where=scale != 0.0)
+        np.divide(0.5, scale, out=half, where=scale != 0.0)
+        return np.asarray(self.low + exact / counts + half)
 
 
 def build_distribution(
@@ -312,7 +332,7 @@ def _occupied(counter: Counter, extent: Extent, span: Span, steps: Steps | None)
     histogram = counter.histogram(grid, span, steps)
     used = np.flatnonzero(histogram.counts)
     counts = histogram.counts[used]
-    starts = np.array([grid.cut(int(b)) for b in used])
+    starts = grid.cuts(used)
     starts[0] = max(span.at_least, extent.low)
     if histogram.atoms is not None:
         values = histogram.atoms[used]

@@ -21,6 +21,7 @@ from stratal.population.distribution import (
     Span,
     Steps,
 )
+from stratal.population.pictures import LevelBins, bins_of_levels
 from stratal.population.population import Population
 from stratal.population.rules.rule import Everything, Rule
 from stratal.population.size_measures import Candidates, Size, SizeProfile
@@ -103,14 +104,10 @@ class ArrayPopulation(Population):
     def _counter(self, info: ProxyInfo) -> ArrayCounter:
         return ArrayCounter(self._units.values[info.name], self._units.second[info.name])
 
-    def _counters(self, by: str, info: ProxyInfo) -> Iterator[tuple[str, ArrayCounter]]:
-        values, second = self._units.values[info.name], self._units.second[info.name]
-        levels, inverse = np.unique(self._units.groups[by], return_inverse=True)
-        order = np.argsort(inverse, kind="stable")
-        starts = np.searchsorted(inverse[order], np.arange(len(levels) + 1))
-        for level, start, stop in zip(levels.tolist(), starts[:-1], starts[1:], strict=True):
-            rows = order[start:stop]
-            yield str(level), ArrayCounter(values[rows], None if second is None else second[rows])
+    def _level_bins(self, by: str, info: ProxyInfo) -> LevelBins:
+        levels, number = np.unique(self._units.groups[by], return_inverse=True)
+        counter = self._counter(info)
+        return bins_of_levels(tuple(map(str, levels.tolist())), number, counter)
 
     def levels(self, group: str) -> dict[str, int]:
         """Return the number of units in each level of a group column."""
@@ -367,6 +364,11 @@ class ArrayCounter:
                 second += np.bincount(bins, steps.numbers(moments), minlength=BIN_COUNT).astype(np.int64)
             atoms = _still_atoms(atoms, bins, values)
         return Histogram(counts, offsets, second, atoms)
+
+    def of_rows(self, rows: IntArray) -> ArrayCounter:
+        """Return the counter of some rows."""
+        second = self.second_moments
+        return ArrayCounter(self.values[rows], None if second is None else second[rows])
 
     def _chunks(self, span: Span) -> Iterator[tuple[FloatArray, FloatArray | None]]:
         for start in range(0, len(self.values), _COUNTED):

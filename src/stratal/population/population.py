@@ -14,6 +14,7 @@ from stratal.errors import InputError, near_names
 from stratal.population.asked import told
 from stratal.population.distribution import Distribution, build_distribution
 from stratal.population.keywords import listing
+from stratal.population.pictures import Pictures
 from stratal.population.questions import Questions
 from stratal.population.summary import Contents, ProxyInfo
 from stratal.population.tables.declaration import ArrayKeywords, ArrayRequest, Request, TableKeywords
@@ -136,13 +137,11 @@ class Population(Questions):
             self._distributions[info.name] = found
         return self._distributions[info.name]
 
-    def distributions(self, by: str, proxy: str | None = None) -> dict[str, Distribution]:
-        """Return the distribution of one proxy within each level of a group column, levels sorted."""
+    def distributions(self, by: str, proxy: str | None = None) -> Pictures:
+        """Return the distribution of one proxy within each level of a group column, by level, sorted."""
         info = self.proxy_info(proxy)
-        return {
-            level: build_distribution(counter, scaled=info.scaled, bounds=info.bounds)
-            for level, counter in self._counters(self.require_group(by), info)
-        }
+        found = self._level_bins(self.require_group(by), info)
+        return Pictures(found, scaled=info.scaled, bounds=info.bounds)
 
     # ---- how it is made
 

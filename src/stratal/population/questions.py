@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.population.distribution import Counter
 from stratal.population.expressions import Expression
+from stratal.population.pictures import LevelBins
 from stratal.population.rules.rule import Rule
 from stratal.population.size_measures import Candidates, Size, SizeProfile
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
@@ -29,8 +30,8 @@ class Questions(ABC):
         """Return what counts a proxy."""
 
     @abstractmethod
-    def _counters(self, by: str, info: ProxyInfo) -> Iterable[tuple[str, Counter]]:
-        """Return what counts a proxy within each level of a group column, levels sorted."""
+    def _level_bins(self, by: str, info: ProxyInfo) -> LevelBins:
+        """Return what a proxy's values are within each level of a group column, levels sorted."""
 
     @abstractmethod
     def levels(self, group: str) -> dict[str, int]:

@@ -7,6 +7,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from stratal.errors import InputError
 from stratal.population.tables.spilling import locked
 from stratal.population.tables.text_files import cell
@@ -194,7 +196,7 @@ def write_to_label(sample: Sample, path: Path) -> int:
         writer.writerow([cell(name) for name in (sample.id_name, *payload)] + [LABEL])
         columns = [values.tolist() for values in payload.values()]
         ids = sample.ids.tolist() if sample.ids.dtype.kind in "iu" else id_texts(sample.ids)
-        newest = [row for row, number in enumerate(sample.round) if number == sample.round.max()]
+        newest = np.flatnonzero(sample.round == sample.round.max()).tolist()
         for row in newest:
             writer.writerow([cell(ids[row]), *(cell(column[row]) for column in columns), ""])
     on_disk(path)

@@ -10,9 +10,10 @@ import numpy as np
 
 from stratal.arrays import IntArray
 from stratal.population.distribution import Distribution
+from stratal.population.pictures import Pictures
 from stratal.population.rules.crossed import Crossed
 from stratal.population.rules.rule import Categories, CutPoints
-from stratal.strata.moments import Moments, joined, of_bins, of_sizes
+from stratal.strata.moments import Moments, joined, of_bins, of_pictures, of_sizes
 from stratal.strata.number import choose_number
 from stratal.strata.proxy_intervals import (
     boundaries_of,
@@ -89,17 +90,23 @@ def category_draft(
 ) -> StratificationDraft:
     """Return the strata of an existing category, with the moments of the proxy where there is one."""
     if population.proxies:
-        pictures = population.distributions(by, proxy)
-        levels = {level: picture.size for level, picture in pictures.items()}
-        moments = joined([of_bins(picture, _NO_BOUNDARIES) for picture in pictures.values()])
-    else:
-        levels = population.levels(by)
-        moments = of_sizes(np.array(list(levels.values()), np.int64))
-    groups = pooled_groups(levels, by, request)
+        return _whole_groups(population.distributions(by, proxy), by, request)
+    levels = population.levels(by)
+    return _of_groups(pooled_groups(levels, by, request), of_sizes(np.array(list(levels.values()), np.int64)))
+
+
+def _whole_groups(pictures: Pictures, by: str, request: StratificationRequest) -> StratificationDraft:
+    return _of_groups(pooled_groups(pictures.sizes, by, request), of_pictures(pictures))
+
+
+def _of_groups(groups: Groups, moments: Moments) -> StratificationDraft:
+    """Return each group as one stratum, from the moments of the levels (L,)."""
+    codes = groups.rule.codes
+    alone = np.array_equal(codes, np.arange(len(codes)))
     return StratificationDraft(
         rule=groups.rule,
         names=tuple(groups.names()),
-        moments=moments.pooled(groups.rule.codes),
+        moments=moments if alone else moments.pooled(codes),
         notes=groups.notes,
     )
 
@@ -109,7 +116,10 @@ def crossed_draft(
 ) -> StratificationDraft:
     """Return a category crossed with intervals of a proxy; a pool of small categories is cut as one."""
     pictures = population.distributions(by, column)
-    groups = pooled_groups({level: picture.size for level, picture in pictures.items()}, by, request)
+    if request.n_strata == 1:
+        boundaries_of(next(iter(pictures.values())), request.method, 1)
+        return _whole_groups(pictures, by, request)
+    groups = pooled_groups(pictures.sizes, by, request)
     ordered = list(pictures.values())
     parts = [_Part.of([ordered[i] for i in members]) for members in groups.members()]
     boundaries, notes = _group_boundaries(parts, request)

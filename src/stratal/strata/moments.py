@@ -16,6 +16,7 @@ import numpy as np
 from stratal.arrays import FloatArray, IntArray, Record
 from stratal.errors import InputError
 from stratal.population.distribution import Distribution
+from stratal.population.pictures import LevelBins, Pictures
 
 WIDEST = 1e140
 """Proxies further apart than this are refused: their squares would overflow."""
@@ -78,7 +79,7 @@ class Moments(Record):
         )
 
 
-def of_bins(distribution: Distribution, boundaries: IntArray) -> Moments:
+def of_bins(bins: Distribution | LevelBins, boundaries: IntArray) -> Moments:
     """Return the moments of the strata that begin at bin 0 and at each of `boundaries` (H − 1,).
 
     Examples
@@ -88,24 +89,37 @@ def of_bins(distribution: Distribution, boundaries: IntArray) -> Moments:
     >>> of_bins(picture, np.array([1])).sizes
     array([1, 3])
     """
-    refuse_widest(distribution)
+    refuse_widest(bins)
     starts = np.concatenate([[0], boundaries]).astype(np.int64)
-    counts = distribution.counts
+    counts = bins.counts
     sizes = np.add.reduceat(counts, starts)
     lengths = np.diff(np.append(starts, len(counts)))
-    firsts = distribution.values[starts]
-    shifted = distribution.values - np.repeat(firsts, lengths)
+    firsts = bins.values[starts]
+    shifted = bins.values - np.repeat(firsts, lengths)
     shifted_means = np.add.reduceat(counts * shifted, starts) / sizes
     deviations = shifted - np.repeat(shifted_means, lengths)
     return Moments(
         sizes=sizes,
         proxy_means=firsts + shifted_means,
         proxy_variances=np.add.reduceat(counts * deviations**2, starts) / sizes,
-        conditional_variances=np.add.reduceat(counts * distribution.conditional_variances, starts) / sizes,
+        conditional_variances=np.add.reduceat(counts * bins.conditional_variances, starts) / sizes,
     )
 
 
-def refuse_widest(distribution: Distribution) -> None:
+def of_pictures(pictures: Pictures) -> Moments:
+    """Return the moments of each level of a category as one stratum.
+
+    Examples
+    --------
+    >>> from stratal.population import Population
+    >>> population = Population.from_arrays(proxy=[0.9, 0.2, 0.6], groups={"language": ["de", "en", "de"]})
+    >>> of_pictures(population.distributions("language")).proxy_means
+    array([0.75, 0.2 ])
+    """
+    return of_bins(pictures.bins, pictures.starts[1:])
+
+
+def refuse_widest(bins: Distribution | LevelBins) -> None:
     """Raise an `InputError` if the proxies lie too far apart for a variance in double precision.
 
     Examples
@@ -115,7 +129,7 @@ def refuse_widest(distribution: Distribution) -> None:
     Traceback (most recent call last):
     stratal.errors.InputError: the proxy ranges too widely (given: 0 to 1e+200; allowed: ...
     """
-    low, high = float(distribution.values[0]), float(distribution.values[-1])
+    low, high = float(bins.values.min()), float(bins.values.max())
     if 0.5 * high - 0.5 * low > 0.5 * WIDEST:
         raise InputError(
             "the proxy ranges too widely",

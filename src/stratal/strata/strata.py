@@ -16,7 +16,7 @@ from stratal.population.influence import Influence
 from stratal.population.population import require_population
 from stratal.population.rules.crossed import Crossed
 from stratal.population.rules.derived import CELL, INFLUENCE, Derived
-from stratal.population.rules.rule import Everything, Rule
+from stratal.population.rules.rule import Categories, Everything, Rule
 from stratal.report import Bars, Plotted, Tabular
 from stratal.strata.categories import category_draft, crossed_draft
 from stratal.strata.clusters import Clustering, cluster_draft, feature_columns
@@ -322,6 +322,8 @@ def _by_influence(
     known: tuple[Expression | None, ...] = ()
     if influence.known and method != "none":
         cells = list(view.levels(CELL)) * found.n_strata
+        if isinstance(found.rule, Categories):
+            cells = list(found.rule.levels)
         if isinstance(found.rule, Crossed):
             counts = [part.n_strata for part in found.rule.inner]
             cells = np.repeat(found.rule.categories.levels, counts).tolist()

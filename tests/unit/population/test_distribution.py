@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.work import calls
 
 from stratal.errors import InputError
-from stratal.population.distribution import BIN_COUNT, EXACT_LIMIT, Grid, build_distribution
+from stratal.population.distribution import BIN_COUNT, EXACT_LIMIT, OFFSET_COUNT, Grid, build_distribution
 from stratal.population.in_memory import ArrayCounter
 
 LARGE = EXACT_LIMIT + 10_000
@@ -97,13 +98,26 @@ def test_degenerate_values(values):
     assert_bins_partition(picture, np.array(values))
 
 
-def test_the_smallest_double_of_a_bin_is_found():
+@pytest.mark.parametrize("extent", [(0.1, 0.7), (-1.0, 1.0), (-3.0, 5.0), (1e-300, 1e300), (1e6, 1e6 + 1)])
+def test_the_smallest_double_of_every_bin_is_found(extent):
+    grid = Grid.over(*extent)
+    numbers = np.arange(1, BIN_COUNT)
+    cuts = grid.cuts(numbers)
+
+    assert np.all((cuts - grid.low) * grid.scale >= numbers * OFFSET_COUNT)
+    assert np.all((np.nextafter(cuts, -np.inf) - grid.low) * grid.scale < numbers * OFFSET_COUNT)
+
+
+def test_a_margin_whose_bins_meet_at_zero_is_binned():
+    values = np.linspace(-1.0, 1.0, LARGE)
+
+    assert_bins_partition(distribution(values, scaled=False), values)
+
+
+def test_finding_all_cuts_is_not_work_per_bin():
     grid = Grid.over(0.1, 0.7)
-    for number in (1, 17, BIN_COUNT - 1):
-        cut = grid.cut(number)
-        below = np.nextafter(cut, -np.inf)
-        bins = grid.positions(np.array([below, cut])) // 65_536
-        assert bins.tolist() == [number - 1, number]
+
+    assert calls(grid.cuts, np.arange(1, BIN_COUNT))[1] < 1_000
 
 
 def test_an_empty_population_is_refused():

@@ -5,14 +5,16 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import stratal
 from stratal.errors import InputError
 from stratal.population.tables.small_table import SmallTable
 from stratal.sampling.files import rename_new
-from stratal.sampling.handover import write_handover
+from stratal.sampling.handover import write_handover, write_to_label
 
 
 def drawn(**columns):
@@ -183,3 +185,18 @@ def test_a_hand_over_is_brought_to_the_disk(population, tmp_path, monkeypatch):
     assert names[-2].endswith(".partial")
     assert any(name.startswith(".sample.") for name in names[:-2])
     assert "to_label.csv" in names[:-2]
+
+
+def test_the_newest_round_is_looked_for_once_and_not_per_unit(tmp_path):
+    class Reads(SimpleNamespace):
+        count = 0
+
+        @property
+        def round(self):
+            Reads.count += 1
+            return np.repeat([1, 2], 500)
+
+    sample = Reads(ids=np.arange(1_000), id_name="id", shown={})
+
+    assert write_to_label(sample, tmp_path / "to_label.csv") == 500
+    assert Reads.count <= 2

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray
+from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.population.distribution import (
     BIN_COUNT,
+    EXACT_LIMIT,
     OFFSET_COUNT,
     Distinct,
     Extent,
@@ -21,6 +22,7 @@ from stratal.population.distribution import (
     Steps,
     wants_distinct,
 )
+from stratal.population.pictures import LevelBins
 from stratal.population.tables.engine import double, small_table
 
 _OFFSET_BITS = OFFSET_COUNT.bit_length() - 1
@@ -88,7 +90,7 @@ class TableCounter:
         table = self.table
         measures = {"n": table.count()}
         if steps is not None and self.second is not None:
-            parameters = (double(steps.low), double(steps.scale))
+            parameters = double(float(steps.low)), double(float(steps.scale))
             measures["second"] = in_steps(table[self.second], *parameters).sum().cast("int64")
         found = self.run(table.group_by(value=table[self.value] + double(0.0)).aggregate(**measures))
         return _distinct(columns_of(found))
@@ -98,7 +100,7 @@ class TableCounter:
         inside = self._inside(span)
         moments = None
         if steps is not None and self.second is not None:
-            moments = in_steps(inside[self.second], double(steps.low), double(steps.scale))
+            moments = in_steps(inside[self.second], double(float(steps.low)), double(float(steps.scale)))
         placed = _placed(inside, inside[self.value], double(grid.low), double(grid.scale), moments)
         return _histogram(columns_of(self.run(_binned(placed, "bin"))))
 
@@ -192,10 +194,6 @@ class LevelCounter(TableCounter):
     level: str
     name: str
 
-    def distinct(self, steps: Steps | None) -> Distinct:
-        """Return all distinct values with counts."""
-        return _distinct(self.found)
-
     def histogram(self, grid: Grid, span: Span, steps: Steps | None) -> Histogram:
         """Return the histogram of the proxies within the span."""
         return _histogram(self.found) if span == Span() else super().histogram(grid, span, steps)
@@ -205,10 +203,10 @@ class LevelCounter(TableCounter):
         return super(LevelCounter, one)._inside(span)
 
 
-def level_counters(
+def level_bins(
     run: Run, backend: Any, table: Any, level: str, value: str, second: str | None = None
-) -> dict[str, LevelCounter]:
-    """Return a counter for each level of a category, from three queries however many levels there are.
+) -> LevelBins:
+    """Return the distinct values within each level of a category, from two or three queries in all.
 
     Parameters
     ----------
@@ -227,70 +225,121 @@ def level_counters(
     >>> import ibis, pyarrow as pa
     >>> from stratal.population.tables.engine import connect
     >>> table = ibis.memtable(pa.table({"g": ["b", "a", "b"], "x": [0.1, 0.2, 0.3]}))
-    >>> list(level_counters(lambda query: query.to_pyarrow(), connect(), table, "g", "x"))
-    ['a', 'b']
+    >>> level_bins(lambda query: query.to_pyarrow(), connect(), table, "g", "x").names
+    ('a', 'b')
     """
+    levels = _level_facts(run, table, level, value, second)
+    joined = _with_parameters(backend, table, level, levels)
+    found = columns_of(run(_distinct_by_level(joined.filter(joined.few), value, second)))
+    order = np.lexsort((found["value"], found["level_number"]))
+    numbers, counts = found["level_number"][order], found["n"][order].astype(np.int64)
+    means = None
+    if levels.steps is not None:
+        means = levels.steps[numbers].means(found["second"][order].astype(np.int64), counts)
+    return LevelBins(
+        names=levels.names,
+        level=numbers,
+        values=found["value"][order],
+        counts=counts,
+        second=means,
+        large=_large_levels(run, joined, levels, TableCounter(run, table, value, second), level),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Levels:
+    """Extents of the proxies and of their second moments within L levels, in the order of their names."""
+
+    names: tuple[str, ...]
+    low: FloatArray
+    high: FloatArray
+    counts: IntArray
+    second_low: FloatArray | None
+    second_high: FloatArray | None
+
+    @property
+    def steps(self) -> Steps | None:
+        if self.second_low is None or self.second_high is None:
+            return None
+        return Steps.of_levels(self.second_low, self.second_high)
+
+    @property
+    def few(self) -> BoolArray:
+        """Which levels are told apart value by value (L,)."""
+        few = self.counts <= EXACT_LIMIT
+        for number in np.flatnonzero(~few).tolist():
+            few[number] = wants_distinct(self.extent(number))
+        return few
+
+    def extent(self, number: int) -> Extent:
+        return Extent(float(self.low[number]), float(self.high[number]), int(self.counts[number]))
+
+
+def _level_facts(run: Run, table: Any, level: str, value: str, second: str | None) -> _Levels:
     measures = {"n": table.count(), "low": table[value].min(), "high": table[value].max()}
     if second is not None:
         measures |= {"second_low": table[second].min(), "second_high": table[second].max()}
-    rows = run(table.group_by(level=table[level]).aggregate(**measures)).to_pylist()
-    rows.sort(key=lambda row: row["level"])
-    extents = [Extent(float(row["low"]), float(row["high"]), int(row["n"])) for row in rows]
-    seconds = [
-        (float(row["second_low"]), float(row["second_high"])) if second is not None else None for row in rows
-    ]
-    few = np.array([wants_distinct(extent) for extent in extents], dtype=bool)
-    joined = _with_parameters(backend, table, level, [row["level"] for row in rows], extents, seconds)
-    found: dict[int, dict[str, Any]] = {}
-    for is_few, query in ((True, _distinct_by_level), (False, _histogram_by_level)):
-        numbers = np.flatnonzero(few == is_few)
-        if len(numbers):
-            part = joined.filter(joined.few == is_few)
-            found |= _by_level(columns_of(run(query(part, value, second))), numbers)
-    return {
-        row["level"]: LevelCounter(
-            run,
-            table,
-            value,
-            second,
-            whole=extents[number],
-            second_extent=seconds[number],
-            found=found[number],
-            level=level,
-            name=row["level"],
-        )
-        for number, row in enumerate(rows)
-    }
+    answer = run(table.group_by(level=table[level]).aggregate(**measures))
+    names = answer.column("level").to_pylist()
+    order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
+    found = {name: array[order] for name, array in columns_of(answer.drop_columns("level")).items()}
+    return _Levels(
+        names=tuple(sorted(names)),
+        low=found["low"],
+        high=found["high"],
+        counts=found["n"].astype(np.int64),
+        second_low=found.get("second_low"),
+        second_high=found.get("second_high"),
+    )
 
 
-def _with_parameters(
-    backend: Any,
-    table: Any,
-    level: str,
-    names: list[str],
-    extents: list[Extent],
-    seconds: list[tuple[float, float] | None],
-) -> Any:
+def _with_parameters(backend: Any, table: Any, level: str, levels: _Levels) -> Any:
     """Return the table with each unit's level number, and the grid and steps of that level."""
-    few = [wants_distinct(extent) for extent in extents]
-    grids = [
-        Grid(extent.low, 0.0) if simple else Grid.over(extent.low, extent.high)
-        for extent, simple in zip(extents, few, strict=True)
-    ]
-    steps = [Steps(0.0, 0.0) if extent is None else Steps.over(extent) for extent in seconds]
+    few, grid_scale = levels.few, np.zeros(len(levels.names))
+    for number in np.flatnonzero(~few).tolist():
+        grid_scale[number] = Grid.over(levels.low[number], levels.high[number]).scale
+    steps = levels.steps or Steps(np.zeros(len(few)), np.zeros(len(few)))
     known = small_table(
         {
-            "level_name": np.array(names, dtype=object),
-            "level_number": np.arange(len(names)),
-            "few": np.array(few),
-            "grid_low": np.array([grid.low for grid in grids]),
-            "grid_scale": np.array([grid.scale for grid in grids]),
-            "step_low": np.array([step.low for step in steps]),
-            "step_scale": np.array([step.scale for step in steps]),
+            "level_name": np.array(levels.names, dtype=object),
+            "level_number": np.arange(len(few)),
+            "few": few,
+            "grid_low": levels.low,
+            "grid_scale": grid_scale,
+            "step_low": np.asarray(steps.low),
+            "step_scale": np.asarray(steps.scale),
         },
         backend,
     )
     return table.join(known, table[level] == known.level_name)
+
+
+def _large_levels(
+    run: Run, joined: Any, levels: _Levels, whole: TableCounter, level: str
+) -> dict[int, LevelCounter]:
+    """Return the counters of the levels that are binned, from one query for all of them."""
+    numbers = np.flatnonzero(~levels.few)
+    if not len(numbers):
+        return {}
+    found = columns_of(run(_histogram_by_level(joined.filter(~joined.few), whole.value, whole.second)))
+    counters = {}
+    for number in numbers.tolist():
+        rows = found["level_number"] == number
+        moments = None
+        if levels.second_low is not None and levels.second_high is not None:
+            moments = float(levels.second_low[number]), float(levels.second_high[number])
+        counters[number] = LevelCounter(
+            run,
+            whole.table,
+            whole.value,
+            whole.second,
+            whole=levels.extent(number),
+            second_extent=moments,
+            found={name: values[rows] for name, values in found.items()},
+            level=level,
+            name=levels.names[number],
+        )
+    return counters
 
 
 def _moments(table: Any, second: str | None) -> Any:
@@ -308,14 +357,3 @@ def _distinct_by_level(table: Any, value: str, second: str | None) -> Any:
 def _histogram_by_level(table: Any, value: str, second: str | None) -> Any:
     placed = _placed(table, table[value], table.grid_low, table.grid_scale, _moments(table, second))
     return _binned(placed, "level_number", "bin")
-
-
-def _by_level(found: Mapping[str, Any], numbers: IntArray) -> dict[int, dict[str, Any]]:
-    """Split a query's rows by level."""
-    order = np.argsort(found["level_number"], kind="stable")
-    starts = np.searchsorted(found["level_number"][order], np.append(numbers, numbers[-1] + 1))
-    parts = {}
-    for number, start, stop in zip(numbers.tolist(), starts[:-1], starts[1:], strict=True):
-        rows = order[start:stop]
-        parts[number] = {name: values[rows] for name, values in found.items()}
-    return parts

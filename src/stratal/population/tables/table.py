@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -13,13 +13,14 @@ from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError
 from stratal.population.distribution import Extent
 from stratal.population.expressions import Expression
+from stratal.population.pictures import LevelBins
 from stratal.population.population import Population
 from stratal.population.rules.rule import Rule
 from stratal.population.size_measures import Candidates, Size, SizeProfile, rest_of
 from stratal.population.summary import Contents, Drawn, ProxyInfo, StratumSummary, proxy_info_for
 from stratal.population.tables import selecting
 from stratal.population.tables.checks import checked
-from stratal.population.tables.counting import LevelCounter, TableCounter, columns_of, level_counters
+from stratal.population.tables.counting import TableCounter, columns_of, level_bins
 from stratal.population.tables.declaration import OWN_STRATUM_GROUP, Declaration, Request
 from stratal.population.tables.derived import prepared
 from stratal.population.tables.engine import in_byte_order
@@ -100,11 +101,11 @@ class TablePopulation(Population):
             second_extent=extents[second] if second else None,
         )
 
-    def _counters(self, by: str, info: ProxyInfo) -> Iterable[tuple[str, LevelCounter]]:
-        """Return the counters of all levels: three queries in all."""
+    def _level_bins(self, by: str, info: ProxyInfo) -> LevelBins:
+        """Return what two or three queries count of all levels."""
         units, second = self._units, info.second_moment
         names = units.categories[by], units.numbers[info.name], second and units.numbers[second]
-        return level_counters(self._source.run, self._source.backend, units.table, *names).items()
+        return level_bins(self._source.run, self._source.backend, units.table, *names)
 
     def levels(self, group: str) -> dict[str, int]:
         """Return the number of units in each level of a group column."""
