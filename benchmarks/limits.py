@@ -1,7 +1,7 @@
 """How wide a table may be, and how fine a category: the time of `inspect` and of `draw --by`.
 
 `python -m benchmarks.limits` writes benchmarks/results/limits.md; other numbers of columns and levels may be
-given, as in `python -m benchmarks.limits 500,2000 1000,10000`.
+given, as in `python -m benchmarks.limits 500,2000 1000,10000`, or "" for none: the page is written in pieces.
 """
 
 from __future__ import annotations
@@ -68,29 +68,45 @@ def drawn(folder: Path, levels: int) -> str:
     return f"| {levels:,} | {levels * UNITS_PER_LEVEL:,} | {budget:,} | {seconds('draw', file, *asked):.1f} |"
 
 
-def main(columns: str = "500,2000,10000", levels: str = "1000,10000") -> None:
-    """Measure, and write the page."""
+def with_earlier(lines: list[str], heading: str) -> list[str]:
+    """Return a table's lines with those of the page that were measured earlier and not now, in order."""
+    page = RESULT.read_text(encoding="utf-8") if RESULT.exists() else ""
+    earlier = page.partition(heading)[2].partition("## ")[0].splitlines()
+    numbered = {int(line.split("|")[1].replace(",", "")): line for line in earlier if line[2:3].isdigit()}
+    numbered |= {int(line.split("|")[1].replace(",", "")): line for line in lines}
+    return [numbered[number] for number in sorted(numbered)]
+
+
+def main(columns: str = "500,2000,10000", levels: str = "1000,10000,100000") -> None:
+    """Measure, and write the page; numbers that are not asked for keep their line."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        wide_lines = [inspected(folder, int(number)) for number in columns.split(",")]
-        fine_lines = [drawn(folder, int(number)) for number in levels.split(",")]
+        write(
+            [inspected(folder, int(number)) for number in columns.split(",") if number],
+            [drawn(folder, int(number)) for number in levels.split(",") if number],
+        )
+
+
+def write(wide_lines: list[str], fine_lines: list[str]) -> None:
+    """Write the page."""
+    inspecting, drawing = f"## `stratal inspect`, {ROWS:,} rows", "## `stratal draw --by`"
     lines = [
         "# Wide tables and fine categories",
         "",
-        f"`python -m benchmarks.limits {columns} {levels}`: seconds of the processor for the whole command,"
-        f" its start included; load of the machine at the end {os.getloadavg()[0]:.1f}.",
+        "`python -m benchmarks.limits`, in pieces: seconds of the processor for the whole command, its start"
+        f" included; load of the machine (two cores) at the last piece's end {os.getloadavg()[0]:.1f}.",
         "",
-        f"## `stratal inspect`, {ROWS:,} rows",
+        inspecting,
         "",
         "| columns | Parquet, s | CSV, s |",
         "|---|---|---|",
-        *wide_lines,
+        *with_earlier(wide_lines, inspecting),
         "",
-        "## `stratal draw --by`",
+        drawing,
         "",
         "| levels | units | labels | s |",
         "|---|---|---|---|",
-        *fine_lines,
+        *with_earlier(fine_lines, drawing),
     ]
     RESULT.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
