@@ -11,7 +11,7 @@ from stratal.errors import InputError, LabelError
 from stratal.labels.labels import SKIPPED, SUBMITTED
 from stratal.labels.numbers import numeric_values
 from stratal.population.tables.declaration import ID_NAMES
-from stratal.population.tables.small_table import SmallTable, is_missing
+from stratal.population.tables.small_table import SmallTable, is_missing, plain_text
 
 ANNOTATOR_NAMES = ("annotator", "annotator_id", "rater", "labeler", "labeller")
 """Columns that say who answered, the first that is there."""
@@ -81,7 +81,11 @@ class AnswerColumn:
             column: [value for value in values if not is_missing(value)]
             for column, values in table.lists.items()
         }
-        few = (column for column, values in given.items() if column != name and 0 < len(set(values)) <= _FEW)
+        few = (
+            column
+            for column, values in given.items()
+            if column != name and 0 < len(set(map(plain_text, values))) <= _FEW
+        )
         return cls(
             name=name,
             rows=len(table),
@@ -94,6 +98,8 @@ class AnswerColumn:
 
 def _stand_for_numbers(values: list[Any]) -> bool:
     """Return whether there are values, and all are numbers or words that stand for numbers."""
+    if any(isinstance(value, (dict, list)) for value in values):
+        return False
     try:
         numeric_values(np.array(values, dtype=object))
     except LabelError:

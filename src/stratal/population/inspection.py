@@ -36,7 +36,7 @@ class _EveryColumn(Request):
         return Declaration(id=existing[0], shown=tuple(existing))
 
 
-_FACTS = ("present", "distinct", "numbers", "minimum", "maximum", "mean")
+_FACTS = ("present", "distinct", "numbers", "nan", "minimum", "maximum", "mean")
 _COLUMNS_AT_ONCE, _CELLS_AT_ONCE = 100, 20_000_000
 _HEAD = 1_000
 """Rows that are looked at for numbers that are written as text."""
@@ -211,18 +211,19 @@ def _facts(column: Any, text: bool) -> dict[str, Any]:
         values = (number_of_text(column) if text else column).cast("float64")
         finite = values.isnan().ifelse(None, values)
         ranges = {"minimum": finite.min(), "maximum": finite.max(), "mean": finite.mean()}
-        facts |= {"numbers": finite.count(), **ranges}
+        facts |= {"numbers": finite.count(), "nan": values.isnan().sum(), **ranges}
     return facts
 
 
 def _described(name: str, rows: int, found: dict[str, Any]) -> dict[str, Any]:
-    is_number = bool(found["present"] and found["numbers"] == found["present"])
+    nan = int(found["nan"] or 0)
+    is_number = bool(found["numbers"] and found["numbers"] + nan == found["present"])
     ranges = {key: found[key] if is_number else None for key in ("minimum", "maximum", "mean")}
     return {
         "name": name,
         "kind": "number" if is_number else "text",
-        "missing": rows - found["present"],
-        "distinct": found["distinct"],
+        "missing": rows - found["present"] + (nan if is_number else 0),
+        "distinct": found["distinct"] - (1 if is_number and nan else 0),
         **ranges,
     }
 

@@ -45,6 +45,17 @@ def test_a_header_alone_gets_no_command_that_cannot_run(tmp_path):
     assert "Next:" not in said.output
 
 
+@pytest.mark.parametrize("value", ['{"score": 0.5}', '["a"]', '[["a"], ["b"]]'])
+def test_values_within_values_are_no_answers_and_break_nothing(tmp_path, value):
+    file = tmp_path / "judged.jsonl"
+    file.write_text("".join(f'{{"id": "q{n}", "score": 0.{n}, "judge": {value}}}\n' for n in range(1, 5)))
+
+    said = run("doctor", file)
+
+    assert said.exit_code == 0, said.exception
+    assert f"plan {file} --id id --proxy score" in said.output
+
+
 def next_line(text):
     return text.split("Next: stratal ")[1].strip()
 

@@ -33,6 +33,31 @@ def test_nothing_to_suggest_is_said(tmp_path):
     assert suggestion(describe_columns(path), None, None) == ["--id", "row"]
 
 
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_scores_that_are_nan_here_and_there_are_numbers_with_gaps(tmp_path, ending):
+    path = tmp_path / f"p.{ending}"
+    if ending == "jsonl":
+        path.write_text(
+            '{"id": "a", "judge": {"score": 0.5}}\n{"id": "b", "judge": {"score": NaN}}\n{"id": "c"}\n'
+        )
+    else:
+        pq.write_table(pa.table({"id": ["a", "b", "c"], "judge.score": [0.5, float("nan"), None]}), path)
+
+    found = describe_columns(path)
+
+    score = next(row for row in found["columns"] if row["name"] == "judge.score")
+    assert (score["kind"], score["missing"], score["distinct"]) == ("number", 2, 1)
+    assert found["notes"] == []
+    assert suggestion(found, None, None) == [
+        "--id",
+        "id",
+        "--proxy",
+        "judge.score",
+        "--missing",
+        "own-stratum",
+    ]
+
+
 def test_a_missing_file(tmp_path):
     with pytest.raises(InputError, match="no such file"):
         describe_columns(tmp_path / "p.csv")
