@@ -16,6 +16,7 @@ from stratal.errors import InputError, MissingExtraError
 
 HTML = "html"
 TO = f"{HTML} (a page in one file), label-studio, argilla, potato, prodigy, excel, csv or jsonl."
+_PAGES = (".html", ".htm")
 _COMES_BACK = {"label-studio": "export.json", "argilla": "records.json", "prodigy": "answers.jsonl"}
 """What the file that a tool gives back may be called."""
 
@@ -34,7 +35,7 @@ class ExportOptions:
         Path, typer.Argument(metavar="STUDY", help="The folder that `init` made, or a sample that was drawn.")
     ]
     output: Annotated[Path, typer.Option(help="File or folder to write; must not exist.")]
-    to: Annotated[str, typer.Option(help=TO)] = HTML
+    to: Annotated[str | None, typer.Option(help=TO, show_default="what the file's name says, or html")] = None
     annotator: Annotated[
         str | None,
         typer.Option(help="Whom the items are for, and kept for.", show_default="whoever uses the tool"),
@@ -60,14 +61,15 @@ def export(asked: ExportOptions) -> None:
     A study's items that are written for one annotator are kept for that one. Nothing of proxy, prediction or
     stratum goes out. A sample that was drawn can be written as well; its labels go to `stratal estimate`.
     """
-    if asked.to == HTML:
+    from stratal.labels.exchange.tools import TOOLS, named_for, write_tasks
+
+    to = asked.to or named_for(asked.output) or HTML
+    if to == HTML:
         _page(asked)
         return
-    from stratal.labels.exchange.tools import TOOLS, write_tasks
-
-    if asked.to not in TOOLS:
-        raise InputError("--to is not understood", given=repr(asked.to), allowed=", ".join((HTML, *TOOLS)))
-    tool = TOOLS[asked.to]
+    if to not in TOOLS:
+        raise InputError("--to is not understood", given=repr(to), allowed=", ".join((HTML, *TOOLS)))
+    tool = TOOLS[to]
     _refuse_taken(asked.output)
     tasks, question = _of_study(asked) if asked.study.is_dir() else _of_sample(asked)
     advice = write_tasks(tool, tasks, question, asked.output)
@@ -152,6 +154,12 @@ def _page(asked: ExportOptions) -> None:
 
     if asked.annotator is None:
         raise InputError("a page is for one annotator", action="Say whom: --annotator NAME.")
+    if asked.output.suffix.lower() not in _PAGES:
+        raise InputError(
+            f"{asked.output}: a page needs another name",
+            allowed=f"a file {' or '.join(_PAGES)}",
+            action="For another tool say which: --to TOOL.",
+        )
     with open_study(asked.study) as opened:
         size = write_page(opened, asked.output, asked.annotator, items=asked.items)
     output = str(asked.output)

@@ -78,6 +78,24 @@ def test_mistakes_are_errors(study, tmp_path):
     assert not page.exists()
 
 
+@pytest.mark.parametrize(
+    ("name", "starts"), [("e.csv", b"item_id"), ("e.JSONL", b"{"), ("e.xlsx", b"PK"), ("e.html", b"<!")]
+)
+def test_what_is_written_is_what_the_name_says(study, tmp_path, name, starts):
+    out = run("export", study, "--annotator", "ann", "--output", tmp_path / name)
+
+    assert out.exit_code == 0, out.exception
+    assert (tmp_path / name).read_bytes().lower().startswith(starts.lower())
+
+
+@pytest.mark.parametrize(("name", "to"), [("e.csv", ("--to", "html")), ("e.txt", ()), ("folder", ())])
+def test_a_page_goes_into_no_file_of_another_name(study, tmp_path, name, to):
+    out = run("export", study, "--annotator", "ann", *to, "--output", tmp_path / name)
+
+    assert "a page needs another name" in str(out.exception)
+    assert not (tmp_path / name).exists()
+
+
 def answered(path, *rows):
     path.write_text("item_id,label,annotator\n" + "".join(",".join(row) + "\n" for row in rows))
     return path

@@ -27,7 +27,9 @@ COMMANDS = {
     "team": "team made",
     "check": "check made",
     "backup": "backup made --output copy",
-    "export": "export made --output e.csv --annotator a",
+    "export": "export made --to csv --output e.csv --annotator a",
+    "estimate": "estimate drawn/sample.parquet labels.csv --output e.json",
+    "report": "report made --output report.html",
 }
 
 

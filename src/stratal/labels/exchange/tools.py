@@ -39,6 +39,17 @@ def tool_called(name: str) -> Tool:
     return TOOLS[name]
 
 
+def named_for(path: Path) -> str | None:
+    """Return the name of the tool whose files end as this one does, the plainest of several.
+
+    Examples
+    --------
+    >>> named_for(Path("items.csv")), named_for(Path("items.jsonl")), named_for(Path("page.html"))
+    ('csv', 'jsonl', None)
+    """
+    return next((name for name, ends in _SUFFIXES.items() if path.suffix.lower() in ends), None)
+
+
 def write_tasks(tool: Tool, tasks: Sequence[Task], asked: Asked, path: Path) -> str:
     """Write items for a tool, whole or not at all; return what to do with them there.
 

@@ -98,19 +98,15 @@ def parquet_names(part: Path, count: int) -> list[str]:
     Raises
     ------
     InputError
-        For a sample that was drawn.
+        For a sample that was drawn, and a file that cannot be read.
 
     Examples
     --------
     >>> parquet_names(Path("nowhere-at-all.parquet"), 3)
-    []
+    Traceback (most recent call last):
+    stratal.errors.InputError: nowhere-at-all.parquet cannot be read (given: ...
     """
-    import pyarrow.parquet
-
-    try:
-        schema = pyarrow.parquet.read_schema(part)
-    except (OSError, ValueError):
-        return []
+    schema = _schema(part)
     if SAMPLE_KEY in (schema.metadata or {}):
         raise InputError(
             f"{part} is a sample that was drawn, and not a file of predictions",
@@ -140,14 +136,23 @@ def _refuse_unlike(part: Path, name: str, kind: str, other: str, where: Path) ->
 
 def _kinds(part: Path) -> dict[str, str]:
     """Return what each column of a Parquet file holds."""
+    return {field.name: _kind(field.type) for field in _schema(part)}
+
+
+def _schema(part: Path) -> Any:
+    """Return what PyArrow makes of a Parquet file's columns; an engine may take more than it does."""
     import pyarrow as pa
     import pyarrow.parquet
 
     try:
-        schema = pyarrow.parquet.read_schema(part)
+        return pyarrow.parquet.read_schema(part)
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise InputError(f"{part} cannot be read", given=str(error).splitlines()[0]) from None
-    return {field.name: _kind(field.type) for field in schema}
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise InputError(
+            f"{part} cannot be read",
+            given=reason,
+            action="Check that the file is whole and of the format that its name says.",
+        ) from None
 
 
 def _kind(kind: Any) -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from stratal.errors import InputError
 from stratal.population import Population
+from stratal.population.tables.parts import parquet_names
 from stratal.strata import Everything
 
 
@@ -84,3 +85,19 @@ def test_a_folders_name_is_text_as_it_stands(tmp_path):
     population = Population.read(folder, proxy="proxy", groups="day", directory=True)
 
     assert population.levels("day") == {"01": 1, "1": 1}
+
+
+def test_a_flipped_bit_of_the_footer_is_one_message_or_read(tmp_path):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"id": range(50), "proxy": [number / 50 for number in range(50)]}), path)
+    whole = path.read_bytes()
+    kinds = set()
+    for place in range(len(whole) - int.from_bytes(whole[-8:-4], "little") - 8, len(whole)):
+        for bit in range(8):
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
+            try:
+                parquet_names(path, 2)
+            except InputError as error:
+                kinds.add(type(error.__context__))
+
+    assert {pa.ArrowNotImplementedError, pa.ArrowInvalid, OSError} <= kinds
