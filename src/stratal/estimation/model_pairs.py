@@ -1,10 +1,10 @@
-"""Ratio and win rate of two models' outcomes on the same labelled units, honest where few labels differ.
+"""Difference, ratio and win rate of two models' outcomes on the same units, honest where few labels differ.
 
 Two models that mostly tie leave little to see: a few wins, a loss or none. The win rate is ½ + ½ (share of
 wins − share of losses), and its interval is made of those of the two shares ("MOVER", Zou & Donner 2008;
 Newcombe 1998 for paired proportions), so that a loss which no label showed still counts. The ratio's interval
 is Student's t on the logarithm, its variance with one unseen unit for either model, as Bonett & Price (2012)
-add to a difference.
+add to a difference; `paired_differences` makes the difference.
 """
 
 from __future__ import annotations
@@ -14,10 +14,52 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray
 from stratal.estimation.evaluation import estimate_mean
 from stratal.estimation.linearisation import of_variable, ratio_of_means
-from stratal.estimation.paired import unseen_pair
+from stratal.estimation.paired import paired_differences, unseen_pair
 from stratal.estimation.quantity import Parts, Quantity
 from stratal.estimation.respondents import Respondents
 from stratal.sampling.sample import Sample
+
+
+def difference_of_models(
+    first: FloatArray,
+    second: FloatArray,
+    frame: Respondents,
+    target: str = "population",
+    bounds: tuple[float, float] | None = None,
+) -> Quantity:
+    """Return the difference of two models' mean outcomes (n,) over the whole population.
+
+    Parameters
+    ----------
+    first, second : float (n,)
+    frame : Respondents
+        The units that have both; in the units outside it the models do not differ.
+    target : {"population", "superpopulation"}
+    bounds : (float, float), optional
+        What the outcomes cannot leave; without them nothing is known of a unit that was not seen.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> sample = stratal.SimpleRandom(budget=8).draw(stratal.Population.from_arrays(proxy=[0.5] * 99), seed=7)
+    >>> frame = Respondents.of(sample, np.ones(8, dtype=bool))
+    >>> new, old = np.array([1.0, 1, 1, 1, 0, 1, 1, 1]), np.array([1.0, 1, 1, 0, 0, 1, 1, 1])
+    >>> found = difference_of_models(new, old, frame, bounds=(0, 1))
+    >>> found.value, [round(end, 2) for end in found.confidence_interval()]
+    (0.125, [-0.34, 0.59])
+    """
+    most = None if bounds is None else frame.share * float(bounds[1] - bounds[0])
+    contrast = frame.share * (first - second)
+    found = paired_differences(contrast[:, None], frame.weighting, bound=most, target=target)
+    return Quantity(
+        value=float(found.values[0]),
+        standard_error=float(found.standard_errors[0]),
+        interval_error=float(found.interval_errors[0]),
+        degrees_of_freedom=np.inf if found.census else float(found.degrees_of_freedom[0]),
+        n=len(first),
+        bounds=None if most is None else (-most, most),
+        notes=frame.notes,
+    )
 
 
 def ratio_of_models(
@@ -77,7 +119,7 @@ def win_rate(
     ----------
     first, second : float (n,)
     frame : Respondents
-        The units that have both.
+        The units that have both; in the units outside it the models tie.
     design : str
         Kind of the design.
     target : {"population", "superpopulation"}
@@ -106,8 +148,9 @@ def win_rate(
         )
         for side in sides
     )
-    value = 0.5 + 0.5 * (wins.value - losses.value)
-    whole = of_variable(value, 0.5 * (sides[0] - 1.0 * sides[1]), frame.weighting, target)
+    half = 0.5 * frame.share
+    value = 0.5 + half * (wins.value - losses.value)
+    whole = of_variable(value, half * (sides[0] - 1.0 * sides[1]), frame.weighting, target)
     covariance = frame.weighting.covariance(np.column_stack(sides).astype(np.float64))
     own = np.diag(covariance)
     together = covariance[0, 1] / np.sqrt(own[0] * own[1]) if np.all(own > 0) else 0.0
@@ -116,10 +159,10 @@ def win_rate(
         standard_error=whole.standard_error,
         degrees_of_freedom=max(whole.degrees_of_freedom, 1.0),
         n=len(first),
-        bounds=(0.0, 1.0),
+        bounds=(0.5 - half, 0.5 + half),
         parts=Parts(
             terms=(wins, losses),
-            coefficients=np.array([0.5, -0.5]),
+            coefficients=np.array([half, -half]),
             correlation=np.array([[1.0, together], [together, 1.0]]),
         ),
         notes=frame.notes,

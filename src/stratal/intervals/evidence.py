@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from stratal.intervals.guard import (
     stratum_rates,
     variances_of,
 )
+from stratal.intervals.interval import ConfidenceInterval
 from stratal.intervals.skewed import mean_skewness
 from stratal.intervals.stratified import StratumRates
 from stratal.weighting import Weighting
@@ -26,6 +27,24 @@ from stratal.weighting.stratum_moments import stratum_means
 OutcomeKind = Literal["binary", "bounded", "unbounded"]
 OUTCOMES = ("binary", "bounded", "unbounded")
 TARGETS = ("population", "superpopulation")
+
+
+class OwnInterval(Protocol):
+    """What makes the interval of an estimate that is more than a mean: a difference of models, a win rate.
+
+    Examples
+    --------
+    >>> own: OwnInterval | None = None
+    """
+
+    @property
+    def method(self) -> str:
+        """How the interval is made."""
+
+    def confidence_interval(
+        self, confidence_level: float = 0.95, alternative: str = "two-sided"
+    ) -> ConfidenceInterval:
+        """Return it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,6 +74,8 @@ class Evidence(Record):
         Whether the W_h are known then, rather than drawn with the N units.
     given_trials : float, optional
         Effective trials, where whoever made the estimate knows better than `effective_trials` (a ratio, say).
+    own : OwnInterval, optional
+        What `auto` takes, where whoever made the estimate knows more than that it is a mean.
 
     Examples
     --------
@@ -80,6 +101,7 @@ class Evidence(Record):
     superpopulation: bool = False
     stratum_weights_known: bool = False
     given_trials: float | None = None
+    own: OwnInterval | None = None
 
     @property
     def n(self) -> int:

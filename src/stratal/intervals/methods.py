@@ -12,7 +12,7 @@ from stratal.errors import InputError, StratalWarning, near_names
 from stratal.intervals import proportion, skewed, student
 from stratal.intervals.betting import betting_bounds
 from stratal.intervals.bootstrap import bootstrap_bounds
-from stratal.intervals.evidence import Evidence
+from stratal.intervals.evidence import Evidence, OwnInterval
 from stratal.intervals.interval import ConfidenceInterval, tail_shares
 from stratal.intervals.stratified import stratified_clopper_pearson
 from stratal.intervals.unseen import unseen_bounds
@@ -78,6 +78,8 @@ def bounds_function(evidence: Evidence, method: str, alternative: str) -> tuple[
     tail_shares(0.95, alternative)
     if method not in METHODS:
         raise InputError("no such kind of interval", given=repr(method), allowed=near_names(method, METHODS))
+    if method == "auto" and evidence.own is not None:
+        return evidence.own.method, _own(evidence.own, alternative)
     if method == "auto":
         method = resolve_method(evidence)
     if evidence.bounds is None:
@@ -93,6 +95,14 @@ def bounds_function(evidence: Evidence, method: str, alternative: str) -> tuple[
         # Resampling labels that all agree shows nothing; the exact interval knows how many there were.
         method = "clopper-pearson"
     return method, _kept_within(evidence, _bounded(evidence, method, alternative), alternative)
+
+
+def _own(own: OwnInterval, alternative: str) -> Bounds:
+    def bounds(level: float) -> tuple[float, float]:
+        found = own.confidence_interval(level, alternative)
+        return found.low, found.high
+
+    return bounds
 
 
 def _bounded(evidence: Evidence, method: str, alternative: str) -> Bounds:

@@ -5,7 +5,7 @@ import pytest
 
 import stratal
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.model_pairs import bounds_of_outcomes, ratio_of_models, win_rate
+from stratal.estimation.model_pairs import bounds_of_outcomes, difference_of_models, ratio_of_models, win_rate
 from stratal.estimation.respondents import Respondents
 
 
@@ -91,3 +91,17 @@ def test_a_census_leaves_nothing_open():
 def test_a_model_that_is_never_right_has_no_ratio():
     _, frame = drawn(10)
     assert not ratio_of_models(np.ones(10), np.zeros(10), frame, bounds=(0, 1)).defined
+
+
+def test_the_difference_is_the_row_of_compare():
+    sample, frame = drawn(25)
+    rng = np.random.default_rng(3)
+    a, b = (rng.random(25) < 0.9) * 1.0, (rng.random(25) < 0.8) * 1.0
+    row = stratal.compare(sample, {"a": a, "b": b}).rows[0]
+    found = difference_of_models(a, b, frame, bounds=(0, 1))
+
+    assert (found.value, found.standard_error) == pytest.approx((row["difference"], row["standard_error"]))
+    assert [*found.confidence_interval()] == pytest.approx(row["confidence_interval"])
+    assert found.p_value(0.0) == pytest.approx(row["p_value"], abs=1e-6)
+    with pytest.raises(stratal.InputError, match="all labels agree"):
+        difference_of_models(a, a, frame).confidence_interval()

@@ -21,7 +21,7 @@ from stratal.estimation.estimands.beliefs import UNTOLD
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate_mean
 from stratal.estimation.linearisation import ratio_of_means
-from stratal.estimation.model_pairs import bounds_of_outcomes, ratio_of_models
+from stratal.estimation.model_pairs import bounds_of_outcomes, difference_of_models, ratio_of_models, win_rate
 from stratal.estimation.quantity import Quantity
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import design_effect
@@ -196,8 +196,12 @@ class Difference(OfModels):
 
     def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Estimate:
         """Return the mean paired difference."""
-        z, labelled, frame = self.outcomes(sample, labels, self.same)
-        return _mean_of(sample, frame, z[:, 0] - z[:, 1], (-1.0, 1.0), target, labelled)
+        z, _, frame = self.outcomes(sample, labels, self.same)
+        bounds = bounds_of_outcomes(sample, z)
+        own = difference_of_models(z[:, 0], z[:, 1], frame, target, bounds)
+        most = None if bounds is None else bounds[1] - bounds[0]
+        ends = None if most is None else (-most, most)
+        return _mean_of(sample, frame, z[:, 0] - z[:, 1], ends, own, target)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the paired differences of the labelled units."""
@@ -238,20 +242,17 @@ class WinRate(OfModels):
             known=found.known,
         )
 
-    def _wins(self, sample: Sample, labels: Any) -> tuple[FloatArray, BoolArray, Respondents]:
-        z, labelled, frame = self.outcomes(sample, labels, self.same)
-        wins = (z[:, 0] > z[:, 1]) + 0.5 * (z[:, 0] == z[:, 1])
-        return wins, labelled, frame
-
     def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Estimate:
         """Return the win rate."""
-        wins, labelled, frame = self._wins(sample, labels)
-        return _mean_of(sample, frame, wins, (0.0, 1.0), target, labelled, left_out=0.5)
+        z, _, frame = self.outcomes(sample, labels, self.same)
+        own = win_rate(z[:, 0], z[:, 1], frame, sample.design.kind, target)
+        wins = 0.5 + 0.5 * np.sign(z[:, 0] - z[:, 1])
+        return _mean_of(sample, frame, wins, (0.0, 1.0), own, target, left_out=0.5)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the wins of the labelled units, less one half."""
-        wins, labelled, _ = self._wins(sample, labels)
-        return LabelledInfluence(u=wins - 0.5, labelled=labelled)
+        z, labelled, _ = self.outcomes(sample, labels, self.same)
+        return LabelledInfluence(u=0.5 * np.sign(z[:, 0] - z[:, 1]), labelled=labelled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,19 +331,19 @@ def _mean_of(
     sample: Sample,
     frame: Respondents,
     z: FloatArray,
-    bounds: tuple[float, float],
+    bounds: tuple[float, float] | None,
+    own: Quantity,
     target: str,
-    labelled: BoolArray,
     *,
     left_out: float = 0.0,
 ) -> Estimate:
     """Return the mean of z over the population, of which the units outside the frame have one known value.
 
     What is known enters the labelled units' variable, so that its mean over the frame is the population's.
+    The interval is `own`'s, as `compare` makes it.
     """
     refuse_other_target(frame, target)
     known = (1.0 - frame.share) * left_out
-    low, high = (known + frame.share * bound for bound in bounds)
     found = estimate_mean(
         known + frame.share * z,
         np.zeros((len(z), 0)),
@@ -350,13 +351,14 @@ def _mean_of(
         None,
         stratum=frame.stratum,
         target=target,
-        bounds=(low, high),
-        outcome="bounded",
+        bounds=None if bounds is None else (known + frame.share * bounds[0], known + frame.share * bounds[1]),
+        outcome="unbounded" if bounds is None else "bounded",
         design=sample.design.kind,
         stratum_names=frame.names,
-        drawn=len(labelled),
+        drawn=sample.size,
         notes=frame.notes,
     )
+    found = replace(found, evidence=replace(found.evidence, own=own))
     if frame.share == 1:
         return found
     square = frame.share * float(frame.weighting.mean(z[:, None] ** 2)[0]) + known * left_out

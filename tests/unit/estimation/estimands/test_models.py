@@ -96,6 +96,54 @@ def test_a_ratio_needs_labels_everywhere(pool):
     np.testing.assert_allclose([*found.confidence_interval()], row["confidence_interval"], rtol=1e-9)
 
 
+@pytest.mark.parametrize("design", ["simple random", "strata"])
+def test_the_intervals_are_those_of_compare(pool, design):
+    population, truth = pool
+    sample = stratal.SimpleRandom(budget=40).draw(population, seed=5)
+    if design == "strata":
+        sample = drawn(population, "ratio:new,old", budget=40)
+    labels = truth_of(sample, truth)
+    right = {
+        name: {unit: float(labels[unit] == sample.groups[name][i]) for i, unit in enumerate(labels)}
+        for name in ("new", "old")
+    }
+    row = stratal.compare(sample, right).rows[0]
+    stated = {"difference": row["confidence_interval"], "win_rate": row["win_rate"]["confidence_interval"]}
+
+    for kind, ends in stated.items():
+        found = stratal.estimate(sample, labels, estimand=f"{kind}:new,old")
+        assert [*found.confidence_interval()] == pytest.approx(ends, abs=1e-12)
+        null = {"difference": 0.0, "win_rate": 0.5}[kind]
+        assert (found.p_value(null) < 0.05) == (not ends[0] <= null <= ends[1])
+        assert found.confidence_interval(method="t").method == "t"
+
+
+def test_units_that_are_answered_alike_shrink_an_interval_as_they_do_the_value(pool):
+    population, truth = pool
+    sample = drawn(population, "win_rate:new,old", budget=60)
+    labels = truth_of(sample, truth)
+    columns = next(population.batches(("new", "old")))
+    share = float(np.mean(columns["new"] != columns["old"]))
+    found = stratal.estimate(sample, labels, estimand="win_rate:new,old")
+    difference = stratal.estimate(sample, labels, estimand="difference:new,old")
+
+    low, high = found.confidence_interval()
+    assert found.value == pytest.approx(0.5 + difference.value / 2, abs=1e-12)
+    assert 0.5 - share / 2 <= low < found.value < high <= 0.5 + share / 2
+
+
+def test_differences_of_outcomes_beyond_one_have_an_interval():
+    population = stratal.Population.from_arrays(ids=np.arange(500))
+    sample = stratal.SimpleRandom(budget=30).draw(population, seed=5)
+    rng = np.random.default_rng(4)
+    stars = {"a": rng.integers(1, 6, 30) * 1.0, "b": rng.integers(1, 6, 30) * 1.0}
+    found = stratal.estimate(sample, stars, estimand="difference:a,b")
+    row = stratal.compare(sample, stars).rows[0]
+
+    assert found.outcome == "unbounded"
+    assert [*found.confidence_interval()] == pytest.approx(row["confidence_interval"], rel=1e-12)
+
+
 def test_outcomes_of_each_model_do_in_place_of_answers():
     rng = np.random.default_rng(2)
     population = stratal.Population.from_arrays(proxy={"a": rng.random(200), "b": rng.random(200)})
