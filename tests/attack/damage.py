@@ -7,6 +7,7 @@ import json
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,15 @@ def mutations(whole: bytes, rng: np.random.Generator) -> Iterator[tuple[str, byt
             yield f"{kind} at {place} ({length})", made
 
 
+@contextmanager
+def warned() -> Iterator[None]:
+    """Make every warning an error, but for the one of Ibis 12 itself on DuckDB 2."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "fetch_arrow_table", DeprecationWarning)
+        yield
+
+
 def attacked(path: Path, read: Reader, tries: int, rng: np.random.Generator) -> Findings:
     """Return what `read` makes of damaged copies of a file: refused, or equal to the whole one's answer."""
     whole, expected = path.read_bytes(), read(path)
@@ -76,9 +86,7 @@ def attacked(path: Path, read: Reader, tries: int, rng: np.random.Generator) -> 
         path.write_bytes(damaged)
         found.tries += 1
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")
-                warnings.filterwarnings("ignore", "fetch_arrow_table", DeprecationWarning)  # Ibis 12's own
+            with warned():
                 answer = read(path)
         except StratalError:
             found.refused += 1

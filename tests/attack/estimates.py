@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from tests.attack.damage import Findings
+from tests.attack.damage import Findings, warned
 
 import stratal
 from stratal.errors import StratalError, StratalWarning
@@ -162,8 +162,7 @@ OTHERS: dict[str, Callable[[Any, Any, Any, np.random.Generator], Any]] = {
 def fuzzed(tries: int, seed: int) -> Findings:
     """Make populations, samples, estimates, intervals and p-values, and look at every number."""
     rng, found = np.random.default_rng(seed), Findings()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warned():
         warnings.simplefilter("ignore", StratalWarning)
         while found.tries < tries:
             tried(int(rng.integers(2**31)), found)

@@ -56,7 +56,7 @@ def with_postgres(request: Any, folder: Path) -> Population:
     import ibis
 
     server = request.getfixturevalue("postgres")
-    server.connect().create_table("whole_product", ibis.memtable(rows()), overwrite=True)
+    server.connect().create_table("whole_product", ibis.memtable(rows()))
     return Population.from_table(server.connect(server.reader).table("whole_product"), **KEYWORDS)
 
 
