@@ -28,3 +28,25 @@ def test_the_range_holds_the_true_standard_error(shared, name, budget):
     true = expected_variance(plan.strata.sizes, n_h, variances) ** 0.5
 
     assert plan.recommended.hopeful_standard_error <= true <= plan.recommended.cautious_standard_error
+
+
+def test_labels_of_a_pilot_mend_the_promise_of_a_proxy_that_is_too_sure(shared):
+    table = pq.read_table(shared / "data" / "cifar10_vgg.parquet", columns=["z", "proxy"])
+    z = table["z"].to_numpy().astype(np.float64)
+    population = stratal.Population.from_arrays(proxy=table["proxy"].to_numpy())
+    before = stratal.plan(population, 400)
+    variances = np.array([z[before.strata.codes == h].var() for h in range(before.strata.n_strata)])
+    true = expected_variance(before.strata.sizes, before.allocation.n_h, variances) ** 0.5
+
+    pilots = [stratal.plan(population, 100).draw(seed=seed) for seed in range(20)]
+    after = [stratal.plan(population, 400, labels=dict(zip(p.ids, z[p.ids], strict=True))) for p in pilots]
+
+    assert before.recommended.expected_standard_error < 0.6 * true
+    assert 0.85 * true < np.mean([p.recommended.expected_standard_error for p in after]) < 1.15 * true
+    ends = [(p.recommended.hopeful_standard_error, p.recommended.cautious_standard_error) for p in after]
+    assert sum(low <= true <= high for low, high in ends) >= 14  # nine in ten; fourteen of twenty by chance
+    # The range of the proxy's own word is wider in every one.
+    first = before.recommended
+    assert all(
+        high - low < first.cautious_standard_error - first.hopeful_standard_error for low, high in ends
+    )

@@ -34,6 +34,7 @@ UNKNOWN_PSEUDO_LABELS = (2.0, 4.0, 16.0, 64.0)
 _EDGE = 1e-9
 _SPREAD_WEIGHT = 2.0
 _VARIANCE_LABELS = 4.0
+_SEED = 20_261_121
 _TABLE = 4096
 """Cases of a stratum's labels that are worked out at a time."""
 
@@ -198,11 +199,8 @@ def _posterior_variances(cases: FloatArray, strengths: FloatArray) -> FloatArray
     if len(seen) > _TABLE and len(cases) > 1:
         halves = np.array_split(cases, 2)
         return np.concatenate([_posterior_variances(half, strengths) for half in halves])
-    offset, slope = (grid.ravel() for grid in np.meshgrid(OFFSETS, SLOPES, indexing="ij"))
     lines, line = np.unique(seen[:, :2], axis=0, return_inverse=True)
-    rate = np.clip(expit(lines[:, :1] + offset + slope * lines[:, 1:]), _EDGE, 1.0 - _EDGE)
-    a = (strengths[:, None] * rate[:, None, :]).reshape(len(lines), -1)
-    b = (strengths[:, None] * (1.0 - rate)[:, None, :]).reshape(len(lines), -1)
+    a, b, prior = _line_priors(lines, strengths)
     line = line.ravel()
     more_a = a[line] + seen[:, 3:]
     more_b = b[line] + np.maximum(seen[:, 2:3] - seen[:, 3:], 0.0)
@@ -210,10 +208,67 @@ def _posterior_variances(cases: FloatArray, strengths: FloatArray) -> FloatArray
     scores = betaln(more_a, more_b) - betaln(a, b)[line]
     variances = more_a * more_b / (total * (total + 1.0))
     columns = place.reshape(cases.shape[:2]).T
-    score = np.tile(-0.5 * offset**2, len(strengths)) + sum(scores[column] for column in columns)
+    score = prior + sum(scores[column] for column in columns)
     posterior = np.exp(score - score.max(axis=1, keepdims=True))
     posterior /= posterior.sum(axis=1, keepdims=True)
     return np.stack([np.einsum("rg,rg->r", posterior, variances[column]) for column in columns], axis=1)
+
+
+def _line_priors(lines: FloatArray, strengths: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return beta priors (L, G) of strata at centre and distance (L, 2), and the grid's log prior (G,)."""
+    offset, slope = (grid.ravel() for grid in np.meshgrid(OFFSETS, SLOPES, indexing="ij"))
+    rate = np.clip(expit(lines[:, :1] + offset + slope * lines[:, 1:]), _EDGE, 1.0 - _EDGE)
+    a = (strengths[:, None] * rate[:, None, :]).reshape(len(lines), -1)
+    b = (strengths[:, None] * (1.0 - rate)[:, None, :]).reshape(len(lines), -1)
+    return a, b, np.tile(-0.5 * offset**2, len(strengths))
+
+
+def likely_rates(
+    sizes: Any,
+    counts: Any,
+    sums: Any,
+    *,
+    proxy_means: Any = None,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    scaled: bool = True,
+    number: int = 2_000,
+) -> FloatArray:
+    """Return sets of stratum rates as likely as the labels make them, of the posterior behind S_h.
+
+    Parameters
+    ----------
+    sizes, counts : int (H,)
+        N_h, and labels in each stratum.
+    sums : float (H,)
+        Sum of the outcome over these labels.
+    proxy_means, bounds, scaled
+        As in `smoothed_standard_deviations`.
+    number : int
+        How many sets.
+
+    Returns
+    -------
+    float (number, H)
+        On the scale of 0 to 1; the same numbers every time.
+
+    Examples
+    --------
+    >>> likely_rates([500, 500], [50, 50], [45, 20], proxy_means=[0.9, 0.6]).mean(axis=0).round(1)
+    array([0.9, 0.4])
+    """
+    pilot = _read(sizes, counts, sums, None, bounds)
+    means = _optional("proxy_means", proxy_means, pilot)
+    share = None if means is None else (means - bounds[0]) / (bounds[1] - bounds[0])
+    centre, distance = _log_odds(pilot, share, scaled)
+    strengths = np.array(PSEUDO_LABELS if distance.any() else UNKNOWN_PSEUDO_LABELS)
+    a, b, prior = _line_priors(np.stack(np.broadcast_arrays(centre, distance), axis=-1), strengths)
+    more_a = a + pilot.sums[:, None]
+    more_b = b + np.maximum(pilot.counts - pilot.sums, 0.0)[:, None]
+    score = prior + np.sum(betaln(more_a, more_b) - betaln(a, b), axis=0)
+    posterior = np.exp(score - score.max())
+    random = np.random.Generator(np.random.PCG64(_SEED))
+    chosen = random.choice(len(score), size=number, p=posterior / posterior.sum())
+    return np.asarray(random.beta(more_a[:, chosen].T, more_b[:, chosen].T))
 
 
 def _log_odds(pilot: _Pilot, share: FloatArray | None, scaled: bool) -> tuple[FloatArray, FloatArray]:

@@ -106,7 +106,12 @@ _DRAWING = (
 
 NEEDS: dict[str, tuple[Needs, ...]] = {
     "inspect": _READING,
-    "plan": (*_READING, *_DIVIDING),
+    "plan": (
+        Needs(("value", "positive"), lambda given: given["labels"], "with --labels"),
+        Needs(("labels",), lambda given: given["file"] is not None, "with FILE"),
+        *_READING,
+        *_DIVIDING,
+    ),
     "draw": (
         Needs(
             _FIRST_ROUND,

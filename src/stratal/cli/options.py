@@ -160,7 +160,17 @@ Seed = Annotated[int, typer.Option(help="The same seed and ids draw the same uni
 DRAWING_ORDER = (
     *("id", "proxy", "budget", "half_width", "estimand", "seed", "groups", "show", "predicted"),
     *("strata", "stratify", "by", "allocation", "minimum", "design", "size", "cluster"),
-    *("extend", "labels", "value", "additional", "learner", "confidence_level", "assume", "residual_sd"),
+    *(
+        "extend",
+        "labels",
+        "value",
+        "positive",
+        "additional",
+        "learner",
+        "confidence_level",
+        "assume",
+        "residual_sd",
+    ),
     *("outcome", "bounds", "features", "proxy_bounds", "second_moment", "margin", "delimiter"),
     *("directory", "softmax", "missing", "label", "remote", "engine", "master", "threads", "memory"),
     *("progress", "population_size", "rate"),
@@ -261,13 +271,21 @@ class Planning(Reading):
         """Return how to read the file with the columns that the estimand names."""
         return with_columns_of(self, self.estimand)
 
-    def plan(self, *, pilot: bool = False) -> Plan:
-        """Read the population and plan, or plan the first round on the way to a half-width."""
+    def plan(self, *, pilot: bool = False, earlier: tuple[list[Path], str, str | None] | None = None) -> Plan:
+        """Read the population and plan, or plan the first round on the way to a half-width.
+
+        `earlier` are files of labels, their column and the label that counts as 1.
+        """
+        from stratal.labels.label_file import read_labels
         from stratal.planning.planner import plan
 
         with progress("reading and stratifying"):
+            population, labels = self.with_columns_of_estimand().population(), None
+            if earlier is not None:
+                paths, value, one = earlier
+                labels = read_labels(*paths, id_name=population.id_name, value=value, positive=one)
             return plan(
-                self.with_columns_of_estimand().population(),
+                population,
                 self.budget,
                 half_width=self.half_width,
                 method=self.stratify,
@@ -280,6 +298,7 @@ class Planning(Reading):
                 pilot=pilot,
                 residual_sd=self.residual_sd,
                 estimand=self.estimand,
+                labels=labels,
             )
 
 

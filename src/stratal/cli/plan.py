@@ -34,6 +34,12 @@ class PlanOptions(o.Planning):
             help="With --population-size: the share that is expected to be right.", show_default="0.5"
         ),
     ] = None
+    labels: Annotated[
+        list[Path] | None,
+        typer.Option(help="Labels of an earlier sample of FILE, to promise by; may be repeated."),
+    ] = None
+    value: Annotated[str, typer.Option(help="Column of the label, in --labels.")] = "label"
+    positive: o.Positive = None
     json: o.Json = False
 
 
@@ -45,6 +51,9 @@ def plan(asked: PlanOptions) -> None:
     units of each stratum would be labelled. With --half-width it finds the budget instead: one that will do
     even if the proxy is off (--assume). To draw a pilot first is cheaper, and it is what `stratal draw
     --half-width` does.
+
+    With --labels, of an earlier sample or a pilot, what is expected follows from what they show of the proxy
+    instead of its own word.
     """
     from stratal.report import plan_page
 
@@ -57,9 +66,15 @@ def plan(asked: PlanOptions) -> None:
     if without_file:
         return
     wanted = replace(o.part(o.Planning, asked), assume="cautious")
-    if wanted.half_width is None:
-        wanted = replace(wanted, budget=found["budget"])
-    print_next("draw", asked.file, *o.words(wanted), "--seed", 7, "--output", new_folder("audit"))
+    if wanted.half_width is None or asked.labels:
+        wanted = replace(wanted, budget=found["budget"], half_width=None)
+    words = [*o.words(wanted), *(_design(found) if asked.labels else ())]
+    print_next("draw", asked.file, *words, "--seed", 7, "--output", new_folder("audit"))
+
+
+def _design(found: dict[str, Any]) -> list[str]:
+    """Return the option that draws what labels recommend, where the proxy alone may say otherwise."""
+    return ["--design", found["recommended"]["design"]]
 
 
 def _with_file(asked: PlanOptions) -> dict[str, Any]:
@@ -70,7 +85,7 @@ def _with_file(asked: PlanOptions) -> dict[str, Any]:
             given=asked.file,
             action="Leave FILE out.",
         )
-    return asked.plan().to_dict()
+    return asked.plan(earlier=(asked.labels, asked.value, asked.positive) if asked.labels else None).to_dict()
 
 
 def _without_file(asked: PlanOptions) -> dict[str, Any]:

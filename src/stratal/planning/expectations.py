@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stratal.allocation import Allocation
+from stratal.planning.earlier_labels import EarlierLabels
 from stratal.strata import Strata
 from stratal.strata.scenarios import (
     CALIBRATION_SLOPE,
@@ -84,7 +85,13 @@ class PlannedDesign:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def expectations(design: str, strata: Strata, allocation: Allocation, whole: Strata) -> list[PlannedDesign]:
+def expectations(
+    design: str,
+    strata: Strata,
+    allocation: Allocation,
+    whole: Strata,
+    labels: EarlierLabels | None = None,
+) -> list[PlannedDesign]:
     """Return what each estimator is expected to give under one design.
 
     Parameters
@@ -96,6 +103,8 @@ def expectations(design: str, strata: Strata, allocation: Allocation, whole: Str
     allocation : Allocation
     whole : Strata
         The population as one stratum, to compare with a simple random sample.
+    labels : EarlierLabels, optional
+        Labels that are in already, whose word is taken instead of the proxy's.
 
     Examples
     --------
@@ -111,7 +120,8 @@ def expectations(design: str, strata: Strata, allocation: Allocation, whole: Str
         usable = tuple(name for name in usable if name != "difference")
     unknown: dict[str, float | None] = dict.fromkeys(_EXPECTED)
     n_h, census = allocation.n_h, allocation.budget == whole.sizes[0]
-    if not (has_proxy and whole.scaled) or (whole.standard_deviations[0] == 0 and not census):
+    blind = not (has_proxy and whole.scaled) or (whole.standard_deviations[0] == 0 and not census)
+    if labels is None and blind:
         low, high = whole.bounds if math.isfinite(whole.bounds[1] - whole.bounds[0]) else (0.0, 1.0)
         # The worst: half of each stratum's labels lie at either end of their bounds.
         worst = math.sqrt(expected_variance(strata.sizes, n_h, np.full(len(n_h), ((high - low) / 2) ** 2)))
@@ -124,8 +134,10 @@ def expectations(design: str, strata: Strata, allocation: Allocation, whole: Str
             )
             for name in usable
         ]
-    ways, n = scenarios(strata), np.array([allocation.budget])
-    random = float(expected_variance(whole.sizes, n, scenarios(whole).variances[0]))
+    n = np.array([allocation.budget])
+    ways = scenarios(strata) if labels is None else labels.scenario(strata, n_h)
+    simple = scenarios(whole) if labels is None else labels.scenario(whole, n)
+    random = float(expected_variance(whole.sizes, n, simple.variances[0]))
     rows = []
     for name in usable:
         errors = ways.standard_errors(strata, n_h, name)
@@ -161,8 +173,8 @@ def with_residual(strata: Strata, residual_sd: float | None) -> Strata:
     return replace(strata, conditional_variances=np.full(strata.n_strata, left))
 
 
-def assumptions(whole: Strata) -> tuple[str, ...]:
-    """Return what the expectations of a population rest on.
+def assumptions(whole: Strata, labels: EarlierLabels | None = None) -> tuple[str, ...]:
+    """Return what the expectations of a population rest on: labels that are in already, or the proxy's word.
 
     Examples
     --------
@@ -170,6 +182,8 @@ def assumptions(whole: Strata) -> tuple[str, ...]:
     >>> assumptions(stratal.stratify(stratal.Population.from_arrays(groups={"g": ["a"]}), "none"))
     ('Nothing is known of the outcome before the first label.',)
     """
+    if labels is not None:
+        return (*labels.assumptions, _ALL_COME_BACK)
     if not math.isfinite(whole.proxy_means[0]):
         return ("Nothing is known of the outcome before the first label.",)
     if not whole.scaled:

@@ -56,7 +56,9 @@ class Plan(Printed, Tabular, Plotted):
     parts : tuple of PlannedPart
         Of several estimands: what is expected of each.
     scenario : Scenario, optional
-        What labels that are in already say of the strata; the proxy's word if there are none.
+        The ways in which strata may lie as far as earlier labels tell; those of the proxy's word if left out.
+    labels : mapping, optional
+        Which labels these were: how many, from where, their mean and that of the proxy on the same units.
 
     Examples
     --------
@@ -84,6 +86,7 @@ class Plan(Printed, Tabular, Plotted):
     estimand: Mapping[str, Any] | None = None
     parts: tuple[PlannedPart, ...] = ()
     scenario: Scenario | None = field(default=None, repr=False, compare=False)
+    labels: Mapping[str, Any] | None = None
     population: Population | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -147,14 +150,14 @@ class Plan(Printed, Tabular, Plotted):
         strata, n_h = self.strata, self.allocation.n_h
         way = self._way(assume)
         means, variances = way.means, way.variances
-        sizes = strata.sizes
+        sizes, bounds = strata.sizes, way.bounds or strata.bounds
         if chosen.design == SimpleRandom.kind and strata.n_strata > 1:
             overall = float(strata.weights @ means)
             variances = np.array([float(strata.weights @ (variances + (means - overall) ** 2))])
             means, sizes, n_h = np.array([overall]), np.array([strata.size]), np.array([self.budget])
         plain = math.sqrt(expected_variance(sizes, n_h, variances))
         width = expected_half_width(
-            sizes, n_h, means, variances, bounds=strata.bounds, confidence_level=self.confidence_level
+            sizes, n_h, means, variances, bounds=bounds, confidence_level=self.confidence_level
         )
         return width * error / plain if plain > 0 else width
 
@@ -180,9 +183,7 @@ class Plan(Printed, Tabular, Plotted):
 
     def _way(self, assume: str) -> Scenario:
         """Return the scenario at one end of the range."""
-        if assume == "expected" and self.scenario is not None:
-            return self.scenario
-        ways = scenarios(self.strata)
+        ways = scenarios(self.strata) if self.scenario is None else self.scenario
         errors = ways.standard_errors(self.strata, self.allocation.n_h, self.recommended.estimator)
         ends = {"expected": 0, "hopeful": int(errors.argmin()), "cautious": int(errors.argmax())}
         return ways.way(ends[assume])
@@ -190,9 +191,11 @@ class Plan(Printed, Tabular, Plotted):
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON twin."""
         strata, n_h = self.strata, self.allocation.n_h
-        deviations = np.sqrt(self._way("expected").variances) if strata.scaled else [None] * strata.n_strata
+        told = strata.scaled or self.scenario is not None
+        deviations = np.sqrt(self._way("expected").variances) if told else [None] * strata.n_strata
         return {
             **({} if self.estimand is None else {"estimand": dict(self.estimand)}),
+            **({} if self.labels is None else {"labels": dict(self.labels)}),
             "population_size": self.population_size,
             "budget": self.budget,
             "half_width": self.half_width,

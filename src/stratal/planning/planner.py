@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from stratal.errors import BudgetError, InputError, near_names
 from stratal.estimation.estimand import Asked, as_estimand
 from stratal.estimation.mean import default_estimator
 from stratal.intervals.proportion import student_quantile
+from stratal.planning.earlier_labels import EarlierLabels
 from stratal.planning.estimand_plan import plan_for
 from stratal.planning.expectations import (
     PlannedDesign,
@@ -65,6 +66,7 @@ def plan(
     pilot: bool = False,
     residual_sd: float | None = None,
     estimand: Asked = None,
+    labels: Any = None,
 ) -> Plan:
     """Plan which units to label and say what to expect, before any label is bought.
 
@@ -100,6 +102,10 @@ def plan(
         unless given. Strata are then made of its influence, up to fifteen in each of its cells. With a list,
         `half_width` may be a list too: the fewest labels that reach all of them; with a budget the largest
         expected standard error is made small.
+    labels : Labels, mapping of id to label or Series, optional
+        Labels of any of the units, of an earlier sample or a pilot: what is expected then follows from what
+        they show of the proxy, from hopeful to cautious as far as they leave it open. Which units the plan
+        labels does not change, but where they say that strata will not help.
 
     Returns
     -------
@@ -108,7 +114,10 @@ def plan(
     Raises
     ------
     InputError
-        If not exactly one of `budget` and `half_width` is given, and for unknown methods or columns.
+        If not exactly one of `budget` and `half_width` is given, for unknown methods or columns, and for
+        `labels` with an estimand other than the mean or with a pilot, which they are.
+    LabelError
+        For labels of ids that are not in the population.
     BudgetError
         If the budget is below what the design needs or above N, or no budget reaches the half-width.
 
@@ -138,6 +147,8 @@ def plan(
     if residual_sd is not None and not _positive(residual_sd):
         raise InputError("residual_sd must be a positive number", given=repr(residual_sd))
     population = require_population(population, "plan")
+    if labels is not None:
+        _refuse_beside_labels(pilot, estimand)
     if estimand is not None and (asked := as_estimand(estimand)) is not None and asked.kind != "mean":
         return plan_for(asked, locals())
     if half_width is not None and not isinstance(half_width, int | float):
@@ -156,6 +167,7 @@ def plan(
         minimum=minimum,
         confidence_level=confidence_level,
         residual_sd=residual_sd,
+        labels=None if labels is None else EarlierLabels.of(population, labels, proxy),
     )
     if budget is not None:
         if pilot:
@@ -188,6 +200,14 @@ def check_half_width(half_width: float, bounds: tuple[float, float]) -> None:
         )
 
 
+def _refuse_beside_labels(pilot: bool, estimand: Asked) -> None:
+    if pilot or estimand is not None:
+        raise InputError(
+            "earlier labels take the place of a pilot, and tell of the mean alone",
+            action="Leave pilot, estimand or labels out.",
+        )
+
+
 def _positive(number: float) -> bool:
     return isinstance(number, int | float) and math.isfinite(number) and number > 0
 
@@ -210,12 +230,13 @@ class _Planner:
     minimum: int
     confidence_level: float
     residual_sd: float | None
+    labels: EarlierLabels | None = None
     _strata: dict[tuple[int, int | None], Strata] = field(default_factory=dict)
 
     @property
     def blind(self) -> bool:
         """Whether nothing can be expected of the proxy: it only orders, or calls every outcome certain."""
-        return not self.whole.scaled or self.whole.standard_deviations[0] == 0
+        return self.labels is None and (not self.whole.scaled or self.whole.standard_deviations[0] == 0)
 
     def at(self, budget: int) -> Plan:
         """Return the plan of a budget."""
@@ -229,15 +250,16 @@ class _Planner:
                 n_h=one * budget, method="proportional", budget=budget, minimum=one, maximum=whole.sizes
             ),
         )
-        designs = expectations(SimpleRandom.kind, used, shared, whole)
+        designs = expectations(SimpleRandom.kind, used, shared, whole, self.labels)
         divided = None
         if strata is not None:
             divided = allocate(strata, budget, self.allocation, minimum=self.minimum)
-            designs += expectations(Stratified.kind, strata, divided, whole)
+            designs += expectations(Stratified.kind, strata, divided, whole, self.labels)
         chosen, why = self._recommend(designs, budget, strata)
         if strata is not None and divided is not None and chosen.design == Stratified.kind:
             used, shared = strata, divided
-        asked = () if whole.scaled else scale_notes(self.population, self.proxy)
+        earlier = self.labels
+        asked = () if whole.scaled or earlier else scale_notes(self.population, self.proxy)
         return Plan(
             budget=budget,
             population_size=known.size,
@@ -245,8 +267,10 @@ class _Planner:
             allocation=shared,
             designs=tuple(designs),
             recommended=chosen,
-            assumptions=assumptions(whole),
+            assumptions=assumptions(whole, earlier),
             notes=(*known.notes, *asked, *notes, *why, *used.notes, *shared.notes),
+            scenario=None if earlier is None else earlier.scenario(used, shared.n_h),
+            labels=None if earlier is None else earlier.to_dict(),
             confidence_level=self.confidence_level,
             population=self.population,
         )

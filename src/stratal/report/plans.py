@@ -33,6 +33,8 @@ def _sentences(plan: Mapping[str, Any]) -> list[str]:
         f"{what}: label {budget:,} of {plan['population_size']:,} units by a {chosen['design']} sample, "
         f"estimate by {chosen['estimator']}"
     ]
+    if plan.get("labels"):
+        lines.append(_labels_sentence(plan["labels"]))
     if plan.get("estimands"):
         gain = None
     if error is not None:
@@ -54,6 +56,16 @@ def _sentences(plan: Mapping[str, Any]) -> list[str]:
             "show in four draws of five (less will do if they err on the same units)."
         )
     return lines
+
+
+def _labels_sentence(labels: Mapping[str, Any]) -> str:
+    """Return which labels the promise follows from, and what they showed of the proxy."""
+    told = labels["proxy_mean"]
+    proxy = "" if told is None else f", where the proxy made it {told:.3g}"
+    return (
+        f"Recalibrated on {labels['used']:,} labels of {labels['source']}: their mean is "
+        f"{labels['mean']:.3g}{proxy}"
+    )
 
 
 def _designs_table(plan: Mapping[str, Any]) -> Table:

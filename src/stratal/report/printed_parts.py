@@ -113,6 +113,7 @@ PARTS: dict[str, Any] = {
     },
     "planned": {"design": "text", "estimator": "text", **_EXPECTED},
     "plan": {
+        "labels?": {"used": "integer", "source": "text", "mean": "number", "proxy_mean": "number?"},
         "population_size": "integer",
         "budget": "integer",
         "half_width": "number?",

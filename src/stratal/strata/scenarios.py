@@ -7,7 +7,7 @@ less spread than its bounds allow. Labels may later refute all of them (`stratal
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,8 @@ class Scenario(Record):
         S_h² of the outcome, divisor N_h.
     slope : float (…,)
         Slope of the outcome on the proxy within strata.
+    bounds : (float, float), optional
+        Of the outcome, where labels tell more of them than the strata do.
 
     Examples
     --------
@@ -60,10 +62,12 @@ class Scenario(Record):
     means: FloatArray
     variances: FloatArray
     slope: FloatArray
+    bounds: tuple[float, float] | None = None
 
-    def way(self, number: int) -> Scenario:
-        """Return one of several ways; the first is the expected one."""
-        return Scenario(means=self.means[number], variances=self.variances[number], slope=self.slope[number])
+    def way(self, number: int | IntArray) -> Scenario:
+        """Return one of several ways, or some of them; the first is the expected one."""
+        moved = ("means", "variances", "slope")
+        return replace(self, **{name: getattr(self, name)[number] for name in moved})
 
     def standard_errors(self, strata: Strata, n_h: IntArray, estimator: str) -> FloatArray:
         """Return the standard errors (…,) of an estimator at n_h (H,).

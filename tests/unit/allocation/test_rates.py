@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from stratal.allocation.rates import smoothed_standard_deviations
+from stratal.allocation.rates import likely_rates, smoothed_standard_deviations
 from stratal.errors import InputError
 
 SIZES = [400, 400, 200]
@@ -148,3 +148,13 @@ class TestErrors:
     def test_refuses(self, arguments, options):
         with pytest.raises(InputError):
             smoothed_standard_deviations(*arguments, **options)
+
+
+def test_likely_rates_are_of_the_posterior_behind_the_deviations():
+    sizes, counts, ones = [500, 300, 200], [20, 5, 40], [19, 3, 10]
+    told = {"proxy_means": [0.95, 0.6, 0.2]}
+    rates = likely_rates(sizes, counts, ones, number=40_000, **told)
+    deviations = smoothed_standard_deviations(sizes, counts, ones, **told)
+
+    # A mean of 40,000 values that lie between 0 and 1/4.
+    assert np.allclose(np.mean(rates * (1 - rates), axis=0), deviations**2, atol=5 * 0.125 / 200)

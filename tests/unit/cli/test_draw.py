@@ -88,6 +88,23 @@ def test_a_plan_for_a_half_width_has_its_range_and_leads_to_a_pilot(demo):
     assert "--half-width 0.04" in said.splitlines()[-1]
 
 
+def test_a_plan_with_labels_of_a_pilot_promises_by_them(demo, tmp_path):
+    file = (demo / "predictions.parquet", "--proxy", "confidence")
+    run("draw", *file, "--budget", 50, "--output", tmp_path / "a")
+    filled = fill(tmp_path / "a" / "to_label.csv", demo / "labels.csv", tmp_path / "a.csv")
+    words = ("plan", *file, "--predicted", "predicted", "--half-width", 0.04)
+
+    alone, found = (json.loads(run(*words, *more, "--json")) for more in ((), ("--labels", filled)))
+    assert found["labels"]["used"] == 50
+    assert found["labels"]["source"] == str(filled)
+    assert found["budget"] < alone["budget"]
+    said = run(*words, "--labels", filled)
+    assert f"Recalibrated on 50 labels of {filled}" in said
+    assert f"--budget {found['budget']}" in said.splitlines()[-1]
+    with pytest.raises(InputError, match="--value would have no effect"):
+        run(*words, "--value", "other")
+
+
 def test_extending_takes_a_number_of_units_or_a_half_width(demo, tmp_path):
     run("draw", demo / "predictions.parquet", "--proxy", "confidence", "--budget", 50,
         "--output", tmp_path / "a")  # fmt: skip

@@ -1,0 +1,246 @@
+"""`EarlierLabels`: what labels of an earlier sample say of the strata of a plan, and what they leave open.
+
+A proxy's own word leaves much open (`stratal.strata.scenarios`). Labels of any units, wherever the proxy sent
+them, tell how far it is off: outcomes of units with one and the same proxy are taken to be alike.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from stratal.allocation.rates import likely_rates, smoothed_standard_deviations
+from stratal.arrays import AnyArray, FloatArray, IntArray, Record
+from stratal.errors import InputError, LabelError, StratalWarning
+from stratal.estimation.evaluation import estimate
+from stratal.labels.labels import Labels, as_labels, join
+from stratal.planning.counts_so_far import likely_means
+from stratal.randomness import id_texts
+from stratal.sampling import SimpleRandom
+from stratal.sampling.drawing import sample_of
+from stratal.strata import Strata, stratify
+from stratal.strata.scenarios import Scenario, expected_variance
+from stratal.weighting.stratum_moments import stratum_counts
+
+if TYPE_CHECKING:
+    from stratal.population.population import Population
+
+LEFT_OPEN = 0.05
+"""Chance that the labels give the cautious end of being passed, and the hopeful one of being missed."""
+
+_FINE = 10
+_NUMBER = 2_000
+_SEED = 20_261_121
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EarlierLabels(Record):
+    """Labels that were in before a plan was made, of any units of its population.
+
+    Parameters
+    ----------
+    columns : mapping of name to (m,) array
+        Proxies, groups and features of the labelled units.
+    z : float (m,)
+        Their outcomes.
+    binary : bool
+        Whether the outcome takes only the values of its bounds.
+    bounds : (float, float)
+        Of the outcome; infinite where it has none.
+    fine : Strata, optional
+        Of the proxy, from which one stratum of all units is made up: labelled units may have other proxies
+        than the population.
+    source : str
+        Where the labels came from.
+    proxy : str, optional
+        The one that is recalibrated.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1] * 500 + [0.9] * 500)
+    >>> labels = {str(row): float(row % 2) for row in range(0, 1000, 9)}
+    >>> found = EarlierLabels.of(population, labels)
+    >>> strata = stratal.stratify(population, n_strata=2)
+    >>> found.scenario(strata, np.array([50, 50])).means[0].round(1)
+    array([0.5, 0.5])
+    """
+
+    columns: Mapping[str, AnyArray]
+    z: FloatArray
+    binary: bool
+    bounds: tuple[float, float]
+    fine: Strata | None = None
+    source: str = "labels"
+    proxy: str | None = None
+
+    @classmethod
+    def of(cls, population: Population, labels: Any, proxy: str | None = None) -> EarlierLabels:
+        """Return what labels of some units of a population say; ids that are not there are refused."""
+        given = _answered(_with_ids(labels))
+        wanted = sorted(set(given.ids))
+        units = population.find(wanted)
+        _refuse_strangers(given, wanted, id_texts(units.ids))
+        design, n = SimpleRandom(budget=max(len(wanted), 1)), len(wanted)
+        sample = sample_of(design, population, 0, units, np.full(n, min(n / population.size, 1.0)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", StratalWarning)
+            found = estimate(
+                sample, given, estimator="horvitz-thompson", predicted=population.predicted or False
+            )
+        rows = np.flatnonzero(join(sample, given).labelled)
+        names = population.proxy_names
+        columns = {name: units.proxies[rows, k] for k, name in enumerate(names)}
+        others = {**units.groups, **units.features}
+        return cls(
+            columns={**columns, **{name: values[rows] for name, values in others.items()}},
+            z=found.evidence.z,
+            binary=found.outcome == "binary",
+            bounds=(-math.inf, math.inf) if found.bounds is None else found.bounds,
+            fine=_fine_strata(population, proxy) if names else None,
+            source=given.source,
+            proxy=population.proxy_info(proxy).name if names else None,
+        )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What expectations that follow from the labels rest on."""
+        alike = "units with the same proxy" if self.proxy else "all units"
+        return (
+            f"The {len(self.z):,} earlier labels are as typical of {alike} as any, then and now.",
+            f"Hopeful to cautious: what they leave open, {1 - 2 * LEFT_OPEN:.0%} of it.",
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return which labels these are, in a plain dict."""
+        told = None if self.proxy is None else float(self.columns[self.proxy].mean())
+        return {
+            "used": len(self.z),
+            "source": self.source,
+            "mean": float(self.z.mean()),
+            "proxy_mean": told,
+        }
+
+    def scenario(self, strata: Strata, n_h: IntArray) -> Scenario:
+        """Return three ways in which strata may lie: the expected, the hopeful and the cautious one at n_h.
+
+        The ends are the 5 % and 95 % points of the standard error over what the labels leave open: rates of
+        the strata that are drawn from their posterior (`stratal.allocation.rates`), and how uncertain a
+        variance is, (κ − 1) / m with κ the kurtosis of the labels about their strata's means.
+        """
+        one = strata.n_strata == 1 and self.fine is not None
+        base = self.fine if one and self.fine is not None else strata
+        means, variances = self._strata_ways(base)
+        slope = _slopes(base, means)
+        if one:
+            middle = means @ base.weights
+            variances = (variances + (means - middle[:, None]) ** 2) @ base.weights
+            means, variances = middle[:, None], variances[:, None]
+        errors = expected_variance(strata.sizes, n_h, variances[1:])
+        order = 1 + np.argsort(errors, kind="stable")
+        last = len(order) - 1
+        ends = order[[round(LEFT_OPEN * last), round((1 - LEFT_OPEN) * last)]]
+        every = Scenario(means=means, variances=variances, slope=slope, bounds=self.bounds)
+        return every.way(np.array([0, *ends]))
+
+    def _strata_ways(self, strata: Strata) -> tuple[FloatArray, FloatArray]:
+        """Return means and variances (1 + K, H) of strata: as expected, and as they may be."""
+        codes = strata.rule.assign(self.columns) if strata.n_strata > 1 else np.zeros(len(self.z), np.int64)
+        counts = stratum_counts(codes, strata.n_strata)
+        sums = np.bincount(codes, self.z, minlength=strata.n_strata)
+        squares = None if self.binary else np.bincount(codes, self.z**2, minlength=strata.n_strata)
+        expected = smoothed_standard_deviations(
+            strata.sizes,
+            counts,
+            sums,
+            squares,
+            proxy_means=strata.proxy_means,
+            proxy_variances=strata.proxy_variances,
+            conditional_variances=strata.conditional_variances,
+            bounds=self.bounds,
+            scaled=strata.scaled,
+        )
+        own = np.where(counts > 0, sums / np.maximum(counts, 1), self.z.mean())
+        factors = self._factors(self.z - own[codes])
+        low, high = self.bounds
+        if not math.isfinite(high - low):
+            means = np.broadcast_to(own, (1 + _NUMBER, strata.n_strata))
+            return means, np.vstack([expected**2, factors * expected**2])
+        rates = likely_rates(
+            strata.sizes,
+            counts,
+            sums,
+            proxy_means=strata.proxy_means,
+            bounds=self.bounds,
+            scaled=strata.scaled,
+            number=_NUMBER,
+        )
+        spread = rates * (1 - rates)
+        variances = expected**2 * spread / spread.mean(axis=0) * factors
+        middle = rates.mean(axis=0)
+        if self.binary:  # a rate whose r(1 - r) is the variance, as labels of 0 and 1 have it
+            middle = likely_means(np.ones(len(middle)), middle, expected / (high - low))
+        return low + (high - low) * np.vstack([middle, rates]), np.vstack([expected**2, variances])
+
+    def _factors(self, residuals: FloatArray) -> FloatArray:
+        """Return how far the variances of measurements may all be off, (K, 1); 1 for 0 and 1."""
+        second = float(np.mean(residuals**2))
+        if self.binary or second == 0:
+            return np.ones((_NUMBER, 1))
+        kurtosis = float(np.mean(residuals**4)) / second**2
+        spread = math.sqrt(max(kurtosis - 1.0, 0.0) / len(residuals))
+        random = np.random.Generator(np.random.PCG64(_SEED))
+        return np.exp(spread * random.standard_normal((_NUMBER, 1)))
+
+
+def _with_ids(labels: Any) -> Labels:
+    """Return labels of any kind that says whose they are."""
+    if isinstance(labels, Labels | Mapping) or (hasattr(labels, "index") and not callable(labels.index)):
+        nobody: Any = None
+        return as_labels(labels, nobody)
+    raise InputError(
+        "earlier labels need the ids of their units",
+        given=type(labels).__name__,
+        allowed="what stratal.read_labels returns, a mapping of id to label, a Series indexed by id",
+    )
+
+
+def _answered(given: Labels) -> Labels:
+    """Return the labels without the rows that nobody has filled in yet."""
+    rows = [row for row, value in enumerate(given.values) if value is not None]
+    names = [name for name in ("ids", "values", "annotators", "places") if getattr(given, name)]
+    kept: dict[str, Any] = {name: tuple(getattr(given, name)[row] for row in rows) for name in names}
+    return replace(given, **kept)
+
+
+def _refuse_strangers(given: Labels, wanted: list[str], found: list[str]) -> None:
+    """Refuse labels of nobody, and of units that the population does not have."""
+    if not wanted:
+        raise LabelError(f"{given.source}: no unit is labelled yet", allowed="at least one label")
+    strangers = sorted(set(wanted) - set(found))
+    if strangers:
+        raise LabelError(
+            f"{given.source}: {len(strangers)} of {len(wanted)} labelled ids are not in the population "
+            f"(first: {strangers[0]!r})",
+            allowed="ids of the units that are planned for",
+            action="Leave the others out; where a spreadsheet changed ids, format their column as text.",
+        )
+
+
+def _fine_strata(population: Population, proxy: str | None) -> Strata:
+    return stratify(population, n_strata=_FINE, proxy=proxy, by=population.contents.own_stratum)
+
+
+def _slopes(strata: Strata, means: FloatArray) -> FloatArray:
+    """Return the slope of the outcome on the proxy (K,) between strata; 0 where there is none to tell."""
+    told = strata.proxy_means
+    if strata.n_strata == 1 or not np.all(np.isfinite(told)):
+        return np.zeros(len(means))
+    centred = strata.weights * (told - strata.weights @ told)
+    square = float(centred @ told)
+    return np.asarray(means @ centred / square) if square > 0 else np.zeros(len(means))
