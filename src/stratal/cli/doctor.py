@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stratal.cli import options as o
+from stratal.cli.evidence import LABEL
 from stratal.cli.export import whose
 from stratal.cli.inspect import inspect
 from stratal.cli.output import print_json, print_next, print_page, print_text
@@ -136,8 +137,13 @@ def _say_table(file: Path, *, json: bool) -> bool:
         return True
     if answers.name is not None and not answers.filled and not json:
         print_text(f"{file}: nothing is filled in yet, {answers.name!r} is empty in every row.")
-    elsewhere = answers.counted and answers.name == "label" and answers.model is None
-    return not json and elsewhere and _say_labelled(file, answers)
+    if json:
+        return False
+    own = answers.counted and answers.name == LABEL
+    unnamed = answers.name is None and answers.human is not None
+    return ((own or unnamed) and answers.model is None and _say_labelled(file, answers)) or _say_strata(
+        file, table
+    )
 
 
 def _say_homes(file: Path, answers: AnswerColumn, homes: dict[Path, str], *, json: bool) -> None:
@@ -170,7 +176,17 @@ def _go_on(file: Path, answers: AnswerColumn, home: Path, ids: str) -> None:
     elif home.is_dir():
         print_next(*words, *whose(home), "--dry-run")
     else:
-        print_next(*words, *_model(answers.model))
+        print_next(*words, *_model(answers.model), *_classes(answers, home))
+
+
+def _classes(answers: AnswerColumn, sample: Path) -> list[str]:
+    """Return the option that compares labels with the model's answers, where both are of the same classes."""
+    from stratal.sampling.sample import Sample
+
+    drawn = Sample.read(sample)
+    if drawn.predicted is None or answers.texts.isdisjoint(drawn.groups[drawn.predicted].tolist()):
+        return []
+    return ["--predicted", drawn.predicted]
 
 
 def _model(column: str | None) -> list[str]:
@@ -184,7 +200,7 @@ def _say_labelled(file: Path, answers: AnswerColumn) -> bool:
     from stratal.report import inspection_page
 
     found = describe_columns(file)
-    others = [row for row in found["columns"] if row["name"] != answers.name]
+    others = [row for row in found["columns"] if row["name"] != answers.human]
     known = suggestion({**found, "columns": others}, None, None)
     whole = answers.filled == answers.rows
     if not whole and "--proxy" not in known:
@@ -194,10 +210,35 @@ def _say_labelled(file: Path, answers: AnswerColumn) -> bool:
         "",
         f"{answers.filled:,} of {answers.rows:,} rows are labelled. To draw units to label all the same:",
         f"  {shlex.join(['stratal', 'plan', str(file), *known])} --budget N",
-        "If the labelled ones were drawn at random:",
     )
+    words = ["estimate", "--labelled", str(file)]
+    words += [] if answers.human == LABEL else ["--value", str(answers.human)]
+    if whole and "--proxy" in known:
+        print_text(
+            "If the labelled ones were drawn at random from a file with the proxy of all units:",
+            f"  {shlex.join(['stratal', *words, *known[:4]])} --population FILE",
+        )
+    print_text("If the labelled ones were drawn at random:")
     size = ["--population-size", answers.rows, "--target", "superpopulation"]
-    print_next("estimate", "--labelled", file, *(size if whole else known[:4]))
+    print_next(*words, *(size if whole else known[:4]))
+    return True
+
+
+def _say_strata(file: Path, table: SmallTable) -> bool:
+    """Say how to estimate from a sample by strata whose sizes stand in each row; False for other tables."""
+    from stratal.sampling.strata_sizes import sized_strata
+
+    found = sized_strata(table)
+    if found is None:
+        return False
+    stratum, sizes, measured = found
+    print_text(
+        f"{file}: {len(table):,} rows in strata by {stratum!r}, whose sizes are in {sizes!r}. If units were "
+        "drawn at random in each stratum:",
+    )
+    if len(measured) > 1:
+        print_text(f"The estimate is of {measured[0]!r}; others: --value {' or '.join(measured[1:])}.")
+    print_next("estimate", "--labelled", file, "--value", measured[0], "--stratum", stratum, "--sizes", file)
     return True
 
 

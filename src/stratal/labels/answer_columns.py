@@ -23,6 +23,10 @@ ANSWER_NAMES = ("label", "verdict")
 """Columns of answers, the first that is there."""
 
 
+HUMAN_NAMES = ("human", "human_label", "human_score", "gold", "gold_label", "ground_truth", "truth", "winner")
+"""Columns of what people said, in files that were not made for labelling, the first that is there."""
+
+
 def id_column(table: SmallTable, id_name: str) -> str:
     """Return the column of ids: the sample's own name for it, `item_id` or `id`.
 
@@ -58,6 +62,10 @@ class AnswerColumn:
         Columns that hold answers too: two values or three, which stand for numbers.
     model : str, optional
         Column of the model that was judged, in long tables.
+    human : str, optional
+        Column of what people said of some units: called so, or one of few values and empty in most rows.
+    texts : frozenset of str
+        The answers of the column `name`, as text.
 
     Examples
     --------
@@ -72,6 +80,8 @@ class AnswerColumn:
     counted: bool = False
     others: tuple[str, ...] = ()
     model: str | None = None
+    human: str | None = None
+    texts: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, table: SmallTable) -> Self:
@@ -86,14 +96,27 @@ class AnswerColumn:
             for column, values in given.items()
             if column != name and 0 < len(set(map(plain_text, values))) <= _FEW
         )
+        others = tuple(column for column in few if _stand_for_numbers(given[column]))
+        human = _of_people(table, given, others) if name is None else name
+        answered = given.get(name or human or "", [])
         return cls(
             name=name,
             rows=len(table),
-            filled=0 if name is None else len(given[name]),
-            counted=name is not None and _stand_for_numbers(given[name]),
-            others=tuple(column for column in few if _stand_for_numbers(given[column])),
+            filled=len(answered),
+            counted=name is not None and _stand_for_numbers(answered),
+            others=others,
             model=table.find("model"),
+            human=human,
+            texts=frozenset(text for text in map(plain_text, answered) if text is not None),
         )
+
+
+def _of_people(table: SmallTable, given: dict[str, list[Any]], few: tuple[str, ...]) -> str | None:
+    """Return the column of what people said: called so, else of few values and filled in for some units."""
+    called = table.find(*HUMAN_NAMES)
+    if called is not None and _stand_for_numbers(given[called]):
+        return called
+    return next((name for name in few if 2 * len(given[name]) < len(table)), None)
 
 
 def _stand_for_numbers(values: list[Any]) -> bool:

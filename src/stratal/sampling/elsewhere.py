@@ -19,12 +19,12 @@ from stratal.population.tables.small_table import SmallTable, is_missing
 from stratal.randomness import id_texts
 from stratal.sampling.labelled import Labelled, id_column, ids_of
 from stratal.sampling.other_units import WHOLE, OtherUnits, other_units
+from stratal.sampling.strata_sizes import sizes_of
 from stratal.strata.strata import Strata
 
 _LABEL = "the table of labels"
 
-SIZE_NAMES = ("size", "sizes", "N_h", "N", "count", "population_size")
-"""Columns that hold the sizes of strata, the first that is there."""
+_NAME_IT = "Name the column of labels: value= (--value COL)."
 
 
 def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labels]:
@@ -79,7 +79,8 @@ def labels_of(sample: Units, table: Any, value: str) -> Labels:
 
 
 def _labels(ids: AnyArray, columns: SmallTable, value: str) -> Labels:
-    values = tuple(None if is_missing(entry) else entry for entry in columns.values(value))
+    entries = columns.values(value, _NAME_IT)
+    values = tuple(None if is_missing(entry) else entry for entry in entries)
     return Labels(ids=tuple(id_texts(ids)), values=values, source=columns.label, notes=columns.notes)
 
 
@@ -87,7 +88,7 @@ def _with_others(columns: SmallTable, given: Labelled) -> tuple[SmallTable, Labe
     """Return the labelled rows, what is known with the population's other units counted, and notes."""
     if given.population is None and (given.proxy is None or given.proxy_moments is not None):
         return columns, given, ()
-    answered = [not is_missing(entry) for entry in columns.values(given.value)]
+    answered = [not is_missing(entry) for entry in columns.values(given.value, _NAME_IT)]
     rows = [row for row, there in enumerate(answered) if there]
     others = [row for row, there in enumerate(answered) if not there]
     labelled = columns.only(rows) if rows else columns
@@ -165,7 +166,7 @@ def _by_stratum(columns: SmallTable, given: Labelled) -> dict[str, Any]:
     """Return strata, design and summary of a sample that was drawn at random within strata, or in one."""
     labelled = columns.texts(given.stratum) if given.stratum else np.full(len(columns), WHOLE)
     whole = given.stratum is None and given.population_size is not None
-    sizes = {WHOLE: given.population_size} if whole else _sizes(given.sizes, given.stratum)
+    sizes = {WHOLE: given.population_size} if whole else sizes_of(given.sizes, given.stratum)
     moments = _moments(given)
     names = sorted({*labelled.tolist(), *(sizes or {}), *(moments or {})})
     codes = np.searchsorted(np.array(names), labelled)
@@ -261,20 +262,6 @@ def _design(cells: _Cells, summary: StratumSummary, stratum: str | None) -> dict
         n_h=counts, method="given", budget=int(counts.sum()), minimum=np.zeros_like(counts), maximum=sizes
     )
     return {"kind": "stratified", "strata": strata.to_dict(), "allocation": allocation.to_dict()}
-
-
-def _sizes(given: Any, stratum: str | None) -> dict[str, int] | None:
-    if given is None:
-        return None
-    if isinstance(given, Mapping) and not all(isinstance(v, list | np.ndarray) for v in given.values()):
-        given = {"stratum": list(given), "size": list(given.values())}
-    columns = SmallTable.of(given, "sizes")
-    size = columns.find(*SIZE_NAMES) or SIZE_NAMES[0]
-    numbers = columns.numbers(size, positive=True, whole=True)
-    names = columns.texts(columns.find("stratum", stratum or "stratum") or "stratum").tolist()
-    if len(set(names)) < len(names):
-        raise InputError(f"{columns.label}: a stratum occurs twice")
-    return dict(zip(names, numbers.astype(np.int64).tolist(), strict=True))
 
 
 def _moments(given: Labelled) -> dict[str, tuple[float, ...]] | None:

@@ -205,6 +205,49 @@ def test_numbers_that_are_written_as_text_are_said_with_the_remedy(tmp_path, wri
     assert "Write them with a decimal point" in said
 
 
+PASSED = "\n".join(f"{n},0.{n % 9 + 1},{'Pass' if n % 4 else 'Fail'}" for n in range(40))
+BY_STRATA = "\n".join(f"{n};{'NS'[n % 2]};{(500, 1200)[n % 2]};{n % 7 + 0.5}" for n in range(40))
+
+
+@pytest.mark.parametrize(
+    ("text", "command"),
+    [
+        ("id,judge,human\n" + PASSED, "--value human --population-size 40 --target superpopulation"),
+        ("id,judge,checked\n" + PASSED.replace("Pass", ""), "--value checked --id id --proxy judge"),
+        ("unit;region;N_h;income\n" + BY_STRATA, "--value income --stratum region --sizes rows.csv"),
+    ],
+    ids=["of some", "in one file", "by strata"],
+)  # fmt: skip
+def test_samples_from_elsewhere_get_their_command_whatever_the_labels_are_called(
+    tmp_path, monkeypatch, text, command
+):
+    monkeypatch.chdir(tmp_path)
+    Path("rows.csv").write_text(text + "\n")
+
+    line = next_line(run("doctor", "rows.csv").output)
+
+    assert line == f"estimate --labelled rows.csv {command}"
+    done = run(*shlex.split(line))
+    assert done.exit_code == 0, done.exception
+
+
+def test_labels_that_are_classes_are_compared_with_the_answers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("answers.csv").write_text(
+        "\n".join(["image,score,answer", *(f"u{n},0.{n + 1},{('cat', 'dog')[n % 2]}" for n in range(8))])
+        + "\n"
+    )
+    assert run(
+        *("draw", "answers.csv", "--id", "image", "--proxy", "score", "--predicted", "answer"),
+        *("--budget", "8", "--seed", 1, "--output", "audit"),
+    ).exit_code == 0  # fmt: skip
+    for labels, options in (("cat", ["--predicted", "answer"]), ("Pass", [])):
+        Path("labels.csv").write_text("image,label\n" + "".join(f"u{n},{labels}\n" for n in range(8)))
+        words = shlex.split(next_line(run("doctor", "labels.csv").output))
+        assert words == ["estimate", "audit/sample.parquet", "labels.csv", "--id", "image", *options]
+        assert run(*words).exit_code == 0
+
+
 def test_words_given_as_a_proxy_get_advice(tmp_path):
     (tmp_path / "rows.csv").write_text("id,verdict\na,pass\nb,fail\nc,pass\nd,pass\n")
     path = tmp_path / "rows.csv"

@@ -178,7 +178,7 @@ class TestRefusals:
         ({"weight": "language"}, "row 1 is not usable"),
         ({"weight": "proxy"}, "the weights sum to no more than the number"),
         ({"inclusion_probability": "weight"}, "a probability above 1"),
-        ({"weight": "weight", "stratum": "language", "sizes": SIZES}, "only one of them"),
+        ({"weight": "weight", "stratum": "language", "sizes": SIZES}, "give one of these"),
         ({"population_size": 3}, "more labelled units than units"),
         ({"population_size": 3.5}, "whole number"),
         ({"population_size": 90, "proxy": "proxy"}, "a proxy needs the units that have no label"),
@@ -218,3 +218,10 @@ def test_counts_of_unlabelled_units_are_whole():
             table, value="right", stratum="kind", sizes={"a": 40, "b": 90}, proxy="score",
             proxy_moments=moments,
         )  # fmt: skip
+
+
+def test_a_column_of_labels_under_another_name_is_to_be_named():
+    with pytest.raises(
+        InputError, match=r"no column 'label' .*'human'.*Name the column of labels.*--value COL"
+    ):
+        stratal.Sample.from_labelled({"id": ["a", "b"], "human": [1, 0]}, value="label", population_size=10)
