@@ -18,6 +18,7 @@ from stratal.errors import InputError
 from stratal.population.logs.hugging_face import saved_table
 from stratal.population.logs.inspect_ai import read_packed
 from stratal.population.logs.reading import log_of_document, log_of_lines
+from stratal.population.tables.decimal_commas import source_with_points
 from stratal.population.tables.declaration import Declaration, Request
 from stratal.population.tables.duckdb_files import (
     create_csv_view,
@@ -160,7 +161,8 @@ def _read_csv(
     columns = {name: internal[names.index(name)] for name in declared.among(names)}
     locate = _locator(file, lambda text: _csv_lines(text, delimiter))
     source = _text_source(file, backend, table, columns, locate)
-    return _without_blank_rows(source, declared, file, table), declared
+    source = _without_blank_rows(source, declared, file, table)
+    return source if delimiter == "," else source_with_points(source, declared), declared
 
 
 def _without_blank_rows(source: Source, declared: Declaration, file: Path, table: Any) -> Source:

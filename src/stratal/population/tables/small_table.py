@@ -15,6 +15,7 @@ from stratal.errors import InputError, near_names, same_name
 from stratal.population.logs.inspect_ai import read_packed
 from stratal.population.logs.log import Log
 from stratal.population.logs.reading import log_of_document, log_of_lines
+from stratal.population.tables.decimal_commas import with_points
 from stratal.population.tables.frames import frame_columns
 from stratal.population.tables.limits import bounded_table, limited
 from stratal.population.tables.text_files import (
@@ -201,7 +202,8 @@ def _read_csv(path: Path) -> SmallTable:
     with closing(opened(path)) as text:
         first = text.readline(LONGEST)
         text.seek(0)
-        records = csv_records(text, delimiter_of(first, usual_delimiter(path)))
+        delimiter = delimiter_of(first, usual_delimiter(path))
+        records = csv_records(text, delimiter)
         _, header = next(records, (0, None))
         if header is None:
             raise InputError(f"{path}: is empty")
@@ -213,7 +215,11 @@ def _read_csv(path: Path) -> SmallTable:
             raise InputError(
                 f"{path}, line {line}: wrong number of columns", given=len(fields), allowed=str(len(header))
             )
-    return _table(path, header, [fields for _, fields in rows], [f"line {line}" for line, _ in rows])
+    table = _table(path, header, [fields for _, fields in rows], [f"line {line}" for line, _ in rows])
+    if delimiter == ",":
+        return table
+    lists, notes = with_points(table.lists)
+    return replace(table, lists=lists, notes=(*table.notes, *notes))
 
 
 def _read_json_lines(path: Path) -> SmallTable:

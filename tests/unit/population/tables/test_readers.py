@@ -499,7 +499,7 @@ def test_a_hugging_face_dataset_is_a_table() -> None:
         Population.from_table(splits, proxy="judge.score")
 
 
-@pytest.mark.parametrize("value", ["0,9", "90 %", "90,5%"])
+@pytest.mark.parametrize("value", ["0,9%", "90 %", "90,5%"])
 def test_numbers_as_a_spreadsheet_writes_them_are_called_so(tmp_path, value):
     path = tmp_path / "excel.csv"
     path.write_text(f"id;score\na;{value}\nb;{value}\n", encoding="utf-8-sig")
