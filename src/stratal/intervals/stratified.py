@@ -26,6 +26,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
+from stratal.intervals.steps import Steps
 from stratal.intervals.tail import LARGEST, Count
 
 _STEPS = 80
@@ -98,7 +99,8 @@ def stratified_clopper_pearson(
     layouts = [np.atleast_2d(part) for part in (found.counts, found.trials, found.shares)]
     alike = all(len(part) == 1 for part in layouts)
     common = _Sums.of(*layouts) if alike else None
-    batch = _ROWS_AT_ONCE if alike else 1 + _CELLS_AT_ONCE // rates.shape[1] ** 2
+    n_strata = rates.shape[1]
+    batch = min(_ROWS_AT_ONCE, 1 + _CELLS_AT_ONCE // n_strata ** (1 if alike else 2))
     low, high = np.zeros(len(value)), np.ones(len(value))
     for start in range(0, len(value), batch):
         some = slice(start, start + batch)
@@ -116,20 +118,18 @@ def stratified_clopper_pearson(
 class _Sums:
     """Σ (W_h/n_h) K_h over the strata that are not labelled whole; all (H, R) or (H, 1).
 
-    `weights` W_h, `trials` with the lost degree of freedom, `borrowed` labels, `steps` of the count,
-    `second` and `third` by which p(1 − p) adds to the variance and p(1 − p)(1 − 2p) to the third moment, and
-    `blur` (H, H, …) by which each stratum's p(1 − p) blurs another's step. `factor` (R,) multiplies the
-    trials.
+    `weights` W_h, `trials` with the lost degree of freedom, `borrowed` labels, `steps` of the count, and
+    `second` and `third` by which p(1 − p) adds to the variance and p(1 − p)(1 − 2p) to the third moment.
+    `factor` (R,) multiplies the trials.
     """
 
     shares: FloatArray
     weights: FloatArray
     trials: FloatArray
     borrowed: FloatArray
-    steps: FloatArray
+    steps: Steps
     second: FloatArray
     third: FloatArray
-    blur: FloatArray
     factor: FloatArray
 
     @classmethod
@@ -142,18 +142,14 @@ class _Sums:
         whole = spread.sum(axis=0)
         others = 1.0 - spread / np.where(whole > 0, whole, 1.0)
         left = t * (1.0 - others * (1.0 - 1.0 / n) ** 2 / n)
-        steps = weights / np.sqrt(n * t)
-        ratio = steps / np.where(steps > 0, steps, np.inf)[:, None]
-        blur = (1.0 - np.cos(2.0 * np.pi * ratio)) * (n * t / left * random)
         return cls(
             shares=shares,
             weights=weights,
             trials=left,
             borrowed=others / n,
-            steps=steps,
+            steps=Steps.of(weights / np.sqrt(n * t), n * t / left * random),
             second=weights**2 / left,
             third=weights**3 / left**2,
-            blur=blur[..., 0] if blur.shape[-1] == 1 else blur,
             factor=np.ones(1),
         )
 
@@ -161,13 +157,8 @@ class _Sums:
         """Return the sums of some replicates."""
         if self.weights.shape[1] == 1:
             return replace(self, factor=self.factor[rows])
-        return _Sums(**{name: getattr(self, name)[..., rows] for name in self.__slots__})
-
-    def blurred(self, apart: FloatArray) -> FloatArray:
-        """Return how far (H, R) each stratum's step is blurred by the counts of all."""
-        if self.blur.ndim == 2:
-            return np.asarray(self.blur @ apart)
-        return np.asarray(np.einsum("hkr,kr->hr", self.blur, apart))
+        arrays = {name: getattr(self, name)[..., rows] for name in self.__slots__ if name != "steps"}
+        return _Sums(**arrays, steps=self.steps.at(rows))
 
 
 def _weighted(weights: FloatArray, values: FloatArray) -> FloatArray:
@@ -348,16 +339,12 @@ class _Point:
 def _half_step(apart: FloatArray, variance: FloatArray, sums: _Sums) -> FloatArray:
     """Return half the step (R,) in which the sum moves: a stratum's own, less as the others blur it.
 
-    The others' characteristic function at the step's frequency says what is left of it; a stratum without
-    variance of its own does not move.
+    A stratum without variance of its own does not move.
     """
     share = sums.second * apart
     share *= len(apart) / variance
-    left = sums.blurred(apart)
-    np.exp(np.negative(left, out=left), out=left)
-    left *= sums.steps
-    left *= np.minimum(share, 1.0, out=share)
-    return np.asarray(left.max(axis=0) / (2.0 * np.sqrt(sums.factor)))
+    largest = sums.steps.largest(apart, np.minimum(share, 1.0, out=share))
+    return np.asarray(largest / (2.0 * np.sqrt(sums.factor)))
 
 
 def _point(estimate: FloatArray, rates: FloatArray, price: FloatArray, sums: _Sums, near: bool) -> _Point:
