@@ -26,8 +26,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
-from stratal.intervals.steps import Steps
-from stratal.intervals.tail import LARGEST, Count
+from stratal.intervals.tail import LARGEST, Count, Steps
 
 _STEPS = 80
 _CLOSE = 1e-6
