@@ -28,8 +28,8 @@ COMMANDS = {
     "check": "check made",
     "backup": "backup made --output copy",
     "export": "export made --to csv --output e.csv --annotator a",
-    "estimate": "estimate drawn/sample.parquet labels.csv --output e.json",
-    "report": "report made --output report.html",
+    "estimate": "estimate drawn/sample.parquet labels.csv",
+    "report": "report drawn/sample.parquet labels.csv --output report.html",
 }
 
 
@@ -66,9 +66,20 @@ def run(place, line, limits=()):
 
 
 def made(place, line):
+    """Make the study, or the sample and its labels, that a command reads."""
+    before = []
     if "made" in line.split():
-        before = run(place, COMMANDS["init"].replace("--study study", "--study made"))
-        assert before.returncode == 0, before.stderr
+        before = [COMMANDS["init"].replace("--study study", "--study made")]
+    if "drawn/sample.parquet" in line:
+        before = [COMMANDS["draw"].replace("--output out", "--output drawn")]
+    for words in before:
+        done = run(place, words)
+        assert done.returncode == 0, done.stderr
+    if "drawn/sample.parquet" in line:
+        ids = stratal.Sample.read(place / "drawn" / "sample.parquet").ids
+        (place / "labels.csv").write_text(
+            "id,label\n" + "".join(f"{unit},{number % 2}\n" for number, unit in enumerate(ids))
+        )
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from stratal.errors import InputError, LabelError
 from stratal.labels.exchange import argilla, label_studio, potato, prodigy, sheets
 from stratal.labels.exchange.exchange import Answers, Asked, Task, Tool
 from stratal.population.logs.log import as_written
+from stratal.population.tables.limits import MOST_BYTES
 from stratal.population.tables.text_files import existing_file, json_document, json_records, opened
 
 TOOLS = {
@@ -162,7 +163,7 @@ def _document(path: Path, most: int | None = None) -> Any:
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     last = suffixes[-1] if suffixes else ""
     if last == ".json":
-        return json_document(existing_file(path))
+        return json_document(existing_file(path), MOST_BYTES)
     if last not in (".jsonl", ".ndjson"):
         return None
     with closing(opened(existing_file(path))) as text:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,6 +10,18 @@ from stratal.errors import InputError
 
 MOST_ROWS, MOST_BYTES = 2_000_000, 2**28
 """What a table of labels may have; larger ones are no answers of people, but a population or an attack."""
+
+MOST_AT_ONCE, ROWS_AT_ONCE = 2**29, 2048
+"""Bytes that an engine may need to write one column out of a Parquet file of units, and for how many rows."""
+
+_TIMES_WRITTEN = 8
+"""How often a column may take what it is unpacked: true texts of such a length stand in few rows each."""
+
+_LOOKED_INTO = 2**28
+"""Bytes of a Parquet file above which it is not looked into: each row group costs some milliseconds."""
+
+_UNPACKED, _TIMES = 2**28, 200
+"""Bytes of a column in one row group, and how often what is stored: no true texts pack so well."""
 
 Entry = TypeVar("Entry")
 
@@ -65,29 +77,169 @@ def bounded_table(file: Any, largest: int = MOST_BYTES) -> Any:
     Traceback (most recent call last):
     ValueError: its rows take more than 0 MiB of memory
     """
-    import pyarrow as pa  # arrays need neither
-
-    batches = list(_written_out(file, largest))
-    if batches:
-        return pa.Table.from_batches(batches)
-    return file.schema_arrow.empty_table()
-
-
-def _written_out(file: Any, largest: int) -> Iterator[Any]:
-    import pyarrow as pa
-
     groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
     stored = sum(group.total_byte_size for group in groups)
+    if stored > largest:
+        raise _too_much(largest)
     rows = max(1, min(2**16, largest // 16 // max(stored, 1)))  # each value at most what all are stored in
+    return bounded_batches(file.iter_batches(batch_size=rows), file.schema_arrow, largest)
+
+
+def bounded_batches(batches: Iterable[Any], schema: Any, largest: int = MOST_BYTES) -> Any:
+    """Return record batches as one table, categories written out, refusing to go on where they take more.
+
+    Raises
+    ------
+    ValueError
+        Where they do.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> batch = pa.record_batch({"id": ["a" * 100]})
+    >>> bounded_batches([batch] * 3, batch.schema).num_rows
+    3
+    >>> bounded_batches([batch] * 3, batch.schema, 200)
+    Traceback (most recent call last):
+    ValueError: its rows take more than 0 MiB of memory
+    """
+    import pyarrow as pa  # arrays need neither
+
+    written = list(_written_out(batches, largest))
+    return pa.Table.from_batches(written) if written else schema.empty_table()
+
+
+def _written_out(batches: Iterable[Any], largest: int) -> Iterator[Any]:
+    import pyarrow as pa
+
     held = 0
-    for batch in file.iter_batches(batch_size=rows) if stored <= largest else ():
+    for batch in batches:
+        held += sum(map(_bytes_written_out, batch.columns))
+        if held > largest:
+            raise _too_much(largest)
         columns = [
             column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
             for column in batch.columns
         ]
-        held += sum(column.nbytes for column in columns)
-        if held > largest:
-            break
         yield pa.RecordBatch.from_arrays(columns, batch.schema.names)
-    if stored > largest or held > largest:
-        raise ValueError(f"its rows take more than {largest // 2**20:,} MiB of memory")
+
+
+def _bytes_written_out(column: Any) -> int:
+    """Return the memory that a column takes once each category stands where its code does, or more."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_dictionary(column.type):
+        return int(column.nbytes)
+    texts = column.dictionary
+    if not _is_text(texts.type):
+        return int(column.nbytes) + len(column) * int(texts.nbytes)
+    lengths = pc.binary_length(texts).take(column.indices)
+    return int(column.nbytes) + int(pc.sum(lengths).as_py() or 0)
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_binary(kind)
+        or pa.types.is_large_binary(kind)
+    )
+
+
+def _too_much(largest: int) -> ValueError:
+    return ValueError(f"its rows take more than {largest // 2**20:,} MiB of memory")
+
+
+def refuse_exploding(part: Path, used: Sequence[str]) -> None:
+    """Refuse a Parquet file of units in which a small part stands for much in a column that is read.
+
+    A text that stands in many rows is stored once, and written out for some thousand of them by an engine
+    whose limit of memory does not count it.
+
+    Raises
+    ------
+    InputError
+        Naming the column.
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow as pa, pyarrow.parquet
+    >>> path = Path(tempfile.mkdtemp()) / "units.parquet"
+    >>> once = pa.DictionaryArray.from_arrays(pa.array([0] * 2048), ["a" * 2**19])
+    >>> pyarrow.parquet.write_table(pa.table({"id": once}), path)
+    >>> refuse_exploding(path, ["id"])
+    Traceback (most recent call last):
+    stratal.errors.InputError: ...units.parquet: a text in column 'id' is too long to ...
+    """
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    if part.stat().st_size > _LOOKED_INTO:
+        return
+    try:
+        metadata = pyarrow.parquet.read_metadata(part)
+        suspects = _large_columns(metadata, set(used))
+        for _, name, chunk in suspects:
+            _refuse_packed(part, name, chunk)
+        names = sorted({name for _, name, _ in suspects})
+        with pyarrow.parquet.ParquetFile(part, metadata=metadata, read_dictionary=names) as file:
+            for group, name, chunk in suspects:
+                if chunk.has_dictionary_page:
+                    _refuse_long(part, name, _longest_category(file, group, name), chunk)
+    except InputError:
+        raise
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise InputError(f"{part} cannot be read", given=str(error)) from None
+
+
+def _large_columns(metadata: Any, used: set[str]) -> list[tuple[int, str, Any]]:
+    """Return the row group, name and description of columns of text that may hold a long one."""
+    places = [
+        number
+        for number in range(metadata.num_columns)
+        if (column := metadata.schema.column(number)).path in used and column.physical_type == "BYTE_ARRAY"
+    ]
+    found = []
+    for number in range(metadata.num_row_groups if places else 0):
+        group = metadata.row_group(number)
+        for place in places:
+            chunk = group.column(place)
+            if chunk.total_uncompressed_size > MOST_AT_ONCE // ROWS_AT_ONCE:
+                found.append((number, chunk.path_in_schema, chunk))
+    return found
+
+
+def _longest_category(file: Any, group: int, name: str) -> int:
+    """Return the bytes of the longest text that is stored once for several rows: its first page is read."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    batch = next(file.iter_batches(batch_size=1, row_groups=[group], columns=[name]), None)
+    if batch is None or not pa.types.is_dictionary(batch.column(0).type):
+        return 0
+    return int(pc.max(pc.binary_length(batch.column(0).dictionary)).as_py() or 0)
+
+
+def _refuse_packed(part: Path, name: str, chunk: Any) -> None:
+    unpacked, packed = chunk.total_uncompressed_size, chunk.total_compressed_size
+    if unpacked > _UNPACKED and unpacked > _TIMES * max(packed, 1):
+        raise InputError(
+            f"{part}: column {name!r} unpacks to far more than is stored",
+            given=f"{packed:,} bytes that stand for {unpacked:,}",
+            allowed=f"up to {_TIMES} times as much",
+            action="Leave the column out of the file.",
+        )
+
+
+def _refuse_long(part: Path, name: str, longest: int, chunk: Any) -> None:
+    rows = min(chunk.num_values, ROWS_AT_ONCE)
+    if longest * rows > max(MOST_AT_ONCE, _TIMES_WRITTEN * chunk.total_uncompressed_size):
+        raise InputError(
+            f"{part}: a text in column {name!r} is too long to stand in many rows",
+            given=f"{longest:,} bytes, {rows:,} rows at once",
+            allowed=f"{MOST_AT_ONCE // 2**20:,} MiB at once",
+            action="Leave the column out of the file, or shorten its texts.",
+        )

@@ -28,6 +28,7 @@ from stratal.population.tables.duckdb_files import (
 )
 from stratal.population.tables.engine import connect, stored
 from stratal.population.tables.frames import arrow_source, frame_columns
+from stratal.population.tables.limits import refuse_exploding
 from stratal.population.tables.log_source import log_source
 from stratal.population.tables.nested import with_nested
 from stratal.population.tables.parts import parquet_names, partition_keys, parts_of, refuse_unlike_parts
@@ -132,7 +133,10 @@ def _read_parquet(
     declared = request.among(list(columns), str(file))
     if local:
         there = set(names)
-        refuse_unlike_parts(local, [name for name in declared.used if name in there], keys)
+        used = [name for name in declared.used if name in there]
+        refuse_unlike_parts(local, used, keys)
+        for part in local:
+            refuse_exploding(part, used)
     return Source(label=str(file), backend=backend, table=table, columns=columns), declared
 
 

@@ -17,7 +17,7 @@ from stratal.population.logs.log import Log
 from stratal.population.logs.reading import log_of_document, log_of_lines
 from stratal.population.tables.decimal_commas import with_points
 from stratal.population.tables.frames import frame_columns
-from stratal.population.tables.limits import bounded_table, limited
+from stratal.population.tables.limits import MOST_BYTES, bounded_batches, bounded_table, limited
 from stratal.population.tables.text_files import (
     LONGEST,
     UNREADABLE,
@@ -236,11 +236,11 @@ def _characters(record: tuple[int, dict[str, Any]]) -> int:
 
 
 def _read_json(path: Path) -> SmallTable:
-    found = json_document(path)
+    found = json_document(path, MOST_BYTES)
     log = log_of_document(found, str(path))
     if log is not None:
         return _of_log(path, log)
-    records = json_array(found, path)
+    records = list(limited(json_array(found, path), lambda _: 0, path))  # the text was counted when read
     return _of_objects(path, records, [f"row {row + 1}" for row in range(len(records))])
 
 
@@ -261,12 +261,11 @@ def _of_log(path: Path, log: Log) -> SmallTable:
 
 def _read_arrow(path: Path) -> SmallTable:
     import pyarrow as pa
-    import pyarrow.feather
     import pyarrow.parquet
 
     try:
         if format_of(path) == "feather":
-            table = pyarrow.feather.read_table(path)
+            table = _read_feather(path)
         else:
             with pyarrow.parquet.ParquetFile(path) as file:
                 table = bounded_table(file)
@@ -274,6 +273,22 @@ def _read_arrow(path: Path) -> SmallTable:
         raise OSError(str(error)) from None
     rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
     return _table(path, table.column_names, rows, [f"row {row + 1}" for row in range(len(rows))])
+
+
+def _read_feather(path: Path) -> Any:
+    """Return a Feather file's rows batch by batch; the first version of the format has but one."""
+    import pyarrow as pa
+    import pyarrow.feather
+
+    with path.open("rb") as file:
+        if file.read(4) == _FIRST_VERSION:
+            return pyarrow.feather.read_table(path)
+    with pa.ipc.open_file(path) as reader:
+        batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
+        return bounded_batches(batches, reader.schema)
+
+
+_FIRST_VERSION = b"FEA1"
 
 
 def _read_workbook(path: Path, wanted: Sequence[str]) -> SmallTable:

@@ -256,24 +256,31 @@ def flat(record: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def json_document(path: Path) -> Any:
-    """Return what a JSON file holds.
+def json_document(path: Path, most: int | None = None) -> Any:
+    """Return what a JSON file of at most so many characters holds.
 
     Raises
     ------
     InputError
-        For a file that is not JSON.
+        For a file that is not JSON, or longer.
     """
-    with opened(path) as text:
-        try:
-            return json.load(text)
-        except (ValueError, RecursionError) as error:
-            raise InputError(
-                f"{path}: is not JSON",
-                given=str(error),
-                allowed="an array of objects",
-                action="With one object per line, call it .jsonl.",
-            ) from None
+    try:
+        with opened(path) as text:
+            whole = text.read(-1 if most is None else most + 1)
+        if most is None or len(whole) <= most:
+            return json.loads(whole)
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path}: is not JSON",
+            given=str(error),
+            allowed="an array of objects",
+            action="With one object per line, call it .jsonl.",
+        ) from None
+    raise InputError(
+        f"{path}: is too large for a table of labels",
+        allowed=f"up to {most // 2**20:,} MiB of text",
+        action="Keep the labelled units and the columns that are needed.",
+    )
 
 
 def json_array(found: Any, path: Path) -> list[dict[str, Any]]:

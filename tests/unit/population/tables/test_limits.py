@@ -7,13 +7,16 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 
 from stratal.errors import InputError
+from stratal.labels.exchange import tools
 from stratal.labels.label_file import read_labels
-from stratal.population.tables import small_table
-from stratal.population.tables.limits import bounded_table, limited
+from stratal.population import Population
+from stratal.population.tables import limits, small_table
+from stratal.population.tables.limits import MOST_AT_ONCE, bounded_table, limited, refuse_exploding
 
 TEXT = "x" * 1_000_000
 
@@ -33,6 +36,74 @@ def test_a_parquet_file_of_one_value_a_hundred_thousand_times_is_refused(tmp_pat
     with pytest.raises(InputError, match="more than 256 MiB of memory"):
         read_labels(path)
     assert pa.total_allocated_bytes() - before < 2**26
+
+
+@pytest.mark.filterwarnings("ignore:Feather V1:DeprecationWarning")
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_feather_file_is_bounded_as_a_parquet_file_is(tmp_path, version):
+    path = tmp_path / "labels.feather"
+    pa.feather.write_feather(pa.table({"id": ["a", "b"], "label": [1.0, 0.0]}), path, version=version)
+    assert list(read_labels(path).values) == [1.0, 0.0]
+
+    table = pa.table({"id": pa.array(range(100_000)), "label": repeated([TEXT], 100_000)})
+    pa.feather.write_feather(table, path, compression="zstd")
+    before = pa.total_allocated_bytes()
+    with pytest.raises(InputError, match="more than 256 MiB of memory"):
+        read_labels(path)
+    assert pa.total_allocated_bytes() - before < 2**26
+
+
+@pytest.mark.parametrize("text", ['[{"id": "a", "label": 1}]', '[{"id": "a", "label": 1}]' + " " * 10**6])
+def test_a_json_document_of_labels_is_bounded(tmp_path, monkeypatch, text):
+    monkeypatch.setattr(small_table, "MOST_BYTES", 2**20)
+    monkeypatch.setattr(tools, "MOST_BYTES", 2**20)
+    path = tmp_path / "labels.json.gz"
+    path.write_bytes(gzip.compress(text.encode()))
+    assert list(read_labels(path).values) == [1]
+
+    path.write_bytes(gzip.compress(text.encode() + b" " * 2**20))
+    with pytest.raises(InputError, match="too large for a table of labels"):
+        read_labels(path)
+
+
+def test_too_many_objects_of_a_json_document_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(small_table, "limited", partial(limited, rows=3))
+    path = tmp_path / "labels.json"
+    path.write_text('[{"id": 1, "label": 1}%s]' % (', {"id": 2, "label": 1}' * 3))
+    with pytest.raises(InputError, match="up to 3 rows"):
+        read_labels(path)
+
+
+@pytest.mark.parametrize("column", ["id", "text"])
+def test_one_long_text_of_many_units_is_refused_where_it_is_read(tmp_path, column):
+    path = tmp_path / "units.parquet"
+    columns = {"id": pa.array(range(3_000)), "proxy": [0.5] * 3_000, "text": pa.array(["x"] * 3_000)}
+    mixed = pa.DictionaryArray.from_arrays(
+        pa.array([*range(2), *([1] * 2_998)], pa.int32()), pa.array(["a", TEXT])
+    )
+    pq.write_table(pa.table(columns | {column: mixed}), path, compression="zstd")
+
+    with pytest.raises(InputError, match=f"a text in column '{column}' is too long") as refused:
+        Population.read(path, id="id", proxy="proxy", show=["text"])
+    assert str(refused.value).count("(given") == 1
+    if column == "text":
+        assert Population.read(path, id="id", proxy="proxy").size == 3_000
+
+
+def test_texts_that_pack_too_well_are_refused_and_long_ones_alone_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "_UNPACKED", 2**22)
+    path = tmp_path / "units.parquet"
+    table = pa.table({"id": range(9), "proxy": [0.5] * 9, "text": [TEXT] * 9})
+    pq.write_table(table, path, compression="zstd", use_dictionary=False)
+    with pytest.raises(InputError, match="unpacks to far more than is stored"):
+        Population.read(path, proxy="proxy", show=["text"])
+
+    pq.write_table(table.slice(0, 3), path, use_dictionary=False)
+    assert Population.read(path, proxy="proxy", show=["text"]).size == 3
+    few = MOST_AT_ONCE // len(TEXT)
+    once = pa.table({"id": range(few), "proxy": [0.5] * few, "text": repeated([TEXT], few)})
+    pq.write_table(once, path)
+    refuse_exploding(path, ["id", "proxy", "text"])
 
 
 def test_categories_of_a_parquet_file_are_read(tmp_path):
