@@ -17,7 +17,7 @@ from stratal.errors import InputError, near_names
 from stratal.estimation.estimate_table import EstimateTable
 from stratal.population.cells import Cells
 from stratal.population.expressions import Constant, Expression, total
-from stratal.population.influence import Influence, averages
+from stratal.population.influence import Influence, InfluenceOfLevels, averages
 from stratal.population.population import Population
 from stratal.sampling.sample import Sample
 
@@ -194,6 +194,11 @@ class Several(Estimand):
         """Return the moments of all influences as one, each counting alike; see `together`."""
         return together([part.influence(population) for part in self.parts_in(population)], population)
 
+    def influences(self, population: Population) -> Iterator[Influence | InfluenceOfLevels]:
+        """Yield the influences of the single estimands, in their order."""
+        for part in self.parts_in(population):
+            yield from influences_of(part, population)
+
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the root of the sum of squares of the parts' influences, with the sign of their sum."""
         parts = self.parts_of(sample)
@@ -231,6 +236,21 @@ def parts_of(estimand: Estimand, population: Population) -> Iterator[Estimand]:
         return
     for part in estimand.parts_in(population):
         yield from parts_of(part, population)
+
+
+def influences_of(estimand: Estimand, population: Population) -> Iterator[Influence | InfluenceOfLevels]:
+    """Yield the influences of `parts_of` an estimand; those of all levels of a category as one.
+
+    Examples
+    --------
+    >>> population = Population.from_arrays(proxy=[0.5, 0.7], groups={"g": ["a", "b"]})
+    >>> [len(entry.levels) for entry in influences_of(as_estimand("mean@g"), population)]
+    [2]
+    """
+    if isinstance(estimand, Several):
+        yield from estimand.influences(population)
+    else:
+        yield estimand.influence(population)
 
 
 def together(influences: list[Influence], population: Population) -> Influence:

@@ -14,15 +14,14 @@ from stratal.allocation import Allocation, allocate, allocate_several
 from stratal.allocation.integers import whole_number
 from stratal.arrays import BoolArray, FloatArray
 from stratal.errors import InputError
-from stratal.estimation.estimand import Estimand, parts_of, refuse_options
+from stratal.estimation.estimand import Estimand, influences_of, parts_of, refuse_options
 from stratal.estimation.estimands.misread import refuse_a_misread_proxy
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.expectations import PlannedDesign, expectations
 from stratal.planning.plan import Plan
 from stratal.planning.planned_parts import InfluenceMoments, PlannedPart, planned_parts
 from stratal.planning.widths import smallest_budget
-from stratal.population.expressions import total
-from stratal.population.influence import Influence, stratum_averages
+from stratal.population.influence import Influence, InfluenceOfLevels, influence_moments
 from stratal.population.population import Population
 from stratal.sampling import Stratified
 from stratal.strata import Strata, stratify
@@ -32,6 +31,9 @@ CELL_STRATA = 15
 
 _PER_STRATUM = 4
 """Labels per stratum on average at least, so that few are spent on minima."""
+
+MOST_PARTS = 500
+"""Numbers that are planned for at once: their shared allocation takes seconds, of twice as many a minute."""
 
 PILOT = 50
 """Labels of a first round, and where the search for a budget starts."""
@@ -76,12 +78,21 @@ class EstimandPlanner:
     @cached_property
     def parts(self) -> list[Estimand]:
         """The single estimands that are asked for."""
-        return list(parts_of(self.estimand, self.population))
+        found = list(parts_of(self.estimand, self.population))
+        if len(found) > MOST_PARTS:
+            raise InputError(
+                f"{self.text} asks for more numbers at once than can be planned for",
+                given=f"{len(found):,}",
+                allowed=f"up to {MOST_PARTS}",
+                action="Name fewer levels or estimands, or plan for the mean and ask for the levels of the "
+                "estimate: estimate_domains(…), estimate --by.",
+            )
+        return found
 
     @cached_property
-    def influences(self) -> list[Influence]:
-        """The influence of each."""
-        return [part.influence(self.population) for part in self.parts]
+    def influences(self) -> list[Influence | InfluenceOfLevels]:
+        """The influences of all parts, in their order."""
+        return list(influences_of(self.estimand, self.population))
 
     @cached_property
     def influence(self) -> Influence:
@@ -168,20 +179,13 @@ class EstimandPlanner:
 
     def moments(self, strata: Strata) -> InfluenceMoments:
         """Return mean and mean square of each influence in each stratum (J, H)."""
-        formulas = [
-            formula for part in self.influences for formula in (part.mean, part.mean * part.mean, part.square)
-        ]
-        found = stratum_averages(self.population, strata.rule, formulas).T
-        means, own, squares = found[0::3], found[1::3], found[2::3]
+        means, own, squares, _ = influence_moments(self.population, strata.rule, self.influences)
         return InfluenceMoments(means=means, squares=np.maximum(squares, own))
 
     def needless(self, strata: Strata) -> BoolArray:
         """Return which strata hold only units that each estimand knows without a label (J, H)."""
-        formulas = [
-            total([test for name in part.known if (test := part.cells.test_of(name)) is not None])
-            for part in self.influences
-        ]
-        return np.asarray(stratum_averages(self.population, strata.rule, formulas).T > 1.0 - 1e-9)
+        found = influence_moments(self.population, strata.rule, self.influences)
+        return np.asarray(found[3] > 1.0 - 1e-9)
 
     def _designs(self, strata: Strata, shared: Allocation) -> list[PlannedDesign]:
         one, size = np.array([1]), np.array([self.population.size])

@@ -112,10 +112,10 @@ def planned_parts(
     normal = -float(student_quantile((1.0 - confidence_level) / 2.0, np.inf))
     left = 1.0 / int(np.sum(n_h)) - 1.0 / strata.size
     rows = []
-    for j, name in enumerate(names):
-        deviations = np.where(strata.is_known, 0.0, moments.deviations[j])
+    overall, every = moments.overall(strata), np.where(strata.is_known, 0.0, moments.deviations)
+    for j, (name, deviations) in enumerate(zip(names, every, strict=True)):
         error = float(np.sqrt(expected_variance(strata.sizes, n_h, deviations**2)))
-        random = float(moments.overall(strata)[j]) * left * strata.size / max(strata.size - 1, 1)
+        random = float(overall[j]) * left * strata.size / max(strata.size - 1, 1)
         rows.append(
             PlannedPart(
                 estimand=name,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from stratal.arrays import AnyArray, Described
-from stratal.population.expressions import Expression
+from stratal.population.expressions import Expression, OnArrays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +53,9 @@ class Cells(Described):
         """Return each unit's cell as text (n,), from arrays (n,) by name."""
         size = len(next(iter(columns.values())))
         numbers = np.full(size, len(self.tests))
+        engine = OnArrays(columns)
         for number, test in reversed(list(enumerate(self.tests))):
-            numbers = np.where(test.of(columns) > 0.5, number, numbers)
+            numbers[np.broadcast_to(test.of(engine) > 0.5, (size,))] = number
         return np.asarray(np.array(self.names, dtype=np.str_)[numbers])
 
     @classmethod

@@ -68,9 +68,10 @@ class Expression(Described):
         """Return the formula worked out by an engine."""
         raise NotImplementedError
 
-    def of(self, columns: Mapping[str, AnyArray]) -> FloatArray:
-        """Return the formula worked out on arrays (n,) by name."""
-        return np.asarray(self.on(_Arrays(columns)), dtype=np.float64)
+    def of(self, columns: Mapping[str, AnyArray] | OnArrays) -> FloatArray:
+        """Return the formula worked out on arrays (n,) by name; give `OnArrays` of them to many formulas."""
+        engine = columns if isinstance(columns, OnArrays) else OnArrays(columns)
+        return np.asarray(self.on(engine), dtype=np.float64)
 
     def __add__(self, other: Expression | float) -> Expression:
         return Sum(parts=(self, _formula(other)))
@@ -314,35 +315,49 @@ class Share(_OfParts):
         return above / engine.at_least(below, self.least)
 
 
-class _Arrays:
-    """The engine of NumPy arrays."""
+class OnArrays:
+    """The engine of NumPy arrays, which finds the levels of a group column once for all formulas.
+
+    Examples
+    --------
+    >>> engine = OnArrays({"answer": np.array(["cat", "dog"])})
+    >>> is_cat = ByLevel(name="answer", levels=("cat",), values=(1.0,))
+    >>> is_cat.of(engine), (2.0 * is_cat).of(engine)
+    (array([1., 0.]), array([2., 0.]))
+    """
 
     def __init__(self, columns: Mapping[str, AnyArray]) -> None:
         self._columns = columns
         self._known: dict[str, tuple[list[str], IntArray]] = {}
 
     def number(self, name: str) -> FloatArray:
+        """Return a numeric column (n,)."""
         return np.asarray(self._columns[name], dtype=np.float64)
 
     def by_level(
         self, name: str, levels: tuple[str, ...], values: tuple[float, ...], otherwise: float
     ) -> FloatArray:
+        """Return the number of each unit's level of a group column (n,)."""
         found, inverse = self._levels(name)
         known = dict(zip(levels, values, strict=True))
         return np.array([known.get(level, otherwise) for level in found])[inverse]
 
     def same(self, names: tuple[str, ...]) -> FloatArray:
+        """Return 1 where group columns all agree, else 0, (n,)."""
         first = np.asarray(self._columns[names[0]])
         others = [np.asarray(self._columns[name]) for name in names[1:]]
         return np.asarray(reduce(mul, [first == other for other in others]), dtype=np.float64)
 
     def logistic(self, value: FloatArray) -> FloatArray:
+        """Return 1 / (1 + exp(−value))."""
         return np.asarray(1.0 / (1.0 + np.exp(-value)))
 
     def constant(self, value: float) -> FloatArray:
+        """Return one number for every unit."""
         return np.asarray(value, dtype=np.float64)
 
     def at_least(self, value: FloatArray, least: float) -> FloatArray:
+        """Return the larger of a value and a constant."""
         return np.asarray(np.maximum(value, least))
 
     def _levels(self, name: str) -> tuple[list[str], IntArray]:

@@ -7,6 +7,7 @@ second moments, and strata, allocations and designs are made of it as of any oth
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from stratal.arrays import AnyArray, FloatArray, Record
 from stratal.errors import InputError
 from stratal.population.cells import Cells
-from stratal.population.expressions import Expression
+from stratal.population.expressions import ByLevel, Expression, OnArrays, total
 from stratal.population.population import Population
 from stratal.population.rules.derived import CELL, INFLUENCE
 from stratal.population.rules.rule import Everything, Rule
@@ -73,6 +74,11 @@ class Influence(Record):
         mean, square, cells = (np.concatenate(part) for part in zip(*found, strict=True))
         return mean, square, cells
 
+    @property
+    def needless(self) -> Expression:
+        """The formula that is 1 for the units in whose cells u is known, else 0."""
+        return total([test for name in self.known if (test := self.cells.test_of(name)) is not None])
+
     def seen_in(self, population: Population) -> Population:
         """Return the population as a plan for the estimand sees it: u is its proxy, the cells its groups."""
         mean, square, cells = self.moments(population)
@@ -110,13 +116,101 @@ def stratum_averages(population: Population, rule: Rule, formulas: list[Expressi
     """
     if isinstance(rule, Everything):
         return averages(population, formulas)[None, :]
-    columns = dict.fromkeys(name for formula in formulas for name in formula.columns)
-    sums = np.zeros((rule.n_strata, len(formulas)))
-    counts = np.zeros(rule.n_strata)
-    for batch in population.batches(tuple(columns | dict.fromkeys(rule.columns))):
-        codes = rule.assign(batch)
-        counts += np.bincount(codes, minlength=rule.n_strata)
-        for j, formula in enumerate(formulas):
-            values = np.broadcast_to(formula.of(batch), codes.shape)
-            sums[:, j] += np.bincount(codes, values, minlength=rule.n_strata)
+    sums, counts = _stratum_sums(population, rule, formulas)
     return np.asarray(sums / np.maximum(counts, 1.0)[:, None])
+
+
+def _stratum_sums(
+    population: Population, rule: Rule, formulas: list[Expression], level: ByLevel | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Return sums (K, q) of formulas and numbers of units (K,): of each stratum, or of its levels.
+
+    Levels follow one another within a stratum; a unit at none of them counts as one more.
+    """
+    columns = dict.fromkeys(name for formula in formulas for name in formula.columns)
+    columns |= dict.fromkeys(rule.columns) | dict.fromkeys(() if level is None else level.columns)
+    each = 1 if level is None else len(level.levels) + 1
+    n_parts = rule.n_strata * each
+    sums, counts = np.zeros((n_parts, len(formulas))), np.zeros(n_parts)
+    for batch in population.batches(tuple(columns)):
+        engine = OnArrays(batch)
+        codes = rule.assign(batch).astype(np.int64) * each
+        codes = codes if level is None else codes + level.of(engine).astype(np.int64)
+        counts += np.bincount(codes, minlength=n_parts)
+        for j, formula in enumerate(formulas):
+            values = np.broadcast_to(formula.of(engine), codes.shape)
+            sums[:, j] += np.bincount(codes, values, minlength=n_parts)
+    return sums, counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InfluenceOfLevels(Record):
+    """The influences of L estimands, one of each level of a category: `within` in the level, 0 elsewhere.
+
+    Examples
+    --------
+    >>> from stratal.population.expressions import Number
+    >>> p = Number(name="p")
+    >>> within = Influence(value=0.0, mean=p, square=p, cells=Cells(names=("all",)))
+    >>> found = InfluenceOfLevels(group="g", levels=("a", "b"), within=within)
+    >>> population = Population.from_arrays(proxy={"p": [0.5, 0.7, 0.9]}, groups={"g": ["a", "a", "b"]})
+    >>> found.stratum_moments(population, Everything())[0]
+    array([[0.4],
+           [0.3]])
+    """
+
+    group: str
+    levels: tuple[str, ...]
+    within: Influence
+
+    def stratum_moments(self, population: Population, rule: Rule) -> FloatArray:
+        """Return E[u], E[u]² and E[u²] on average over each stratum, and 1 where all is known (4, L, H)."""
+        mean, square = self.within.mean, self.within.square
+        numbers = ByLevel(
+            name=self.group,
+            levels=self.levels,
+            values=tuple(float(k) for k in range(len(self.levels))),
+            otherwise=float(len(self.levels)),
+        )
+        sums, counts = _stratum_sums(population, rule, [mean, mean * mean, square], numbers)
+        shape = (rule.n_strata, len(self.levels) + 1)
+        sizes = np.maximum(counts.reshape(shape).sum(axis=1), 1.0)
+        shares_of = (sums.reshape(*shape, 3) / sizes[:, None, None])[:, :-1]
+        needless = (counts.reshape(shape)[:, :-1] == 0).astype(np.float64)
+        return np.concatenate([np.moveaxis(shares_of, (0, 1, 2), (2, 1, 0)), needless.T[None]])
+
+
+def influence_moments(
+    population: Population, rule: Rule, influences: Sequence[Influence | InfluenceOfLevels]
+) -> FloatArray:
+    """Return E[u], E[u]² and E[u²] of J influences on average over strata, and where all is known.
+
+    Returns
+    -------
+    float (4, J, H)
+        The last is the share of the units that are known without a label.
+
+    Examples
+    --------
+    >>> from stratal.population.expressions import Number
+    >>> p = Number(name="p")
+    >>> one = Influence(value=0.0, mean=p, square=p * p, cells=Cells(names=("all",)))
+    >>> population = Population.from_arrays(proxy={"p": [0.5, 0.7]})
+    >>> influence_moments(population, Everything(), [one]).ravel()
+    array([0.6 , 0.37, 0.37, 0.  ])
+    """
+    single = [part for part in influences if isinstance(part, Influence)]
+    formulas = [
+        formula
+        for part in single
+        for formula in (part.mean, part.mean * part.mean, part.square, part.needless)
+    ]
+    found = stratum_averages(population, rule, formulas) if single else np.empty((rule.n_strata, 0))
+    plain = iter(np.moveaxis(found.reshape(rule.n_strata, len(single), 4), 0, 2))
+    parts = [
+        next(plain).reshape(4, 1, -1)
+        if isinstance(part, Influence)
+        else part.stratum_moments(population, rule)
+        for part in influences
+    ]
+    return np.concatenate(parts, axis=1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.population.distribution import Counter
-from stratal.population.expressions import Expression
+from stratal.population.expressions import Expression, OnArrays
 from stratal.population.pictures import LevelBins
 from stratal.population.rules.rule import Rule
 from stratal.population.size_measures import Candidates, Size, SizeProfile
@@ -56,7 +56,8 @@ class Questions(ABC):
         for batch in self.batches(columns):
             size = len(next(iter(batch.values())))
             units += size
-            sums += [np.broadcast_to(formula.of(batch), (size,)).sum() for formula in formulas]
+            engine = OnArrays(batch)
+            sums += [np.broadcast_to(formula.of(engine), (size,)).sum() for formula in formulas]
         return np.asarray(sums / units)
 
     @abstractmethod

@@ -6,10 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.work import calls
 
 import stratal
 from stratal.errors import InputError
 from stratal.estimation.estimands import F1, LevelMeans
+from stratal.planning.estimand_plan import EstimandPlanner
+from stratal.population.influence import influence_moments
 
 
 @pytest.fixture
@@ -148,3 +151,35 @@ def test_models_that_always_agree_leave_nothing_open():
     population = stratal.Population.from_arrays(groups={"a": list("xy") * 9, "b": list("xy") * 9})
     with pytest.raises(InputError, match="known without a label"):
         stratal.plan(population, 5, estimand="difference:a,b")
+
+
+def _with_levels(count: int) -> stratal.Population:
+    rng = np.random.default_rng(5)
+    levels = np.array([f"level {k:04d}" for k in range(count)])[np.arange(4 * count) % count]
+    return stratal.Population.from_arrays(proxy=rng.random(4 * count), groups={"g": levels})
+
+
+def test_the_moments_of_levels_are_those_of_each_level_on_its_own(pool):
+    population, _ = pool
+    planner = EstimandPlanner(population=population, estimand=LevelMeans("part"))
+    strata = planner.strata(300)
+    alone = [part.influence(population) for part in planner.parts]
+
+    together = influence_moments(population, strata.rule, planner.influences)
+
+    assert len(planner.influences) == 1
+    # values are rounded to nine digits, as engines add in any order
+    assert together == pytest.approx(influence_moments(population, strata.rule, alone), rel=1e-7, abs=1e-9)
+
+
+def test_the_work_of_a_plan_for_levels_grows_with_their_number_and_not_with_its_power():
+    def planned(count: int) -> int:
+        return calls(lambda: stratal.plan(_with_levels(count), 2 * count, estimand="mean@g"))[1]
+
+    planned(5)  # imports
+    assert planned(40) < 4 * planned(10) + 20_000
+
+
+def test_more_levels_than_can_be_planned_for_are_refused_with_a_way_out():
+    with pytest.raises(InputError, match=r"given: 501; allowed: up to 500.*--by"):
+        stratal.plan(_with_levels(501), 1200, estimand="mean@g")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.errors import InputError, near_names
 from stratal.estimation.columns import group_column, number_columns
 from stratal.estimation.domain_means import domain_mean
-from stratal.estimation.estimand import Estimand, LabelledInfluence, Several, together
+from stratal.estimation.estimand import Estimand, LabelledInfluence, Several
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimate_table import EstimateTable, title_of
 from stratal.estimation.evaluation import estimate
@@ -22,8 +22,9 @@ from stratal.intervals.evidence import infer_outcome
 from stratal.labels.labels import join
 from stratal.population.cells import Cells
 from stratal.population.expressions import ByLevel, Constant, Expression, Number
-from stratal.population.influence import Influence, averages
+from stratal.population.influence import Influence, InfluenceOfLevels, averages, stratum_averages
 from stratal.population.population import Population
+from stratal.population.rules.rule import Categories
 from stratal.sampling.sample import Sample
 
 _EVERYONE = Cells(names=("all",))
@@ -147,10 +148,7 @@ class LevelMean(Estimand):
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of 1(in the level) (z − mean there) / share of the level."""
         counts = population.levels(population.require_group(self.group))
-        if self.level not in counts:
-            raise InputError(
-                f"no unit has {self.group} = {self.level!r}", allowed=near_names(self.level, list(counts))
-            )
+        _require_level(self.group, self.level, counts)
         told = Outlook.of(population, self.proxy)
         share = counts[self.level] / population.size
         inside = ByLevel(name=self.group, levels=(self.level,), values=(1.0,))
@@ -181,6 +179,11 @@ class LevelMean(Estimand):
         """Return the level's linearised variable on the labelled units."""
         _, variable, labelled = self._means(sample, labels, "population")
         return LabelledInfluence(u=np.nan_to_num(variable), labelled=labelled)
+
+
+def _require_level(group: str, level: str, counts: Mapping[str, int]) -> None:
+    if level not in counts:
+        raise InputError(f"no unit has {group} = {level!r}", allowed=near_names(level, list(counts)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,17 +241,58 @@ class LevelMeans(Several):
         return tuple(LevelMean(self.group, level, self.proxy, self.predicted) for level in levels)
 
     def influence(self, population: Population) -> Influence:
-        """Return the moments of all levels' influences as one; the levels are the cells."""
-        parts = self.parts_in(population)
-        found = together([part.influence(population) for part in parts], population)
-        names = tuple(f"{self.group} {part.level}" for part in parts)
-        tests = tuple(ByLevel(name=self.group, levels=(part.level,), values=(1.0,)) for part in parts)
-        if not self.levels:
-            return replace(found, cells=Cells(names=names, tests=tests[:-1]), known=())
-        other = f"other {self.group}"
-        return replace(
-            found, cells=Cells(names=(other, *names), tests=(self._outside, *tests[:-1])), known=(other,)
+        """Return the moments of all levels' influences as one; the levels are the cells.
+
+        Each is divided by the deviation that it is expected to have, as in `together`.
+        """
+        found = next(self.influences(population))
+        within, levels = found.within, found.levels
+        squares = self._of_levels(population, levels, within.square) * self._shares(population, levels)
+        scales = 1.0 / np.sqrt(np.maximum(squares, 1e-300))
+        names = tuple(f"{self.group} {level}" for level in levels)
+        tests: tuple[Expression, ...] = tuple(self._by_level((level,), np.ones(1)) for level in levels)
+        known: tuple[str, ...] = ()
+        if self.levels:
+            known = (f"other {self.group}",)
+            names = known + names
+        return Influence(
+            value=0.0,
+            mean=self._by_level(levels, scales) * within.mean,
+            square=self._by_level(levels, len(levels) * scales**2) * within.square,
+            cells=Cells(names=names, tests=((self._outside,) * len(known) + tests)[:-1]),
+            known=known,
         )
+
+    def influences(self, population: Population) -> Iterator[InfluenceOfLevels]:
+        """Yield the influences of all levels as one: (z − mean there) / share of the level."""
+        levels = tuple(part.level for part in self.parts_in(population))
+        told, shares = Outlook.of(population, self.proxy), self._shares(population, levels)
+        values = self._of_levels(population, levels, told.mean)
+        gap = told.mean - self._by_level(levels, values)
+        within = Influence(
+            value=0.0,
+            mean=self._by_level(levels, 1.0 / shares) * gap,
+            square=self._by_level(levels, 1.0 / shares**2) * (gap * gap + told.variance),
+            cells=_EVERYONE,
+        )
+        yield InfluenceOfLevels(group=self.group, levels=levels, within=within)
+
+    def _by_level(self, levels: tuple[str, ...], values: FloatArray) -> ByLevel:
+        return ByLevel(name=self.group, levels=levels, values=tuple(values.tolist()))
+
+    def _shares(self, population: Population, levels: tuple[str, ...]) -> FloatArray:
+        """Return the share of the units (L,) that is in each level."""
+        counts = population.levels(population.require_group(self.group))
+        for level in levels:
+            _require_level(self.group, level, counts)
+        return np.array([counts[level] for level in levels]) / population.size
+
+    def _of_levels(self, population: Population, levels: tuple[str, ...], formula: Expression) -> FloatArray:
+        """Return the mean (L,) of a formula in each level."""
+        every = tuple(population.levels(self.group))
+        rule = Categories(column=self.group, levels=every, codes=np.arange(len(every)))
+        found = dict(zip(every, stratum_averages(population, rule, [formula])[:, 0], strict=True))
+        return np.array([float(f"{found[level]:.9g}") for level in levels])
 
     @property
     def _outside(self) -> Expression:

@@ -9,6 +9,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
+from stratal.estimation.estimand import together
 from stratal.estimation.estimands import Estimand, LevelMeans, Mean, Means
 
 
@@ -101,3 +102,13 @@ def test_the_mean_influence_of_everything_is_nothing(population, text):
 
     assert abs(mean.mean()) < 1e-6
     assert np.all(square >= mean**2 - 1e-12)
+
+
+def test_the_influence_of_all_levels_is_that_of_the_parts_together(population):
+    estimand = LevelMeans("language")
+    parts = [part.influence(population) for part in estimand.parts_in(population)]
+
+    found, expected = estimand.influence(population), together(parts, population)
+
+    for own, other in zip(found.moments(population)[:2], expected.moments(population)[:2], strict=True):
+        assert own == pytest.approx(other, rel=1e-6, abs=1e-7)  # values rounded to nine digits
