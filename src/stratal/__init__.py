@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from stratal import adaptive as adaptive
     from stratal import allocation as allocation
     from stratal import estimands as estimands
+    from stratal import planning as adaptive  # noqa: F401
     from stratal import proxy as proxy
     from stratal import regression as regression
     from stratal import study as study
@@ -112,8 +112,11 @@ _NAMES = {
 
 _HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
-_ROOMS = ("adaptive", "allocation", "estimands", "proxy", "regression", "study")
-"""Modules that are public as such: `stratal.NAME` and `from stratal.NAME import …` are one and the same."""
+_ROOMS = {
+    "adaptive": "planning",
+    **{name: name for name in ("allocation", "estimands", "proxy", "regression", "study")},
+}
+"""Modules that are public as such; `adaptive` is the former name of the attribute `planning`."""
 
 __all__ = ["__version__", *sorted([*_HOMES, *_ROOMS])]
 
@@ -122,7 +125,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         value = getattr(importlib.import_module(f"stratal.{_HOMES[name]}"), name)
     elif name in _ROOMS:
-        value = importlib.import_module(f"stratal.{name}")
+        value = importlib.import_module(f"stratal.{_ROOMS[name]}")
     else:
         raise AttributeError(f"module 'stratal' has no attribute {name!r}")
     globals()[name] = value
