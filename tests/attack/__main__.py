@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
+from tests.attack.answers import valid_commands
 from tests.attack.commands import odd_commands
 from tests.attack.damage import damaged_packed, damaged_samples, damaged_texts
 from tests.attack.estimates import fuzzed
@@ -12,6 +13,7 @@ from tests.attack.stops import kills, pairs
 
 ATTACKS = {
     odd_commands: 1000,
+    valid_commands: 1000,
     damaged_samples: 4000,
     damaged_packed: 1000,
     damaged_texts: 1000,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.attack.answers import valid_commands
 from tests.attack.commands import odd_commands
 from tests.attack.damage import damaged_packed, damaged_samples, damaged_texts
 from tests.attack.estimates import fuzzed
@@ -25,5 +26,14 @@ def test_fuzzed_calls_are_finite_or_refused():
 
     assert found.tries >= 3_000
     assert 0 < found.refused < found.tries / 2
+    assert found.wrong == []
+    assert found.tracebacks == []
+
+
+def test_valid_commands_print_what_the_library_answers():
+    found = valid_commands(24, seed=3)
+
+    assert found.tries >= 24
+    assert found.refused == 0
     assert found.wrong == []
     assert found.tracebacks == []
