@@ -2,63 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 from stratal.report.answers import answer_sentence, value_text
 from stratal.report.drawings import (
-    Drawing,
     calibration_drawing,
     forest_drawing,
     strata_drawing,
     width_drawing,
 )
-from stratal.report.estimates import TARGETS, estimate_page, estimates_table
-from stratal.report.leaderboard import leaderboard_table, rank_text
+from stratal.report.estimates import estimate_page
+from stratal.report.section import Findings, Section
+from stratal.report.several import (
+    estimands_section,
+    metrics_section,
+    models_section,
+    new_version_section,
+    slices_section,
+)
 from stratal.report.text import Table, filled, level_text, noted, number
-from stratal.report.versions import new_version_page
 
 RANKS = "means and the ranks left open"
 """How the note begins that a table of models makes needless."""
 
 MOST_ROWS = 300
 """Rows of a table, so that a report stays one page of less than a megabyte."""
-
-Findings = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """One section of a report.
-
-    Parameters
-    ----------
-    title : str
-    name : str
-        Its address within the page.
-    lines : sequence of str
-        Paragraphs.
-    drawings : sequence of Drawing
-    tables : sequence of Table
-    points : sequence of str
-        A list below them.
-    commands : sequence of str
-        Lines to type.
-
-    Examples
-    --------
-    >>> Section(title="Method", name="method").lines
-    ()
-    """
-
-    title: str
-    name: str
-    lines: Sequence[str] = ()
-    drawings: Sequence[Drawing] = ()
-    tables: Sequence[Table] = ()
-    points: Sequence[str] = ()
-    commands: Sequence[str] = ()
 
 
 def report_sections(findings: Findings) -> list[Section]:
@@ -74,11 +42,11 @@ def report_sections(findings: Findings) -> list[Section]:
         _beside,
         _strata,
         _calibration,
-        _estimands,
-        _metrics,
-        _models,
-        _slices,
-        _new_version,
+        estimands_section,
+        metrics_section,
+        models_section,
+        slices_section,
+        new_version_section,
         _nonresponse,
         _agreement,
         _more_labels,
@@ -203,85 +171,6 @@ def _calibration(found: Findings) -> Section | None:
                 rows=[[row[name] for name in names] for row in check["bins"]],
             )
         ],
-    )
-
-
-def _targets(found: Findings, kind: str, title: str, naming: tuple[str, ...], value: str) -> Section | None:
-    estimate = found["estimate"]
-    if not estimate.get(kind):
-        return None
-    rows = estimate[kind]
-    drawn = [
-        (
-            " · ".join(str(row[name]) for name in naming if row.get(name)),
-            row[value],
-            row["confidence_interval"],
-        )
-        for row in rows
-    ]
-    drawing = forest_drawing(kind, title, [(*row, False) for row in drawn], found)
-    table = estimates_table(title, rows, found["confidence_level"])
-    return Section(title=title, name=kind, drawings=[drawing], tables=[table])
-
-
-def _metrics(found: Findings) -> Section | None:
-    """Metrics are no shares: some go from −1 to 1."""
-    return _targets({**found, "share": False}, TARGETS[0], "Metrics", ("metric", "class"), "estimate")
-
-
-def _slices(found: Findings) -> Section | None:
-    return _targets(found, TARGETS[2], "Groups", ("domain",), "estimate")
-
-
-def _estimands(found: Findings) -> Section | None:
-    """Return the section of several quantities: some are shares, some are not."""
-    kind = "outcomes" if "outcomes" in found["estimate"] else "estimands"
-    return _targets({**found, "share": False}, kind, "Quantities", (kind[:-1],), "estimate")
-
-
-def _models(found: Findings) -> Section | None:
-    section = _targets(found, TARGETS[1], "Models", ("a", "b"), "difference")
-    board = found["estimate"].get("leaderboard")
-    if section is None or not board:
-        return section
-    rows = [
-        (f"{rank_text(row['rank'])} · {row['model']}", row["mean"], row["confidence_interval"], False)
-        for row in board
-    ]
-    table = leaderboard_table(board, found["confidence_level"])
-    without_bars = Table(
-        title=table.title,
-        header=[*table.header[:4], *table.header[5:]],
-        rows=[[*row[:4], *row[5:]] for row in table.rows],
-    )
-    return Section(
-        title="Models",
-        name="models",
-        lines=[
-            "Models from the best, on the same labels. A rank such as 1 to 3 is the band of ranks that the "
-            "simultaneous intervals of all differences leave open."
-        ],
-        drawings=[forest_drawing("models", "Models from the best", rows, found)],
-        tables=[without_bars, *section.tables],
-    )
-
-
-def _new_version(found: Findings) -> Section | None:
-    new = found.get("new_version")
-    if new is None:
-        return None
-    page = new_version_page(new)
-    rows = [
-        (name, new[key]["estimate"], new[key]["confidence_interval"], key == "new")
-        for name, key in (("old version", "old"), ("new version", "new"))
-    ]
-    return Section(
-        title="The new version on the same labels",
-        name="new-version",
-        lines=page.lines,
-        drawings=[forest_drawing("versions", "Old and new version", rows, found)],
-        tables=page.tables,
-        points=page.notes,
     )
 
 
