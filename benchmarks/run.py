@@ -23,9 +23,10 @@ PAGE = HERE / "RESULTS.md"
 
 ORDER = (
     "main_job", "tables", "strata", "estimates", "robust_allocation", "several", "learners", "designs",
-    "adaptive", "promises", "coverage", "interval_cells", "heavy_tails", "kumar_raj", "peers_coverage",
-    "cross_fitting", "effective_size", "refuted_plans", "metrics_coverage", "known_answers", "regression",
-    "regression_coverage", "simulation", "study", "page", "first_answer", "first_label", "sequence",
+    "adaptive", "promises", "recalibrated_plans", "coverage", "interval_cells", "heavy_tails", "kumar_raj",
+    "peers_coverage", "cross_fitting", "effective_size", "refuted_plans", "metrics_coverage", "known_answers",
+    "regression", "regression_coverage", "simulation", "study", "page", "first_answer", "first_label",
+    "sequence",
 )  # fmt: skip
 
 
@@ -61,6 +62,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "estimates": list,
         "adaptive": list,
         "promises": list,
+        "recalibrated_plans": list,
         "coverage": list,
         "interval_cells": list,
         "heavy_tails": list,
