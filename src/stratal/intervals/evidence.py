@@ -19,10 +19,9 @@ from stratal.intervals.guard import (
     variances_of,
 )
 from stratal.intervals.interval import ConfidenceInterval
-from stratal.intervals.skewed import mean_skewness
+from stratal.intervals.skewed import skewness_of
 from stratal.intervals.stratified import StratumRates
 from stratal.weighting import Weighting
-from stratal.weighting.stratum_moments import stratum_means
 
 OutcomeKind = Literal["binary", "bounded", "unbounded"]
 OUTCOMES = ("binary", "bounded", "unbounded")
@@ -199,17 +198,7 @@ class Evidence(Record):
     @property
     def skewness(self) -> float:
         """γ of the estimate, from what its labels (or residuals) show."""
-        values, factors = self.weighting.resampling(self.residuals)
-        stratum, n_strata = self.weighting.stratum, len(factors)
-        if n_strata == 1:
-            stratum = np.zeros(len(values), dtype=np.int64)
-        counts = np.bincount(stratum, minlength=n_strata).astype(np.float64)
-        centred = values - stratum_means(values[:, None], stratum, n_strata)[stratum, 0]
-        centred = centred / (np.max(np.abs(centred), initial=0.0) or 1.0)  # γ has no scale, its powers do
-        second, third = (
-            np.bincount(stratum, centred**power, minlength=n_strata).astype(np.float64) for power in (2, 3)
-        )
-        return float(mean_skewness(counts, factors, second / np.maximum(counts - 1.0, 1.0), third))
+        return skewness_of(self.residuals, self.weighting)
 
     @property
     def population_spread(self) -> float:

@@ -19,6 +19,8 @@ import numpy as np
 from stratal.arrays import FloatArray
 from stratal.intervals.interval import tail_shares
 from stratal.intervals.proportion import student_quantile
+from stratal.weighting import Weighting
+from stratal.weighting.stratum_moments import stratum_means
 
 _SYMMETRICAL = 1e-9
 
@@ -51,12 +53,36 @@ def skewness_corrected(
     shape = np.broadcast(value, error, skewness).shape
     low, high = np.full(shape, -np.inf), np.full(shape, np.inf)
     if below > 0:
-        t = -student_quantile(below, degrees_of_freedom)
-        low = value - error * np.maximum(t, _untransformed(t, skewness))
+        low = value - error * farther(-student_quantile(below, degrees_of_freedom), skewness)[0]
     if above > 0:
-        t = student_quantile(above, degrees_of_freedom)
-        high = value - error * np.minimum(t, _untransformed(t, skewness))
+        high = value + error * farther(-student_quantile(above, degrees_of_freedom), skewness)[1]
     return np.asarray(low), np.asarray(high)
+
+
+def farther(quantile: Any, skewness: Any) -> tuple[FloatArray, FloatArray]:
+    """Return how many standard errors the limits lie below and above the value, for a quantile of t.
+
+    Examples
+    --------
+    >>> [round(float(reach), 2) for reach in farther(2.0, 0.3)]
+    [2.0, 2.73]
+    """
+    low, high = _untransformed(quantile, skewness), -_untransformed(-np.asarray(quantile), skewness)
+    return np.maximum(quantile, low), np.maximum(quantile, high)
+
+
+def nearer(statistic: FloatArray, skewness: FloatArray) -> FloatArray:
+    """Return what stands in for T (d,) in a one-sided p-value that agrees with the lower limit of `farther`.
+
+    Examples
+    --------
+    >>> nearer(np.array([2.0, 2.0]), np.array([0.3, -0.3])).round(2)
+    array([2.  , 1.58])
+    """
+    g, known = skewness, np.isfinite(statistic)
+    t = np.where(known, statistic, 0.0)
+    hall = np.where(known, t + g * t**2 / 3.0 + g**2 * t**3 / 27.0 + g / 6.0, statistic)
+    return np.asarray(np.minimum(statistic, hall))
 
 
 def _untransformed(y: Any, skewness: Any) -> FloatArray:
@@ -65,6 +91,29 @@ def _untransformed(y: Any, skewness: Any) -> FloatArray:
     lean = np.abs(g) > _SYMMETRICAL
     safe = np.where(lean, g, 1.0)
     return np.asarray(np.where(lean, 3.0 / safe * (np.cbrt(1.0 + safe * (y - g / 6.0)) - 1.0), y))
+
+
+def skewness_of(variable: FloatArray, weighting: Weighting) -> float:
+    """Return the skewness γ of the weighted mean of a variable (n,), from what the labelled units show.
+
+    Examples
+    --------
+    >>> from stratal.weighting import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([10**6]))
+    >>> round(skewness_of(np.array([0.0, 0.0, 0.0, 1.0]), weighting), 3)
+    1.0
+    """
+    values, factors = weighting.resampling(variable)
+    stratum, n_strata = weighting.stratum, len(factors)
+    if n_strata == 1:
+        stratum = np.zeros(len(values), dtype=np.int64)
+    counts = np.bincount(stratum, minlength=n_strata).astype(np.float64)
+    centred = values - stratum_means(values[:, None], stratum, n_strata)[stratum, 0]
+    centred = centred / (np.max(np.abs(centred), initial=0.0) or 1.0)  # γ has no scale, its powers do
+    second, third = (
+        np.bincount(stratum, centred**power, minlength=n_strata).astype(np.float64) for power in (2, 3)
+    )
+    return float(mean_skewness(counts, factors, second / np.maximum(counts - 1.0, 1.0), third))
 
 
 def mean_skewness(counts: FloatArray, factors: FloatArray, spreads: FloatArray, thirds: FloatArray) -> Any:

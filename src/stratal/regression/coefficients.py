@@ -13,8 +13,12 @@ from stratal.arrays import FloatArray, IntArray, Record
 from stratal.errors import InputError, near_names
 from stratal.intervals import simultaneous as intervals
 from stratal.intervals.simultaneous import Intervals
+from stratal.intervals.skewed import farther, nearer, skewness_of
 from stratal.regression.options import require_choice
 from stratal.report import Page, Printed, plain_dict, regression_page
+from stratal.weighting import Weighting
+
+METHODS = ("auto", "skewness-corrected", "t", "normal")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -48,6 +52,10 @@ class MEstimate(Record, Printed):
         A.
     residual_covariances, proxy_covariances : float (H, d, d)
         Within strata: of ∇ℓ(x, y) − λ∇ℓ(x, f) and of ∇ℓ(x, f), for planning the next allocation.
+    influences : float (n, d), optional
+        What each label adds to the coefficients: their skewness is the estimates'.
+    weighting : Weighting, optional
+        The design, where `influences` are given.
     iterations : int
     notes : tuple of str
 
@@ -80,6 +88,8 @@ class MEstimate(Record, Printed):
     hessian: FloatArray
     residual_covariances: FloatArray
     proxy_covariances: FloatArray
+    influences: FloatArray | None = field(default=None, repr=False)
+    weighting: Weighting | None = field(default=None, repr=False)
     iterations: int = 0
     notes: tuple[str, ...] = field(default=())
 
@@ -88,10 +98,20 @@ class MEstimate(Record, Printed):
         """Standard error of each coefficient (d,)."""
         return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
+    @property
+    def skewness(self) -> FloatArray:
+        """γ of each estimate (d,), from what its labels show; variance of other origin has none."""
+        if self.influences is None or self.weighting is None:
+            return np.zeros(len(self.names))
+        shown = np.array([skewness_of(column, self.weighting) for column in self.influences.T])
+        own, whole = np.diag(self.weighting.covariance(self.influences)), np.diag(self.covariance)
+        share = np.where(whole > 0, own / np.where(whole > 0, whole, 1.0), 0.0)
+        return np.asarray(shown * np.clip(share, 0.0, 1.0) ** 1.5)
+
     def confidence_interval(
         self,
         confidence_level: float = 0.95,
-        method: str = "t",
+        method: str = "auto",
         alternative: str = "two-sided",
         simultaneous: str | None = None,
         seed: int = 0,
@@ -103,7 +123,8 @@ class MEstimate(Record, Printed):
         confidence_level : float
             Of each interval, or of all together if `simultaneous`.
         method : str
-            "t", with each coefficient's degrees of freedom, or "normal" as in the papers.
+            "skewness-corrected", which "auto" is: the farther of Student's t and of Hall's (1992)
+            transformation of it; "t", with each coefficient's degrees of freedom; "normal" as in the papers.
         alternative : str
             "two-sided", "greater" (a lower bound) or "less" (an upper bound).
         simultaneous : str, optional
@@ -123,20 +144,20 @@ class MEstimate(Record, Printed):
         else:
             miss = (1.0 - level) / self._tails(side, simultaneous)
             multiplier = intervals.quantile(1.0 - miss, self._freedom(method))
-        reach = multiplier * self.standard_errors
+        reach = farther(multiplier, self._lean(method))[0] * self.standard_errors
         low = self.coefficients - (np.inf if side == "less" else reach)
         high = self.coefficients + (np.inf if side == "greater" else reach)
         return Intervals(
             low=low,
             high=high,
             confidence_level=level,
-            method=method + (f", {simultaneous}" if simultaneous else ""),
+            method=_resolved(method) + (f", {simultaneous}" if simultaneous else ""),
         )
 
     def p_values(
         self,
         null: Any = 0.0,
-        method: str = "t",
+        method: str = "auto",
         alternative: str = "two-sided",
         simultaneous: str | None = None,
         seed: int = 0,
@@ -162,6 +183,7 @@ class MEstimate(Record, Printed):
             statistic = -statistic
         if side == "two-sided":
             statistic = np.abs(statistic)
+        statistic = nearer(statistic, self._lean(method))
         if simultaneous == "max-t":
             return intervals.exceedance(self._largest(method, side, seed), statistic)
         tails = intervals.upper_tail(statistic, self._freedom(method)) * self._tails(side, simultaneous)
@@ -190,6 +212,7 @@ class MEstimate(Record, Printed):
             coefficients=matrix @ self.coefficients,
             covariance=matrix @ self.covariance @ matrix.T,
             degrees_of_freedom=freedom,
+            influences=None if self.influences is None else self.influences @ matrix.T,
             hessian=np.eye(len(matrix)),
             residual_covariances=mapping @ self.residual_covariances @ mapping.T,
             proxy_covariances=mapping @ self.proxy_covariances @ mapping.T,
@@ -207,7 +230,7 @@ class MEstimate(Record, Printed):
             raise InputError(f"no such coefficient: {name!r}", allowed=near_names(name, self.names))
         return self.names.index(name)
 
-    def to_dict(self, confidence_level: float = 0.95, method: str = "t") -> dict[str, Any]:
+    def to_dict(self, confidence_level: float = 0.95, method: str = "auto") -> dict[str, Any]:
         """Return a JSON-ready description."""
         low, high = self.confidence_interval(confidence_level, method)
         columns = {
@@ -230,7 +253,7 @@ class MEstimate(Record, Printed):
                 "lam": self.lam,
                 "lam_kept": self.lam_kept,
                 "confidence_level": confidence_level,
-                "interval_method": method,
+                "interval_method": _resolved(method),
                 "coefficients": [
                     dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
                 ],
@@ -244,8 +267,13 @@ class MEstimate(Record, Printed):
         return regression_page(self.to_dict())
 
     def _freedom(self, method: str) -> FloatArray:
-        require_choice("interval method", method, ("t", "normal"))
-        return self.degrees_of_freedom if method == "t" else np.full(len(self.names), np.inf)
+        require_choice("interval method", method, METHODS)
+        return np.full(len(self.names), np.inf) if method == "normal" else self.degrees_of_freedom
+
+    def _lean(self, method: str) -> FloatArray:
+        """Return −|γ| (d,): labels lean one way and curvature the other, so both sides are moved."""
+        corrected = _resolved(method) == METHODS[1]
+        return -np.abs(self.skewness) if corrected else np.zeros(len(self.names))
 
     def _tails(self, side: intervals.Alternative, simultaneous: str | None) -> int:
         """Return how many tails share what an interval may miss: of each side, of each coefficient."""
@@ -254,3 +282,8 @@ class MEstimate(Record, Printed):
 
     def _largest(self, method: str, side: intervals.Alternative, seed: int) -> FloatArray:
         return intervals.largest_statistics(self.covariance, float(self._freedom(method).min()), side, seed)
+
+
+def _resolved(method: str) -> str:
+    """Return the method that `auto` stands for."""
+    return METHODS[1] if method == "auto" else method

@@ -132,7 +132,7 @@ def m_estimate(
         own_hessian = loss.hessian(theta, rectified.features, rectified.outcome, rectified.weights)
         hessian = moved * own_hessian + (1.0 - moved) * hessian
     residual = rectified.residual_gradients(theta, lam)
-    covariance, freedom = _sandwich(parts, fit, require_inverse(hessian), residual, moved)
+    covariance, freedom, influences = _sandwich(parts, fit, require_inverse(hessian), residual, moved)
     within = _within(rectified, residual)
     own = None if rectified.proxy is None else loss.gradients(theta, rectified.features, rectified.proxy)
     return MEstimate(
@@ -150,6 +150,8 @@ def m_estimate(
         counts=rectified.counts,
         sizes=weighting.sizes,
         hessian=hessian,
+        influences=influences,
+        weighting=weighting,
         residual_covariances=within,
         proxy_covariances=np.zeros_like(within) if own is None else _within(rectified, own),
         iterations=solution.iterations,
@@ -159,8 +161,8 @@ def m_estimate(
 
 def _sandwich(
     parts: Sandwich, fit: FittedLam, bread: FloatArray, residual: FloatArray, moved: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return the covariance of the coefficients (d, d) and the degrees of freedom of each (d,)."""
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the covariance of the coefficients (d, d), the degrees of freedom of each, influences (n, d)."""
     rectified, unlabelled = parts.rectified, None
     if rectified.unlabelled is not None and rectified.separate and np.any(parts.lam):
         unlabelled = rectified.unlabelled.moments(rectified.loss, parts.theta).covariances
@@ -169,8 +171,9 @@ def _sandwich(
     used = fit.fitted + max(rectified.features.shape[1] - 1, 0)
     free = max(len(residual) - len(rectified.shares), 1)
     kept = max(1.0 - used / free, 0.0)
-    freedom = sandwich.degrees_of_freedom(rectified.weighting, corrected @ bread)
-    return 0.5 * (spread + spread.T), np.maximum(kept * freedom, 1.0)
+    influences = -corrected @ bread
+    freedom = sandwich.degrees_of_freedom(rectified.weighting, influences)
+    return 0.5 * (spread + spread.T), np.maximum(kept * freedom, 1.0), influences
 
 
 def _corrected(

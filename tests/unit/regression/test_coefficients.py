@@ -7,6 +7,7 @@ import pytest
 
 from stratal.errors import InputError
 from stratal.intervals.simultaneous import critical_value, exceedance, largest_statistics
+from stratal.intervals.skewed import skewness_of
 from stratal.regression.coefficients import MEstimate
 from stratal.regression.models import linear_regression
 from stratal.weighting import StratifiedWeighting
@@ -23,7 +24,7 @@ def result():
 
 @pytest.mark.parametrize("simultaneous", [None, "bonferroni", "max-t"])
 @pytest.mark.parametrize("alternative", ["two-sided", "less", "greater"])
-@pytest.mark.parametrize("method", ["t", "normal"])
+@pytest.mark.parametrize("method", ["auto", "t", "normal"])
 def test_p_values_agree_with_intervals(result, method, alternative, simultaneous):
     options = {"method": method, "alternative": alternative, "simultaneous": simultaneous}
     for level in (0.5, 0.95):
@@ -33,6 +34,48 @@ def test_p_values_agree_with_intervals(result, method, alternative, simultaneous
             outside = (null < low) | (null > high)
 
             assert np.array_equal(result.p_values(null, **options) < 1 - level - 1e-9, outside)
+
+
+@pytest.fixture(scope="module")
+def skewed():
+    """A group of 20 among 80 whose outcomes have a long tail upwards."""
+    random = np.random.default_rng(8)
+    far = np.repeat([1.0, 0.0], [20, 60])
+    y = np.where(far == 1, random.exponential(size=80), 0.2 * random.normal(size=80))
+    weighting = StratifiedWeighting(stratum=np.zeros(80, int), sizes=np.array([10**6]))
+    return linear_regression(np.column_stack([np.ones(80), far]), y, weighting=weighting, names=["1", "far"])
+
+
+def test_a_skewed_coefficient_reaches_further_than_t(skewed):
+    low, high = skewed.confidence_interval()
+    t_low, t_high = skewed.confidence_interval(method="t")
+
+    assert skewed.confidence_interval().method == "skewness-corrected"
+    assert skewed.skewness[1] > 0.1
+    assert high[1] > t_high[1] + 0.1 * skewed.standard_errors[1]
+    assert np.all(low <= t_low + 1e-12)
+    assert low + high == pytest.approx(2 * skewed.coefficients)
+
+
+def test_skewness_is_that_of_what_each_label_adds():
+    z = np.random.default_rng(3).exponential(size=50)
+    weighting = StratifiedWeighting(stratum=np.zeros(50, int), sizes=np.array([10**6]))
+    mean = linear_regression(np.ones((50, 1)), z, weighting=weighting)
+
+    assert mean.skewness[0] == pytest.approx(skewness_of(z, weighting), rel=1e-9)
+    assert linear_regression(np.ones((50, 1)), -z, weighting=weighting).skewness == pytest.approx(
+        -mean.skewness
+    )
+
+
+def test_a_combination_has_its_own_skewness(skewed):
+    same = skewed.combination(np.eye(2))
+    turned = skewed.combination([0.0, -1.0])
+
+    assert same.skewness == pytest.approx(skewed.skewness)
+    assert turned.skewness[0] == pytest.approx(-skewed.skewness[1])
+    low, high = skewed.confidence_interval()
+    assert [float(end[0]) for end in turned.confidence_interval()] == pytest.approx([-high[1], -low[1]])
 
 
 def test_max_t_is_narrower_than_bonferroni_and_wider_than_one_at_a_time(result):
