@@ -182,6 +182,7 @@ def same_length(**arrays: AnyArray) -> int:
             raise InputError(
                 f"{name} and {first_name} must have one entry per unit",
                 given=f"{len(array)} and {len(first)}",
+                action="Give one number for each unit, in the same order.",
             )
     return len(first)
 
@@ -196,7 +197,11 @@ def one_per_stratum(name: str, values: Any, count: int) -> FloatArray:
     """
     array = finite_vector(name, values)
     if len(array) != count:
-        raise InputError(f"{name} must have one entry per stratum", given=f"{len(array)} for {count} strata")
+        raise InputError(
+            f"{name} must have one entry per stratum",
+            given=f"{len(array)} for {count} strata",
+            action="Give one number for each stratum, in the order of the first array.",
+        )
     if np.any(array < 0):
         h = int(np.flatnonzero(array < 0)[0])
         raise InputError(

@@ -111,6 +111,47 @@ class StratalWarning(UserWarning):
     """
 
 
+def not_bounds(given: object, name: str = "bounds") -> InputError:
+    """Return the error for bounds that are not two finite numbers, the lower first.
+
+    Parameters
+    ----------
+    given : object
+        What was given in their place.
+    name : str
+        The keyword that they were given by.
+
+    Examples
+    --------
+    >>> print(not_bounds((5, 1)))
+    bounds must be two finite numbers, the lower first (given: (5, 1)). Give bounds=(lowest, highest), ...
+    """
+    return InputError(
+        f"{name} must be two finite numbers, the lower first",
+        given=repr(given),
+        action=f"Give {name}=(lowest, highest), in the outcome's units.",
+    )
+
+
+def not_positive(name: str, given: object) -> InputError:
+    """Return the error for what must be a number above 0, in the units of what is estimated.
+
+    Parameters
+    ----------
+    name : str
+        The keyword or option that it was given by.
+    given : object
+        What was given.
+
+    Examples
+    --------
+    >>> print(not_positive("half_width", 0))
+    half_width must be a positive number (given: 0; allowed: above 0, in the units of what is estimated).
+    """
+    allowed = "above 0, in the units of what is estimated"
+    return InputError(f"{name} must be a positive number", given=repr(given), allowed=allowed)
+
+
 def near_names(name: str, names: Iterable[str]) -> str:
     """Return the names most like `name`, or all of them, as a readable list.
 

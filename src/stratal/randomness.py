@@ -97,7 +97,12 @@ def id_array(values: Any) -> AnyArray:
     if np.ma.is_masked(values):
         raise InputError("an id is missing (masked)", action="Every unit needs an id.")
     if array.ndim != 1:
-        raise InputError("ids must be one-dimensional", given=f"shape {array.shape}")
+        raise InputError(
+            "ids must be one-dimensional",
+            given=f"shape {array.shape}",
+            allowed="(N,)",
+            action="Give one id per unit.",
+        )
     if array.dtype.kind in "mMcV":
         raise InputError(
             "ids have a type that cannot be an id",

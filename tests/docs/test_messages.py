@@ -46,6 +46,32 @@ def test_every_advice_of_a_mistake_is_on_the_page_of_messages():
     assert not re.search(r"\| +\| +\| +\|", page), "a message without words"
 
 
+INTERNAL = {
+    "values, counts and cuts do not fit together",
+    "bins must be increasing and not empty",
+    "a crossed rule must cross categories",
+    "stratum sizes, proxy means and covariances do not fit together",
+    "proxies must be (n, k)",
+    "every column of a sample must have one entry per unit",
+    "a proxy of a drawn unit is not finite",
+    "inclusion probabilities must lie in (0, 1]",
+    "a unit occurs twice",
+    "its inclusion probabilities are not those of its design",
+    "known must have one entry per stratum",
+    "the page asks for something unknown",
+    "the request is not JSON",
+    "'before' must be a line of the journal",
+    "…: item …: …",
+}
+"""What only a damaged file (whose reader says what to do), a foreign page or our own code can meet."""
+
+
+def test_every_message_that_a_user_can_meet_says_what_is_allowed_or_what_to_do():
+    bare = {what for _, what, allowed, action in SAID if not (allowed or action) and what.strip("…: ")}
+
+    assert bare <= INTERNAL
+
+
 def advice(path):
     """The advice of every call of a file that gives some as it stands, whatever the mistake is called."""
     for node in ast.walk(ast.parse(path.read_text())):

@@ -60,11 +60,23 @@ class Allocation(Record, Tabular):
         self._freeze()
         self._set(budget=whole_number("budget", self.budget))
         if not self.n_h.shape == self.minimum.shape == self.maximum.shape or self.n_h.ndim != 1:
-            raise InputError("n_h, minimum and maximum must have one entry per stratum")
+            raise InputError(
+                "n_h, minimum and maximum must have one entry per stratum",
+                allowed="whole numbers (H,)",
+                action="Make allocations by stratal.allocate(strata, budget).",
+            )
         if self.n_h.sum() != self.budget:
-            raise InputError("n_h must sum to the budget", given=f"{self.n_h.sum()} for {self.budget}")
+            raise InputError(
+                "n_h must sum to the budget",
+                given=f"{self.n_h.sum()} for {self.budget}",
+                action="Set budget to the sum of n_h, or make the allocation by stratal.allocate.",
+            )
         if np.any(self.n_h < self.minimum) or np.any(self.n_h > self.maximum):
-            raise InputError("n_h breaks its bounds", given=self.n_h.tolist())
+            raise InputError(
+                "n_h breaks its bounds",
+                given=self.n_h.tolist(),
+                allowed=f"at least {self.minimum.tolist()}, at most {self.maximum.tolist()}",
+            )
 
     @property
     def n_strata(self) -> int:
@@ -190,7 +202,10 @@ def _stratppi(request: _Request) -> FloatArray:
     lam = numeric_array("lam", 1.0 if request.lam is None else request.lam)
     if lam.shape not in ((), sizes.shape) or not np.all(np.isfinite(lam)):
         raise InputError(
-            "lam must be one finite number or one per stratum", given=np.asarray(request.lam).tolist()
+            "lam must be one finite number or one per stratum",
+            given=np.asarray(request.lam).tolist(),
+            allowed="a number, or an array (H,)",
+            action="Use lam=1, StratPPI's own rule, or lam=0, Neyman's.",
         )
     return sizes * residual_deviations(strata.proxy_variances, strata.conditional_variances, lam)
 

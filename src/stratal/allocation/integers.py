@@ -308,7 +308,11 @@ def whole_numbers(name: str, values: Any, length: int | None = None) -> IntArray
             allowed="0, 1, 2, …",
         )
     if length is not None and len(array) != length:
-        raise InputError(f"{name} must have one entry per stratum", given=f"{len(array)} for {length} strata")
+        raise InputError(
+            f"{name} must have one entry per stratum",
+            given=f"{len(array)} for {length} strata",
+            action="Give one number for all strata, or one for each.",
+        )
     return frozen(array.astype(np.int64))
 
 

@@ -136,25 +136,42 @@ def _read(sizes: Any, counts: Any, sums: Any, squares: Any, bounds: tuple[float,
     )
     if not len(n_units) == n_labels.shape[-1] == totals.shape[-1]:
         lengths = f"{len(n_units)}, {n_labels.shape[-1]} and {totals.shape[-1]}"
-        raise InputError("sizes, counts and sums must have one entry per stratum", given=lengths)
+        raise InputError(
+            "sizes, counts and sums must have one entry per stratum",
+            given=lengths,
+            allowed="three arrays of the same length",
+            action="Give 0 for a stratum without labels.",
+        )
     if np.any(n_labels < 0) or np.any(n_labels > n_units):
-        raise InputError("counts must lie between 0 and the sizes", given=n_labels.tolist())
+        raise InputError(
+            "counts must lie between 0 and the sizes",
+            given=n_labels.tolist(),
+            action="Check that counts are labels, and sizes the units of the whole population.",
+        )
     low, high = bounds
     if not np.isfinite(high - low):
         if squares is None:
             raise InputError("an outcome without bounds needs the sums of squares", action="Give squares.")
         low, high = 0.0, 1.0
     elif not high > low:
-        raise InputError("bounds must increase", given=bounds)
+        raise InputError("bounds must increase", given=bounds, allowed="(lowest, highest)")
     elif np.any(totals < low * n_labels - 1e-6) or np.any(totals > high * n_labels + 1e-6):
-        raise InputError("a sum is outside what counts and bounds allow", given=totals.tolist())
+        raise InputError(
+            "a sum is outside what counts and bounds allow",
+            given=totals.tolist(),
+            action="Give the sum of the outcomes of each stratum, and the outcome's bounds=.",
+        )
     rescaled = (totals - low * n_labels) / (high - low)
     second = rescaled
     if squares is not None:
         raw = _numbers("squares", squares)
         if raw.shape != totals.shape:
             given = f"{raw.shape[-1]} for {totals.shape[-1]}"
-            raise InputError("squares must have one entry per stratum", given=given)
+            raise InputError(
+                "squares must have one entry per stratum",
+                given=given,
+                action="Give the sum of the squared outcomes of each stratum, as for sums.",
+            )
         second = (raw - 2 * low * totals + low**2 * n_labels) / (high - low) ** 2
     return _Pilot(
         weights=n_units / n_units.sum(),
@@ -176,7 +193,11 @@ def _optional(name: str, values: Any, pilot: _Pilot) -> FloatArray | None:
     array = finite_vector(name, values)
     if len(array) != len(pilot.weights):
         given = f"{len(array)} for {len(pilot.weights)}"
-        raise InputError(f"{name} must have one entry per stratum", given=given)
+        raise InputError(
+            f"{name} must have one entry per stratum",
+            given=given,
+            action="Give one number for each stratum, in the order of sizes.",
+        )
     return array
 
 

@@ -197,7 +197,11 @@ def power(
     x = one_per_stratum("totals", bounds.sizes if totals is None else totals, len(bounds.sizes))
     centres = np.ones(len(x)) if means is None else np.abs(numeric_array("means", means))
     if centres.shape != x.shape or not np.all(centres > 0):
-        raise InputError("means must be one per stratum, none zero", given=np.asarray(means).tolist())
+        raise InputError(
+            "means must be one per stratum, none zero",
+            given=np.asarray(means).tolist(),
+            action="Leave means out for absolute precision.",
+        )
     importance = power_importance(x, deviations, exponent) / centres
     return optimal_integers(importance, bounds, bounds.check(budget))
 
@@ -335,5 +339,9 @@ def _means(sizes: Any, proxy_means: Any) -> FloatArray:
     means = finite_vector("proxy_means", proxy_means)
     if len(means) != np.size(sizes):
         given = f"{len(means)} for {np.size(sizes)} strata"
-        raise InputError("proxy_means must have one entry per stratum", given=given)
+        raise InputError(
+            "proxy_means must have one entry per stratum",
+            given=given,
+            action="Give one mean for each stratum, in the order of sizes.",
+        )
     return means

@@ -179,7 +179,11 @@ def read_task(
     count = len(deviations)
     names = tuple(goals[2]) if goals[2] is not None else tuple(f"estimand {j}" for j in range(count))
     if len(names) != count:
-        raise InputError("names must have one entry per estimand", given=f"{len(names)} for {count}")
+        raise InputError(
+            "names must have one entry per estimand",
+            given=f"{len(names)} for {count}",
+            action="Give a name for each row of standard_deviations.",
+        )
     wanted, weights = (
         _per_estimand(name, values, count) for name, values in zip(_GOALS, goals, strict=False)
     )
@@ -259,7 +263,11 @@ def _per_estimand(name: str, values: Any, count: int) -> FloatArray | None:
         return None
     array = numeric_array(name, values)
     if array.shape != (count,):
-        raise InputError(f"{name} must have one entry per estimand", given=f"shape {array.shape} for {count}")
+        raise InputError(
+            f"{name} must have one entry per estimand",
+            given=f"shape {array.shape} for {count}",
+            action="Give one number for each row of standard_deviations.",
+        )
     refuse_nonfinite(name, array)
     low = array <= 0 if name == "standard_errors" else array < 0
     if np.any(low) or not array.any():

@@ -208,11 +208,14 @@ def _unequal(asked: Drawing) -> Sample:
 
     reading, design, budget = o.part(o.Reading, asked), asked.design, asked.budget
     if budget is None:
-        raise InputError(f"--design {design} needs --budget")
+        raise InputError(f"--design {design} needs --budget", action="Add --budget N, the number of labels.")
     made: designs.Design
     if design == "clusters":
         if asked.cluster is None:
-            raise InputError("--design clusters needs --cluster COL")
+            raise InputError(
+                "--design clusters needs --cluster COL",
+                action="Name the column of the groups that are drawn whole, such as --cluster document.",
+            )
         made = designs.ClusterSample(cluster=asked.cluster, budget=budget)
         reading = replace(reading, groups=o.joined(*reading.group_names, asked.cluster))
     elif design == "systematic":

@@ -155,7 +155,11 @@ def made_question(text: str, kinds: dict[str, str | None], rubric: str = "") -> 
     if given[0] == "classes":
         return Question.of_classes(text, names, rubric=rubric)
     if len(names) != 2:
-        raise InputError(f"--{given[0]} takes two entries", given=repr(kinds[given[0]]))
+        raise InputError(
+            f"--{given[0]} takes two entries",
+            given=repr(kinds[given[0]]),
+            allowed="two, with a comma between them, such as --scale 1,5 or --pair answer_a,answer_b",
+        )
     if given[0] == "pair":
         return Question.of_pair(text, *names, rubric=rubric)
     return Question.of_scale(text, *o.whole_numbers("--scale", ",".join(names)), rubric=rubric)
@@ -173,4 +177,6 @@ def text_of(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({error})") from None
+        raise InputError(
+            f"{path}: cannot be read ({error})", action="Give the path of a text file in UTF-8."
+        ) from None

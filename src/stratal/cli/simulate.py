@@ -141,7 +141,11 @@ def simulate(asked: SimulateOptions) -> None:
 
     check_places(asked.file, asked.output, asked.figures, asked.resume)
     if asked.target_error is not None and not asked.target_error > 0:
-        raise InputError("--target-error must be positive", given=asked.target_error)
+        raise InputError(
+            "--target-error must be positive",
+            given=asked.target_error,
+            allowed="above 0, in the outcome's units, such as 0.01",
+        )
     table = _simulated(asked)
     found = table.to_dict()
     written = [] if asked.output is None else [table.to_parquet(asked.output)]

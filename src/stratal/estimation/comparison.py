@@ -169,7 +169,9 @@ def _by_model(outcomes: Any) -> dict[str, Any]:
     """Return the outcomes of each model by name, at least two of them."""
     if not (isinstance(outcomes, Mapping) or (hasattr(outcomes, "columns") and hasattr(outcomes, "items"))):
         raise InputError(
-            "outcomes must be a mapping of model name to outcomes", given=type(outcomes).__name__
+            "outcomes must be a mapping of model name to outcomes",
+            given=type(outcomes).__name__,
+            action="Give {'model_a': labels_a, 'model_b': labels_b}.",
         )
     found = dict(outcomes.items())
     check_models(len(found))

@@ -228,6 +228,7 @@ def features_of(sample: Sample, population: Population, names: tuple[str, ...]) 
             raise InputError(
                 "this is not the population that the sample was drawn from",
                 given=f"no unit {next(text for text in texts if text not in place)!r}",
+                action="Give the population that the sample was drawn from, unchanged.",
             )
         rows = np.array([place[text] for text in texts], dtype=np.int64)
         known = {name: values[rows] for name, values in found.features.items()} | known

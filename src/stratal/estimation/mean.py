@@ -325,7 +325,7 @@ def fixed_lam(options: EstimateOptions, n_strata: int, k: int) -> FloatArray:
     except (TypeError, ValueError):
         raise InputError("λ is not a number", given=repr(given), allowed="finite numbers") from None
     if not np.all(np.isfinite(lam)):
-        raise InputError("λ must be finite", given=given)
+        raise InputError("λ must be finite", given=given, action="Leave lam out to have it fitted.")
     if lam.ndim == 1 and k == 1 and lam.shape[0] == n_strata and n_strata > 1:
         lam = lam[:, None]
     try:

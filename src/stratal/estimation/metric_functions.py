@@ -229,7 +229,10 @@ def metric_function(name: str, which: int | str | None, n_classes: int) -> Metri
             raise InputError("no such average", given=repr(which), allowed=", ".join(AVERAGES))
         return _Averaged(above, below, which, n_classes)
     if which is None:
-        raise InputError(f"metric '{name}' needs a class or an average")
+        raise InputError(
+            f"metric '{name}' needs a class or an average",
+            allowed=f"the number of a class, or {', '.join(AVERAGES)}",
+        )
     return ClassRatio(above, below, which)
 
 

@@ -34,11 +34,16 @@ class Requirement:
         for name in ("lower", "upper"):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-                raise InputError(f"{name} must be a number", given=repr(value))
+                raise InputError(
+                    f"{name} must be a number",
+                    given=repr(value),
+                    action="Give it in the outcome's units, such as 0.9.",
+                )
         if self.lower is not None and self.upper is not None and self.lower >= self.upper:
             raise InputError(
                 "the lower requirement must be below the upper one",
                 given=f"at least {self.lower}, at most {self.upper}",
+                action="Swap them, or give one of them.",
             )
 
     def met(self, interval: Any) -> bool:

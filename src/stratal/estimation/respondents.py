@@ -16,7 +16,7 @@ from stratal.arrays import (
     Record,
     refuse_extremes,
 )
-from stratal.errors import InputError, LabelError, StratalWarning
+from stratal.errors import InputError, LabelError, StratalWarning, not_bounds
 from stratal.estimation.classes import answer_spread, refuse_averaged_classes, shares_equal
 from stratal.estimation.left_out import left_out
 from stratal.estimation.nonresponse import (
@@ -311,7 +311,7 @@ def refuse_outside(z: FloatArray, ids: AnyArray, outcome: Any, bounds: tuple[flo
         wrong, allowed = (z != 0) & (z != 1), "0 or 1"
     elif bounds is not None and outcome != "unbounded":
         if not _is_interval(bounds):
-            raise InputError("bounds must be two finite numbers, the lower first", given=repr(bounds))
+            raise not_bounds(bounds)
         wrong, allowed = (z < bounds[0]) | (z > bounds[1]), f"{bounds[0]:g} to {bounds[1]:g}"
     elif bounds is None and outcome is None and _mostly_binary(z):
         wrong, allowed = (z < 0) | (z > 1), "0 or 1, as all others; or say so: outcome='unbounded', --outcome"

@@ -56,7 +56,10 @@ class Unlabelled(Record):
         self._freeze()
         n_strata, k = self.means.shape
         if self.counts.shape != (n_strata,) or self.covariances.shape != (n_strata, k, k):
-            raise InputError("unlabelled counts, proxy means and covariances do not fit together")
+            raise InputError(
+                "unlabelled counts, proxy means and covariances do not fit together",
+                allowed="counts (H,), means (H, k), covariances (H, k, k)",
+            )
         if np.any(self.counts < 1):
             raise InputError(
                 "a stratum has no unlabelled unit",
@@ -209,7 +212,11 @@ def _check(shares: FloatArray, moments: StratumMoments, estimator: str, divisor:
     if divisor not in ("n-1", "n"):
         raise InputError("no such divisor", given=repr(divisor), allowed="'n-1' or 'n'")
     if shares.shape != moments.counts.shape or abs(float(shares.sum()) - 1.0) > 1e-9:
-        raise InputError("strata weights must sum to 1, one per stratum", given=f"{shares}")
+        raise InputError(
+            "strata weights must sum to 1, one per stratum",
+            given=f"{shares}",
+            action="Divide them by their sum.",
+        )
     if np.any(moments.counts == 0):
         raise InputError(
             "a stratum has no label",

@@ -65,7 +65,7 @@ def smooth_function(
     1.118
     """
     if not variables:
-        raise InputError("smooth_function needs at least one variable")
+        raise InputError("smooth_function needs at least one variable", action="Name them: {'z': labels}.")
     columns, labelled = number_columns(sample, variables)
     frame = Respondents.of(sample, labelled)
     names = list(variables)
@@ -109,7 +109,10 @@ def ratio(sample: Sample, numerator: Any, denominator: Any, *, target: str = "po
     with np.errstate(over="ignore", invalid="ignore"):  # refused below
         result = ratio_of_means(columns[:, 0], columns[:, 1], frame.weighting, target)
     if not np.isfinite(result.value):
-        raise InputError("the denominator's mean is 0, so there is no ratio")
+        raise InputError(
+            "the denominator's mean is 0, so there is no ratio",
+            action="Check the denominator, or label units in which it is not 0.",
+        )
     found = _quantity(result, len(columns), None, "ratio")
     if not (np.isfinite(result.variance) and result.variance > ROUNDING * result.value**2):
         return found  # all labels agree, or there is one: refused an interval as any such outcome is

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray
-from stratal.errors import InputError
+from stratal.errors import not_bounds
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.respondents import outcomes
@@ -67,7 +67,7 @@ def winsorised(
     """
     require_sample(sample, "winsorised")
     if not (len(limits) == 2 and np.all(np.isfinite(limits)) and limits[0] < limits[1]):
-        raise InputError("limits must be two finite numbers, the lower first", given=repr(limits))
+        raise not_bounds(limits, "limits")
     joined = join(sample, labels)
     z = outcomes(sample, joined)
     within = np.clip(z, *limits)

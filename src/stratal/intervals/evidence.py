@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from stratal.arrays import FloatArray, Record
-from stratal.errors import InputError, LabelError
+from stratal.errors import InputError, LabelError, not_bounds
 from stratal.intervals.guard import (
     ROUNDING,
     UnitMoments,
@@ -235,7 +235,7 @@ def infer_outcome(
     if bounds is not None:
         bounds = (float(bounds[0]), float(bounds[1]))
         if not (np.all(np.isfinite(bounds)) and bounds[0] < bounds[1]):
-            raise InputError("bounds must be two finite numbers, the lower first", given=bounds)
+            raise not_bounds(bounds)
     binary_labels = bool(np.all((z == 0) | (z == 1)))
     if outcome is None:
         if bounds is None:

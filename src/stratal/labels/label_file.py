@@ -137,7 +137,10 @@ def _read_one(path: Path, id_name: str, value: str, order: Sequence[Any] | None)
 def _of_tool(found: Answers, source: str) -> Labels:
     """Return what annotators said in a tool, those who are not named as nobody."""
     if not found.said:
-        raise LabelError(f"{source}: holds no answer")
+        raise LabelError(
+            f"{source}: holds no answer",
+            action="Check that the answers were saved, or that it is the file that came back.",
+        )
     named = any(entry.annotator for entry in found.said)
     return Labels(
         ids=tuple(entry.id for entry in found.said),
@@ -174,7 +177,10 @@ def _ids(
         return _ids_by_order(table, order)
     ids = table.values(id_column(table, id_name))
     for row in (row for row, entry in enumerate(ids) if is_missing(entry)):
-        raise LabelError(f"{table.label}, {table.places[row]}: the id is missing")
+        raise LabelError(
+            f"{table.label}, {table.places[row]}: the id is missing",
+            action="Fill it in from to_label.csv; a label without an id belongs to no unit.",
+        )
     return tuple(id_text(entry) for entry in ids), ()
 
 

@@ -93,7 +93,7 @@ def cheapest_samples(
         ("prediction_cost", prediction_cost),
     ):
         if not (math.isfinite(value) and value > 0):
-            raise InputError(f"{name} must be a positive number", given=value)
+            raise InputError(f"{name} must be a positive number", given=value, allowed="above 0")
     if not -1 < correlation < 1:
         raise InputError("correlation is out of range", given=correlation, allowed="between -1 and 1")
     wanted = _wanted(standard_error, difference, power, confidence_level)
@@ -124,17 +124,26 @@ def _wanted(
     """Return the standard error that is asked for."""
     if (standard_error is None) == (difference is None):
         raise InputError(
-            "give either a standard error or a difference", given=f"{standard_error=}, {difference=}"
+            "give either a standard error or a difference",
+            given=f"{standard_error=}, {difference=}",
+            action="Give one of standard_error= and difference=.",
         )
     given = standard_error if difference is None else difference
     assert given is not None
     if not (math.isfinite(given) and given > 0):
-        raise InputError("what is wanted must be a positive number", given=given)
+        raise InputError(
+            "what is wanted must be a positive number",
+            given=given,
+            allowed="above 0",
+            action="Give standard_error= or difference= in the outcome's units, such as 0.01.",
+        )
     if difference is None:
         return given
     if not (0 < power < 1 and 0 < confidence_level < 1):
         raise InputError(
-            "power and confidence_level lie between 0 and 1", given=f"{power}, {confidence_level}"
+            "power and confidence_level lie between 0 and 1",
+            given=f"{power}, {confidence_level}",
+            action="Write 80 % as 0.8.",
         )
     normal = NormalDist()
     return given / (normal.inv_cdf(0.5 + confidence_level / 2) + normal.inv_cdf(power))

@@ -13,7 +13,7 @@ import numpy as np
 from stratal.allocation import Allocation, allocate, allocate_several
 from stratal.allocation.integers import whole_number
 from stratal.arrays import BoolArray, FloatArray
-from stratal.errors import InputError
+from stratal.errors import InputError, not_positive
 from stratal.estimation.estimand import Estimand, influences_of, parts_of, refuse_options
 from stratal.estimation.estimands.misread import refuse_a_misread_proxy
 from stratal.intervals.proportion import student_quantile
@@ -118,7 +118,10 @@ class EstimandPlanner:
         most = int(strata.sizes[~strata.is_known].sum())
         notes = strata.notes
         if most == 0:
-            raise InputError(f"{self.text} is known without a label: no unit is open")
+            raise InputError(
+                f"{self.text} is known without a label: no unit is open",
+                action="Nothing needs to be labelled; check the proxies if that is a surprise.",
+            )
         if budget >= most:
             notes = (*notes, f"The labels of {most:,} units know it exactly; the others do not matter.")
             budget = most
@@ -209,7 +212,7 @@ class EstimandPlanner:
     def reaching(self, half_width: float, assume: str) -> Plan:
         """Return the plan of the smallest budget that is expected to reach a half-width."""
         if not (math.isfinite(half_width) and half_width > 0):
-            raise InputError("half_width must be a positive number", given=repr(half_width))
+            raise not_positive("half_width", half_width)
         least = max(2, self.minimum)
 
         def width(budget: int) -> float:
@@ -299,5 +302,9 @@ def checked_half_widths(half_widths: Any, count: int) -> FloatArray:
         raise InputError("there must be a half-width for each", given=len(half_widths), allowed=f"{count}")
     wanted = np.broadcast_to(np.asarray(half_widths, np.float64), (count,))
     if not (np.all(np.isfinite(wanted)) and np.all(wanted > 0)):
-        raise InputError("half-widths must be positive numbers", given=repr(half_widths))
+        raise InputError(
+            "half-widths must be positive numbers",
+            given=repr(half_widths),
+            allowed="above 0, in the estimand's units, such as 0.05",
+        )
     return np.array(wanted)

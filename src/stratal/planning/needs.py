@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stratal.errors import InputError
+from stratal.errors import not_positive
 from stratal.estimation.estimand import Estimand, as_estimand
 from stratal.estimation.evaluation import estimate
 from stratal.planning.estimand_needs import estimand_needs
@@ -100,7 +100,7 @@ def labels_needed(
         where = population_of(sample, population)
         return estimand_needs(sample, labels, question, where, half_width, confidence_level)[0]
     if not (isinstance(half_width, int | float) and math.isfinite(half_width) and half_width > 0):
-        raise InputError("half_width must be a positive number", given=repr(half_width))
+        raise not_positive("half_width", half_width)
     found = estimate(sample, labels, predicted=predicted, outcome=outcome, bounds=bounds)
     now = half_width_of(found, confidence_level)
     left = sample.population_size - sample.size

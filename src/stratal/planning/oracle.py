@@ -173,5 +173,9 @@ def _finish(
 def _answers(oracle: Oracle, ids: AnyArray) -> dict[Any, Any]:
     values = list(oracle(ids))
     if len(values) != len(ids):
-        raise InputError("the oracle must return one label per id", given=f"{len(values)} for {len(ids)}")
+        raise InputError(
+            "the oracle must return one label per id",
+            given=f"{len(values)} for {len(ids)}",
+            action="Return an array of the ids' length, in their order.",
+        )
     return dict(zip(ids.tolist(), values, strict=True))

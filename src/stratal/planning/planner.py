@@ -11,7 +11,7 @@ import numpy as np
 
 from stratal.allocation import Allocation, allocate
 from stratal.allocation.integers import check_budget
-from stratal.errors import BudgetError, InputError, near_names
+from stratal.errors import BudgetError, InputError, near_names, not_positive
 from stratal.estimation.estimand import Asked, as_estimand
 from stratal.estimation.mean import default_estimator
 from stratal.intervals.proportion import student_quantile
@@ -135,7 +135,7 @@ def plan(
     ('cautious', 0.05)
     """
     if (budget is None) == (half_width is None):
-        raise InputError("give either a budget or a half-width", given=f"{budget=}, {half_width=}")
+        raise InputError("give either a budget or a half-width", allowed="one of budget= and half_width=")
     if not (isinstance(confidence_level, int | float) and 0 < confidence_level < 1):
         raise InputError(
             "confidence_level is out of range", given=confidence_level, allowed="between 0 and 1"
@@ -145,14 +145,14 @@ def plan(
             "no such assumption of the proxy", given=repr(assume), allowed=near_names(str(assume), ENDS)
         )
     if residual_sd is not None and not _positive(residual_sd):
-        raise InputError("residual_sd must be a positive number", given=repr(residual_sd))
+        raise not_positive("residual_sd", residual_sd)
     population = require_population(population, "plan")
     if labels is not None:
         _refuse_beside_labels(pilot, estimand)
     if estimand is not None and (asked := as_estimand(estimand)) is not None and asked.kind != "mean":
         return plan_for(asked, locals())
     if half_width is not None and not isinstance(half_width, int | float):
-        raise InputError("half_width must be a positive number, one for a mean", given=repr(half_width))
+        raise not_positive("half_width", half_width)
     whole = stratify(population, "none", proxy=proxy)
     unbounded = not math.isfinite(whole.bounds[1] - whole.bounds[0])
     planner = _Planner(
@@ -188,7 +188,7 @@ def check_half_width(half_width: float, bounds: tuple[float, float]) -> None:
     stratal.errors.InputError: every interval of an outcome from 0 to 1 is narrower than that...
     """
     if not _positive(half_width):
-        raise InputError("half_width must be a positive number", given=repr(half_width))
+        raise not_positive("half_width", half_width)
     low, high = bounds
     if math.isfinite(high - low) and half_width >= (high - low) / 2:
         percent = f"; for {half_width:g} percent points write {half_width / 100:g}" if high == 1 else ""

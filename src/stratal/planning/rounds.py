@@ -122,7 +122,12 @@ def next_round(
     where = population_of(sample, population)
     _refuse_without_effect(sample, learner, features, half_width)
     if (additional is None) == (half_width is None):
-        raise InputError("give either additional or a half-width", given=f"{additional=}, {half_width=}")
+        raise InputError(
+            "give either additional or a half-width",
+            given=f"{additional=}, {half_width=}",
+            action="Give the number of further labels (additional=), or how narrow the interval "
+            "must be (half_width=).",
+        )
     question = question_of(sample)
     if question is not None:
         goes = _EstimandRound(question, where, confidence_level, allocation_of)

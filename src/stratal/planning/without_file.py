@@ -62,7 +62,8 @@ def plan_for_rate(
         percent = f"For {rate:g} % write {rate / 100:g}." if 1 <= rate < 100 else None
         raise InputError("rate must lie between 0 and 1", given=f"{rate:g}", action=percent)
     if (budget is None) == (half_width is None):
-        raise InputError("give either a budget or a half-width", given=f"{budget=}, {half_width=}")
+        what, given = "give either a budget or a half-width", f"{budget=}, {half_width=}"
+        raise InputError(what, given=given, action="Give one of them.")
     whole = _whole(size, rate)
     if budget is not None:
         return _at(whole, budget, confidence_level)

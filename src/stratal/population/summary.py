@@ -84,7 +84,9 @@ def proxy_info_for(
         unit: tuple[float, float] | None = (0.0, 1.0) if inside else None
         return ProxyInfo(name=name, scaled=bool(scaled) or inside, bounds=unit, second_moment=second_moment)
     if not bounds[0] < bounds[1]:
-        raise InputError("bounds must be increasing", given=bounds)
+        raise InputError(
+            "bounds must be increasing", given=bounds, allowed="(lowest, highest), such as (0, 1)"
+        )
     if low < bounds[0] or high > bounds[1]:
         raise InputError(
             f"proxy '{name}' leaves the bounds",

@@ -189,7 +189,12 @@ def checked_labels(
     w = finite_vector("weights", weights)
     same_length(weights=w, outcomes=y)
     if w.min() <= 0:
-        raise InputError("weights must be positive", given=f"{w.min():g}")
+        raise InputError(
+            "weights must be positive",
+            given=f"{w.min():g}",
+            allowed="above 0",
+            action="Leave out units with weight 0.",
+        )
     return x, y, w / w.mean()
 
 

@@ -121,7 +121,10 @@ def learn(
     except (ValueError, TypeError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"the learner {described(learner)} cannot be fitted: {error}") from None
+        raise InputError(
+            f"the learner {described(learner)} cannot be fitted: {error}",
+            action="Give numeric features without missing values, or a learner that takes others.",
+        ) from None
     learned = Learned(model=model, level=mean, bounds=bounds)
     residual = residual_variance_of(y, learned.apply(matrix), w, bounds)
     return Learned(model=model, level=mean, bounds=bounds, residual_variance=residual)

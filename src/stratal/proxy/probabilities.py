@@ -59,7 +59,8 @@ def accuracy(
     judge = own if other is None else other
     if judge is None or (own is None and predicted is None):
         raise InputError(
-            "accuracy needs probabilities, or predicted classes with a surrogate's probabilities"
+            "accuracy needs probabilities, or predicted classes with a surrogate's probabilities",
+            action="Give probabilities=, or predicted= and surrogate=.",
         )
     if own is not None and other is not None:
         _same_shape(own, other)
@@ -234,6 +235,7 @@ def _same_shape(f: AnyArray, p: AnyArray) -> None:
         raise InputError(
             "probabilities and the surrogate's must have one row per unit and one column per class",
             given=f"{f.shape} and {p.shape}",
+            allowed="two arrays (N, K), or (N,) for two classes",
         )
 
 

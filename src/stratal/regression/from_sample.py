@@ -175,7 +175,10 @@ def from_population(
            [1., 3.]])
     """
     if formula is not None and features:
-        raise InputError("give features= or formula=, not both")
+        raise InputError(
+            "give features= or formula=, not both",
+            action="Give features= for plain columns, formula= for what is made of them.",
+        )
     proxies = proxy if isinstance(proxy, tuple) else (population.proxy_info(proxy).name,)
     wanted = _Columns(read=features if formula is None else columns, formula=formula, intercept=intercept)
     return _units(population, proxies, wanted, rule, merged, batch_size)
@@ -308,7 +311,10 @@ def _check_family(family: str | Loss, features: tuple[str, ...], formula: str | 
     if isinstance(family, str) and family not in known:
         raise InputError(f"no such family: {family!r}", allowed=", ".join(map(repr, known)))
     if features and formula is not None:
-        raise InputError("give features= or formula=, not both")
+        raise InputError(
+            "give features= or formula=, not both",
+            action="Give features= for plain columns, formula= for what is made of them.",
+        )
     given = bool(features) or formula is not None
     if family in ("mean", "quantile") and given:
         raise InputError(f"a {family} has no features", action="Leave them out, or choose another family.")

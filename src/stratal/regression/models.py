@@ -178,7 +178,10 @@ def _population(
 ) -> Unlabelled | None:
     """Return the population side, from units or from arrays; `None` where there is no proxy."""
     if unlabelled is not None and population_proxy is not None:
-        raise InputError("give unlabelled= or the population's arrays, not both")
+        raise InputError(
+            "give unlabelled= or the population's arrays, not both",
+            action="Give unlabelled= alone, or the arrays alone.",
+        )
     if unlabelled is not None and intercept:
         raise InputError(
             "intercept=True cannot reach into unlabelled=", action="Add the column of ones there."
@@ -211,5 +214,6 @@ def _regression(loss: Loss, features: Any, outcome: Any, arguments: dict[str, An
         raise InputError(
             "labelled and unlabelled units have different numbers of features",
             given=f"{matrix.shape[1]} and {units.features.shape[1]}",
+            allowed="the same columns in both",
         )
     return m_estimate(loss, outcome, features=matrix, unlabelled=units, names=names, **arguments)

@@ -102,7 +102,9 @@ class RectifiedLoss:
         self.loss.check(proxy, "proxy")
         if proxy.shape[1:] != self.outcome.shape[1:]:
             raise InputError(
-                "proxy and outcome must have the same shape", given=f"{proxy.shape} and {self.outcome.shape}"
+                "proxy and outcome must have the same shape",
+                given=f"{proxy.shape} and {self.outcome.shape}",
+                action="Give one prediction per labelled unit.",
             )
         if units.n_strata != len(self.shares):
             raise InputError(

@@ -224,6 +224,7 @@ class ArrayUnlabelled(Unlabelled):
                 raise InputError(
                     f"unlabelled {name} and proxy must have one entry per unit",
                     given=f"{len(values)} and {n}",
+                    action="Give one row for each unlabelled unit in both.",
                 )
         if np.any(self.stratum[1:] < self.stratum[:-1]):
             order = np.argsort(self.stratum, kind="stable")
@@ -295,7 +296,9 @@ def finite_array(name: str, values: Any) -> FloatArray:
     """
     array = numeric_array(name, values)
     if array.ndim not in (1, 2):
-        raise InputError(f"{name} must be a vector or a matrix", given=f"shape {array.shape}")
+        raise InputError(
+            f"{name} must be a vector or a matrix", given=f"shape {array.shape}", allowed="(n,) or (n, d)"
+        )
     refuse_nonfinite(name, array)
     return array
 

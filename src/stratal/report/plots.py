@@ -159,7 +159,12 @@ class Plotted:
         if ax is None:
             ax = new_axes(made.height)
         elif not hasattr(ax, "errorbar"):
-            raise InputError("ax must be Matplotlib's axes", given=f"a {type(ax).__name__}")
+            raise InputError(
+                "ax must be Matplotlib's axes",
+                given=f"a {type(ax).__name__}",
+                allowed="what plt.subplots() returns second",
+                action="Leave ax out for a new figure.",
+            )
         made.draw(ax)
         return ax
 

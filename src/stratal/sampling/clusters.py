@@ -61,7 +61,9 @@ class ClusterSample(Design):
     def __post_init__(self) -> None:
         if (self.n_clusters is None) == (self.budget is None):
             raise InputError(
-                "give either n_clusters or a budget", given=f"{self.n_clusters=}, {self.budget=}"
+                "give either n_clusters or a budget",
+                given=f"n_clusters={self.n_clusters}, budget={self.budget}",
+                action="Give the number of clusters, or the number of labels.",
             )
 
     def draw(self, population: Population, seed: int) -> Sample:

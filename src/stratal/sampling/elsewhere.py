@@ -189,7 +189,11 @@ def _by_stratum(columns: SmallTable, given: Labelled) -> dict[str, Any]:
 
 def _of(moments: Mapping[str, tuple[float, ...]], name: str) -> tuple[float, ...]:
     if name not in moments:
-        raise InputError(f"proxy_moments has no row for stratum {name!r}")
+        raise InputError(
+            f"proxy_moments has no row for stratum {name!r}",
+            allowed=", ".join(list(moments)[:8]),
+            action="Give a row with mean, variance and count for each stratum of the labels.",
+        )
     return moments[name]
 
 
@@ -274,9 +278,14 @@ def _moments(given: Labelled) -> dict[str, tuple[float, ...]] | None:
     variances = columns.numbers("variance")
     counts = columns.numbers("count", positive=True, whole=True)
     if np.any(variances < 0):
-        raise InputError(f"{columns.label}: a variance is negative", given=float(variances.min()))
+        raise InputError(
+            f"{columns.label}: a variance is negative", given=float(variances.min()), allowed="0 or more"
+        )
     if len(set(names)) < len(names) or len(names) != len(columns):
-        raise InputError(f"{columns.label}: there must be one row per stratum")
+        raise InputError(
+            f"{columns.label}: there must be one row per stratum",
+            action="Leave out repeated rows; without strata there is one row in all.",
+        )
     rows = zip(columns.numbers("mean").tolist(), variances.tolist(), counts.tolist(), strict=True)
     return dict(zip(names, rows, strict=True))
 
@@ -306,7 +315,11 @@ def _by_weight(columns: SmallTable, given: Labelled) -> dict[str, Any]:
         scale *= 1.0 if size is None else size / total
     n = len(columns)
     if size is not None and size < n and given.mechanism == "poisson":
-        raise InputError("more units were drawn than there are", given=f"{n} of {size}")
+        raise InputError(
+            "more units were drawn than there are",
+            given=f"{n} of {size}",
+            action="Correct population_size=, the number of units in the whole population.",
+        )
     design = {
         "scale": scale,
         "mechanism": given.mechanism,

@@ -53,7 +53,9 @@ def empty_folder(folder: Path) -> None:
         taken = not folder.is_dir() and (folder.exists() or folder.is_symlink())
         full = folder.is_dir() and any(folder.iterdir())
     except OSError as error:
-        raise InputError(f"{folder}: cannot be read ({error.strerror})") from None
+        raise InputError(
+            f"{folder}: cannot be read ({error.strerror})", action="Choose another directory."
+        ) from None
     if taken:
         raise InputError(f"{folder}: is not a directory", allowed="a new or an empty directory")
     if full:
@@ -107,7 +109,9 @@ def write_handover(sample: Sample, folder: Path) -> Handover:
     except FileExistsError:
         raise _not_empty(folder) from None
     except OSError as error:
-        raise InputError(f"{folder}: cannot write here ({error.strerror or error})") from None
+        raise InputError(
+            f"{folder}: cannot write here ({error.strerror or error})", action="Choose another directory."
+        ) from None
     return Handover(folder / SAMPLE_NAME, folder / TO_LABEL_NAME, newest)
 
 

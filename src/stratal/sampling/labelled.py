@@ -63,11 +63,19 @@ class Labelled:
         given = [name for name in sources if getattr(self, name) is not None]
         size = self.population_size
         if len(given) > 1:
-            raise InputError("give one of these: each says what a unit stands for", given=" and ".join(given))
+            raise InputError(
+                "give one of these: each says what a unit stands for",
+                given=" and ".join(given),
+                action="Keep the one that the units were drawn with.",
+            )
         if self.sizes is not None and size is not None:
             raise InputError("sizes and population_size say the same", action="Give one of them.")
         if size is not None and not (isinstance(size, int | np.integer) and size > 0):
-            raise InputError("population_size must be a whole number above 0", given=repr(size))
+            raise InputError(
+                "population_size must be a whole number above 0",
+                given=repr(size),
+                action="Give the number of units that the labelled ones were drawn from.",
+            )
         if self.proxy_moments is not None and (self.proxy is None or self.population is not None):
             raise InputError(
                 "proxy_moments are those of a proxy, and take the place of a population",
@@ -81,7 +89,11 @@ class Labelled:
         """Refuse what weights and clusters cannot be combined with."""
         weighted = [name for name in given if name != "sizes"] + ["cluster"] * (self.cluster is not None)
         if self.proxy is not None and weighted:
-            raise InputError("a proxy can only be used with strata and their sizes", given=weighted[0])
+            raise InputError(
+                "a proxy can only be used with strata and their sizes",
+                given=weighted[0],
+                action="Leave the proxy out, or give stratum= and sizes= instead.",
+            )
         if self.mechanism == "poisson" and (self.cluster is not None or (weighted and self.stratum)):
             raise InputError(
                 "a Poisson sample has neither strata nor clusters",
@@ -89,7 +101,12 @@ class Labelled:
                 action="Leave mechanism out, or the column.",
             )
         if self.cluster is not None and self.cluster == self.stratum:
-            raise InputError("clusters lie within strata", given=f"{self.cluster!r} as both")
+            raise InputError(
+                "clusters lie within strata",
+                given=f"{self.cluster!r} as both",
+                action="Give stratum= the column of strata, and cluster= that of the groups drawn "
+                "within them, or one of the two.",
+            )
 
 
 def id_column(columns: SmallTable, name: str | None) -> str | None:
@@ -111,7 +128,10 @@ def ids_of(columns: SmallTable, name: str | None) -> AnyArray:
     if name is None:
         return np.arange(len(columns))
     if any(is_missing(entry) for entry in columns.values(name)):
-        raise InputError(f"{columns.label}: an id is missing in column {name!r}")
+        raise InputError(
+            f"{columns.label}: an id is missing in column {name!r}",
+            action="Fill it in, or number the rows: id='row', --id row.",
+        )
     ids = id_array(np.array(columns.values(name), dtype=object))
     again, times = Counter(id_texts(ids)).most_common(1)[0]
     if times > 1:

@@ -65,7 +65,11 @@ class Poisson(Design):
 
     def __post_init__(self) -> None:
         if (self.probability is None) == (self.budget is None):
-            raise InputError("give either probabilities or a budget", given=f"{self.probability=}")
+            raise InputError(
+                "give either probabilities or a budget",
+                given=f"probability={self.probability}, budget={self.budget}",
+                action="Give each unit's probability, or the number of labels.",
+            )
         if self.probability is not None and not isinstance(self.probability, numbers.Real):
             require_column_name(self.probability, "probability")
         elif self.probability is not None and not 0 < float(self.probability) <= 1:

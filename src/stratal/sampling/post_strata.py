@@ -123,7 +123,11 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
     if np.any(drawn > n_h):
         h = int(np.argmax(drawn > n_h))
         given = f"{n_h[h]}, of which {drawn[h]} were drawn"
-        raise InputError(f"level {levels[h]!r} of {by!r} has fewer units than were drawn", given=given)
+        raise InputError(
+            f"level {levels[h]!r} of {by!r} has fewer units than were drawn",
+            given=given,
+            action="Correct its size: the units of the whole population, drawn ones included.",
+        )
     summary = _summary(sample, by, levels, n_h)
     kept = summary is not None
     return replace(

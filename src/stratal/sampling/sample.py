@@ -12,7 +12,7 @@ import numpy as np
 
 from stratal import __version__
 from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray, Record, frozen, plain
-from stratal.errors import InputError
+from stratal.errors import InputError, not_bounds
 from stratal.labels.labels import Labels
 from stratal.population.keywords import listing
 from stratal.population.population import Population
@@ -212,7 +212,7 @@ class Sample(Record, Tabular):
                 allowed="outcome='bounded' with bounds=(lowest, highest)",
             )
         if bounds is not None and not (np.all(np.isfinite(bounds)) and bounds[0] < bounds[1]):
-            raise InputError("bounds must be two finite numbers, the lower first", given=bounds)
+            raise not_bounds(bounds)
         return replace(self, outcome=outcome, bounds=bounds)
 
     def weighting(self, labelled: BoolArray | None = None) -> Weighting:
@@ -254,17 +254,17 @@ class Sample(Record, Tabular):
         Traceback (most recent call last):
         stratal.errors.InputError: nowhere.parquet: no such file...
         """
-        from stratal.sampling.sample_file import read_parts, refuse_what_was_not_drawn
+        from stratal.sampling.sample_file import damaged, read_parts, refuse_what_was_not_drawn
 
         if not isinstance(path, str | Path):
-            raise InputError("Sample.read takes a path", given=f"a {type(path).__name__}")
+            raise InputError("Sample.read takes a path", given=f"a {type(path).__name__}", allowed="a path")
         columns, description = read_parts(Path(path))
         try:
             sample = _of_parts(columns, description)
             units = (sample.ids, sample.inclusion_probability, sample.stratum)
             refuse_what_was_not_drawn(*units, sample.summary.sizes, sample.design.counts)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-            raise InputError(f"{path}: the sample file is damaged ({error!r})") from None
+            raise damaged(path, repr(error)) from None
         return sample
 
     def _columns(self) -> dict[str, AnyArray]:

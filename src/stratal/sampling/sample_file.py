@@ -158,9 +158,23 @@ def _readable_here(path: Path, table: pa.Table, description: Any) -> dict[str, A
     if told and not hmac.compare_digest(str(description.get("digest")), _digest(table, description)):
         raise InputError(
             f"{path}: the sample file was changed after it was written (its digest does not fit)",
-            action="Take the file as it was drawn, from a copy or from version control.",
+            action=_ANOTHER_COPY,
         )
     return description
+
+
+_ANOTHER_COPY = "Take the file as it was drawn, from a copy or from version control."
+
+
+def damaged(path: str | Path, reason: str) -> InputError:
+    """Return the error for a sample file whose parts do not make a sample.
+
+    Examples
+    --------
+    >>> print(damaged("sample.parquet", "no column id"))
+    sample.parquet: the sample file is damaged (no column id). Take the file as it was drawn, from a copy ...
+    """
+    return InputError(f"{path}: the sample file is damaged ({reason})", action=_ANOTHER_COPY)
 
 
 _UNREADABLE = (

@@ -37,7 +37,9 @@ def sizes_of(given: Any, stratum: str | None) -> dict[str, int] | None:
     wrong = [name for name, number in zip(names, numbers.tolist(), strict=True) if found[name] != number]
     if wrong:
         raise InputError(
-            f"{columns.label}: a stratum occurs twice, with different sizes", given=repr(wrong[0])
+            f"{columns.label}: a stratum occurs twice, with different sizes",
+            given=repr(wrong[0]),
+            action="Keep the row with the size of the whole population.",
         )
     return found
 

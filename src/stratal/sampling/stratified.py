@@ -107,6 +107,7 @@ class Stratified(Design):
             raise InputError(
                 "the allocation is not for these strata",
                 given=f"{len(n_h)} and {self.strata.n_strata} strata",
+                action="Make it by stratal.allocate(strata, budget).",
             )
         if np.any(n_h > self.strata.sizes):
             h = int(np.argmax(n_h > self.strata.sizes))

@@ -67,7 +67,10 @@ def collect_drawn(
             f"'{refused[0]}' is for strata only", action=f"Leave {design.name} out, or name another."
         )
     if settings.with_replacement:
-        raise InputError(f"{design.name} is not drawn with replacement")
+        raise InputError(
+            f"{design.name} is not drawn with replacement",
+            action=f"Leave {design.name} out, or with_replacement.",
+        )
     if not population.numbered_by_row:
         raise InputError(
             f"{design.name} needs units numbered by row", action="Give Population.from_arrays no ids."

@@ -144,10 +144,10 @@ def simulate(
         return estimand_table(asked, locals())
     z = finite_vector("outcome", outcome)
     if len(z) != population.size:
-        raise InputError("there must be one outcome per unit", given=f"{len(z)} for {population.size} units")
+        raise InputError("there must be one outcome per unit", given=len(z), allowed=f"{population.size}")
     chosen = tuple(SimulatedDesign.parse(d) if isinstance(d, str) else d for d in designs)
     if not chosen or len({design.name for design in chosen}) < len(chosen):
-        raise InputError("designs must be given, each once", given=[design.name for design in chosen])
+        raise InputError("designs must be given, each once", allowed="one or more, none of them twice")
     if bounds is None and np.all((z == 0) | (z == 1)):
         bounds = (0.0, 1.0)
     settings = Settings(

@@ -58,7 +58,9 @@ def estimand_table(estimand: Estimand, given: Mapping[str, Any]) -> SimulationTa
     census = SimpleRandom(budget=population.size).draw(population, seed=0)
     value = estimate(census, labels[census.ids], estimand=estimand)
     if not hasattr(value, "value"):
-        raise InputError("one estimand is simulated at a time", given=estimand.text)
+        raise InputError(
+            "one estimand is simulated at a time", given=estimand.text, action="Simulate each by itself."
+        )
     seeds = np.random.SeedSequence(given["seed"]).generate_state(given["replicates"], np.uint64).tolist()
     rows: list[dict[str, Any]] = []
     sizes = sorted({int(budget) for budget in given["budgets"]})

@@ -63,7 +63,12 @@ def check_settings(settings: Settings, size: int) -> None:
     ...     estimators=("difference",), intervals=(), budgets=(50,), replicates=9, seed=7), 100)
     """
     if settings.replicates < 2:
-        raise InputError("replicates must be 2 or more", given=settings.replicates)
+        raise InputError(
+            "replicates must be 2 or more",
+            given=settings.replicates,
+            allowed="2 or more",
+            action="A few thousand tell coverage to half a percent.",
+        )
     if not settings.estimators:
         raise InputError("no estimator is given", action="Give estimators=, such as 'horvitz-thompson'.")
     if not settings.budgets or min(settings.budgets) < 2 or max(settings.budgets) > size:

@@ -92,7 +92,7 @@ class SimulatedDesign:
         if self.allocation in ("opt-a1", "opt-a2") and self.pilot_size < 2:
             raise InputError("the pilot needs two labels per stratum", given=self.pilot, allowed="2 or more")
         if self.step is not None and self.step < 1:
-            raise InputError("step must be positive", given=self.step)
+            raise InputError("step must be positive", given=self.step, allowed="1 or more")
 
     @property
     def adaptive(self) -> bool:

@@ -116,7 +116,11 @@ class SimulationTable(Printed):
             In the outcome's units: 0.01 for one point of accuracy.
         """
         if not (math.isfinite(mean_absolute_error) and mean_absolute_error > 0):
-            raise InputError("mean_absolute_error must be positive", given=mean_absolute_error)
+            raise InputError(
+                "mean_absolute_error must be positive",
+                given=mean_absolute_error,
+                allowed="above 0, in the outcome's units, such as 0.01",
+            )
         result = []
         for design, estimator in self._pairs():
             kept = self.where(design=design, estimator=estimator)

@@ -88,9 +88,13 @@ def stopped(
     """
     strata = plan.strata
     if not isinstance(plan.design, Stratified) or strata.n_strata < 2:
-        raise InputError("stopping is simulated in several strata", given=plan.recommended.design)
+        raise InputError(
+            "stopping is simulated in several strata",
+            given=plan.recommended.design,
+            action="Plan with a proxy that divides the units: plan(population, half_width=…, pilot=True).",
+        )
     if not np.all((z == 0) | (z == 1)):
-        raise InputError("stopping is simulated for outcomes of 0 and 1")
+        raise InputError("stopping is simulated for outcomes of 0 and 1", allowed="0 and 1")
     random, level = np.random.default_rng(seed), plan.confidence_level
     good = np.bincount(np.asarray(strata.codes), z, minlength=strata.n_strata).astype(np.int64)
     bad = strata.sizes - good

@@ -153,7 +153,10 @@ def _column_scales(batches: Batches, names: tuple[str, ...], standardise: bool) 
         matrix = feature_rows(batch, names)
         if not np.isfinite(matrix).all():
             bad = names[int(np.flatnonzero(~np.isfinite(matrix).all(axis=0))[0])]
-            raise InputError(f"feature column '{bad}' holds values that are not finite numbers")
+            raise InputError(
+                f"feature column '{bad}' holds values that are not finite numbers",
+                action="Fill the gaps in, or leave the column out of features=.",
+            )
         shift = matrix[0] if shift is None else shift
         matrix -= shift
         count += len(matrix)

@@ -91,7 +91,10 @@ class Strata(Record, Tabular, Plotted):
             raise InputError("known must have one entry per stratum", given=len(self.known))
         lengths = {len(self.names), len(self.sizes), len(self.proxy_means), self.rule.n_strata}
         if len(lengths) != 1 or np.any(self.sizes <= 0):
-            raise InputError("strata must have one name, size and moment each, and no stratum may be empty")
+            raise InputError(
+                "strata must have one name, size and moment each, and no stratum may be empty",
+                action="Make strata by stratal.stratify(population).",
+            )
 
     @property
     def n_strata(self) -> int:
@@ -268,7 +271,9 @@ def stratify(
         raise InputError("method='category' needs a group column", action="Give by=.")
     if method == "none" and by is not None:
         raise InputError(
-            "method='none' makes one stratum and cannot be combined with by=", given=f"by={by!r}"
+            "method='none' makes one stratum and cannot be combined with by=",
+            given=f"by={by!r}",
+            action="Use method='category' to divide by the column alone.",
         )
     if by is not None:
         population.require_group(by)
@@ -306,7 +311,11 @@ def _by_influence(
 ) -> Strata:
     """Return the strata of the population as the influence sees it, with a rule of the columns that exist."""
     if method not in (*INTERVAL_METHODS, "none"):
-        raise InputError("an influence is divided into intervals", given=f"method={method!r}")
+        raise InputError(
+            "an influence is divided into intervals",
+            given=f"method={method!r}",
+            allowed=", ".join((*INTERVAL_METHODS, "none")),
+        )
     view = influence.seen_in(population)
     several = len(view.levels(CELL)) > 1 and method != "none"
     found = stratify(

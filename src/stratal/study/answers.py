@@ -56,7 +56,11 @@ def undo_last(transaction: Transaction, entry: Entry) -> Receipt:
         entry.annotator,
     )
     if last is None:
-        raise StudyError("there is nothing to take back", kind=REFUSED)
+        raise StudyError(
+            "there is nothing to take back",
+            kind=REFUSED,
+            action="Only your own last answer can be taken back.",
+        )
     seq = append(transaction, replace(entry, item=last["item"], id=last["id"], target=last["seq"]))
     settle(transaction, entry.annotator, last["item"])
     give(transaction, entry.annotator, last["item"])
@@ -95,7 +99,11 @@ def save_decision(transaction: Transaction, entry: Entry) -> Receipt:
     if row is None:
         raise StudyError(f"there is no item {str(entry.id)[:60]!r}", kind=MISSING, action="Reload the page.")
     if not row["answers"]:
-        raise StudyError(f"item {str(entry.id)[:60]!r} has no answer to decide between", kind=REFUSED)
+        raise StudyError(
+            f"item {str(entry.id)[:60]!r} has no answer to decide between",
+            kind=REFUSED,
+            action="Decide once an annotator has answered it.",
+        )
     seq = append(transaction, replace(entry, item=row["item"]))
     decided = None if entry.value is None else seq
     transaction.run("UPDATE item SET decision = ? WHERE item = ?", decided, row["item"])

@@ -204,7 +204,11 @@ def _noted(connection: sqlite3.Connection, known_head: str | None) -> Iterator[s
     try:
         wanted = bytes.fromhex(known_head)
     except ValueError:
-        raise InputError("--head must be a hash that check printed", given=repr(known_head[:80])) from None
+        raise InputError(
+            "--head must be a hash that check printed",
+            given=repr(known_head[:80]),
+            action="Copy the head that an earlier `stratal check` printed, or leave --head out.",
+        ) from None
     if connection.execute("SELECT 1 FROM journal WHERE hash = ?", (wanted,)).fetchone() is None:
         yield f"the journal no longer holds the line with hash {known_head[:16]}…: it was written anew"
 

@@ -92,7 +92,9 @@ def new_folder(folder: Path) -> Iterator[Path]:
         for path in sorted(partial.iterdir(), key=lambda path: path.name == DATABASE):
             path.rename(folder / path.name)
     except OSError as error:
-        raise InputError(f"{folder}: cannot write here ({error.strerror or error})") from None
+        raise InputError(
+            f"{folder}: cannot write here ({error.strerror or error})", action="Choose another directory."
+        ) from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 

@@ -97,7 +97,11 @@ class Database:
         but nothing that came before it.
         """
         if self.access.reading:
-            raise StudyError(f"{self.path.parent}: is open for reading only", kind=READ_ONLY)
+            raise StudyError(
+                f"{self.path.parent}: is open for reading only",
+                kind=READ_ONLY,
+                action="Open the study where its folder can be written to.",
+            )
         if not self._writing.acquire(timeout=self.access.patience):
             raise StudyError(
                 f"{self.path.parent}: too many are saving at once, so this was not saved",

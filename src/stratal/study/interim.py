@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.errors import InputError, LabelError
+from stratal.errors import InputError, LabelError, not_positive
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.respondents import outcomes
@@ -83,6 +83,7 @@ def anytime_interval(study: StudyFolder, confidence_level: float = 0.95) -> Conf
         raise InputError(
             "an interval that holds at every moment needs a simple random or stratified sample",
             given=f"design '{sample.design.kind}'",
+            action="Look at the estimate once, when all labels are there: stratal.estimate.",
         )
     with study.database.read() as connection:
         rows, answered = arrivals(connection, sample)
@@ -161,7 +162,7 @@ def until(study: StudyFolder, half_width: float | None) -> bool:
     'until'
     """
     if half_width is not None and not half_width > 0:
-        raise InputError("half_width must be a positive number", given=repr(half_width))
+        raise not_positive("half_width", half_width)
     with study.database.write() as connection:
         keep_setting(connection, "half_width", "" if half_width is None else repr(float(half_width)))
         keep_setting(connection, "enough", "no")

@@ -99,14 +99,20 @@ def _read(text: str, source: str) -> dict[str, Any]:
     if not isinstance(described, dict) or described.get("format") != BACK:
         raise LabelError(f"{source}: is not a labels file of the page", action="Give the file that it saved.")
     if described.get("version") != VERSION:
-        raise LabelError(f"{source}: is of another version", given=repr(described.get("version"))[:40])
+        raise LabelError(
+            f"{source}: is of another version",
+            given=repr(described.get("version"))[:40],
+            action="Write the offline page again with this version, or read it with the one that wrote it.",
+        )
     return described
 
 
 def _actions(described: Mapping[str, Any], source: str) -> list[dict[str, Any]]:
     actions = described.get("actions")
     if not isinstance(actions, list) or not all(isinstance(action, dict) for action in actions):
-        raise LabelError(f"{source}: holds no list of actions")
+        raise LabelError(
+            f"{source}: holds no list of actions", action="Take the file as the offline page saved it."
+        )
     if len(actions) > MOST_ACTIONS:
         raise LabelError(f"{source}: holds too many actions", given=len(actions), allowed=f"{MOST_ACTIONS:,}")
     return actions
@@ -121,10 +127,16 @@ def _save(
     if not isinstance(request, str) or not request:
         raise LabelError(f"{place}: has no request", allowed="a text that no other action has")
     if kind != UNDO and not isinstance(item, str):
-        raise LabelError(f"{place}: names no item", given=repr(item)[:60])
+        raise LabelError(
+            f"{place}: names no item",
+            given=repr(item)[:60],
+            action="Take the file as the offline page saved it.",
+        )
     note, seconds = action.get("note") or "", action.get("seconds")
     if not isinstance(note, str):
-        raise LabelError(f"{place}: the note is not text")
+        raise LabelError(
+            f"{place}: the note is not text", action="Take the file as the offline page saved it."
+        )
     timed = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     entry = Entry(
         annotator=annotator, action=str(kind), id=None if kind == UNDO else item, note=note,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stratal.errors import InputError
+from stratal.errors import not_positive
 from stratal.study.creating import make_folder
 from stratal.study.database import DATABASE, Access, Database, set_journal
 from stratal.study.disk import PRAGMA, WAL, journal_for
@@ -167,5 +167,5 @@ def _prepare(database: Database, place: Path, *, reading: bool) -> None:
 
 def _width(half_width: float) -> float:
     if not (isinstance(half_width, int | float) and math.isfinite(half_width) and half_width > 0):
-        raise InputError("half_width must be a positive number", given=repr(half_width))
+        raise not_positive("half_width", half_width)
     return float(half_width)

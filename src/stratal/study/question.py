@@ -86,7 +86,11 @@ class Question(Plain):
         named = [_named(choice) for choice in choices]
         _refuse_repeated([name for name, _ in named])
         if len(named) < 2:
-            raise InputError("a question needs two choices", given=", ".join(name for name, _ in named))
+            raise InputError(
+                "a question needs two choices",
+                given=", ".join(name for name, _ in named),
+                allowed="two or more, such as Pass,Fail",
+            )
         numbers = _numbers(named)
         made = tuple(
             Choice(name=name, value=number, key=KEYS[place] if place < len(KEYS) else "")
@@ -98,7 +102,11 @@ class Question(Plain):
     def of_scale(cls, text: str, low: int, high: int, *, rubric: str = "") -> Question:
         """Return a question answered by a whole number from `low` to `high`."""
         if not (float(low).is_integer() and float(high).is_integer() and 1 <= high - low <= 100):
-            raise InputError("a scale needs two whole numbers, the lower first", given=f"{low}, {high}")
+            raise InputError(
+                "a scale needs two whole numbers, the lower first",
+                given=f"{low}, {high}",
+                allowed="such as 1,5",
+            )
         choices = tuple(
             Choice(name=str(number), value=float(number), key=str(number) if 0 <= number <= 9 else "")
             for number in range(int(low), int(high) + 1)
@@ -188,7 +196,9 @@ def _named(choice: str) -> tuple[str, float | None]:
     if not mark:
         name, number = choice.strip(), ""
     if not name.strip():
-        raise InputError("a choice needs a name", given=repr(choice))
+        raise InputError(
+            "a choice needs a name", given=repr(choice), action="Name it, as in --choices Pass,Fail."
+        )
     if not number:
         return name.strip(), None
     try:
@@ -196,7 +206,11 @@ def _named(choice: str) -> tuple[str, float | None]:
     except ValueError:
         return choice.strip(), None
     if not math.isfinite(value):
-        raise InputError("a choice must count as a finite number", given=repr(choice))
+        raise InputError(
+            "a choice must count as a finite number",
+            given=repr(choice),
+            allowed="Pass=1, Fail=0, Partial=0.5",
+        )
     return name.strip(), value
 
 
@@ -219,12 +233,20 @@ def _numbers(named: list[tuple[str, float | None]]) -> list[float | None]:
 def _refuse_repeated(names: list[str]) -> None:
     for name in names:
         if not name or names.count(name) > 1:
-            raise InputError("choices need different names", given=", ".join(map(repr, names)))
+            raise InputError(
+                "choices need different names",
+                given=", ".join(map(repr, names)),
+                action="Leave out the repeated or empty one.",
+            )
 
 
 def _worded(text: str) -> str:
     if not text.strip():
-        raise InputError("a question needs words", given=repr(text))
+        raise InputError(
+            "a question needs words",
+            given=repr(text),
+            action="Write what annotators are asked: --question 'Is the answer right?'.",
+        )
     return text.strip()
 
 

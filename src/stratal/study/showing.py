@@ -79,7 +79,9 @@ def given_row(connection: sqlite3.Connection, annotator: str, id: str) -> Any:  
         (id, annotator),
     ).fetchone()
     if row is None:
-        raise StudyError(f"{annotator!r} was not given an item {id[:60]!r}", kind=MISSING)
+        raise StudyError(
+            f"{annotator!r} was not given an item {id[:60]!r}", kind=MISSING, action="Reload the page."
+        )
     return row
 
 

@@ -59,7 +59,11 @@ class Team:
         for name in (*people, *judges):
             checked_name(name)
             if people.count(name) > 1 or judges.count(name) > 1:
-                raise InputError("two annotators have the same name", given=repr(name))
+                raise InputError(
+                    "two annotators have the same name",
+                    given=repr(name),
+                    action="Tell them apart, such as ann and ann2.",
+                )
         if not 0 <= overlap <= 1:
             raise InputError("overlap is a share of the items", given=overlap, allowed="0 to 1")
         if not (isinstance(copies, int) and copies >= 1):
@@ -125,7 +129,11 @@ def add_person(transaction: Transaction, folder: Path, name: str) -> str:
     known_names = read_names(folder)
     name = checked_name(name.strip())
     if name in known_names.values() or transaction.one("SELECT 1 FROM annotator WHERE name = ?", name):
-        raise InputError("two annotators have the same name", given=repr(name))
+        raise InputError(
+            "two annotators have the same name",
+            given=repr(name),
+            action="Tell them apart, such as ann and ann2.",
+        )
     code = f"{PSEUDONYM}{len(known_names) + 1}" if known_names else name
     transaction.run("INSERT INTO annotator (name, role) VALUES (?, 'annotator')", code)
     if known_names:

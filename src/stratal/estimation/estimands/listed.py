@@ -37,7 +37,11 @@ class Listed(Several):
     def __post_init__(self) -> None:
         self._set(estimands=tuple(self.estimands))
         if not self.estimands or not all(isinstance(entry, Estimand) for entry in self.estimands):
-            raise InputError("every entry of a list of estimands must be one", given=repr(self.estimands))
+            raise InputError(
+                "every entry of a list of estimands must be one",
+                given=repr(self.estimands),
+                action="Give estimands of stratal.estimands, or their texts, such as 'f1:match'.",
+            )
 
     @property
     def text(self) -> str:

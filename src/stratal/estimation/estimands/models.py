@@ -282,7 +282,10 @@ class Ratio(OfModels):
         first, second = self.chances(population)
         above, below = (float(mean) for mean in averages(population, [first, second]))
         if below <= 0:
-            raise InputError("the ratio's denominator is a model that is expected never to be right")
+            raise InputError(
+                "the ratio's denominator is a model that is expected never to be right",
+                action="Plan for the difference of the two models instead, or swap them.",
+            )
         value = above / below
         if self.by_answers(population.group_names):
             square = self.same * (1.0 - value) ** 2 * first

@@ -64,7 +64,12 @@ class Quantile(Estimand):
         """
         info = population.proxy_info(self.proxy)
         if not info.scaled:
-            raise InputError("a quantile needs a proxy on the outcome's scale", given=repr(info.name))
+            raise InputError(
+                "a quantile needs a proxy on the outcome's scale",
+                given=repr(info.name),
+                action="Give the outcome's bounds (bounds=, --bounds LOW,HIGH), or scaled=True if the "
+                "proxy predicts its values.",
+            )
         told = Outlook.of(population, self.proxy)
         picture = population.distribution(info.name)
         theta = weighted_quantile(picture.values, picture.counts.astype(np.float64), self.probability)
@@ -81,7 +86,11 @@ class Quantile(Estimand):
     def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Quantity:
         """Return the quantile; its interval is Woodruff's at any level."""
         if target != "population":
-            raise InputError("a quantile is always that of the population", given=f"target={target!r}")
+            raise InputError(
+                "a quantile is always that of the population",
+                given=f"target={target!r}",
+                allowed="'population'",
+            )
         columns, labelled = number_columns(sample, {"labels": labels})
         return woodruff(columns[:, 0], self.probability, Respondents.of(sample, labelled).weighting)
 

@@ -139,7 +139,10 @@ def _of_flat(record: Mapping[str, Any], item: str, place: str) -> list[Said]:
     values, users, states = (record.get(f"{name}.responses{end}") or [] for end in ("", ".users", ".status"))
     if not len(values) == len(users) == len(states):
         raise LabelError(
-            f"{place}: responses, users and status do not fit", given=f"{len(values)}, {len(users)}"
+            f"{place}: responses, users and status do not fit",
+            given=f"{len(values)}, {len(users)}",
+            allowed="three lists of the same length",
+            action="Export the records from Argilla again.",
         )
     notes = dict(
         zip(record.get(f"{NOTE}.responses.users") or [], record.get(f"{NOTE}.responses") or [], strict=False)
@@ -160,7 +163,11 @@ def _of_flat(record: Mapping[str, Any], item: str, place: str) -> list[Said]:
 def _of_nested(record: Mapping[str, Any], item: str, place: str) -> list[Said]:
     responses = record.get("responses") or {}
     if not isinstance(responses, Mapping):
-        raise LabelError(f"{place}: its responses are not an object", given=str(responses)[:60])
+        raise LabelError(
+            f"{place}: its responses are not an object",
+            given=str(responses)[:60],
+            action="Export the records from Argilla again.",
+        )
     name = _question(list(responses), place)
     given = [(text_of(required(entry, "user_id", place)), entry) for entry in responses.get(name) or []]
     remarks = responses.get(NOTE) or []

@@ -323,7 +323,12 @@ def required(record: Any, name: str, place: str) -> Any:
     1
     """
     if not isinstance(record, Mapping):
-        raise LabelError(f"{place}: is not an object", given=str(record)[:60])
+        raise LabelError(
+            f"{place}: is not an object",
+            given=str(record)[:60],
+            allowed="a JSON object",
+            action="Export the file from the tool again.",
+        )
     if record.get(name) in (None, ""):
         raise LabelError(
             f"{place}: has no {name!r}",

@@ -138,10 +138,15 @@ def _annotations(task: Any, place: str) -> list[Any]:
 
 def _of_annotation(item: str, annotation: Any, place: str) -> Said:
     if not isinstance(annotation, Mapping):
-        raise LabelError(f"{place}: an annotation is not an object")
+        raise LabelError(
+            f"{place}: an annotation is not an object", action="Export JSON from Label Studio again."
+        )
     results = annotation.get("result") or []
     if not isinstance(results, list) or not all(isinstance(entry, Mapping) for entry in results):
-        raise LabelError(f"{place}: an annotation's result is not a list of objects")
+        raise LabelError(
+            f"{place}: an annotation's result is not a list of objects",
+            action="Export JSON from Label Studio again.",
+        )
     controls: dict[str, list[str]] = {}
     for entry in results:
         controls.setdefault(str(entry.get("from_name")), []).extend(_values(entry))

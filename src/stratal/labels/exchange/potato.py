@@ -99,7 +99,9 @@ def read(found: Any, source: str) -> Answers:
         who = text_of(required(found, "user_id", source))
         entries = found[_SAID]
         if not isinstance(entries, Mapping):
-            raise LabelError(f"{source}: {_SAID} is not an object")
+            raise LabelError(
+                f"{source}: {_SAID} is not an object", action="Take the file as Potato wrote it."
+            )
         said = [_said(item, who, _pairs(labels, source), source) for item, labels in entries.items()]
     else:
         said = [_of_line(line, f"{source}, line {n}") for n, line in enumerate(found, start=1)]
@@ -122,7 +124,9 @@ def read_folder(folder: Path) -> Answers | None:
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise LabelError(f"{path}: cannot be read ({error})") from None
+            raise LabelError(
+                f"{path}: cannot be read ({error})", action="Take the file as Potato wrote it."
+            ) from None
         if not recognises(found):
             raise LabelError(f"{path}: is no {STATE} of Potato", allowed=f"user_id and {_SAID}")
         with as_written(str(path), "Potato"):
@@ -134,7 +138,11 @@ def _of_line(line: Any, place: str) -> Said | None:
     item, who = (text_of(required(line, name, place)) for name in ("instance_id", "user_id"))
     labels = line.get("labels")
     if not isinstance(labels, Mapping):
-        raise LabelError(f"{place}: its labels are not an object", given=str(labels)[:60])
+        raise LabelError(
+            f"{place}: its labels are not an object",
+            given=str(labels)[:60],
+            action="Export the annotations from Potato again.",
+        )
     return _said(
         item,
         who,
@@ -152,7 +160,11 @@ def _pairs(labels: Any, place: str) -> list[tuple[str, str, str]]:
     try:
         return [(str(label["schema"]), str(label["name"]), text_of(value)) for label, value in labels]
     except (TypeError, ValueError, KeyError):
-        raise LabelError(f"{place}: a label is not as Potato writes it", given=str(labels)[:80]) from None
+        raise LabelError(
+            f"{place}: a label is not as Potato writes it",
+            given=str(labels)[:80],
+            action="Take the file as Potato wrote it.",
+        ) from None
 
 
 def _said(item: str, who: str, labels: list[tuple[str, str, str]], place: str) -> Said | None:

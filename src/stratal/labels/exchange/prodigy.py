@@ -83,7 +83,12 @@ def _said(line: Any, place: str) -> Said:
     if answer not in (ACCEPT, *LEFT):
         raise LabelError(f"{place}: unknown answer", given=repr(answer), allowed="accept, reject or ignore")
     if answer == ACCEPT and (not isinstance(chosen, list) or len(chosen) != 1):
-        raise LabelError(f"{place}: an accepted item needs one choice", given=str(chosen)[:60])
+        raise LabelError(
+            f"{place}: an accepted item needs one choice",
+            given=str(chosen)[:60],
+            allowed="one",
+            action="Choose one, or ignore the item, in Prodigy and export again.",
+        )
     moment = line.get("_timestamp")
     timed = isinstance(moment, int | float) and not isinstance(moment, bool)
     return Said(

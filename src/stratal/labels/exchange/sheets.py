@@ -162,7 +162,11 @@ def read_table(path: Path, id_name: str) -> Answers:
     for row, (entry, value) in enumerate(zip(ids, table.values(str(label)), strict=True)):
         place = f"{path}, {table.places[row]}"
         if is_missing(entry):
-            raise LabelError(f"{place}: the id is missing")
+            raise LabelError(
+                f"{place}: the id is missing",
+                action="Fill it in from the file that was handed out; an answer without an id belongs "
+                "to no unit.",
+            )
         left = skipped(place, columns["status"][row])
         if left or not is_missing(value):
             said.append(

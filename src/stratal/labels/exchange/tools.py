@@ -90,7 +90,9 @@ def write_tasks(tool: Tool, tasks: Sequence[Task], asked: Asked, path: Path) -> 
             advice = tool.write(tasks, asked, partial)
             shutil.move(partial, path)
     except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+        raise InputError(
+            f"{path}: cannot be written ({error.strerror or error})", action="Choose another folder."
+        ) from None
     return advice.replace(str(partial), str(path))
 
 
@@ -125,7 +127,10 @@ def read_answers(path: Path, tool: str | None = None, id_name: str = "id") -> An
     if found is None:
         found = sheets.read_table(path, id_name)
     if not found.said:
-        raise LabelError(f"{path}: holds no answer")
+        raise LabelError(
+            f"{path}: holds no answer",
+            action="Check that the answers were saved, or that it is the file that came back.",
+        )
     return found
 
 

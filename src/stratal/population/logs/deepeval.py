@@ -64,7 +64,9 @@ def _run(found: Any) -> Any:
 def _listed(run: Mapping[str, Any], name: str, source: str) -> list[Mapping[str, Any]]:
     cases = run.get(name) or []
     if not isinstance(cases, list) or not all(isinstance(case, Mapping) for case in cases):
-        raise InputError(f"{source}: {name!r} is not a list of test cases")
+        raise InputError(
+            f"{source}: {name!r} is not a list of test cases", action="Take the file as DeepEval wrote it."
+        )
     for number, case in enumerate(cases, start=1):
         needed = ("input", "actualOutput") if name == _CASES else ("turns",)
         for key in needed:

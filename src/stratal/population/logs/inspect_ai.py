@@ -55,7 +55,9 @@ def read_packed(path: Path) -> Log:
         found = log.model_dump(mode="json", exclude=left_out)
     except Exception as error:
         raise InputError(
-            f"{path}: Inspect's own reader cannot read it", given=f"{type(error).__name__}: {error}"[:200]
+            f"{path}: Inspect's own reader cannot read it",
+            given=f"{type(error).__name__}: {error}"[:200],
+            action="Check that the log is whole, or read it where a newer version of Inspect is installed.",
         ) from None
     with as_written(str(path), TOOL):
         return read(found, str(path))
@@ -94,7 +96,7 @@ def read(found: Mapping[str, Any], source: str) -> Log:
 
 def _refuse_incomplete(sample: Any, place: str) -> None:
     if not isinstance(sample, Mapping):
-        raise InputError(f"{place}: is not an object")
+        raise InputError(f"{place}: is not an object", action="Take the log as Inspect wrote it.")
     for name in ("id", "epoch", "input"):
         if name not in sample:
             raise InputError(f"{place}: has no {name!r}", allowed="what Inspect writes")

@@ -127,7 +127,12 @@ def log_of(
     scored: dict[str, None] = {}
     for row in rows:
         if (row.unit, row.variant) in seen:
-            raise InputError(f"{tool}: two answers of unit {row.unit!r}", given=row.variant or None)
+            raise InputError(
+                f"{tool}: two answers of unit {row.unit!r}",
+                given=row.variant or None,
+                allowed="one of each filter or model",
+                action="Read one run of the evaluation at a time.",
+            )
         seen.add((row.unit, row.variant))
         tail = f"{AT}{row.variant}".replace(",", ";") if several else ""  # options list columns by commas
         found = units.setdefault(row.unit, {})

@@ -67,12 +67,18 @@ def read(found: Mapping[str, Any], source: str) -> Log:
 
 def _refuse_incomplete(result: Any, place: str) -> None:
     if not isinstance(result, Mapping):
-        raise InputError(f"{place}: is not an object")
+        raise InputError(
+            f"{place}: is not an object",
+            action="Take the file that `promptfoo eval --output out.json` wrote.",
+        )
     for name in ("testIdx", "promptIdx", "vars", "score"):
         if name not in result:
             raise InputError(f"{place}: has no {name!r}", allowed="what `promptfoo eval` writes")
     if not isinstance(result["vars"], Mapping) or not isinstance(result["testIdx"], int):
-        raise InputError(f"{place}: its variables or its number are of another kind")
+        raise InputError(
+            f"{place}: its variables or its number are of another kind",
+            action="Take the file that `promptfoo eval --output out.json` wrote.",
+        )
 
 
 def _variants(results: Sequence[Mapping[str, Any]]) -> dict[int, str]:

@@ -45,7 +45,10 @@ class NearestCentre(Rule):
         self._set(names=tuple(self.names))
         shapes = (self.centres.ndim, self.centres.shape[-1:], self.scale.shape)
         if shapes != (2, (len(self.names),), (len(self.names),)) or not np.all(self.scale > 0):
-            raise InputError("centres need one coordinate per column, and scales must be positive")
+            raise InputError(
+                "centres need one coordinate per column, and scales must be positive",
+                action="Make such strata by stratal.stratify(population, 'features').",
+            )
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -119,7 +119,11 @@ class CutPoints(Rule):
     def __post_init__(self) -> None:
         self._freeze()
         if np.any(np.diff(self.cuts) <= 0) or not np.all(np.isfinite(self.cuts)):
-            raise InputError("cut points must be finite and strictly increasing", given=self.cuts.tolist())
+            raise InputError(
+                "cut points must be finite and strictly increasing",
+                given=self.cuts.tolist(),
+                action="Sort them, and leave out repeated ones.",
+            )
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -177,7 +181,10 @@ class Categories(Rule):
         self._freeze()
         self._set(levels=tuple(self.levels))
         if list(self.levels) != sorted(set(self.levels)) or len(self.codes) != len(self.levels):
-            raise InputError("levels must be sorted and distinct, with one code each")
+            raise InputError(
+                "levels must be sorted and distinct, with one code each",
+                action="Make such strata by stratal.stratify(population, 'category', by=…).",
+            )
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -72,7 +72,11 @@ def _reader(table: Any) -> Any:
     try:
         return pa.RecordBatchReader.from_stream(table)
     except (pa.ArrowException, OSError, RuntimeError) as error:
-        raise InputError(f"{LABEL} cannot be read through the Arrow interface", given=str(error)) from error
+        raise InputError(
+            f"{LABEL} cannot be read through the Arrow interface",
+            given=str(error),
+            action="Convert it first, such as by .to_pandas(), or write it to a Parquet file.",
+        ) from error
 
 
 def _hugging_face(dataset: Any) -> Any:

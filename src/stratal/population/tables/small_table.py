@@ -93,7 +93,10 @@ class SmallTable:
             )
         lengths = {len(column) for column in lists.values()}
         if len(lengths) != 1 or lengths == {0}:
-            raise InputError(f"{label}: columns must have the same length, at least 1")
+            raise InputError(
+                f"{label}: columns must have the same length, at least 1",
+                action="Check the lengths of the lists.",
+            )
         return cls(label, lists, tuple(f"row {row + 1}" for row in range(lengths.pop())), {})
 
     def __len__(self) -> int:
@@ -134,7 +137,10 @@ class SmallTable:
         """Return a column as text, whole numbers without a point, refusing what is missing."""
         found = [plain_text(entry) for entry in self.values(name)]
         if None in found:
-            raise InputError(f"{self.label}: column {name!r} is empty in {self.places[found.index(None)]}")
+            raise InputError(
+                f"{self.label}: column {name!r} is empty in {self.places[found.index(None)]}",
+                action="Fill it in, or leave the row out.",
+            )
         return np.array(found, dtype=np.str_)
 
     def numbers(self, name: str, *, positive: bool = False, whole: bool = False) -> FloatArray:
@@ -192,9 +198,12 @@ def _read(path: Path, wanted: Sequence[str]) -> SmallTable:
     try:
         table = _read_workbook(path, wanted) if kind == "xlsx" else _READERS[kind](path)
     except UNREADABLE as error:
-        raise InputError(f"{path}: cannot be read ({str(error).splitlines()[0]})") from None
+        raise InputError(
+            f"{path}: cannot be read ({str(error).splitlines()[0]})",
+            action="Check that the file is whole and of the format that its name says.",
+        ) from None
     if not len(table):
-        raise InputError(f"{path}: holds no row")
+        raise InputError(f"{path}: holds no row", allowed="a header and one row per unit")
     return table
 
 
@@ -206,7 +215,7 @@ def _read_csv(path: Path) -> SmallTable:
         records = csv_records(text, delimiter)
         _, header = next(records, (0, None))
         if header is None:
-            raise InputError(f"{path}: is empty")
+            raise InputError(f"{path}: is empty", allowed="a header and one row per unit")
         header = [text_of_cell(name) for name in header]
         records = limited(records, lambda record: sum(map(len, record[1])), path)
         rows = [(line, [text_of_cell(entry) for entry in fields]) for line, fields in records]

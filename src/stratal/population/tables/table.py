@@ -237,7 +237,11 @@ class TablePopulation(Population):
 def _summary(found: dict[str, Any], rule: Rule, k: int) -> StratumSummary:
     """Spread the group-by's rows over all H strata, empty ones included."""
     if np.ma.is_masked(found["code"]) or found["code"].dtype.kind != "i":
-        raise InputError("the table has a category that the strata do not know", given=f"rule {rule.kind!r}")
+        raise InputError(
+            "the table has a category that the strata do not know",
+            given=f"rule {rule.kind!r}",
+            action="Stratify this population, or give the one that the strata came from.",
+        )
     codes = found["code"].astype(np.int64)
 
     def spread(name: str) -> FloatArray:

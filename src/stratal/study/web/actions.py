@@ -135,16 +135,17 @@ def checked_action(body: Any) -> Mapping[str, Any]:
     'undo'
     """
     if not isinstance(body, dict):
-        raise InputError("an action is a JSON object", given=type(body).__name__)
+        raise InputError("an action is a JSON object", given=type(body).__name__, allowed="an object")
     strange = sorted(set(body) - {*TEXTS, "seconds"})
     if strange:
         allowed = ", ".join((*TEXTS, "seconds"))
         raise InputError("an action has no such entry", given=repr(strange[0][:60]), allowed=allowed)
     if not isinstance(body.get("action"), str) or body["action"] not in NEEDS:
         raise InputError("no such action", given=repr(body.get("action"))[:60], allowed=", ".join(NEEDS))
-    for name in ("request", *NEEDS[body["action"]]):
+    needs = ("request", *NEEDS[body["action"]])
+    for name in needs:
         if body.get(name) is None:
-            raise InputError(f"{body['action']} needs {name!r}")
+            raise InputError(f"{body['action']} needs {name!r}", allowed=", ".join(needs))
     for name in TEXTS.keys() & body.keys():
         if body[name] is not None:
             checked_text(name, body[name])
@@ -172,7 +173,9 @@ def _seconds(value: Any) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError("'seconds' must be a number", given=type(value).__name__)
+        raise InputError(
+            "'seconds' must be a number", given=type(value).__name__, allowed="0 or more, or left out"
+        )
     usable = not (isinstance(value, float) and math.isnan(value)) and 0 <= value <= LONGEST_TIME
     return float(value) if usable else None
 

@@ -98,7 +98,9 @@ async def read_body(request: Request, limits: Limits) -> bytes:
     >>> read_body.__name__
     'read_body'
     """
-    refusal = RefusedError(f"the request is larger than {limits.largest:,} bytes", status=413)
+    refusal = RefusedError(
+        f"the request is larger than {limits.largest:,} bytes", status=413, action="Shorten the note."
+    )
     if int(request.headers.get("content-length", "0")) > limits.largest:
         raise refusal
     parts, size = [], 0
@@ -110,5 +112,9 @@ async def read_body(request: Request, limits: Limits) -> bytes:
                     raise refusal
                 parts.append(part)
     except TimeoutError:
-        raise RefusedError("the request took too long to arrive", status=408) from None
+        raise RefusedError(
+            "the request took too long to arrive",
+            status=408,
+            action="Check the connection and send it again.",
+        ) from None
     return b"".join(parts)

@@ -47,7 +47,10 @@ def keep_look(study: Study, formats: Mapping[str, str] | None = None, media: Pat
         study.keep(FORMATS, json.dumps({**known, **checked_formats(formats)}, ensure_ascii=False))
     if media is not None:
         if not media.is_dir():
-            raise InputError(f"{media}: no such folder of images and audio")
+            raise InputError(
+                f"{media}: no such folder of images and audio",
+                action="Give the folder that the items' files are in, with --media.",
+            )
         study.keep(MEDIA, str(media.resolve()))
 
 

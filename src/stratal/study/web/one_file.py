@@ -69,7 +69,9 @@ def page_in_one_file(study: Study, annotator: str, *, items: int | None = None) 
     """
     given = study.offline(annotator, items=items)
     if not given["items"]:
-        raise InputError(f"nothing is left for {annotator!r} to label")
+        raise InputError(
+            f"nothing is left for {annotator!r} to label", action="Ask `stratal status` who has what."
+        )
     question = Question.from_dict(given["question"])
     look = look_of(study, _bounded(study))
     shown = [_item(entry) for entry in given["items"]]
@@ -102,7 +104,9 @@ def write_page(study: Study, path: Path, annotator: str, *, items: int | None = 
     except FileExistsError:
         raise InputError(f"{path}: already exists", action="Give the name of a new file.") from None
     except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+        raise InputError(
+            f"{path}: cannot be written ({error.strerror or error})", action="Choose another folder."
+        ) from None
     except InputError:
         path.unlink(missing_ok=True)
         raise

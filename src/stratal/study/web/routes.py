@@ -124,7 +124,9 @@ class Pages:
         await self._annotator(request)
         path = await run_in_threadpool(media_file, self._look.media, request.path_params["path"])
         if path is None:
-            raise RefusedError("There is no such file", status=404)
+            raise RefusedError(
+                "There is no such file", status=404, action="Open the link that you were given."
+            )
         kind = MEDIA_TYPES[path.suffix.lower()]
         headers = {"content-security-policy": MEDIA_POLICY, "cache-control": "private, max-age=3600"}
         return FileResponse(path, media_type=kind, headers=headers)
@@ -132,7 +134,9 @@ class Pages:
     async def _file(self, request: Request) -> Response:
         name = request.path_params["name"]
         if name not in FILES:
-            raise RefusedError("There is no such file", status=404)
+            raise RefusedError(
+                "There is no such file", status=404, action="Open the link that you were given."
+            )
         return Response(asset(name), media_type=FILES[name], headers={"cache-control": "no-cache"})
 
 
