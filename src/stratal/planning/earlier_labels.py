@@ -68,7 +68,7 @@ class EarlierLabels(Record):
     >>> found = EarlierLabels.of(population, labels)
     >>> strata = stratal.stratify(population, n_strata=2)
     >>> found.scenario(strata, np.array([50, 50])).means[0].round(1)
-    array([0.5, 0.5])
+    array([0.4, 0.6])
     """
 
     columns: Mapping[str, AnyArray]
