@@ -1,4 +1,4 @@
-"""Labels that are classes: compared with the model's answers, and never taken for numbers in silence."""
+"""Labels that are classes: compared with the model's answers, and never silently taken for numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`estimate`: from a sample and its labels to an estimate. Only `planning` knows as much of the flow."""
+"""`estimate`: from a sample and its labels to an estimate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Strata that a sample left without labels, as what was asked for is known there."""
+"""Strata that a sample left without labels because the estimand is known there."""
 
 from __future__ import annotations
 

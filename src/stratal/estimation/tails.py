@@ -1,4 +1,4 @@
-"""What labels and proxy say of tails: without bounds an interval holds only for what was seen."""
+"""Notes on tails: without bounds an interval speaks only of values like those that were labelled."""
 
 from __future__ import annotations
 

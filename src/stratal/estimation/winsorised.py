@@ -1,4 +1,4 @@
-"""The mean of an outcome kept within limits: what a heavy tail leaves to be known, and what it leaves out."""
+"""The mean of an outcome kept within limits, for heavy tails: what it estimates, and what it leaves out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How sure it is what labels are worth in random ones: a range around the effective sample size.
+"""How many random labels these are worth: a range around the effective sample size.
 
 The size is a ratio of two variances that the labels themselves show, so that few labels, or few errors among
 them, leave it open. The range is that of a Bayesian bootstrap within strata (Rubin 1981): labels get random

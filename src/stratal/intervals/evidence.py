@@ -164,7 +164,7 @@ class Evidence(Record):
 
     @property
     def in_strata(self) -> bool:
-        """Whether every stratum's labels stand for their own stratum, and there are several of them."""
+        """Whether there are several strata, and each one's labels are a random sample of it."""
         return (
             self.given_trials is None
             and self.weighting.random_within_strata

@@ -1,9 +1,9 @@
-"""Student's t corrected for a long tail: an outcome without bounds whose labels lean to one side.
+"""Student's t corrected for skewness: an outcome without bounds whose labels have a long tail on one side.
 
-A sample mean and its standard error go together where the outcome is skewed: samples that missed the long
-tail have a mean too low and a spread too small at once. Hall's (1992) monotone transformation
-g(T) = T + γT²/3 + γ²T³/27 + γ/6 takes the skewness γ of the mean out of Student's T, so that
-θ̂ − g⁻¹(±t) · standard error covers as it should on both sides.
+Where the outcome is skewed a sample mean and its standard error are correlated: a sample that missed the long
+tail has both a mean that is too low and a spread that is too small. Hall's (1992) monotone transformation
+g(T) = T + γT²/3 + γ²T³/27 + γ/6 takes the skewness γ of the mean out of Student's T, so that θ̂ − g⁻¹(±t) ·
+standard error covers as it should on both sides.
 
 Taken alone it can be shorter than Student's on one side, and it is where tails are long on both sides (t with
 3 degrees of freedom: .92 for .96 at 30 labels). Each limit is therefore the farther of the two: never below

@@ -1,4 +1,4 @@
-"""What n labels cannot have shown: units at the far bound of a graded outcome that none of them was.
+"""What n labels may have missed: units at the far bound of a graded outcome.
 
 A rating that is nearly always 3 of 1 … 5 looks settled until the first 5 is drawn, and its sample variance
 says so. n labels bound the share of units that none of them was like: with probability 1 − a it is at most

@@ -1,4 +1,4 @@
-"""Joined labels as numbers: words as what they stand for, several answers of a unit averaged."""
+"""Joined labels as numbers: words become the numbers that they stand for, several answers are averaged."""
 
 from __future__ import annotations
 

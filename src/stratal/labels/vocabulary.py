@@ -1,4 +1,4 @@
-"""Words that annotators write for numbers: Pass and Fail, yes and no, C and I, A, B and tie."""
+"""Words that annotators write in place of numbers: Pass and Fail, yes and no, C and I, A, B and tie."""
 
 from __future__ import annotations
 

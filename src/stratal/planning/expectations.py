@@ -54,7 +54,7 @@ class PlannedDesign:
     ----------
     design, estimator : str
     expected_standard_error : float
-        None where the proxy is on no scale, so that nothing can be expected.
+        In the outcome's units; None where the proxy only orders units, so that nothing can be expected.
     hopeful_standard_error, cautious_standard_error : float
         The ends of its range over the ways in which the proxy may be off (`scenarios`).
     relative_efficiency : float

@@ -1,4 +1,4 @@
-"""S_h of what a learner leaves open, from the labels so far: where another round helps most."""
+"""S_h of the residuals of a learner, from the labels so far: where another round helps most."""
 
 from __future__ import annotations
 

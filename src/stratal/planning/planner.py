@@ -78,8 +78,9 @@ def plan(
     budget : int, optional
         Labels that can be bought.
     half_width : float, optional
-        Half the width of the interval that is wanted; the smallest budget expected to reach it is found.
-        Which budget that is depends on how good the proxy is, so that a pilot first is cheaper.
+        Half the width of the interval that is wanted, in the outcome's units; the smallest budget expected to
+        reach it is found. Which budget that is depends on how good the proxy is, so that a pilot first is
+        cheaper.
     method, n_strata, by, proxy
         See `stratal.stratify`. Ten strata by default (of each category, with `by`), fewer for small budgets:
         on average at least five draws each.
@@ -123,8 +124,9 @@ def plan(
 
     Notes
     -----
-    Expected variances are [F] eq. 3-5 and 8 with the S_h of a proxy that says too much: outcomes are taken to
-    follow it with a slope of 0.8 (`CALIBRATION_SLOPE`). A judge's flat 0 and 1 promise no certainty.
+    Expected variances are those of Fogliato et al. (2024), eq. 3-5 and 8, with the S_h of an overconfident
+    proxy: outcomes are taken to follow it with a slope of 0.8 (`CALIBRATION_SLOPE`). A judge that says 0 or 1
+    is not taken to be certain.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What is said to those who hand in something else where a population is asked for."""
+"""The message for something else where a `Population` is asked for: what it is, and what to write instead."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def _with_commas(source: Source, names: Sequence[str]) -> list[str]:
 def softmax_among(source: Source, columns: Sequence[dict[str, Any]]) -> tuple[str, ...] | None:
     """Return the columns of probabilities that add up to 1 in each row, where there is one such group.
 
-    Tried are all columns of probabilities together, and those whose names begin alike.
+    All columns of probabilities are tried together, then those whose names begin alike.
     """
     probable = [
         row["name"]

@@ -269,13 +269,14 @@ class Population(Questions):
             kept as `predicted_class`. Several proxies that add up to 1 are taken so too.
         missing : {"refuse", "own-stratum"}, optional
             What becomes of units without a proxy: refused if left out, or kept. They then get the middle of
-            the bounds, no λ can move them, and a plan makes them a stratum of their own.
+            the bounds as their proxy, and a plan makes them a stratum of their own, in which a proxy that is
+            the same for all changes no estimate.
         label : {"pass/fail"} or (float, float), optional
             What annotators will say, where a proxy is on another scale: it then only orders units.
         delimiter : str, optional
             One character between the fields of a CSV file; found in the header if left out.
         format : {"parquet", "csv", "jsonl", "json", "feather", "xlsx", "eval"}, optional
-            Where the name does not tell.
+            Needed only where the file's name does not tell.
         directory : bool
             Read all Parquet parts of a directory.
         remote : bool
@@ -284,7 +285,8 @@ class Population(Questions):
             What reads the file. Spark reads Parquet, CSV and JSON Lines where its workers are, at `hdfs://…`,
             `s3a://…` too; only counts and the units that were drawn come back.
         master : str, optional
-            Where Spark runs: `local[2]`, `spark://host:7077`; if left out, the Spark of this process or here.
+            Where Spark runs: `local[2]`, `spark://host:7077`; if left out, the Spark that this process
+            already uses, else one on this machine.
         threads : int, optional
             How many DuckDB may use; all cores if left out. The answers are the same for any number.
         memory : str, optional
@@ -327,8 +329,8 @@ class Population(Questions):
         table : dataframe or Ibis table
             pandas, Polars, PyArrow, a Hugging Face `Dataset`, or whatever else has the Arrow interface; a
             stream is consumed. An Ibis table stays on its own connection, which must know MD5 (DuckDB,
-            PostgreSQL, Spark), and the right to read is enough; a Spark dataframe stays in Spark. A pandas
-            index is no id.
+            PostgreSQL, Spark), and the right to read is enough; a Spark dataframe stays in Spark. The index
+            of a pandas dataframe is not taken as the id.
         id, proxy, groups, features, show, predicted, second_moment, bounds, scaled, softmax, missing, label
             As in `Population.read`.
 

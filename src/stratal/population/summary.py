@@ -52,7 +52,7 @@ def proxy_info_for(
     second_moment: str | None = None,
     label: tuple[float, float] | None = None,
 ) -> ProxyInfo:
-    """Return what a proxy's extent and the user's words say of it.
+    """Return what is known of a proxy from its smallest and largest value and from what the user said.
 
     A proxy that is not on the scale of the labels, where that is said, only orders units.
 

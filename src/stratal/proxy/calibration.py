@@ -44,8 +44,8 @@ class Calibration(Record):
     centre, scale : float
         By which scores are standardised; scale 0 stands for the logit.
     residual_variance : float, optional
-        Mean squared residual on the labels; `None` where outcomes were all at the bounds, so that the mean
-        says all.
+        Mean squared residual on the labels, in squared units of the outcome; `None` where every outcome was
+        at a bound, so that the mean alone gives the variance.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Several judges as one proxy: a fitted linear index of their scores, calibrated if wanted."""
+"""Several judges as one proxy: a fitted weighted sum of their scores, calibrated if wanted."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def learn(
     weights : array-like (n,), optional
         Design weights, for learners that take weights.
     bounds : (float, float)
-        Bounds of the outcome; infinite where it has none, which classifiers cannot learn.
+        Bounds of the outcome; infinite where it has none, and then the learner must be a regressor.
 
     Raises
     ------

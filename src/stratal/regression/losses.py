@@ -1,4 +1,4 @@
-"""The losses: what an M-estimate minimises, one small class each, and the protocol for a user's own.
+"""The losses: what an M-estimate minimises, one small class each, and the base class for your own.
 
 θ* = argmin E ℓ_θ(x, y). A loss gives the gradient of ℓ per unit and the weighted sum of its Hessians;
 everything else (rectification by a proxy, the solver, λ, the sandwich) is built from these two.

@@ -1,4 +1,4 @@
-"""What is said to those who hand in something else where a sample or a design is asked for."""
+"""The message for something else where a sample or a design is asked for: what to write instead."""
 
 from __future__ import annotations
 

@@ -20,11 +20,11 @@ from stratal.weighting import ClusterWeighting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSample(Design):
-    """A simple random sample of groups (documents, patients, questions): every unit of a drawn one counts.
+    """A simple random sample of groups (documents, patients, questions); all units of a drawn one count.
 
-    Each group has a permanent random number from (seed, its name); the smallest are drawn. Nested. Units of a
-    group resemble each other, so that a label is worth less than under simple random sampling: the variance
-    is that between clusters.
+    Each group has a permanent random number from (seed, its name); the smallest are drawn, so that a larger
+    draw with the same seed contains the smaller one. Units of a group resemble each other, so a label is
+    worth less than under simple random sampling: the variance is that between clusters.
 
     Parameters
     ----------

@@ -117,7 +117,7 @@ def fit_margins(
         For a group a mapping of level to units; for a column of numbers its sum over the population. Those of
         the draw (`sample.totals`, the proxies' means) unless given.
     method : {"raking", "regression"}
-        Raking keeps weights positive; regression is linear, and may not.
+        Raking keeps all weights positive; regression is linear, and its weights may be negative.
 
     Returns
     -------

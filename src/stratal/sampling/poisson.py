@@ -1,4 +1,4 @@
-"""Poisson sampling: every unit decides for itself, so that the number drawn is random."""
+"""Poisson sampling: every unit is drawn or not, independently, so that the number drawn is random."""
 
 from __future__ import annotations
 

@@ -83,8 +83,9 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
     Returns
     -------
     Sample
-        Levels without a drawn unit are estimated from their neighbours, and it is said so. Proxies stay while
-        the population is at hand, or while there is none to know: their means within groups are then known.
+        Levels without a drawn unit are estimated from their neighbours, with a warning. Proxies are kept
+        where the population is in memory, so that their means within groups are known; otherwise they are
+        left out.
 
     Raises
     ------

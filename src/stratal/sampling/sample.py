@@ -70,7 +70,7 @@ class Sample(Record, Tabular):
     Parameters
     ----------
     ids : (n,)
-        In the draw's order, which is random across strata; int64, or text.
+        In the order of the draw, in which strata are mixed at random; int64, or text.
     stratum : int (n,)
         Stratum of each unit, 0 … H − 1.
     inclusion_probability : float (n,)

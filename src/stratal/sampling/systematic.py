@@ -21,7 +21,7 @@ _STARTS = 2.0**24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Systematic(Design):
-    """Systematic sampling on the sorted proxy: one unit of every N/n in a row, the start at random.
+    """Systematic sampling: units are sorted by the proxy, and every (N/n)-th is drawn from a random start.
 
     Every unit has π = n/N exactly, and the sample follows the proxy as closely as n strata of one draw each.
     Two prices: the variance can only be approximated (by successive differences), and the sample is not

@@ -54,7 +54,7 @@ class Clustering:
     seed : int
     standardise : bool
     clusterer : object, optional
-        Fitted instead of k-means, with its own number of clusters.
+        A scikit-learn clusterer to use instead of k-means, with its own number of clusters.
     """
 
     names: tuple[str, ...]

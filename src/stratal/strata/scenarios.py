@@ -134,7 +134,7 @@ def scenarios(strata: Strata) -> Scenario:
 def expected_variance(sizes: IntArray, n_h: IntArray, variances: FloatArray) -> Any:
     """Return the variance of a stratified mean, Σ W_h² (1 − f_h) S_h² / n_h.
 
-    [F] eq. 5 and 8; Cochran, eq. 5.6.
+    Fogliato et al. (2024), eq. 5 and 8; Cochran, eq. 5.6.
 
     Parameters
     ----------

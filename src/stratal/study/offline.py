@@ -1,4 +1,4 @@
-"""A study on paper, so to speak: items for one annotator without access to the server, and what comes back.
+"""Labelling without the server: items that one annotator takes away, and the answers that come back.
 
 What goes out: `{"format": "stratal-offline", "version": 1, "study", "annotator", "question", "items"}`. What
 comes back: `{"format": "stratal-actions", "version": 1, "study", "annotator", "actions"}`, each action with

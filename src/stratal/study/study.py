@@ -1,4 +1,4 @@
-"""`Study`: the face of the folder that a page, a notebook and the commands work with."""
+"""`Study`: an open study folder, as the page, the notebook and the commands use it."""
 
 from __future__ import annotations
 

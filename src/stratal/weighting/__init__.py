@@ -1,4 +1,4 @@
-"""The array face of a design: weights, covariances of weighted means, degrees of freedom."""
+"""A design as arrays: weights, covariances of weighted means, degrees of freedom."""
 
 from stratal.weighting.calibrated_weighting import CalibratedWeighting
 from stratal.weighting.cluster_weighting import ClusterWeighting

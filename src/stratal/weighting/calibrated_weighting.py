@@ -20,9 +20,10 @@ _HALVINGS = 30
 class CalibratedWeighting(Weighting):
     """The weights of another design, each multiplied so that known population means come out exactly.
 
-    The variance is the design's own of the residuals g·(y − x'B), B the weighted regression on what is known
-    (Särndal, Swensson & Wretman 1992, result 6.6.1). All distances between old and new weights have it to
-    first order (Deville & Särndal 1992, result 5), so that raking is treated as the regression estimator.
+    The variance is that which the design gives the residuals g·(y − x'B), with B the weighted regression of y
+    on what is known (Särndal, Swensson & Wretman 1992, result 6.6.1). All distances between old and new
+    weights have it to first order (Deville & Särndal 1992, result 5), so that raking is treated as the
+    regression estimator.
 
     Parameters
     ----------

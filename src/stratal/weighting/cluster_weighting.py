@@ -1,4 +1,4 @@
-"""Samples of whole groups as estimators see them: the variance is that between clusters."""
+"""Weights and variances of cluster samples: the variance is that between clusters."""
 
 from __future__ import annotations
 

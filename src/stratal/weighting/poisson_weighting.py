@@ -1,4 +1,4 @@
-"""Samples with unequal probabilities as estimators see them: each unit varies by itself."""
+"""Weights and variances of samples with unequal probabilities: Poisson sampling, or a fixed size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Units of which only weights are known, as estimators see them: independent draws."""
+"""Weights and variances where only weights are known: the units are taken as independent draws."""
 
 from __future__ import annotations
 

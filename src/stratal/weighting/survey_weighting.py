@@ -1,4 +1,4 @@
-"""Samples from surveys as estimators see them: weights, strata and clusters that were given together."""
+"""Weights and variances of survey samples, whose weights, strata and clusters were given together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Systematic samples as estimators see them: equal weights, and a variance from successive differences."""
+"""Weights and variances of systematic samples: equal weights, variance from successive differences."""
 
 from __future__ import annotations
 

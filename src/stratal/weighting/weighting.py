@@ -1,4 +1,4 @@
-"""The array face of a design: the weights of the labelled units and the covariance of any weighted mean.
+"""A design as arrays: the weights of the labelled units and the covariance of any weighted mean.
 
 A `Weighting` is all that an estimator ever sees of a design. An estimator turns outcome and proxies into
 per-unit variables; the weighting gives their weighted means, the covariance of those, and the degrees of

@@ -84,7 +84,7 @@ class Log(Record):
     notes: tuple[str, ...] = ()
 
     def shown_with(self, proxy: str | None) -> tuple[str, ...]:
-        """Return what is shown beside a proxy: what all have in common, and of its own filter or model."""
+        """Return the columns to show beside a proxy: those of no filter or model, and those of its own."""
         variant = (proxy or self.proxies[0]).partition(AT)[2]
         return tuple(name for name in self.shown if name.partition(AT)[2] in ("", variant))
 
@@ -252,7 +252,7 @@ def told_apart(keys: Iterable[str]) -> list[str]:
 
 
 def with_notes(log: Log, *notes: str) -> Log:
-    """Return a log of which more is said.
+    """Return the log with more notes.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The rule of columns that are worked out from others: their formulas travel with the rule."""
+"""The rule on columns that are computed from others: their formulas travel with the rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Somebody may watch the scans of tables: of how many rows, how far, since when."""
+"""Progress of scans of tables, for those who watch: how many rows, how far, since when."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server: its address, its links, and patience that ends."""
+"""The server: its address, its links, and how long it waits for slow clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page is given: the question, one item, the progress; and back from the page's words to the data's.
+"""What the page is given (the question, an item, the progress), and its answers in the data's own words.
 
 The two columns of a pair are called A and B in the order in which an annotator sees them, so that a model's
 name never reaches the page. Proxy, prediction and stratum are not in an item to begin with.
