@@ -23,6 +23,8 @@ _LOOKED_INTO = 2**28
 _UNPACKED, _TIMES = 2**28, 200
 """Bytes of a column in one row group, and how often what is stored: no true texts pack so well."""
 
+_NUMBERS = ("BOOLEAN", "INT32", "INT64", "FLOAT", "DOUBLE")
+
 Entry = TypeVar("Entry")
 
 
@@ -81,8 +83,19 @@ def bounded_table(file: Any, largest: int = MOST_BYTES) -> Any:
     stored = sum(group.total_byte_size for group in groups)
     if stored > largest:
         raise _too_much(largest)
-    rows = max(1, min(2**16, largest // 16 // max(stored, 1)))  # each value at most what all are stored in
+    rows = max(1, min(2**16, largest // 8 // max(_largest_row(file, groups), 1)))
     return bounded_batches(file.iter_batches(batch_size=rows), file.schema_arrow, largest)
+
+
+def _largest_row(file: Any, groups: Sequence[Any]) -> int:
+    """Return the most bytes that a row may take: a text, or a list, at most what all of its column do."""
+    columns = [file.schema.column(place) for place in range(len(file.schema))]
+    numbers = [column.physical_type in _NUMBERS and column.max_repetition_level == 0 for column in columns]
+    return sum(
+        16 if number else group.column(place).total_uncompressed_size
+        for group in groups
+        for place, number in enumerate(numbers)
+    )
 
 
 def bounded_batches(batches: Iterable[Any], schema: Any, largest: int = MOST_BYTES) -> Any:

@@ -58,6 +58,7 @@ from stratal.population.tables.workbooks import one_sheet
 
 STORE_LIMIT = 256 * 2**20
 """Text files of up to this many bytes are parsed once and kept; larger ones are parsed by each query."""
+_WIDE = 2_000
 
 HERE = FileReading()
 
@@ -181,7 +182,7 @@ def _without_blank_rows(source: Source, declared: Declaration, file: Path, table
         return source
     blank = [table[name].isnull() | (table[name].strip() == "") for name in table.columns]
     full = table.filter(~reduce(and_, blank))
-    kept = stored(source.backend, full.select(*dict.fromkeys(source.columns.values())))
+    kept = _kept(source.backend, full.select(*dict.fromkeys(source.columns.values())))
     count = int(source.first(source.table.aggregate(n=source.table.count()))["n"])
     left = int(source.first(kept.aggregate(n=kept.count()))["n"])
     return replace(source, table=kept, notes=(*source.notes, *blank_note(source.label, count - left)))
@@ -314,8 +315,20 @@ def _text_source(
     if file.stat().st_size <= STORE_LIMIT:
         with readable(label):
             used = list(dict.fromkeys(columns.values())) or list(table.columns)[:1]
-            table = stored(backend, table.select(*used))
+            table = _kept(backend, table.select(*used))
     return Source(label=label, backend=backend, table=table, columns=columns, text=True, locate=locate)
+
+
+def _kept(backend: Any, table: Any) -> Any:
+    """Return a text file's table parsed once, or by groups of columns: each takes 100 kB meanwhile."""
+    names = table.columns
+    if len(names) <= _WIDE:
+        return stored(backend, table)
+    import ibis  # loads slowly
+
+    pieces = [table.select(*names[at : at + _WIDE]).to_pyarrow() for at in range(0, len(names), _WIDE)]
+    columns = [column for piece in pieces for column in piece.columns]
+    return ibis.memtable(pieces[0].from_arrays(columns, names=names))
 
 
 # ---- where a row is

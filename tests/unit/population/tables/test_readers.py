@@ -12,6 +12,7 @@ import pytest
 
 from stratal.errors import InputError
 from stratal.population import Population
+from stratal.population.inspection import describe_columns
 from stratal.strata import Everything
 
 
@@ -507,3 +508,16 @@ def test_numbers_as_a_spreadsheet_writes_them_are_called_so(tmp_path, value):
     with pytest.raises(InputError, match="written with a decimal comma or a percent sign") as raised:
         Population.read(path, proxy="score")
     assert "Write them with a decimal point" in str(raised.value)
+
+
+@pytest.mark.parametrize("blank", ["", "," * 10 + "\n"])
+def test_a_wide_text_file_read_by_groups_of_columns_is_the_same(tmp_path, monkeypatch, blank) -> None:
+    """10,000 columns at once took more memory than the engine may use."""
+    digits = np.random.default_rng(0).integers(0, 9, (50, 11)).astype(str)
+    lines = [",".join(f"c{number}" for number in range(11)), *map(",".join, digits)]
+    path = write(tmp_path, "wide.csv", "\n".join(lines) + "\n" + blank)
+    once = describe_columns(path)
+    monkeypatch.setattr("stratal.population.tables.readers._WIDE", 3)
+    monkeypatch.setattr("stratal.population.tables.readers.stored", None)  # not called
+
+    assert describe_columns(path) == once
