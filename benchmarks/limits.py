@@ -1,4 +1,4 @@
-"""How wide a table may be, and how fine a category: the time of `inspect` and of `draw --by`.
+"""How wide a table may be, and how fine a category: the time of `inspect`, of `draw --by` and of `estimate`.
 
 `python -m benchmarks.limits` writes benchmarks/results/limits.md; other numbers of columns and levels may be
 given, as in `python -m benchmarks.limits 500,2000 1000,10000`, or "" for none: the page is written in pieces.
@@ -65,7 +65,12 @@ def drawn(folder: Path, levels: int) -> str:
     pyarrow.parquet.write_table(fine(levels), file)
     budget = levels * LABELS_PER_LEVEL
     asked = ["--id", "id", "--proxy", "score", "--by", "kind", "--budget", budget, "--output", output]
-    return f"| {levels:,} | {levels * UNITS_PER_LEVEL:,} | {budget:,} | {seconds('draw', file, *asked):.1f} |"
+    drawing, labels = seconds("draw", file, *asked), output / "to_label.csv"
+    ids = [line.partition(",")[0] for line in labels.read_text(encoding="utf-8").splitlines()[1:]]
+    answers = "".join(f"{unit},{number % 5 > 0:d}\n" for number, unit in enumerate(ids))
+    labels.write_text(f"id,label\n{answers}", encoding="utf-8")
+    estimating = seconds("estimate", output / "sample.parquet", labels)
+    return f"| {levels:,} | {levels * UNITS_PER_LEVEL:,} | {budget:,} | {drawing:.1f} | {estimating:.1f} |"
 
 
 def with_earlier(lines: list[str], heading: str) -> list[str]:
@@ -89,7 +94,10 @@ def main(columns: str = "500,2000,10000", levels: str = "1000,10000,100000") -> 
 
 def write(wide_lines: list[str], fine_lines: list[str]) -> None:
     """Write the page."""
-    inspecting, drawing = f"## `stratal inspect`, {ROWS:,} rows", "## `stratal draw --by`"
+    inspecting, drawing = (
+        f"## `stratal inspect`, {ROWS:,} rows",
+        "## `stratal draw --by`, and `stratal estimate` with all labels",
+    )
     lines = [
         "# Wide tables and fine categories",
         "",
@@ -104,8 +112,8 @@ def write(wide_lines: list[str], fine_lines: list[str]) -> None:
         "",
         drawing,
         "",
-        "| levels | units | labels | s |",
-        "|---|---|---|---|",
+        "| levels | units | labels | draw, s | estimate, s |",
+        "|---|---|---|---|---|",
         *with_earlier(fine_lines, drawing),
     ]
     RESULT.write_text("\n".join(lines) + "\n", encoding="utf-8")
