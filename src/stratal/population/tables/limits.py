@@ -205,7 +205,11 @@ def refuse_exploding(part: Path, used: Sequence[str]) -> None:
     except InputError:
         raise
     except (OSError, ValueError, pa.ArrowException) as error:
-        raise InputError(f"{part} cannot be read", given=str(error)) from None
+        raise InputError(
+            f"{part} cannot be read",
+            given=str(error),
+            action="Check that the part is whole and a Parquet file.",
+        ) from None
 
 
 def _large_columns(metadata: Any, used: set[str]) -> list[tuple[int, str, Any]]:
