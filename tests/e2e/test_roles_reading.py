@@ -310,3 +310,38 @@ def test_labels_without_ids_in_the_order_handed_over(judged, follow, run_command
         Sample.read("audit/sample.parquet"), {unit: float(truth[unit]) for unit in handed["id"]}
     )
     assert json.loads(done.stdout)["estimate"] == expected.value
+
+
+def test_a_statistician_with_a_decimal_comma_follows_doctor(follow, run_command, tmp_path):
+    rows = [f"{n:03d};{'NS'[n % 2]};{(500, 1200)[n % 2]};{n % 7},5" for n in range(60)]
+    (tmp_path / "survey.csv").write_text("\n".join(["unit;region;N_h;income", *rows]) + "\n")
+
+    done = follow(run_command("doctor", "survey.csv"))
+
+    north = np.mean([n % 7 + 0.5 for n in range(0, 60, 2)])
+    south = np.mean([n % 7 + 0.5 for n in range(1, 60, 2)])
+    value = float(done.stdout.split("Estimate ")[1].split(",")[0])
+    assert value == pytest.approx((500 * north + 1200 * south) / 1700, rel=1e-3)
+
+
+def test_a_file_with_a_column_of_human_answers_follows_doctor(follow, run_command, tmp_path):
+    rows = [f"q{n};0,{n % 9 + 1};{('Pass' if n % 4 else 'Fail') if n % 10 == 0 else ''}" for n in range(900)]
+    (tmp_path / "judged.csv").write_text("\n".join(["question;judge;human", *rows]) + "\n")
+
+    done = follow(run_command("doctor", "judged.csv"))
+
+    assert "90 labels of 900 units" in done.stdout
+    assert "ppi++ estimator" in done.stdout
+
+
+def test_a_file_of_labels_alone_is_told_from_a_sample(run_command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "labelled.csv").write_text("id,human\na,Pass\nb,Fail\nc,Pass\nd,Pass\n")
+
+    alone = run_command("estimate", "labelled.csv")
+    twice = run_command("estimate", "labelled.csv", "labelled.csv")
+    unnamed = run_command("estimate", "--labelled", "labelled.csv", "--population-size", "9")
+
+    assert "stratal doctor labelled.csv" in alone.message
+    assert "estimate --labelled FILE" in twice.message
+    assert "--value COL" in unnamed.message

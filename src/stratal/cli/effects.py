@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import typer
 from typer.core import TyperCommand
 
+from stratal.arrays import number_of_text
 from stratal.errors import InputError
 
 LEARNERS = ("gradient-boosting", "logistic-regression", "ridge")
@@ -197,10 +201,45 @@ NEEDS["report"] = (
 class CheckedCommand(TyperCommand):
     """A command that refuses, before it does anything, options that would have no effect."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words that were typed; an error about a number says how to write it."""
+        typed = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            if error.param is not None and re.search("valid (number|integer)", error.message):
+                error.message += number_advice(typed, error.param.opts)
+            raise
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command if every option that was given has an effect."""
         refuse_idle(ctx)
         return super().invoke(ctx)
+
+
+def number_advice(typed: Sequence[str], options: Sequence[str]) -> str:
+    """Return what to type for a number that was written as a share, with a comma, or as 1e3; else nothing.
+
+    Examples
+    --------
+    >>> number_advice(["--rate", "90%"], ["--rate"]), number_advice(["--budget=1,500"], ["--budget"])
+    (". Given: '90%'. Write 0.9.", ". Given: '1,500'. Write 1500 or 1.500, whichever is meant.")
+    """
+    pairs = [word.partition("=")[::2] for word in typed if "=" in word] + list(pairwise(typed))
+    given = next((value for name, value in pairs if name in options), None)
+    if given is None:
+        return ""
+    text = given.replace("%", "").strip()
+    number = number_of_text(text.replace(",", "."))
+    if given != text and math.isfinite(number):
+        advice = f" Write {number / 100:g}."
+    elif re.fullmatch(r"[1-9]\d{0,2},\d{3}", text):
+        advice = f" Write {text.replace(',', '')} or {text.replace(',', '.')}, whichever is meant."
+    elif math.isfinite(number) and "," in text:
+        advice = f" Write {text.replace(',', '.')}."
+    else:
+        advice = f" Write {number:.0f}." if number.is_integer() else ""
+    return f". Given: {given!r}.{advice}"
 
 
 def refuse_idle(ctx: typer.Context) -> None:

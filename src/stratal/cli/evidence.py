@@ -183,7 +183,9 @@ def _drawn(
         raise InputError(
             f"{sample}: the labels are missing",
             allowed="SAMPLE LABELS…, STUDY, or --labelled FILE",
-            action=f"Give their file too: stratal estimate {sample} {sample.parent / 'to_label.csv'}.",
+            action=f"Give their file too: stratal estimate {sample} {sample.parent / 'to_label.csv'}."
+            if sample.suffix == ".parquet"
+            else f"If {sample} was labelled elsewhere: stratal doctor {sample} says the command.",
         )
     if sample is None or not files:
         raise InputError("nothing to estimate from", allowed="SAMPLE LABELS…, STUDY, or --labelled FILE")

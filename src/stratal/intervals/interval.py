@@ -67,7 +67,7 @@ def tail_shares(confidence_level: float, alternative: str) -> tuple[float, float
     """
     if not isinstance(confidence_level, int | float | np.number) or not 0.0 < confidence_level < 1.0:
         raise InputError(
-            "confidence_level is out of range", given=confidence_level, allowed="between 0 and 1"
+            "confidence_level is out of range", given=confidence_level, allowed="between 0 and 1, as in 0.95"
         )
     if alternative not in ALTERNATIVES:
         raise InputError("no such alternative", given=repr(alternative), allowed=", ".join(ALTERNATIVES))

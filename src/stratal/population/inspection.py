@@ -98,9 +98,13 @@ def _with_commas(source: Source, names: Sequence[str]) -> list[str]:
     head = source.table.limit(_HEAD).select(**{f"k{k}": source.column(name) for k, name in enumerate(texts)})
     facts: dict[str, Any] = {}
     for k in range(len(texts)):
-        facts |= {f"there{k}": head[f"k{k}"].count(), f"read{k}": with_point(head[f"k{k}"]).count()}
+        column = head[f"k{k}"]
+        facts |= {f"there{k}": column.count(), f"read{k}": with_point(column).count()}
+        facts[f"plain{k}"] = number_of_text(column).count()
     found = source.first(head.aggregate(**facts))
-    numbers = [name for k, name in enumerate(texts) if 0 < found[f"there{k}"] == found[f"read{k}"]]
+    numbers = [
+        name for k, name in enumerate(texts) if found[f"plain{k}"] < found[f"there{k}"] == found[f"read{k}"]
+    ]
     return [f"{name!r} holds numbers with a decimal comma or a percent sign. {POINT}" for name in numbers]
 
 
@@ -191,12 +195,11 @@ def _below_each_other(source: Source, names: Sequence[str]) -> dict[str, dict[st
 def _describe_columns(source: Source, names: Sequence[str], rows: int) -> list[dict[str, Any]]:
     """Describe some columns by one query."""
     table = source.table.select(**{f"k{number}": source.column(name) for number, name in enumerate(names)})
+    words = _words(source, names)
     facts: dict[str, Any] = {}
-    for number in range(len(names)):
-        facts |= {
-            f"{key}{number}": fact
-            for key, fact in _facts(table[f"k{number}"], source.is_text(names[number])).items()
-        }
+    for number, name in enumerate(names):
+        asked = _facts(table[f"k{number}"], source.is_text(name), name in words)
+        facts |= {f"{key}{number}": fact for key, fact in asked.items()}
     found = source.first(table.aggregate(**facts))
     return [
         _described(name, rows, {key: found.get(f"{key}{number}") for key in _FACTS})
@@ -204,9 +207,25 @@ def _describe_columns(source: Source, names: Sequence[str], rows: int) -> list[d
     ]
 
 
-def _facts(column: Any, text: bool) -> dict[str, Any]:
-    """Return what is asked of a column."""
+def _words(source: Source, names: Sequence[str]) -> set[str]:
+    """Return the columns of text whose first rows are not all numbers, which need not be cast."""
+    texts = [name for name in names if source.is_text(name)]
+    if not texts:
+        return set()
+    head = source.table.limit(_HEAD).select(**{f"k{k}": source.column(name) for k, name in enumerate(texts)})
+    facts: dict[str, Any] = {}
+    for k in range(len(texts)):
+        column = head[f"k{k}"]
+        facts |= {f"there{k}": column.count(), f"read{k}": number_of_text(column).count()}
+    found = source.first(head.aggregate(**facts))
+    return {name for k, name in enumerate(texts) if found[f"read{k}"] < found[f"there{k}"]}
+
+
+def _facts(column: Any, text: bool, words: bool = False) -> dict[str, Any]:
+    """Return what is asked of a column; of `words` nothing that numbers are asked."""
     facts = {"present": column.count(), "distinct": column.nunique()}
+    if words:
+        return facts
     if text or column.type().is_numeric() or column.type().is_boolean():
         values = (number_of_text(column) if text else column).cast("float64")
         finite = values.isnan().ifelse(None, values)

@@ -33,7 +33,8 @@ _LARGEST = 2**30
 """Bytes that the rows of a sample may take in memory; more is no sample, but a damaged file or an attack."""
 
 _WRITTEN_BY_DRAW = (
-    "The sample comes first: give the file that `stratal draw` wrote, not predictions or labels."
+    "The sample comes first: give the file that `stratal draw` wrote, not predictions or labels. "
+    "Units that were labelled elsewhere: estimate --labelled FILE; stratal doctor FILE says the rest."
 )
 
 

@@ -188,3 +188,21 @@ def test_an_option_has_an_effect_or_is_refused(place, plain, base, option):
     if name in words or (base, option) in AS_AUTO:
         return
     assert answered(place, [*words, *option.split()]) != plain[base]
+
+
+@pytest.mark.parametrize(
+    ("option", "advice"),
+    [
+        ("--rate 90%", "Given: '90%'. Write 0.9."),
+        ("--rate=0,9", "Given: '0,9'. Write 0.9."),
+        ("--half-width 3%", "Write 0.03."),
+        ("--population-size 5,000", "Write 5000 or 5.000, whichever is meant."),
+        ("--budget 1e3", "Write 1000."),
+        ("--budget many", "Given: 'many'."),
+    ],
+)
+def test_numbers_as_people_write_them_get_advice(option, advice):
+    done = CliRunner().invoke(app, ["plan", *option.split()])
+
+    assert done.exit_code == 2
+    assert advice in " ".join(done.output.split())

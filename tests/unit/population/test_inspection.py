@@ -139,6 +139,24 @@ def test_many_columns_of_one_type_are_one_query(tmp_path, monkeypatch):
     assert len(asked) == 1
 
 
+def test_words_in_the_first_rows_of_a_large_file_are_not_read_as_numbers(tmp_path, monkeypatch):
+    path = tmp_path / "p.csv"
+    path.write_text("id,score,mixed\na,0.5,1\nb,,2\nc,0.9,x\n")
+    small = describe_columns(path)
+    monkeypatch.setattr(inspection, "_FEW_ROWS", 0)
+    monkeypatch.setattr(inspection, "_HEAD", 2)
+    facts, asked = inspection._facts, []
+
+    def noted(column, *given):
+        asked.append(facts(column, *given))
+        return asked[-1]
+
+    monkeypatch.setattr(inspection, "_facts", noted)
+
+    assert describe_columns(path) == small
+    assert ["numbers" in found for found in asked] == [False, True, True]
+
+
 def test_twice_the_columns_are_twice_the_work(tmp_path, monkeypatch):
     monkeypatch.setattr(inspection, "_MANY_COLUMNS", 50)
     paths = []

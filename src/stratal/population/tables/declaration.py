@@ -175,13 +175,14 @@ class Request:
         id_name = _id(self.id, existing, label)
         softmax = _spelt_out("softmax", self.softmax, existing, label)
         softmax = tuple(_require(name, existing, label) for name in softmax)
-        made = self._made(existing)
+        proxy = _spelt_out("proxy", self.proxy, existing, label)
+        made = self._made(existing, proxy)
 
         def found(what: str, names: str | Sequence[str] | None) -> tuple[str, ...]:
             wanted = [name for name in listed(what, names) if name not in made]
             return tuple(dict.fromkeys(_require(name, existing, label) for name in wanted))
 
-        proxies, groups = found("proxy", self.proxy), found("groups", self.groups)
+        proxies, groups = found("proxy", proxy), found("groups", self.groups)
         if softmax and proxies:
             raise InputError("softmax is the proxy", given=f"{proxies[0]!r} too", action="Give one of them.")
         predicted = next(iter(found("predicted", self.predicted)), None)
@@ -205,9 +206,9 @@ class Request:
             missing=self.missing if self.missing == OWN_STRATUM else None,
         )
 
-    def _made(self, existing: list[str]) -> set[str]:
+    def _made(self, existing: list[str], proxy: tuple[str, ...]) -> set[str]:
         """Return the columns that will be made of others, which an earlier sample may name."""
-        several = self.softmax is not None or len(listed("proxy", self.proxy)) > 1
+        several = self.softmax is not None or len(proxy) > 1
         made = {CONFIDENCE, PREDICTED} if several else set()
         made |= {OWN_STRATUM_GROUP} if self.missing == OWN_STRATUM else set()
         return made - set(existing)

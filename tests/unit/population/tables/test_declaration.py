@@ -46,3 +46,16 @@ def test_what_is_refused(keywords: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError) as caught:
         Request(**keywords).among(NAMES, "rows.csv")
     assert words in str(caught.value)
+
+
+def test_proxies_may_be_named_by_a_pattern():
+    names = ["id", "model-0", "model-1", "other"]
+
+    assert Request(proxy="model-*").among(names, "the table").proxies == ("model-0", "model-1")
+    assert Request(proxy=["other", "model-?"]).among(names, "the table").proxies == (
+        "other",
+        "model-0",
+        "model-1",
+    )
+    with pytest.raises(InputError, match=r"no column fits proxy.*judge\*"):
+        Request(proxy="judge*").among(names, "the table")
