@@ -154,7 +154,7 @@ def plan(
     if estimand is not None and (asked := as_estimand(estimand)) is not None and asked.kind != "mean":
         return plan_for(asked, locals())
     if half_width is not None and not isinstance(half_width, int | float):
-        raise not_positive("half_width", half_width)
+        raise not_positive("half_width (one for a mean)", half_width)
     whole = stratify(population, "none", proxy=proxy)
     unbounded = not math.isfinite(whole.bounds[1] - whole.bounds[0])
     planner = _Planner(
