@@ -57,8 +57,9 @@ def test_files_that_spark_cannot_read_are_one_error(spark: Any, tmp_path: Path) 
         Population.read(path, engine="spark", proxy="proxy")
     with pytest.raises(InputError, match=r"hdfs://nowhere.*Spark could not answer"):
         Population.read("hdfs://nowhere.invalid/rows.parquet", engine="spark", proxy="proxy")
+    whole = written(tmp_path, id=[1, 2], proxy=[0.1, 0.9])
     with pytest.raises(InputError, match="another Spark runs in this process already"):
-        Population.read(path, engine="spark", master="local[7]", proxy="proxy")
+        Population.read(whole, engine="spark", master="local[7]", proxy="proxy")
 
 
 def test_a_directory_is_read_by_its_parts(spark: Any, tmp_path: Path) -> None:
