@@ -130,7 +130,8 @@ def test_every_tutorial_has_its_notebook(site):
 def test_search_finds_a_page_without_a_server(site, browser):
     window = browser.new_context(offline=True).new_page()
     window.goto(f"file://{site}/index.html")
-    window.fill("input[name=query]", "spreadsheet ate ids")
+    window.click("input[name=query]")
+    window.keyboard.type("spreadsheet ate ids")
     window.wait_for_selector(".md-search-result__item", timeout=20_000)
 
     found = window.locator(".md-search-result__link").evaluate_all("links => links.map(link => link.href)")

@@ -58,20 +58,26 @@ def sample(tmp_path_factory):
     return stratal.SimpleRandom(budget=2).draw(population, seed=1).write(path)
 
 
+MEASURED = """
+import resource, subprocess, sys
+done = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+sys.stderr.buffer.write(done.stderr)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
+sys.exit(done.returncode)
+"""
+"""A small program between: Linux counts with a program what its process held before it was loaded."""
+
+
 def ended(words):
     """Run a command; its status, what it complained of, and its largest memory in MiB."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "stratal", *map(str, words)],
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, sys.executable, "-m", "stratal", *map(str, words)],
         env=os.environ | {"COLUMNS": "200", "OMP_NUM_THREADS": "1", "PYTHONPATH": SOURCE},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
+        check=False,
     )
-    said = process.stderr.read()
-    process.stderr.close()
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return process.returncode, said, used.ru_maxrss / 1024
+    return done.returncode, done.stderr, int(done.stdout) / 1024
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is counted in other units there")

@@ -268,21 +268,25 @@ def test_a_missing_category_of_pandas_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
+    ("name", "text", "half"),
     [
-        ("semicolons.csv", "id;label\r\na;1\r\nb;0,5\r\n"),
-        ("tabs.csv", "id\tlabel\na\t1\nb\t0,5\n"),
-        ("CAPITALS.CSV", 'id,label\na,1\nb,"0,5"\n'),
-        ("mark.jsonl", '\ufeff{"id": "a", "label": 1, "text": "\u2028"}\n{"id": "b", "label": "0,5"}\n'),
+        ("semicolons.csv", "id;label\r\na;1\r\nb;0,5\r\n", "0.5"),
+        ("tabs.csv", "id\tlabel\na\t1\nb\t0,5\n", "0.5"),
+        ("CAPITALS.CSV", 'id,label\na,1\nb,"0,5"\n', "0,5"),
+        (
+            "mark.jsonl",
+            '\ufeff{"id": "a", "label": 1, "t": "\u2028"}\n{"id": "b", "label": "0,5"}\n',
+            "0,5",
+        ),
     ],
 )
-def test_label_files_as_spreadsheets_write_them(tmp_path, name, text):
+def test_label_files_as_spreadsheets_write_them(tmp_path, name, text, half):
     (tmp_path / name).write_bytes(text.encode())
 
     labels = read_labels(tmp_path / name)
 
     assert labels.ids == ("a", "b")
-    assert [str(value) for value in labels.values] == ["1", "0,5"]
+    assert [str(value) for value in labels.values] == ["1", half]
 
 
 @pytest.mark.parametrize("name", ["label", "annotator", "status"])
