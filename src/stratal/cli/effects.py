@@ -12,7 +12,6 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
-from stratal.arrays import number_of_text
 from stratal.errors import InputError
 
 LEARNERS = ("gradient-boosting", "logistic-regression", "ridge")
@@ -225,6 +224,8 @@ def number_advice(typed: Sequence[str], options: Sequence[str]) -> str:
     >>> number_advice(["--rate", "90%"], ["--rate"]), number_advice(["--budget=1,500"], ["--budget"])
     (". Given: '90%'. Write 0.9.", ". Given: '1,500'. Write 1500 or 1.500, whichever is meant.")
     """
+    from stratal.arrays import number_of_text  # NumPy is not loaded for help
+
     pairs = [word.partition("=")[::2] for word in typed if "=" in word] + list(pairwise(typed))
     given = next((value for name, value in pairs if name in options), None)
     if given is None:

@@ -51,7 +51,7 @@ class CountsSoFar(Record):
     >>> strata = stratal.stratify(population, n_strata=2)
     >>> seen = CountsSoFar.of(strata, np.array([50, 50]), np.array([50, 50]), np.array([10, 45]))
     >>> float(seen.half_width(0.95).round(3)), float(seen.expected_half_width(np.array(400), 0.95).round(3))
-    (0.069, 0.027)
+    (0.073, 0.027)
     """
 
     sizes: IntArray
@@ -152,7 +152,7 @@ def interval_of_counts(
     --------
     >>> low, high = interval_of_counts(np.array([500, 500]), np.array([50, 50]), np.array([10, 45]), 0.95)
     >>> float(low.round(3)), float(high.round(3))
-    (0.476, 0.614)
+    (0.477, 0.624)
     """
     shape = np.shape(ones)
     n_h, right = (np.asarray(part, dtype=np.float64) for part in (counts, ones))
@@ -189,7 +189,7 @@ def half_width_of_counts(
     --------
     >>> half = half_width_of_counts(np.array([500, 500]), np.array([50, 50]), np.array([10, 45]), 0.95)
     >>> float(half.round(3))
-    0.069
+    0.073
     """
     low, high = interval_of_counts(sizes, counts, ones, confidence_level, looked=looked)
     return np.asarray((high - low) / 2.0)
@@ -220,7 +220,7 @@ def expected_of_counts(
     --------
     >>> sizes, n_h = np.array([5000, 5000]), np.array([50, 50])
     >>> float(expected_of_counts(sizes, n_h, np.array([0.2, 0.9]), 0.95).round(3))
-    0.072
+    0.076
     """
     known, ones = seen or (np.zeros_like(counts), np.zeros_like(counts))
     sets = ones + quantiles(counts - known, means)

@@ -10,7 +10,7 @@ from stratal.simulation.back_ends import check_workers, completed
 
 @pytest.mark.parametrize("workers", [0, True, "2", [2]])
 def test_workers_that_cannot_be_asked_are_refused(workers):
-    with pytest.raises(InputError, match="workers cannot be asked"):
+    with pytest.raises(InputError, match="workers= is not understood"):
         check_workers(workers)
 
 

@@ -89,7 +89,7 @@ def test_a_journal_that_was_written_anew_no_longer_holds_the_head_that_was_noted
     other = make_study()
 
     assert "written anew" in check_study(other, known_head=noted).problems[0]
-    with pytest.raises(InputError, match="hexadecimal"):
+    with pytest.raises(InputError, match="a hash that check printed"):
         check_study(other, known_head="zz")
 
 

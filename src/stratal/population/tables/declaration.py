@@ -317,7 +317,7 @@ def _spelt_out(
         names = [name] if plain else [fits for fits in fitting([name], existing) if fits not in taken]
         if not names:
             allowed = near_names(name, existing)
-            raise InputError(f"{label}: no column fits {what}", given=name, allowed=allowed)
+            raise InputError(f"{label}: no column fits {what}", given=repr(name), allowed=allowed)
         found.extend(names)
     return tuple(dict.fromkeys(found))
 

@@ -262,8 +262,9 @@ def some_columns(backend: Any, table: Any, names: Sequence[str]) -> Any:
 
     Examples
     --------
-    >>> import ibis
-    >>> some_columns(connect(), ibis.memtable({"a": [1], "b": [2]}), ["b"]).columns
+    >>> import ibis, pyarrow
+    >>> table = ibis.memtable(pyarrow.table({"a": [1], "b": [2]}))
+    >>> some_columns(connect(), table, ["b"]).columns
     ('b',)
     """
     import ibis

@@ -140,7 +140,7 @@ def _refuse_spilling(label: str, error: Exception) -> None:
     """Say it if what does not fit in memory has no room on the disk, or may not use the memory it needs."""
     message = str(error)
     first = _reason(message.splitlines()[0]).removeprefix("Out of Memory Error: ")
-    if "duckdb_temp_storage" in message or "max_temp_directory_size" in message:
+    if "duckdb_temp_" in message or "max_temp_directory_size" in message:
         raise InputError(
             f"{label}: the disk has no room for what does not fit in memory",
             given=f"{tempfile.gettempdir()}: {first}",
