@@ -168,7 +168,7 @@ def _go_on(file: Path, answers: AnswerColumn, home: Path, ids: str) -> None:
         print_next(*words, "--compare", ",".join(others))
     elif answers.name is None:
         print_text(
-            "No column is called 'label': call that of the answers so, or name it: estimate … --value COL."
+            "No column is called 'label': rename that of the answers, or name it: estimate … --value COL."
         )
     elif not answers.filled:
         print_text(f"Nothing is filled in yet: {answers.name!r} is empty in every row. Once it is filled in:")
@@ -208,7 +208,7 @@ def _say_labelled(file: Path, answers: AnswerColumn) -> bool:
     print_page(inspection_page({"file": str(file), **found}))
     print_text(
         "",
-        f"{answers.filled:,} of {answers.rows:,} rows are labelled. To draw units to label all the same:",
+        f"{answers.filled:,} of {answers.rows:,} rows are labelled. To draw other units to label anyway:",
         f"  {shlex.join(['stratal', 'plan', str(file), *known])} --budget N",
     )
     words = ["estimate", "--labelled", str(file)]
@@ -269,6 +269,6 @@ def _say(file: Path, found: Answers, homes: list[Path], *, json: bool) -> None:
             print_next("estimate", home, file, *_model(None if table is None else table.find("model")))
     if not homes:
         print_text(
-            "Its study or sample is not in this folder: go where it is, and ask again, or type "
+            "Its study or sample is not in this folder. Run this again in the folder that holds it, or type "
             "`stratal import STUDY FILE --dry-run` or `stratal estimate SAMPLE FILE`."
         )

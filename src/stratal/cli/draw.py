@@ -83,8 +83,8 @@ class DrawOptions(Drawing):
     learner: Annotated[
         str | None,
         typer.Option(
-            help="With --extend and --additional: where this learner leaves most open, for estimate "
-            "--calibration: gradient-boosting, logistic-regression or ridge, from --features."
+            help="With --extend and --additional: send new labels where this learner predicts worst, for "
+            "estimate --calibration: gradient-boosting, logistic-regression or ridge, from --features."
         ),
     ] = None
     json: o.Json = False

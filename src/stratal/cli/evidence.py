@@ -185,7 +185,7 @@ def _drawn(
             allowed="SAMPLE LABELS…, STUDY, or --labelled FILE",
             action=f"Give their file too: stratal estimate {sample} {sample.parent / 'to_label.csv'}."
             if sample.suffix == ".parquet"
-            else f"If {sample} was labelled elsewhere: stratal doctor {sample} says the command.",
+            else f"If {sample} was labelled elsewhere: stratal doctor {sample} shows the command.",
         )
     if sample is None or not files:
         raise InputError("nothing to estimate from", allowed="SAMPLE LABELS…, STUDY, or --labelled FILE")

@@ -106,6 +106,6 @@ def _print_links(study: Path, place: Place, links: dict[str, str]) -> None:
     width = max(map(len, links), default=0)
     if place.is_open:
         print_text(" ".join(OPEN.split()).format(port=place.port), "")
-    print_text(f"{study}: one link for each annotator. Whoever has it labels in that name.", "")
+    print_text(f"{study}: one link for each annotator. Whoever has a link labels under that name.", "")
     print_text(*(f"  {name:<{width}}  {link}" for name, link in links.items()))
     print_text("", "Ctrl-C stops the page; nothing is lost.")

@@ -148,7 +148,9 @@ Positive = Annotated[
 Map = Annotated[
     str | None,
     typer.Option(
-        "--map", metavar="LABEL=NUMBER,…", help="What labels count as; nothing after = is no label."
+        "--map",
+        metavar="LABEL=NUMBER,…",
+        help="What each label counts as, such as Pass=1,Fail=0,Unsure= (without a number: no label).",
     ),
 ]
 Combine = Annotated[

@@ -137,13 +137,7 @@ def print_table(table: Table) -> None:
     """
     left_out = len(table.rows) - _MOST_ROWS
     table = replace(table, rows=table.rows[:_MOST_ROWS])
-    drawn = rich.table.Table(
-        title=visible(table.title or "") or None,
-        title_justify="left",
-        title_style="bold",
-        box=None,
-        padding=(0, 1),
-    )
+    drawn = rich.table.Table(box=None, padding=(0, 1))
     for name, to_right in zip(table.header, table.numeric(), strict=True):
         drawn.add_column(
             visible(name), justify="right" if to_right else "left", header_style="dim", no_wrap=True
@@ -153,6 +147,8 @@ def print_table(table: Table) -> None:
     out = console()
     out.width = max(out.width, _WIDEST)
     out.print()
+    if table.title:
+        out.print(visible(table.title), style="bold", soft_wrap=True)
     out.print(drawn, crop=False)
     if left_out > 0:
         out.print(f" … and {left_out:,} more rows")

@@ -3,8 +3,8 @@
 Every array may carry leading replicate axes `(…,)`; H is the number of strata, k the number of proxies. The
 numerator of λ is the labelled units' covariance of outcome and proxy. The denominator is the proxy's
 covariance among the same units, blended with two labels' worth of the one over all N_h units: their noise
-cancels (docs/decisions/0007-lambda-denominator.md). Labels that nearly agree say little of a λ, so that it is
-drawn to what a calibrated proxy would have. The papers' own λ has the population's covariance alone.
+cancels (docs/decisions/0007-lambda-denominator.md). Labels that nearly all agree say little about λ, so it is
+shrunk towards that of a calibrated proxy. The papers' own λ has the population's covariance alone.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def fit_stratified(
     counts : (…, H)
         n_h; strata with fewer than two labels fit nothing.
     shrinkage : float, optional
-        For λ per stratum: how far it is drawn to the pooled one.
+        For λ per stratum: how far it is shrunk towards the pooled one.
     labelled : LabelledSpread, optional
         For the denominator's labelled part, and for what few labels cannot say; without it λ is the papers'.
 
@@ -308,7 +308,7 @@ def fit_lam(
     z, proxy, weighting
         See `stratal.estimation.mean.mean_estimate`.
     shrinkage : float, optional
-        For λ per stratum: how far it is drawn to the pooled one; one λ for all unless given.
+        For λ per stratum: how far it is shrunk towards the pooled one; one λ for all unless given.
     kept : bool (n,), optional
         Units whose labels are used; all unless given.
     trust : Trust, optional

@@ -93,7 +93,7 @@ class Labelled(Record):
     column: int | None = None
 
     def fit(self, kind: str, learner: Any, kept: BoolArray) -> Fit:
-        """Return what the kept units (m,) fit."""
+        """Return what is fitted to the kept units (m,)."""
         z, w = self.z[kept], self.weights[kept]
         if kind == "none" or len(z) < FEWEST_LABELS:
             return Fit(kind="none", fitted=Learned(level=float(np.average(z, weights=w)), bounds=self.bounds))
@@ -171,7 +171,7 @@ def kept_note(fits: tuple[Fit, ...], learner: Any, names: tuple[str, ...]) -> st
     --------
     >>> fits = (Fit(kind="none", fitted=Learned(level=0.5)), Fit(kind="learner", fitted=Learned(level=0.5)))
     >>> kept_note(fits, "ridge", ("judge_a", "judge_b"))
-    'ridge learned from judge_a, judge_b: kept in 1 of 2 folds by what the others showed (no proxy in 1)'
+    'ridge learned from judge_a, judge_b: kept in 1 of 2 folds, as the other folds decided (no proxy in 1)'
     """
     counts = Counter(fit.kind for fit in fits)
     others = {"isotonic": "the proxy's isotonic calibration", "none": "no proxy"}
@@ -179,7 +179,7 @@ def kept_note(fits: tuple[Fit, ...], learner: Any, names: tuple[str, ...]) -> st
     shown = (
         ", ".join(names) if len(names) <= 5 else f"{', '.join(names[:4])} and {len(names) - 4} more columns"
     )
-    kept = f"kept in {counts['learner']} of {len(fits)} folds by what the others showed"
+    kept = f"kept in {counts['learner']} of {len(fits)} folds, as the other folds decided"
     return f"{described(learner)} learned from {shown}: {kept}" + (f" ({rest})" if rest else "")
 
 

@@ -99,7 +99,7 @@ class EstimateOptions(Record):
 
     @property
     def own_shrinkage(self) -> float | None:
-        """How far a stratum's own λ is drawn to the pooled one; None for one λ."""
+        """How far a stratum's own λ is shrunk towards the pooled one; None for one λ."""
         return self.shrinkage if self.estimator == "stratppi" else None
 
     @property

@@ -118,7 +118,9 @@ def _worth(estimate: Mapping[str, Any]) -> list[str]:
     if "effective_sample_size" not in estimate:
         return []
     if estimate["standard_error"] == 0 and estimate["n"] < estimate["population_size"]:
-        return ["All labels of each stratum agree: what they are worth in random ones cannot be told yet."]
+        return [
+            "All labels within each stratum agree: how many random labels they are worth is not known yet."
+        ]
     labels = "labels are" if estimate["n"] != 1 else "label is"
     return [] if size is None else [f"Your {estimate['n']:,} {labels} worth {size:,.0f} random ones."]
 

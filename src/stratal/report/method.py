@@ -77,7 +77,7 @@ ESTIMATORS: dict[str, Words] = {
         ("cochran", "fogliato"),
     ),
     "difference (given λ)": (
-        "the mean proxy of all units times a given λ plus the weighted mean of what it leaves of the labels",
+        "the mean proxy of all units times a given λ plus the weighted mean of label minus λ times proxy",
         ("cochran", "ppi"),
     ),
     "ppi++": (
@@ -86,7 +86,7 @@ ESTIMATORS: dict[str, Words] = {
         ("ppi", "cochran"),
     ),
     "stratppi": (
-        "the difference estimator with a λ of each stratum, drawn to the pooled one (stratified "
+        "the difference estimator with one λ per stratum, shrunk towards the pooled one (stratified "
         "prediction-powered inference)",
         ("fisch",),
     ),
@@ -124,7 +124,7 @@ INTERVALS: dict[str, Words] = {
     "bootstrap": ("the percentiles of the rescaling bootstrap", ("rao",)),
     "bootstrap-t": ("of the studentised rescaling bootstrap", ("rao",)),
     "betting": ("by betting without replacement, valid for every sample size", ("waudby",)),
-    "betting-anytime": ("by betting, valid at every moment at once", ("waudby",)),
+    "betting-anytime": ("by betting, valid however often one looks at it", ("waudby",)),
 }
 """What the interval is, by its method's name."""
 

@@ -53,7 +53,7 @@ def _sentences(plan: Mapping[str, Any]) -> list[str]:
     if plan.get("detectable_difference") is not None:
         lines.append(
             f"Two models on these labels: a difference of {plan['detectable_difference']:.4f} or more will "
-            "show in four draws of five (less will do if they err on the same units)."
+            "show in four draws of five (a smaller one will if they err on the same units)."
         )
     return lines
 
@@ -61,7 +61,7 @@ def _sentences(plan: Mapping[str, Any]) -> list[str]:
 def _labels_sentence(labels: Mapping[str, Any]) -> str:
     """Return which labels the promise follows from, and what they showed of the proxy."""
     told = labels["proxy_mean"]
-    proxy = "" if told is None else f", where the proxy made it {told:.3g}"
+    proxy = "" if told is None else f", where the proxy says {told:.3g}"
     return (
         f"Recalibrated on {labels['used']:,} labels of {labels['source']}: their mean is "
         f"{labels['mean']:.3g}{proxy}"

@@ -25,7 +25,7 @@ class Scale:
 
     @classmethod
     def of(cls, values: Iterable[float | None], start: float, end: float) -> Scale:
-        """Return the scale that holds all values that are there; never of no width."""
+        """Return the scale that holds all values that are there; its width is never zero."""
         known = [float(value) for value in values if value is not None] or [0.0, 1.0]
         low, high = min(known), max(known)
         if not high > low:

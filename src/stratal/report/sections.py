@@ -23,7 +23,7 @@ from stratal.report.several import (
 from stratal.report.text import Table, filled, level_text, noted, number
 
 RANKS = "means and the ranks left open"
-"""How the note begins that a table of models makes needless."""
+"""The start of the note that a table of models makes needless."""
 
 MOST_ROWS = 300
 """Rows of a table, so that a report stays one page of less than a megabyte."""
@@ -160,7 +160,7 @@ def _calibration(found: Findings) -> Section | None:
         lines=[
             f"What the proxy {check['proxy']!r} said beside what people said, in groups of units with "
             "similar proxies. A calibrated proxy lies on the diagonal. The estimate does not need it to: a "
-            "proxy that is off costs labels, not truth.",
+            "proxy that is off makes the interval wider, not the estimate wrong.",
             *([said] if said else []),
         ],
         drawings=[calibration_drawing(check)] if len(check["bins"]) > 1 else [],
@@ -196,7 +196,7 @@ def _nonresponse(found: Findings) -> Section | None:
             "like the others of their stratum, and wrong if they were left out because they are hard."
         ],
         tables=[
-            Table(title="By stratum", header=("stratum", "drawn", "labelled", "share without"), rows=rows)
+            Table(title="By stratum", header=("stratum", "drawn", "labelled", "share unlabelled"), rows=rows)
         ],
     )
 

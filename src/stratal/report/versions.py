@@ -19,7 +19,7 @@ def new_version_page(new: Mapping[str, Any]) -> Page:
     >>> new = {"units": 20, "missing": 0, "same": 15, "changed": 5, "known": 20, "complete": True,
     ...        "confidence_level": 0.95, "old": span, "new": span, "difference": span, "needs_labels": []}
     >>> new_version_page(new).lines[1]
-    'The labels that are there say all of the new version: nothing has to be labelled.'
+    'The labels that you have settle the new version too: nothing has to be labelled.'
     """
     return Page(
         lines=_sentences(new),
@@ -35,7 +35,7 @@ def new_version_page(new: Mapping[str, Any]) -> Page:
                             for part in ("estimate", "lowest", "highest", "confidence_interval")
                         ),
                     ]
-                    for name, key in (("old", "old"), ("new", "new"), ("new less old", "difference"))
+                    for name, key in (("old", "old"), ("new", "new"), ("new minus old", "difference"))
                 ],
             )
         ],
@@ -55,7 +55,7 @@ def _sentences(new: Mapping[str, Any]) -> list[str]:
             "stand for them."
         )
     if new["complete"]:
-        lines.append("The labels that are there say all of the new version: nothing has to be labelled.")
+        lines.append("The labels that you have settle the new version too: nothing has to be labelled.")
         return lines
     lines.append(
         f"The outcome of {len(new['needs_labels']):,} changed answers is not known. At worst and at best "

@@ -89,7 +89,7 @@ def _refuse_unfit(population: Population, labels: AnyArray, designs: Sequence[An
     for name in designs:
         if name not in DESIGNS:
             raise InputError(
-                "no such design of an estimand", given=repr(name), allowed=near_names(str(name), DESIGNS)
+                "no such design for an estimand", given=repr(name), allowed=near_names(str(name), DESIGNS)
             )
 
 

@@ -67,7 +67,7 @@ def check_settings(settings: Settings, size: int) -> None:
             "replicates must be 2 or more",
             given=settings.replicates,
             allowed="2 or more",
-            action="A few thousand tell coverage to half a percent.",
+            action="A few thousand measure coverage to within half a percent.",
         )
     if not settings.estimators:
         raise InputError("no estimator is given", action="Give estimators=, such as 'horvitz-thompson'.")

@@ -163,5 +163,5 @@ def _ratio(above: float, below: float) -> float:
 
 
 def _rounded(value: float) -> float:
-    """Return the value without the dust of a division."""
+    """Return the value without a division's rounding error."""
     return float(f"{value:.15g}")

@@ -89,6 +89,12 @@ def test_an_option_with_markup_is_named_as_it_is(file):
     assert b"'[/INST]:x:'" in err
 
 
+def test_a_title_longer_than_its_table_is_one_line(capsys):
+    title = "Agreement: Krippendorff's alpha (nominal) 1; 0 disagreements open, 0 decided"
+    print_table(Table(title=title, header=["pair", "shared"], rows=[["ann, bob", 8]]))
+    assert capsys.readouterr().out.splitlines()[1] == title
+
+
 def test_of_a_huge_table_the_first_rows_are_printed(capsys):
     print_table(Table(header=["stratum", "units"], rows=[[f"s{number}", number] for number in range(3000)]))
 

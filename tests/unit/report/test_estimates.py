@@ -46,7 +46,7 @@ def test_the_sentences():
     ("change", "line"),
     [
         ({"n": 1}, "Your 1 label is worth 219 random ones."),
-        ({"standard_error": 0.0}, "All labels of each stratum agree"),
+        ({"standard_error": 0.0}, "All labels within each stratum agree"),
         ({"lam": [0.5, 1.0]}, "λ = 0.5, 1"),
         (
             {"nonresponse": {"drawn": 25, "labelled": 22, "rate": 0.12}},

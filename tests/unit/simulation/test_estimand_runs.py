@@ -60,7 +60,7 @@ def test_the_same_seed_gives_the_same_table(labelled):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"designs": ["k-means:10:robust"]}, "no such design of an estimand"),
+        ({"designs": ["k-means:10:robust"]}, "no such design for an estimand"),
         ({"estimand": "f1:match;recall:match"}, "one estimand is simulated at a time"),
     ],
 )
