@@ -46,7 +46,7 @@ papers: $(READY)  ## Reproduce the papers (PAPERS_DATA= a folder of data; writes
 	  OMP_NUM_THREADS=1 $(BIN)/python -m papers $$paper --docs docs/papers $(PAPERS_OPTIONS) || exit 1; done
 
 bench: $(READY)  ## Measure against the peers (minutes; writes benchmarks/RESULTS.md)
-	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/run.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.run
 
 docs: $(READY)  ## Build the site into build/site, offline; a warning ends it
 	$(BIN)/python docs/make_pages.py

@@ -105,7 +105,8 @@ def main() -> None:
     options = parser.parse_args()
     every = list(cases(options.data, options.strata))
     print(
-        f"One round, {options.strata} strata: variance over proportional's, efficiency beside oracle Neyman."
+        f"# Robust allocation\n\nOne round, {options.strata} strata: variance over proportional's, "
+        "efficiency beside oracle Neyman."
     )
     print("\n| data | n | plug-in Neyman / prop. | robust / prop. | eff. prop. | eff. robust |")
     print("|---|---|---|---|---|---|")

@@ -1,9 +1,9 @@
-"""Run the benchmarks, each against its peer in the same run, and gather benchmarks/RESULTS.md.
+"""Run the benchmarks, each against its peer in the same run, and write the index benchmarks/RESULTS.md.
 
-    python benchmarks/run.py [--only NAME,…] [--gather] [--ssepy PYTHON] [--ppi PYTHON]
+    python -m benchmarks.run [--only NAME,…] [--gather] [--ssepy PYTHON] [--ppi PYTHON]
 
 Peers are installed into environments of their own under benchmarks/.peers unless interpreters are given.
-With --gather nothing is run: the pages under benchmarks/results are put together as they are.
+With --gather nothing is run: the index of the pages under benchmarks/results is written anew.
 """
 
 from __future__ import annotations
@@ -17,17 +17,11 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from benchmarks.gathering import index
+
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 PAGE = HERE / "RESULTS.md"
-
-ORDER = (
-    "main_job", "tables", "strata", "estimates", "robust_allocation", "several", "learners", "designs",
-    "adaptive", "promises", "recalibrated_plans", "coverage", "interval_cells", "heavy_tails", "kumar_raj",
-    "peers_coverage", "cross_fitting", "effective_size", "refuted_plans", "metrics_coverage", "known_answers",
-    "regression", "regression_coverage", "simulation", "study", "page", "first_answer", "first_label",
-    "sequence",
-)  # fmt: skip
 
 
 def interpreter(name: str, given: str | None, *requirements: str) -> str:
@@ -100,30 +94,25 @@ def run(name: str, arguments: list[str]) -> None:
 
 
 def gather() -> None:
-    """Put the pages together."""
+    """Write the index of the pages."""
     import numpy
     import scipy
 
     import stratal
 
-    parts = [
+    heading = (
         "# Measured\n\nRatios are against the peer in the same run on the same machine: "
         f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}, NumPy "
         f"{numpy.__version__}, SciPy {scipy.__version__}, stratal {stratal.__version__}. Timings are not "
-        "tests. All of it is written by `make bench`, or by the command that stands in the section."
-    ]
-    for name in ORDER:
-        page = RESULTS / f"{name}.md"
-        if page.exists():
-            text = page.read_text().strip()
-            lowered = "\n".join("#" + line if line.startswith("#") else line for line in text.splitlines())
-            parts.append(lowered if text.startswith("# ") else text)
-    PAGE.write_text("\n\n".join(parts) + "\n")
+        "tests. Each page names its command and has all rows; this index is written by `make bench`, or by "
+        "`python -m benchmarks.run --gather` after one of them has changed.\n\n"
+    )
+    PAGE.write_text(f"{heading}{index(RESULTS)}\n")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default=",".join(ORDER))
+    parser.add_argument("--only", help="NAME,… of benchmarks; all unless given")
     parser.add_argument("--gather", action="store_true")
     parser.add_argument("--ssepy")
     parser.add_argument("--ppi")
@@ -131,9 +120,8 @@ def main() -> None:
     RESULTS.mkdir(exist_ok=True)
     if not options.gather:
         known = programs(options)
-        for name in options.only.split(","):
-            if (HERE / f"{name}.py").exists():
-                run(name, known[name]())
+        for name in options.only.split(",") if options.only else known:
+            run(name, known[name]())
     gather()
 
 
