@@ -19,7 +19,7 @@ import stratal
 from stratal.arrays import FloatArray
 from stratal.planning.expectations import PlannedDesign
 from stratal.planning.plan import Plan
-from stratal.strata.scenarios import expected_variance
+from stratal.strata.moments import expected_variance
 
 RESULTS = Path(__file__).parent / "results" / "recalibrated_plans.md"
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

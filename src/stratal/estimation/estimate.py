@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -91,6 +92,8 @@ class Estimate(Record, Printed, Plotted):
     relative_efficiency : float
         1 / design_effect; above 1 is better.
     notes : tuple of str
+        What was said while it was made (`remarks`), and then what `doubts` finds: it is asked when the notes
+        are read, so that the number does not wait for it.
     evidence : Evidence
         Labelled units' arrays for the interval methods; not shown, not compared.
 
@@ -122,8 +125,14 @@ class Estimate(Record, Printed, Plotted):
     strata: tuple[StratumRow, ...]
     design_effect: float | None
     effective_sample_size: float | None
-    notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    doubts: Callable[[Estimate], tuple[str, ...]] | None = field(default=None, repr=False, compare=False)
     evidence: Evidence = field(repr=False, compare=False)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader should know: how labels were read, what was assumed, and what they contradict."""
+        return (*self.remarks, *(self.doubts(self) if self.doubts is not None else ()))
 
     @property
     def relative_efficiency(self) -> float | None:

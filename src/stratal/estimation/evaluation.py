@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from stratal.estimation.estimand import Asked, as_estimand, refuse_options
 from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow, empty_strata_notes
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.mean import EstimateOptions, MeanEstimate, default_estimator, mean_estimate
-from stratal.estimation.promise import with_promise
+from stratal.estimation.promise import promise_notes
 from stratal.estimation.respondents import (
     Respondents,
     combined,
@@ -169,7 +170,7 @@ def estimate(
         calibrated, options = with_calibrated(sample, labelled, frame, z, how, options)
         proxies, summary = calibrated.values, calibrated.summary
     made = estimate_mean(z, proxies, frame.weighting, summary, stratum=frame.stratum, options=options)
-    return with_promise(sample, labelled, made)
+    return replace(made, doubts=partial(promise_notes, sample, labelled))
 
 
 def _of_separate_samples(
@@ -315,7 +316,7 @@ def assemble(
         strata=rows,
         design_effect=effect,
         effective_sample_size=effective,
-        notes=(
+        remarks=(
             *options.notes,
             *result.notes,
             *(empty_strata_notes(rows) if any(not row.n for row in rows) else ()),

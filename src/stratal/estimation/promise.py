@@ -1,7 +1,7 @@
 """What a plan took for granted, held against the labels: a note where they refute all of its ways.
 
 A plan promises a width on the proxy's word, over ways in which the proxy may be off
-(`stratal.strata.scenarios`). The sample's file carries the strata that they follow from, so that its labels
+(`stratal.strata.moments`). The sample's file carries the strata that they follow from, so that its labels
 can be held against them: whether outcomes vary more than in the most cautious of the ways, whether their mean
 lies beyond those of all of them, and whether they fall where the proxy rises.
 """
@@ -9,7 +9,6 @@ lies beyond those of all of them, and whether they fall where the proxy rises.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from stratal.intervals.simultaneous import upper_tail
 from stratal.sampling import SimpleRandom, Stratified
 from stratal.sampling.sample import Sample
 from stratal.strata import Everything, Strata
-from stratal.strata.scenarios import CALIBRATION_SLOPE, Scenario, expected_variance, scenarios
+from stratal.strata.moments import CALIBRATION_SLOPE, Scenario, expected_variance, scenarios
 
 ALARM = 0.02
 """Chance of each note where the plan is just right, at most; that of any is under 5 % (measured)."""
@@ -33,23 +32,6 @@ REFUTED = "the labels refute the plan"
 
 LEAST = 10
 """Labels below which nothing is said."""
-
-
-def with_promise(sample: Sample, labelled: BoolArray, found: Estimate) -> Estimate:
-    """Return the estimate with a note for each thing that the plan took for granted and its labels refute.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.01] * 500 + [0.99] * 500)
-    >>> sample = stratal.plan(population, budget=60, n_strata=2).draw(seed=7)
-    >>> labels = [float(p < 0.5) for p in sample.proxies[:, 0]]
-    >>> found = stratal.estimate(sample, labels)
-    >>> [note.split(":")[0] for note in found.notes if "refute" in note]
-    ['the labels refute the plan']
-    """
-    notes = promise_notes(sample, labelled, found)
-    return replace(found, notes=(*found.notes, *notes)) if notes else found
 
 
 def promise_notes(sample: Sample, labelled: BoolArray, found: Estimate) -> tuple[str, ...]:
@@ -65,9 +47,11 @@ def promise_notes(sample: Sample, labelled: BoolArray, found: Estimate) -> tuple
     Examples
     --------
     >>> import stratal
-    >>> sample = stratal.SimpleRandom(budget=20).draw(stratal.Population.from_arrays(ids=range(90)), seed=7)
-    >>> promise_notes(sample, np.ones(20, dtype=bool), stratal.estimate(sample, [0.0, 1.0] * 10))
-    ()
+    >>> population = stratal.Population.from_arrays(proxy=[0.01] * 500 + [0.99] * 500)
+    >>> sample = stratal.plan(population, budget=60, n_strata=2).draw(seed=7)
+    >>> found = stratal.estimate(sample, [float(p < 0.5) for p in sample.proxies[:, 0]])
+    >>> [note.split(":")[0] for note in promise_notes(sample, np.ones(60, dtype=bool), found)]
+    ['the labels refute the plan']
     """
     strata, z = planned_strata(sample), found.evidence.z
     if strata is None or len(z) < LEAST or len(z) != int(labelled.sum()):

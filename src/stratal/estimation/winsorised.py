@@ -73,7 +73,7 @@ def winsorised(
     within = np.clip(z, *limits)
     named = dict(zip(sample.ids[joined.labelled].tolist(), within.tolist(), strict=True))
     found = estimate(sample, named, estimator=estimator, outcome="bounded", bounds=limits)
-    return replace(found, notes=(_note(found, z, limits), *found.notes))
+    return replace(found, remarks=(_note(found, z, limits), *found.remarks))
 
 
 def _note(found: Estimate, z: FloatArray, limits: tuple[float, float]) -> str:

@@ -1,6 +1,6 @@
 """`EarlierLabels`: what labels of an earlier sample say of the strata of a plan, and what they leave open.
 
-A proxy's own word leaves much open (`stratal.strata.scenarios`). Labels of any units, wherever the proxy sent
+A proxy's own word leaves much open (`stratal.strata.moments`). Labels of any units, wherever the proxy sent
 them, tell how far it is off: outcomes of units with one and the same proxy are taken to be alike.
 """
 
@@ -24,7 +24,7 @@ from stratal.randomness import id_texts
 from stratal.sampling import SimpleRandom
 from stratal.sampling.drawing import sample_of
 from stratal.strata import Strata, stratify
-from stratal.strata.scenarios import Scenario, expected_variance
+from stratal.strata.moments import Scenario, expected_variance
 from stratal.weighting.stratum_moments import stratum_counts
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from stratal.population.population import Population
 from stratal.sampling import Stratified
 from stratal.sampling.sample import Sample
 from stratal.strata import Strata
-from stratal.strata.scenarios import expected_variance
+from stratal.strata.moments import expected_variance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

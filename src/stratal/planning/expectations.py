@@ -17,7 +17,7 @@ import numpy as np
 from stratal.allocation import Allocation
 from stratal.planning.earlier_labels import EarlierLabels
 from stratal.strata import Strata
-from stratal.strata.scenarios import (
+from stratal.strata.moments import (
     CALIBRATION_SLOPE,
     OFFSETS,
     SLOPES,

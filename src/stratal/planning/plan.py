@@ -19,7 +19,7 @@ from stratal.planning.widths import expected_half_width
 from stratal.report import Bars, Page, Plotted, Printed, Tabular, plain, plan_page
 from stratal.sampling import SimpleRandom, Stratified
 from stratal.strata import Strata
-from stratal.strata.scenarios import Scenario, expected_variance, scenarios
+from stratal.strata.moments import Scenario, expected_variance, scenarios
 
 if TYPE_CHECKING:
     from stratal.population.population import Population

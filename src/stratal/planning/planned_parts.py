@@ -12,7 +12,7 @@ from stratal.arrays import FloatArray
 from stratal.intervals.proportion import student_quantile
 from stratal.report import plain_dict
 from stratal.strata import Strata
-from stratal.strata.scenarios import expected_variance
+from stratal.strata.moments import expected_variance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from stratal.estimation.evaluation import estimate_mean
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.counts_so_far import REPLICATES, expected_of_counts, orders
 from stratal.planning.unbounded_widths import expected_unbounded
-from stratal.strata.scenarios import expected_variance
+from stratal.strata.moments import expected_variance
 from stratal.weighting import StratifiedWeighting
 from stratal.weighting.stratum_moments import satterthwaite
 

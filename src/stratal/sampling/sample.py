@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Unpack
 import numpy as np
 
 from stratal import __version__
-from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray, Record, frozen, plain
+from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray, Record, frozen
 from stratal.errors import InputError, not_bounds
 from stratal.labels.labels import Labels
 from stratal.population.keywords import listing
@@ -21,6 +21,7 @@ from stratal.randomness import id_texts
 from stratal.report import Tabular
 from stratal.sampling.elsewhere import parts_of_labelled
 from stratal.sampling.labelled import Labelled, LabelledKeywords
+from stratal.sampling.sample_parts import columns_of, description_of, parts_from
 from stratal.weighting import Weighting
 
 OUTCOMES = ("binary", "bounded", "unbounded")
@@ -237,7 +238,7 @@ class Sample(Record, Tabular):
         """
         from stratal.sampling.sample_file import write_parts
 
-        return write_parts(Path(path), self._columns(), self._description())
+        return write_parts(Path(path), columns_of(self), description_of(self))
 
     @staticmethod
     def read(path: str | Path) -> Sample:
@@ -260,7 +261,7 @@ class Sample(Record, Tabular):
             raise InputError("Sample.read takes a path", given=f"a {type(path).__name__}", allowed="a path")
         columns, description = read_parts(Path(path))
         try:
-            sample = _of_parts(columns, description)
+            sample = _of_parts(parts_from(columns, description))
             units = (sample.ids, sample.inclusion_probability, sample.stratum)
             refuse_what_was_not_drawn(*units, sample.summary.sizes, sample.design.counts)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
@@ -268,32 +269,7 @@ class Sample(Record, Tabular):
         return sample
 
     def _columns(self) -> dict[str, AnyArray]:
-        """Return what a sample file holds of each unit."""
-        fixed = {name: getattr(self, name) for name in ("stratum", "inclusion_probability", "round")}
-        proxies = {f"proxy.{name}": self.proxies[:, k] for k, name in enumerate(self.proxy_names)}
-        groups = {f"group.{name}": values for name, values in self.groups.items()}
-        shown = {f"show.{name}": values for name, values in self.shown.items()}
-        return {"id": self.ids} | fixed | proxies | groups | shown
-
-    def _description(self) -> dict[str, Any]:
-        """Return what a sample file holds beside the units."""
-        infos = [{name: getattr(info, name) for name in info.__slots__} for info in self.proxy_info]
-        return {
-            "version": self.version,
-            "seed": self.seed,
-            "id_name": self.id_name,
-            "ids": "integer" if self.ids.dtype.kind in "iu" else "text",
-            "predicted": self.predicted,
-            "totals": {name: dict(levels) for name, levels in self.totals.items()},
-            "outcome": self.outcome,
-            "bounds": None if self.bounds is None else list(self.bounds),
-            **({} if self.estimand is None else {"estimand": dict(self.estimand)}),
-            "proxies": infos,
-            "groups": list(self.groups),
-            "shown": list(self.shown),
-            "summary": {name: plain(getattr(self.summary, name)) for name in StratumSummary.__slots__},
-            "design": self.design.to_dict(),
-        }
+        return columns_of(self)
 
     @staticmethod
     @listing(Labelled)
@@ -365,36 +341,9 @@ class Sample(Record, Tabular):
         0.875
         """
         parts, labels = parts_of_labelled(table, Labelled(**given))
-        return Sample(**{**parts, "design": Design.from_dict(parts["design"])}), labels
+        return _of_parts(parts), labels
 
 
-def _of_parts(columns: Mapping[str, AnyArray], description: Mapping[str, Any]) -> Sample:
-    """Return the sample from what its file holds."""
-    proxies = tuple(
-        ProxyInfo(**{**entry, "bounds": entry["bounds"] and tuple(entry["bounds"])})
-        for entry in description["proxies"]
-    )
-    summary = description["summary"]
-    n_strata, k = len(summary["sizes"]), len(proxies)
-    values = [columns[f"proxy.{info.name}"] for info in proxies]
-    return Sample(
-        ids=columns["id"],
-        stratum=columns["stratum"],
-        inclusion_probability=columns["inclusion_probability"],
-        proxies=np.stack(values, axis=1) if values else np.empty((len(columns["id"]), 0)),
-        proxy_info=proxies,
-        summary=StratumSummary(
-            sizes=summary["sizes"],
-            proxy_means=np.reshape(summary["proxy_means"], (n_strata, k)),
-            proxy_covariances=np.reshape(summary["proxy_covariances"], (n_strata, k, k)),
-        ),
-        design=Design.from_dict(description["design"]),
-        groups={name: columns[f"group.{name}"] for name in description["groups"]},
-        shown={name: columns[f"show.{name}"] for name in description["shown"]},
-        round=columns["round"],
-        totals=description.get("totals", {}),
-        outcome=description.get("outcome"),
-        estimand=description.get("estimand"),
-        bounds=description.get("bounds") and tuple(description["bounds"]),
-        **{name: description[name] for name in ("seed", "predicted", "id_name", "version")},
-    )
+def _of_parts(parts: dict[str, Any]) -> Sample:
+    """Return the sample whose arguments these are, its design still a record."""
+    return Sample(**{**parts, "design": Design.from_dict(parts["design"])})

@@ -24,6 +24,7 @@ from stratal.population.tables.parts import SAMPLE_KEY as _KEY
 from stratal.population.tables.text_files import existing_file
 from stratal.randomness import id_texts
 from stratal.sampling.files import replacing
+from stratal.sampling.sample_parts import columns_of, description_of
 
 FORMAT = 2
 """Since 2 there is a digest over description and rows; files of 1, without, are still read."""
@@ -79,8 +80,8 @@ def sample_digest(sample: Any) -> str:
     >>> sample_digest(draw(population, seed=7)) == sample_digest(draw(population, seed=7))
     True
     """
-    columns = {name: _arrow(name, values, False) for name, values in sample._columns().items()}
-    return _digest(pa.table(columns), {"format": FORMAT, **sample._description()})
+    columns = {name: _arrow(name, values, False) for name, values in columns_of(sample).items()}
+    return _digest(pa.table(columns), {"format": FORMAT, **description_of(sample)})
 
 
 def _digest(table: pa.Table, description: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import stratal
 from stratal.cli.application import app
 from stratal.errors import StratalError
+from stratal.sampling.sample_parts import columns_of, description_of
 
 NUMBERS = count()
 
@@ -66,7 +67,7 @@ def answered(place, words):
     found = {}
     if folder.is_dir():
         sample = stratal.Sample.read(next(folder.glob("sample*.parquet")))
-        found = {"sample": repr(sample._columns()) + json.dumps(sample._description(), default=str)}
+        found = {"sample": repr(columns_of(sample)) + json.dumps(description_of(sample), default=str)}
         shutil.rmtree(folder)
     if result.exit_code:
         assert isinstance(result.exception, StratalError | SystemExit), result.exception
