@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import fields
 from numbers import Real
@@ -255,7 +256,9 @@ class Record:
 class Described(Record):
     """Base of records of several kinds: each is registered by its `kind` and written as a plain dict.
 
-    A base of such kinds names what they are (`noun`) and holds a `registry` of its own.
+    A base of such kinds names what they are (`noun`) and holds a `registry` of its own. Where kinds live in
+    later rooms too, it names the module by which all of them come (`door`): a kind that nobody has imported
+    yet is looked for there, so that a file says all that is needed to read it.
 
     Examples
     --------
@@ -268,6 +271,7 @@ class Described(Record):
     kind: ClassVar[str]
     noun: ClassVar[str]
     registry: ClassVar[dict[str, Any]]
+    door: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
         if "kind" in cls.__dict__:
@@ -284,11 +288,18 @@ class Described(Record):
         return cls(**fields)
 
     @classmethod
+    def of_kind(cls, kind: Any) -> Any:
+        """Return the class of a kind; None if there is none."""
+        if kind not in cls.registry and cls.door:
+            importlib.import_module(cls.door)
+        return cls.registry.get(kind)
+
+    @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> Self:
         """Return the record that `to_dict` described."""
         given = dict(description)
         kind = given.pop("kind", None)
-        if kind not in cls.registry:
+        if cls.of_kind(kind) is None:
             raise InputError(f"unknown {cls.noun}", given=repr(kind), allowed=", ".join(sorted(cls.registry)))
         found: Self = cls.registry[kind].parse(given)
         return found

@@ -1,4 +1,6 @@
-"""Estimands: the quantities that labels are planned for and estimate; they live in `estimation.estimands`.
+"""Estimands: the quantities that labels are planned for and estimate.
+
+They live in `estimation.estimands`, but for those that later rooms add to them.
 
 Examples
 --------
@@ -7,5 +9,8 @@ Examples
 'f1:match'
 """
 
+from stratal.estimation import estimands as _own
 from stratal.estimation.estimands import *  # noqa: F403
-from stratal.estimation.estimands import __all__ as __all__
+from stratal.regression.coefficient_estimand import Coefficient as Coefficient
+
+__all__ = [*_own.__all__, "Coefficient"]

@@ -145,14 +145,23 @@ def _say_drawn(asked: DrawOptions, sample: Sample, written: Handover, needed: Na
     print_page(handover_page(found, _strata(sample)))
     labels = [*asked.earlier_labels, written.to_label]
     if asked.half_width is None:
-        classes = ["--predicted", sample.predicted] if sample.predicted and not sample.estimand else []
-        print_next("estimate", written.sample, *labels, *classes)
+        print_next("estimate", written.sample, *labels, *_told(asked, sample))
         return
     given = [word for path in labels for word in ("--labels", path)]
     words = ["--extend", written.sample, *given, "--half-width", asked.half_width]
     if asked.confidence_level != 0.95:
         words += ["--confidence-level", asked.confidence_level]
     print_next("draw", asked.file, *words, "--output", f"{asked.output}-next")
+
+
+def _told(asked: DrawOptions, sample: Sample) -> list[str | Path]:
+    """Return what the estimate is to be told beside the labels."""
+    from stratal.estimation.estimand import as_estimand
+
+    question = as_estimand(sample.estimand)
+    if question is None:
+        return ["--predicted", sample.predicted] if sample.predicted else []
+    return ["--population", asked.file] if question.reads_population else []
 
 
 def _extended(asked: DrawOptions, extend: Path) -> tuple[Sample, Narrowing | None]:

@@ -150,11 +150,6 @@ NEEDS: dict[str, tuple[Needs, ...]] = {
         ),
         Needs(("class_",), lambda given: given["metric"], "with --metric"),
         Needs(
-            ("population",),
-            lambda given: given["calibration"] or given["labelled"],
-            "with --calibration or --labelled",
-        ),
-        Needs(
             ("features",),
             lambda given: given["calibration"] in LEARNERS,
             f"with --calibration {', '.join(LEARNERS)}",

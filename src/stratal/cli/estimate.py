@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -137,11 +137,31 @@ def made(asked: EstimateOptions) -> Made:
     stratal.errors.InputError: nothing to estimate from...
     """
     asked, bounds, evidence = gathered(asked)
-    evidence = of_models(asked, evidence)
+    evidence = _with_population(asked, of_models(asked, evidence))
     labels = evidence.labels
     result = _estimated(asked, evidence.sample, labels, bounds)
     tables = _tables(asked, evidence, labels, bounds)
     return Made(asked, evidence.sample, labels, result, tables, _remarks(asked, evidence, labels))
+
+
+def _with_population(asked: EstimateOptions, evidence: Evidence) -> Evidence:
+    """Return the evidence with the population of --population in the sample, for what reads it there."""
+    from stratal.estimation.calibrated import population_of
+    from stratal.estimation.estimand import as_estimand
+
+    if asked.population is None or asked.labelled is not None:
+        return evidence
+    sample = evidence.sample
+    question = as_estimand(asked.estimand or sample.estimand)
+    read = question.numbers if question is not None and question.reads_population else ()
+    if not read and asked.calibration is None:
+        raise InputError(
+            "--population would have no effect",
+            allowed="--population with --calibration or --labelled, or for a coefficient",
+            action="Leave it out, or change the other option.",
+        )
+    units = population_of(sample, asked.population, (*o.listed(asked.features), *read))
+    return replace(evidence, sample=replace(sample, population=units))
 
 
 def _agreement(sample: Sample, labels: Labels) -> list[str]:
@@ -162,12 +182,8 @@ def _estimated(
     asked: EstimateOptions, sample: Sample, labels: Labels, bounds: tuple[float, float] | None
 ) -> Estimate:
     """Return the estimate of the mean, or of the accuracy where labels are classes."""
-    from stratal.estimation.calibrated import population_of
     from stratal.estimation.evaluation import estimate as estimated
 
-    units, features = None, o.listed(asked.features)
-    if asked.population is not None and asked.labelled is None:
-        units = population_of(sample, asked.population, features)
     return estimated(
         sample,
         labels,
@@ -180,8 +196,7 @@ def _estimated(
         combine=asked.combine,
         cross_fit=asked.cross_fit,
         calibration=asked.calibration,
-        features=features or None,
-        population=units,
+        features=o.listed(asked.features) or None,
         estimand=asked.estimand,
     )
 

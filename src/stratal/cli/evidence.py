@@ -106,8 +106,8 @@ class EstimateOptions:
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="With --labelled: all units, or the others, with the proxy. With --calibration: what the "
-            "sample was drawn from.",
+            help="With --labelled: all units, or the others, with the proxy. With --calibration, or for a "
+            "coefficient: what the sample was drawn from.",
         ),
     ] = None
     target: o.Target = "population"

@@ -59,6 +59,7 @@ class Estimand(Described):
     __slots__ = ()
     noun: ClassVar[str] = "estimand"
     registry: ClassVar[dict[str, Any]] = {}
+    door: ClassVar[str] = "stratal.estimands"
     listed: ClassVar[str] = ""
     """The field that the text form lists without its name: `difference:model_a,model_b`."""
 
@@ -101,7 +102,7 @@ class Estimand(Described):
         """
         head, _, tail = text.strip().partition(":")
         name, at, group = head.partition("@")
-        kind = Estimand.registry.get(f"{name}@" if at else name)
+        kind = Estimand.of_kind(f"{name}@" if at else name)
         if kind is None:
             raise InputError("no such estimand", given=repr(text), allowed=near_names(head, _kinds()))
         options: dict[str, Any] = {"group": group} if at else {}
@@ -161,6 +162,11 @@ class Estimand(Described):
     def of_classes(self) -> bool:
         """Whether labels are true classes, to be compared with a column of answers."""
         return getattr(self, "predicted", None) is not None
+
+    @property
+    def reads_population(self) -> bool:
+        """Whether the estimate reads columns of the population that a sample does not hold."""
+        return False
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of the influence before any label."""

@@ -137,7 +137,8 @@ def estimate(
     question = sample.estimand if estimand is None else estimand
     if question is not None and (asked := as_estimand(question)) is not None and asked.kind != "mean":
         refuse_options(asked, locals())
-        found: Estimate = asked.estimate(sample, labels, target)
+        units = sample.population if population is None else population
+        found: Estimate = asked.estimate(replace(sample, population=units), labels, target)
         return found
     joined, notes = combined(said(join(sample, labels), predicted), combine)
     labelled, z = joined.labelled, outcomes(sample, joined, predicted)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,7 @@ class InfluencesSoFar(Record):
     ) -> InfluencesSoFar:
         """Return what the labels say of an estimand, or of each of several."""
         planner = EstimandPlanner(population=population, estimand=estimand)
+        sample = replace(sample, population=population)
         strata = sample.design.strata if isinstance(sample.design, Stratified) else planner.whole
         planned = planner.moments(strata).deviations
         pairs = list(_parts_with_labels(estimand, labels, population))

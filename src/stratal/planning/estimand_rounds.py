@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def influence_deviations(
     >>> influence_deviations(asked, sample, ["a", "b"] * 5, plan.strata, population) > 0
     array([ True, False])
     """
-    learned = None
+    sample, learned = replace(sample, population=population), None
     if isinstance(estimand, Classification):
         learned = _of_rates(estimand, sample, labels, strata, population)
     if learned is None:

@@ -35,6 +35,9 @@ class Engine(Protocol):
     def logistic(self, value: Any) -> Any:
         """Return 1 / (1 + exp(−value))."""
 
+    def exponential(self, value: Any) -> Any:
+        """Return exp(value)."""
+
     def constant(self, value: float) -> Any:
         """Return one number for every unit."""
 
@@ -295,6 +298,24 @@ class Logistic(_OfParts):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Exponential(_OfParts):
+    """exp(x) of one formula.
+
+    Examples
+    --------
+    >>> Exponential(parts=(Constant(value=0.0),)).of({})
+    array(1.)
+    """
+
+    kind: ClassVar[str] = "exponential"
+    parts: tuple[Expression, ...]
+
+    def on(self, engine: Engine) -> Any:
+        """Return the number."""
+        return engine.exponential(self.parts[0].on(engine))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Share(_OfParts):
     """The first formula over the second, which counts as `least` where it is smaller.
 
@@ -351,6 +372,10 @@ class OnArrays:
     def logistic(self, value: FloatArray) -> FloatArray:
         """Return 1 / (1 + exp(−value))."""
         return np.asarray(1.0 / (1.0 + np.exp(-value)))
+
+    def exponential(self, value: FloatArray) -> FloatArray:
+        """Return exp(value)."""
+        return np.asarray(np.exp(value))
 
     def constant(self, value: float) -> FloatArray:
         """Return one number for every unit."""

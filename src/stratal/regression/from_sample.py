@@ -28,7 +28,7 @@ from stratal.regression.unlabelled import BatchedUnlabelled, Block
 from stratal.sampling.asked import require_sample
 from stratal.sampling.sample import Sample
 
-_FAMILIES: dict[str, type[Loss]] = {loss.name: loss for loss in (Linear, Logistic, Poisson, Mean)}
+FAMILIES: dict[str, type[Loss]] = {loss.name: loss for loss in (Linear, Logistic, Poisson, Mean)}
 _FOUND_HERE = ("outcome", "weighting", "unlabelled", "names")
 
 
@@ -124,7 +124,7 @@ def regress(
         known["unlabelled"] = _units(source, (name,), columns, rule, labelled.codes)
     if family == "quantile":
         return quantile(y, probability, **known)
-    loss = _FAMILIES[family]() if isinstance(family, str) else family
+    loss = FAMILIES[family]() if isinstance(family, str) else family
     result = m_estimate(loss, y, features=matrix, names=columns.coefficient_names, **known)
     return dataclasses.replace(result, notes=(*labelled.notes, *result.notes))
 
@@ -307,7 +307,7 @@ def _check_family(family: str | Loss, features: tuple[str, ...], formula: str | 
         raise InputError(
             "family must be a name or a loss", given=repr(family), action="Give an instance, as in MyLoss()."
         )
-    known = (*_FAMILIES, "quantile")
+    known = (*FAMILIES, "quantile")
     if isinstance(family, str) and family not in known:
         raise InputError(f"no such family: {family!r}", allowed=", ".join(map(repr, known)))
     if features and formula is not None:

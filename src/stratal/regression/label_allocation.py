@@ -19,7 +19,7 @@ from stratal.regression.data_checks import minimum_failure
 from stratal.regression.losses import GeneralisedLinear, Linear, Loss
 from stratal.regression.options import contrasts, require_choice
 from stratal.regression.sandwich import directed_variances
-from stratal.regression.solver import newton, require_inverse
+from stratal.regression.solver import Solution, newton, require_inverse
 from stratal.regression.unlabelled import Unlabelled
 
 
@@ -99,6 +99,30 @@ def heuristic_spreads(
     >>> heuristic_spreads(Mean(), units)
     array([0.5, 0.3])
     """
+    fit = fit_to_proxies(loss, unlabelled)
+    directions = require_inverse(fit.hessian) @ contrasts(minimise, len(fit.theta))
+    noise = _mean_noise(loss, unlabelled, directions, conditional_variance)
+    if lam != 1.0:
+        moments = unlabelled.moments(loss, fit.theta)
+        noise = noise + (1.0 - lam) ** 2 * directed_variances(moments.covariances, directions)
+    return np.asarray(np.sqrt(noise))
+
+
+def fit_to_proxies(loss: Loss, unlabelled: Unlabelled) -> Solution:
+    """Return the minimiser over all units with the proxies in the place of the outcomes, and its hessian.
+
+    Raises
+    ------
+    InputError
+        Where there is no minimum: collinear features, proxies that features separate.
+
+    Examples
+    --------
+    >>> from stratal.regression.losses import Mean
+    >>> from stratal.regression.unlabelled import ArrayUnlabelled
+    >>> fit_to_proxies(Mean(), ArrayUnlabelled(proxy=[0.5, 0.5, 0.9, 0.9])).theta
+    array([0.7])
+    """
     shares = unlabelled.totals / unlabelled.totals.sum()
     block = next(unlabelled.blocks())
     start = np.zeros(loss.n_parameters(block.features, block.proxy))
@@ -112,12 +136,7 @@ def heuristic_spreads(
         gram = unlabelled.summed(Linear(), start, shares).hessian
     if minimum_failure(fit, loss, block.proxy, gram, rectified=False) is not None:
         raise InputError("the fit to the proxies has no minimum", action="Check proxies and features.")
-    directions = require_inverse(fit.hessian) @ contrasts(minimise, len(start))
-    noise = _mean_noise(loss, unlabelled, directions, conditional_variance)
-    if lam != 1.0:
-        moments = unlabelled.moments(loss, fit.theta)
-        noise = noise + (1.0 - lam) ** 2 * directed_variances(moments.covariances, directions)
-    return np.asarray(np.sqrt(noise))
+    return fit
 
 
 def allocate_labels(

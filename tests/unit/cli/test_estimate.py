@@ -155,3 +155,28 @@ def test_another_round_for_a_learner(judged, run_command, tmp_path):
     )
     assert larger.n_h.tolist() == again.n_h.tolist()
     assert "ridge learned from judge_a, judge_b, f1" in larger.design.allocation.notes[0]
+
+
+def test_a_coefficient_reads_the_file_that_it_was_drawn_from(tmp_path, monkeypatch, run_command):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(2)
+    rows = [[k, k / 300, rng.uniform()] for k in range(300)]
+    write("units.csv", ["id", "length", "score"], rows)
+    words = ("--proxy", "score", "--budget", "60", "--estimand", "coefficient:length")
+    drawn = run_command("draw", "units.csv", *words, "--output", "audit")
+    write("labels.csv", ["id", "label"], _labels("audit"))
+    next_words = next_line(drawn.stdout).replace("audit/to_label.csv", "labels.csv")
+
+    assert "--population units.csv" in next_words
+    found = json.loads(run_command(*next_words.split(), "--json").stdout)
+    assert found["estimand"] == "coefficient:length"
+    assert found["n"] == 60
+    alone = run_command("estimate", "audit/sample.parquet", "labels.csv")
+    assert "--population FILE" in alone.message
+    idle = run_command(*next_words.split(), "--estimand", "mean")
+    assert "--population would have no effect" in idle.message
+
+
+def _labels(folder):
+    sample = stratal.Sample.read(f"{folder}/sample.parquet")
+    return [[unit, int(int(unit) % 3 == 0)] for unit in sample.ids.tolist()]

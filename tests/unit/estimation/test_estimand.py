@@ -32,6 +32,9 @@ TEXTS = (
     "mean@language:de,en,predicted=new",
     "means:fluency,adequacy",
     "quantile:0.9",
+    "coefficient:length",
+    "coefficient:intercept,features=length+age",
+    "coefficient:length,features=length+age,family=logistic,proxy=score",
 )
 
 
@@ -56,6 +59,9 @@ def test_a_text_and_a_record_are_one_estimand(text):
         ("difference:new,old,proxies=p", "each model needs its proxy"),
         ("quantile:2", "out of range"),
         ("quantile:many", "needs more"),
+        ("coefficient:lenght,features=length", "must be one of the regression's.*'length'"),
+        ("coefficient:intercept", "must be one of the regression's"),
+        ("coefficient:length,family=probit", "family"),
         ("average:roc", "no such metric of a class"),
         ("average:f1,average=mean", "no such average"),
     ],

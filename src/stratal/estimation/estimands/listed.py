@@ -63,6 +63,11 @@ class Listed(Several):
         """The numeric columns that are needed."""
         return tuple(dict.fromkeys(name for entry in self.estimands for name in entry.numbers))
 
+    @property
+    def reads_population(self) -> bool:
+        """Whether one of them reads columns of the population that a sample does not hold."""
+        return any(entry.reads_population for entry in self.estimands)
+
     def parts_in(self, population: Population) -> tuple[Estimand, ...]:
         """Return the estimands."""
         return self.estimands

@@ -62,6 +62,10 @@ class TableColumns:
         """Return 1 / (1 + exp(−value))."""
         return 1.0 / (1.0 + (-value).exp())
 
+    def exponential(self, value: Any) -> Any:
+        """Return exp(value)."""
+        return value.exp()
+
     def constant(self, value: float) -> Any:
         """Return one number for every unit."""
         return double(value)
