@@ -8,6 +8,7 @@ the best intervals under Neyman allocation, to leading order.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -16,6 +17,18 @@ from stratal.population.distribution import Distribution
 
 NEYMAN_BINS = 1_500
 """Most bins of the full recursion of `neyman_boundaries`; more are merged first, the cuts refined after."""
+
+PRUNING_RUNS = 192
+"""Runs of bins over which `k_means_cuts` asks first where a boundary can lie."""
+
+MANY_BINS = 4 * PRUNING_RUNS
+"""From so many bins on, asking first is worth its time."""
+
+_MOVES = 10
+"""Times that boundaries are moved between the means of their strata, for a cost that can be reached."""
+
+_SLACK = 1e-9
+"""What rounding may cost a sum of squares, as a share of the largest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,39 +103,104 @@ def k_means_boundaries(distribution: Distribution, n_strata: int) -> list[IntArr
     """
     n_bins = len(distribution.values)
     most = min(n_strata, n_bins)
-    sums = PrefixSums.of(distribution)
-    costs = np.full(n_bins + 1, np.inf)
-    ends = np.arange(1, n_bins + 1)
-    costs[1:] = sums.squares_within(np.zeros(n_bins, np.int64), ends)
-    layers: list[IntArray] = []
-    for layer in range(2, most + 1):
-        base = costs - sums.squares
-        if layer == most:
-            choice = np.zeros(n_bins + 1, np.int64)
-            last = np.array([n_bins])
-            choice[last] = _best_cuts(sums, base, last, np.array([layer - 1]), last - 1)[1]
-        else:
-            costs, choice = _layer(sums, base, layer)
-        layers.append(choice)
+    lowest, highest = np.arange(1, most + 1), np.full(most, n_bins)
+    lowest[-1] = n_bins  # the last stratum ends at the end
+    layers = _layers(PrefixSums.of(distribution), lowest, highest)
     return [_trace(layers[:count], n_bins) for count in range(most)]
 
 
-def _layer(sums: PrefixSums, base: FloatArray, layer: int) -> tuple[FloatArray, IntArray]:
-    """Return cost and best last cut for every end; `base` is the previous layer less the squares."""
-    n_bins = len(base) - 1
-    n_ends = n_bins - layer + 1  # ends layer, …, n_bins
-    best = np.full(n_bins + 1, np.inf)
-    choice = np.full(n_bins + 1, layer - 1, np.int64)
-    step = 1 << (n_ends.bit_length() - 1)
-    while step:
-        ends = np.arange(step - 1, n_ends, 2 * step) + layer
-        lowest = choice[np.maximum(ends - step, layer - 1)]
-        right = ends + step
-        highest = np.where(right <= n_bins, choice[np.minimum(right, n_bins)], n_bins)
-        highest = np.maximum(np.minimum(highest, ends - 1), lowest)
-        best[ends], choice[ends] = _best_cuts(sums, base, ends, lowest, highest)
-        step >>= 1
-    return best + sums.squares, choice
+def k_means_cuts(distribution: Distribution, n_strata: int) -> IntArray:
+    """Return the boundaries that minimise the within-strata sum of squares for one number of strata.
+
+    The last of `k_means_boundaries`, to the bit, in less than half the time: the runs of bins in which a
+    boundary cannot lie are left out first.
+
+    Examples
+    --------
+    >>> values = np.array([1e8, 1e8 + 1, 1e8 + 5, 1e8 + 6])
+    >>> k_means_cuts(Distribution(values=values, counts=np.ones(4, int), cuts=values[1:]), 3)
+    array([1, 2])
+    """
+    n_bins = len(distribution.values)
+    if n_strata < 2 or 4 * n_strata > min(n_bins, PRUNING_RUNS):
+        return k_means_boundaries(distribution, n_strata)[-1]
+    sums = PrefixSums.of(distribution)
+    lowest, highest = _windows(distribution, sums, n_strata)
+    return _trace(_layers(sums, np.append(lowest, n_bins), np.append(highest, n_bins)), n_bins)
+
+
+def _windows(distribution: Distribution, sums: PrefixSums, n_strata: int) -> tuple[IntArray, IntArray]:
+    """Return the first and the last bin (H − 1,) that each boundary of the best H strata may be.
+
+    A stratum costs at least as much as the whole runs of bins inside it. So strata whose boundaries lie in
+    given runs have a lower bound, and a run is left out where the best bound through it exceeds the cost of
+    strata that exist.
+    """
+    edges = coarse_edges(distribution, PRUNING_RUNS)
+    inside = _squares_between(sums, edges[1:], edges[:-1])
+    inside[np.tril_indices(len(inside), -1)] = np.inf
+    before = [_squares_between(sums, edges[:1], edges[:-1])[0]]
+    after = [_squares_between(sums, edges[1:], edges[-1:])[:, 0]]
+    for _ in range(n_strata - 2):
+        before.append((inside + before[-1][:, None]).min(axis=0))
+        after.append((inside + after[-1]).min(axis=1))
+    bounds = np.array(before) + np.array(after[::-1])
+    reached = _cost_nearby(distribution, sums, edges[bounds.argmin(axis=1)])
+    possible = bounds <= reached + _SLACK * float(np.abs(sums.squares).max())
+    order = np.arange(1, n_strata)
+    lowest = edges[possible.argmax(axis=1)] - order
+    highest = edges[possible.shape[1] - possible[:, ::-1].argmax(axis=1)] - 1 - order
+    highest = np.minimum(highest, edges[-1] - n_strata)
+    lowest = np.maximum.accumulate(np.maximum(lowest, 0))
+    return lowest + order, np.minimum.accumulate(highest[::-1])[::-1] + order
+
+
+def _squares_between(sums: PrefixSums, starts: IntArray, ends: IntArray) -> FloatArray:
+    """Return Σ (x − mean)² (starts, ends) of the bins between, 0 where there is none."""
+    gap = sums.firsts[ends] - sums.firsts[starts][:, None]
+    counts = sums.counts[ends] - sums.counts[starts][:, None]
+    squares = sums.squares[ends] - sums.squares[starts][:, None]
+    squares -= gap * gap / np.maximum(counts, 1.0)
+    return np.maximum(squares, 0.0, out=squares)
+
+
+def _cost_nearby(distribution: Distribution, sums: PrefixSums, boundaries: IntArray) -> float:
+    """Return the cost of strata found from `boundaries` (H − 1,) by moving each between two means."""
+    edges = np.concatenate([[0], boundaries, [len(distribution.values)]])
+    centred = distribution.values - distribution.values[int(np.argmin(np.abs(sums.counts)))]
+    best = np.inf
+    for _ in range(_MOVES):
+        if np.any(np.diff(edges) <= 0):
+            break
+        best = min(best, float(sums.squares_within(edges[:-1], edges[1:]).sum()))
+        means = np.diff(sums.firsts[edges]) / np.diff(sums.counts[edges])
+        edges[1:-1] = np.searchsorted(centred, 0.5 * (means[1:] + means[:-1]))
+    return best
+
+
+def _layers(sums: PrefixSums, lowest: IntArray, highest: IntArray) -> list[IntArray]:
+    """Return the best last cut (B + 1,) of every end, for 2, …, H strata.
+
+    The end of stratum h is sought from `lowest[h]` to `highest[h]` (H,).
+    """
+    costs = np.full(len(sums.counts), np.inf)
+    ends = np.arange(lowest[0], highest[0] + 1)
+    costs[ends] = sums.squares_within(np.zeros(len(ends), np.int64), ends)
+    layers: list[IntArray] = []
+    for cuts, (first, final) in pairwise(zip(lowest.tolist(), highest.tolist(), strict=True)):
+        base = costs - sums.squares
+        costs, choice = np.full(len(base), np.inf), np.full(len(base), cuts[0], np.int64)
+        step = 1 << ((final - first + 1).bit_length() - 1)
+        while step:
+            ends = np.arange(first + step - 1, final + 1, 2 * step)
+            left = choice[np.maximum(ends - step, first - 1)]
+            right = np.where(ends + step <= final, choice[np.minimum(ends + step, final)], cuts[1])
+            right = np.maximum(np.minimum(right, ends - 1), left)
+            costs[ends], choice[ends] = _best_cuts(sums, base, ends, left, right)
+            step >>= 1
+        costs += sums.squares
+        layers.append(choice)
+    return layers
 
 
 def _best_cuts(
@@ -141,7 +219,9 @@ def _best_cuts(
     values = np.subtract(base[cuts], gap, out=gap)
     smallest = np.minimum.reduceat(values, starts)
     hits = np.flatnonzero(values == np.repeat(smallest, lengths))
-    return smallest, cuts[hits[np.searchsorted(hits, starts)]]
+    if len(hits) > len(ends):  # ties
+        hits = hits[np.searchsorted(hits, starts)]
+    return smallest, cuts[hits]
 
 
 def _trace(layers: list[IntArray], end: int) -> IntArray:

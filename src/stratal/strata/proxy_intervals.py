@@ -16,7 +16,7 @@ from stratal.strata.classical import cumulative_root, equal_size, equal_width, w
 from stratal.strata.mixture import mixture_boundaries
 from stratal.strata.moments import Moments, of_bins, refuse_widest
 from stratal.strata.number import MOST_STRATA, NUMBERS_TRIED, choose_number
-from stratal.strata.optimal import k_means_boundaries, neyman_boundaries
+from stratal.strata.optimal import MANY_BINS, k_means_boundaries, k_means_cuts, neyman_boundaries
 from stratal.strata.stratification import StratificationDraft, StratificationRequest
 
 ALL_AT_ONCE: dict[str, Callable[[Distribution, int], list[IntArray]]] = {
@@ -96,6 +96,8 @@ def boundaries_of(distribution: Distribution, method: str, n_strata: int) -> Int
     if method in ALL_AT_ONCE:
         if n_strata >= len(distribution.values):
             return np.arange(1, len(distribution.values))
+        if method == "k-means" and len(distribution.values) >= MANY_BINS:
+            return k_means_cuts(distribution, n_strata)
         return ALL_AT_ONCE[method](distribution, n_strata)[-1]
     return ONE_BY_ONE[method](distribution, n_strata)
 

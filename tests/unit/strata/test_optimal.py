@@ -7,7 +7,13 @@ import pytest
 
 from stratal.population.distribution import Distribution
 from stratal.strata import optimal
-from stratal.strata.optimal import PrefixSums, coarse_edges, k_means_boundaries, neyman_boundaries
+from stratal.strata.optimal import (
+    PrefixSums,
+    coarse_edges,
+    k_means_boundaries,
+    k_means_cuts,
+    neyman_boundaries,
+)
 
 
 def picture(values, counts=None, second_moments=None):
@@ -107,6 +113,58 @@ class TestKMeans:
                 full[end] = np.min(best[:end] + sums.squares_within(starts, np.full(end, end)))
             best = full
             assert squares(distribution, boundaries) == pytest.approx(best[n_bins], rel=1e-9)
+
+
+SHAPES = {
+    "even": lambda generator: generator.random(500),
+    "at both ends": lambda generator: generator.beta(0.3, 0.3, 500),
+    "heavy tails": lambda generator: generator.standard_t(1.5, 500),
+    "log-normal": lambda generator: np.exp(generator.normal(0, 3, 500)),
+    "one far away": lambda generator: np.append(generator.random(499), 1e100),
+    "on a lattice": lambda generator: np.unique(generator.integers(0, 500, 900)) / 7,
+}
+
+
+class TestOneNumberOfStrata:
+    """`k_means_cuts` leaves out where a boundary cannot lie, and finds what the whole recursion finds."""
+
+    @pytest.mark.parametrize("shape", SHAPES)
+    @pytest.mark.parametrize("largest", [2, 50, 10**6])
+    def test_the_cuts_are_those_of_the_whole_recursion(self, monkeypatch, shape, largest):
+        monkeypatch.setattr(optimal, "PRUNING_RUNS", 20)
+        generator = np.random.default_rng([largest, *map(ord, shape)])
+        values = np.unique(SHAPES[shape](generator))
+        distribution = picture(values, generator.integers(1, largest, len(values)))
+
+        found = [k_means_cuts(distribution, count).tolist() for count in (2, 3, 5)]
+
+        boundaries = k_means_boundaries(distribution, 5)
+        assert found == [boundaries[count - 1].tolist() for count in (2, 3, 5)]
+
+    def test_few_bins_and_many_strata_are_found_too(self):
+        distribution = picture(np.arange(60.0), np.random.default_rng(2).integers(1, 9, 60))
+
+        assert k_means_cuts(distribution, 1).tolist() == []
+        assert len(k_means_cuts(distribution, 59)) == 58
+        assert len(k_means_cuts(distribution, 99)) == 59
+
+    def test_most_last_cuts_are_never_tried(self, monkeypatch):
+        tried = []
+        best_cuts = optimal._best_cuts
+
+        def counted(sums, base, ends, lowest, highest):
+            tried.append(int((highest - lowest + 1).sum()))
+            return best_cuts(sums, base, ends, lowest, highest)
+
+        monkeypatch.setattr(optimal, "_best_cuts", counted)
+        distribution = picture(np.arange(10_000) / 10_000, np.random.default_rng(3).integers(1, 99, 10_000))
+        k_means_boundaries(distribution, 10)
+        whole = sum(tried)
+        tried.clear()
+
+        k_means_cuts(distribution, 10)
+
+        assert sum(tried) < 0.3 * whole
 
 
 class TestNeyman:
