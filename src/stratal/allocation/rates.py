@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from scipy.special import betaln, expit, logit, ndtri
 
+from stratal.allocation.unbounded_deviations import unbounded_deviations
 from stratal.arrays import FloatArray, IntArray, finite_vector, numeric_array, refuse_nonfinite
 from stratal.errors import InputError
-from stratal.strata.moments import SHRINKAGE, shrunk_log_odds
+from stratal.strata.moments import shrunk_log_odds
 
 OFFSETS = np.linspace(-3.0, 3.0, 13)
 """Offsets on the log-odds; a standard normal prior."""
@@ -33,7 +34,6 @@ UNKNOWN_PSEUDO_LABELS = (2.0, 4.0, 16.0, 64.0)
 
 _EDGE = 1e-9
 _SPREAD_WEIGHT = 2.0
-_VARIANCE_LABELS = 4.0
 _SEED = 20_261_121
 _TABLE = 4096
 """Cases of a stratum's labels that are worked out at a time."""
@@ -63,6 +63,7 @@ def smoothed_standard_deviations(
     proxy_means: Any = None,
     proxy_variances: Any = None,
     conditional_variances: Any = None,
+    kurtoses: Any = None,
     bounds: tuple[float, float] = (0.0, 1.0),
     scaled: bool = True,
 ) -> FloatArray:
@@ -80,6 +81,9 @@ def smoothed_standard_deviations(
         Sum of the squared outcome; left out for an outcome that only takes the values of its bounds.
     proxy_means, proxy_variances, conditional_variances : float (H,), optional
         Mean of E[z | x], its variance, and mean of Var(z | x) in each stratum.
+    kurtoses : float (…, H), optional
+        n_h Σ (z − z̄_h)⁴ / (Σ (z − z̄_h)²)² of each stratum's labels, looked at where the outcome has no
+        bounds; those of a normal outcome if left out.
     bounds : (float, float)
         The outcome's limits; infinite where it has none (then `squares` is needed).
     scaled : bool
@@ -101,7 +105,7 @@ def smoothed_standard_deviations(
     Bounded outcomes: rates r_h ~ Beta(k μ_h, k (1 − μ_h)), logit μ_h = c + α + β (logit m_h − c), with c the
     log-odds of the overall mean proxy; the posterior mean of r(1 − r) is the variance of a binary outcome,
     others have the share of it that their labels show, smoothed over strata. Unbounded: sample variances,
-    smoothed towards the plug-in ones rescaled to fit.
+    smoothed towards the plug-in ones rescaled and tilted to fit, the more the heavier the labels' tails.
 
     Examples
     --------
@@ -115,7 +119,7 @@ def smoothed_standard_deviations(
     known = None if plug_in is None or within is None or not scaled else plug_in + within
     low, high = bounds
     if not np.isfinite(high - low):
-        return _unbounded(pilot, known)
+        return _unbounded(pilot, means, known, kurtoses)
     width = high - low
     share = None if means is None else (means - low) / width
     binary = _binary_variances(pilot, share, scaled)
@@ -323,13 +327,24 @@ def _spread(pilot: _Pilot, prior: float) -> FloatArray:
     return np.asarray(np.minimum((found + _SPREAD_WEIGHT * pooled) / (largest + _SPREAD_WEIGHT), 1.0))
 
 
-def _unbounded(pilot: _Pilot, plug_in: FloatArray | None) -> FloatArray:
-    """Return smoothed sample deviations; the prior has the plug-in's shape and the labels' level."""
+def _unbounded(
+    pilot: _Pilot, means: FloatArray | None, plug_in: FloatArray | None, kurtoses: Any
+) -> FloatArray:
+    """Return S_h (…, H) of an outcome without bounds, checked."""
     shape = np.ones(len(pilot.weights)) if plug_in is None or not plug_in.any() else plug_in
-    shape = shape + SHRINKAGE * (float(pilot.weights @ shape) - shape)
-    freedom = np.maximum(pilot.counts - 1.0, 0.0)
-    expected = freedom @ shape
-    level = pilot.squares_within.sum(axis=-1) / np.where(expected > 0, expected, 1.0)
-    level = np.where((expected > 0) & (level > 0), level, 1.0)[..., None]  # labels all equal tell no level
-    smoothed = (pilot.squares_within + _VARIANCE_LABELS * level * shape) / (freedom + _VARIANCE_LABELS)
-    return np.asarray(np.sqrt(smoothed))
+    if kurtoses is not None:
+        kurtoses = _numbers("kurtoses", kurtoses)
+        if kurtoses.shape != pilot.sums.shape:
+            raise InputError(
+                "kurtoses must have one entry per stratum",
+                given=f"{kurtoses.shape[-1]} for {pilot.sums.shape[-1]}",
+                action="Give the kurtosis of the labels of each stratum, in the order of sizes.",
+            )
+    return unbounded_deviations(
+        pilot.counts,
+        pilot.squares_within,
+        shape,
+        means=means,
+        kurtoses=kurtoses,
+        weights=pilot.weights,
+    )

@@ -8,7 +8,7 @@ from stratal.allocation.rates import smoothed_standard_deviations
 from stratal.arrays import FloatArray, IntArray
 from stratal.errors import InputError
 from stratal.strata import Strata
-from stratal.weighting.stratum_moments import stratum_counts, stratum_covariances
+from stratal.weighting.stratum_moments import stratum_counts, stratum_covariances, stratum_kurtoses
 
 DEVIATIONS = ("recalibrated", "raw")
 
@@ -69,6 +69,7 @@ def estimated_deviations(
         proxy_means=strata.proxy_means,
         proxy_variances=strata.proxy_variances,
         conditional_variances=strata.conditional_variances,
+        kurtoses=None if np.isfinite(limits[1] - limits[0]) else stratum_kurtoses(z, stratum, n_strata),
         bounds=limits,
         scaled=strata.scaled,
     )

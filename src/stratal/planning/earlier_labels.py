@@ -25,7 +25,7 @@ from stratal.sampling import SimpleRandom
 from stratal.sampling.drawing import sample_of
 from stratal.strata import Strata, stratify
 from stratal.strata.moments import Scenario, expected_variance
-from stratal.weighting.stratum_moments import stratum_counts
+from stratal.weighting.stratum_moments import stratum_counts, stratum_kurtoses
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
@@ -162,6 +162,7 @@ class EarlierLabels(Record):
             proxy_means=strata.proxy_means,
             proxy_variances=strata.proxy_variances,
             conditional_variances=strata.conditional_variances,
+            kurtoses=stratum_kurtoses(self.z, codes, strata.n_strata),
             bounds=self.bounds,
             scaled=strata.scaled,
         )

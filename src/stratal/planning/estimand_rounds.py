@@ -15,6 +15,7 @@ from stratal.population.influence import stratum_averages
 from stratal.population.population import Population
 from stratal.sampling.sample import Sample
 from stratal.strata import Strata
+from stratal.weighting.stratum_moments import stratum_kurtoses
 
 PLANNED = 0.5
 """Share of the plan's own variances in those that a round goes by: sizes that depend on few labels alone
@@ -109,5 +110,6 @@ def _of_influence(
         proxy_means=strata.proxy_means,
         proxy_variances=strata.proxy_variances if planned is None else np.zeros(n_strata),
         conditional_variances=strata.conditional_variances if planned is None else planned**2,
+        kurtoses=stratum_kurtoses(found.u, stratum, n_strata),
         bounds=(-np.inf, np.inf),
     )

@@ -118,6 +118,7 @@ def recalibrated_deviations(
         proxy_means=strata.proxy_means,
         proxy_variances=strata.proxy_variances,
         conditional_variances=strata.conditional_variances,
+        kurtoses=sums.kurtoses,
         bounds=(0.0, 1.0) if binary else bounds or strata.bounds,
         scaled=strata.scaled,
     )

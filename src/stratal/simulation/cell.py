@@ -178,8 +178,15 @@ def _batches(
         def draws(rows: int = rows) -> Draws:
             if urns:
                 return Urns(truth, rows, rng, with_replacement=settings.with_replacement)
-            replacing, thirds = settings.with_replacement, settings.thirds
-            return OrderedUnits(truth, limits, rows, rng, with_replacement=replacing, thirds=thirds)
+            return OrderedUnits(
+                truth,
+                limits,
+                rows,
+                rng,
+                with_replacement=settings.with_replacement,
+                thirds=settings.thirds,
+                fourths=counts is None and not truth.binary,
+            )
 
         if counts is None:
             once = draws()

@@ -19,6 +19,7 @@ from stratal.simulation.truth import Truth
 
 _SUMS = ("z", "zz", "p", "pp", "zp")
 _THIRDS = ("zzz", "zzp", "zpp", "ppp")
+_FOURTHS = ("zzz", "zzzz")
 _WHOLE_ORDER = 0.34
 """Above this sampling fraction the whole stratum is put in random order."""
 
@@ -121,8 +122,8 @@ class OrderedUnits(Draws):
         R.
     rng : numpy.random.Generator
     with_replacement : bool
-    thirds : bool
-        Whether third powers are summed too.
+    thirds, fourths : bool
+        Whether third powers, and third and fourth powers of the outcome, are summed too.
 
     Examples
     --------
@@ -142,10 +143,12 @@ class OrderedUnits(Draws):
         *,
         with_replacement: bool = False,
         thirds: bool = False,
+        fourths: bool = False,
     ) -> None:
         self._tables: list[list[FloatArray]] = []
         self._names = _SUMS[: (5 if truth.proxies else 2)]
         self._names += _THIRDS[: (4 if truth.proxies else 1)] if thirds else ()
+        self._names += tuple(name for name in _FOURTHS if fourths and name not in self._names)
         for h, z in enumerate(truth.outcomes):
             order = ordered_units(len(z), int(limits[h]), replicates, rng, with_replacement=with_replacement)
             units = {"z": z[order]}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
+from stratal.weighting.stratum_moments import kurtoses_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -25,6 +26,8 @@ class StratumSums:
         Σ p, Σ p² and Σ z p of the proxy p, centred at its mean over the stratum's N_h units.
     zzz, zzp, zpp, ppp : float (R, H), optional
         Third powers, where an interval looks at skewness.
+    zzzz : float (R, H), optional
+        Σ z⁴, where the next round looks at how uncertain a variance is.
 
     Examples
     --------
@@ -43,11 +46,22 @@ class StratumSums:
     zzp: FloatArray | None = None
     zpp: FloatArray | None = None
     ppp: FloatArray | None = None
+    zzzz: FloatArray | None = None
 
     @property
     def means(self) -> FloatArray:
         """Mean outcome of each stratum (R, H)."""
         return self.z / self.counts
+
+    @property
+    def kurtoses(self) -> FloatArray | None:
+        """n_h Σ (z − z̄_h)⁴ / (Σ (z − z̄_h)²)² (R, H), where fourth powers were summed."""
+        if self.zzz is None or self.zzzz is None:
+            return None
+        mean = self.means
+        second = np.maximum(self.zz - mean * self.z, 0.0)
+        fourth = self.zzzz - 4.0 * mean * self.zzz + 6.0 * mean**2 * self.zz - 3.0 * mean**3 * self.z
+        return kurtoses_of(self.counts, second, fourth)
 
     def residual(self, lam: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return Σ r and Σ r² (R, H) of r = z − λ_h p; λ is (H,) or (R, H)."""

@@ -11,6 +11,8 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record
 
+_TINY = float(np.finfo(np.float64).tiny)
+
 
 def stratum_counts(stratum: IntArray, n_strata: int) -> IntArray:
     """Return n_h, the number of units in each stratum.
@@ -63,6 +65,34 @@ def stratum_covariances(variables: FloatArray, stratum: IntArray, n_strata: int)
                 cross = np.bincount(stratum, deviations[:, a] * deviations[:, b], minlength=n_strata)
                 result[:, a, b] = result[:, b, a] = np.where(counts > 1, cross / (counts - 1), np.nan)
     return result
+
+
+def stratum_kurtoses(z: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
+    """Return n_h Σ (z − z̄_h)⁴ / (Σ (z − z̄_h)²)² of each stratum (H,), 1 to n_h; 1 where labels agree.
+
+    Examples
+    --------
+    >>> stratum_kurtoses(np.array([0.0, 0.0, 0.0, 8.0, 5.0]), np.array([0, 0, 0, 0, 1]), 2).round(3)
+    array([2.333, 1.   ])
+    """
+    means = stratum_means(z[:, None], stratum, n_strata)[:, 0]
+    off = z - means[stratum]
+    squares = (off / max(float(np.abs(off).max(initial=0.0)), _TINY)) ** 2
+    second, fourth = (np.bincount(stratum, part, minlength=n_strata) for part in (squares, squares**2))
+    return kurtoses_of(stratum_counts(stratum, n_strata), second, fourth)
+
+
+def kurtoses_of(counts: AnyArray, second: AnyArray, fourth: AnyArray) -> FloatArray:
+    """Return n Σ y⁴ / (Σ y²)² within what n numbers can have, 1 to n; 1 where they do not vary.
+
+    Examples
+    --------
+    >>> kurtoses_of(np.array([4.0]), np.array([2.0]), np.array([2.0]))
+    array([2.])
+    """
+    varies = second > 0
+    found = counts * fourth / np.where(varies, second, 1.0) ** 2
+    return np.asarray(np.clip(np.where(varies, found, 1.0), 1.0, np.maximum(counts, 1.0)))
 
 
 PRIOR_LABELS = 2.0

@@ -8,6 +8,7 @@ from stratal.allocation import rates
 from stratal.allocation.integers import Bounds, nearest_integers, optimal_integers
 from stratal.simulation.adaptive_rounds import recalibrated_deviations
 from stratal.simulation.sums import StratumSums
+from stratal.weighting.stratum_moments import stratum_kurtoses
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -55,6 +56,7 @@ CASES = {
     "graded": ({}, False),
     "only orders": ({"scaled": False, "bounds": (0.0, 1.0)}, True),
     "rating": ({"bounds": (-1.0, 3.0)}, False),
+    "without bounds": ({"bounds": None, "scaled": False}, False),
 }
 
 
@@ -68,12 +70,14 @@ def test_recalibrated_deviations_are_the_librarys(name):
         y = [rng.random((8, int(n))) for n in n_h]
         if binary:
             y = [np.round(values) for values in y]
-        first = np.stack([values.sum(axis=1) for values in y], axis=1)
-        second = np.stack([(values**2).sum(axis=1) for values in y], axis=1)
+        first, second = (np.stack([(v**power).sum(axis=1) for v in y], axis=1) for power in (1, 2))
+        third, fourth = (np.stack([((v - centre) ** p).sum(axis=1) for v in y], axis=1) for p in (3, 4))
         sums = StratumSums(
             counts=n_h[None],
             z=first - centre * n_h,
             zz=second - 2 * centre * first + centre**2 * n_h,
+            zzz=third,
+            zzzz=fourth,
         )
         found = recalibrated_deviations(sums, centre, strata, binary=binary)
         for r in range(8):
@@ -86,6 +90,9 @@ def test_recalibrated_deviations_are_the_librarys(name):
                 proxy_variances=strata.proxy_variances,
                 conditional_variances=strata.conditional_variances,
                 bounds=strata.bounds,
+                kurtoses=stratum_kurtoses(
+                    np.concatenate([v[r] for v in y]), np.repeat(np.arange(5), n_h.astype(int)), 5
+                ),
                 scaled=strata.scaled,
             )
             assert found[r] == pytest.approx(expected, rel=1e-7)
