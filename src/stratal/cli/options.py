@@ -317,11 +317,13 @@ def with_columns_of(reading: Reading, estimand: Any) -> Reading:
     asked = as_estimand(estimand)
     if asked is None:
         return reading
-    proxies = (*listed(reading.proxy), *listed(reading.features))
-    groups = [name for name in asked.groups if name not in proxies and name != reading.predicted]
-    features = [name for name in asked.numbers if name not in proxies]
+    proxies = tuple(dict.fromkeys((*listed(reading.proxy), *asked.proxy_names)))
+    known = (*proxies, *listed(reading.features))
+    groups = [name for name in asked.groups if name not in known and name != reading.predicted]
+    features = [name for name in asked.numbers if name not in known]
     return replace(
         reading,
+        proxy=joined(*proxies) or None,
         groups=joined(*listed(reading.groups), *groups) or None,
         features=joined(*listed(reading.features), *features) or None,
     )

@@ -12,6 +12,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray
 from stratal.errors import InputError, near_names
 from stratal.estimation.columns import number_columns
+from stratal.estimation.contrasts import contrast_proxy
 from stratal.estimation.estimate_table import EstimateTable, title_of
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.leaderboard import leaderboard
@@ -211,7 +212,13 @@ def _differences(
     residuals, known = contrasts.copy(), np.zeros(len(slopes))
     plain = default_estimator(sample.design.kind, len(contrasts), len(frame.names), 0, scaled=False)
     for i, slope in enumerate(slopes):
-        proxy = _contrast_moments(sample, frame, labelled, slope) if np.any(slope) else None
+        proxy = None
+        if np.any(slope):
+            values, summary = contrast_proxy(sample, frame, labelled, slope)
+            means, spreads = summary.proxy_means, summary.proxy_covariances
+            proxy = ProxyMoments(
+                values=values, stratum=frame.stratum, sizes=summary.sizes, means=means, covariances=spreads
+            )
         estimator = plain if proxy is None else "ppi++"
         result = mean_estimate(contrasts[:, i], proxy, weighting=frame.weighting, estimator=estimator)
         residuals[:, i], known[i] = result.residuals, result.known
@@ -243,20 +250,6 @@ def _stated(
         )
     ]
     return rows, bool(np.any(nothing))
-
-
-def _contrast_moments(
-    sample: Sample, frame: Respondents, labelled: BoolArray, slopes: FloatArray
-) -> ProxyMoments:
-    """Return the moments of ẑ_a − ẑ_b."""
-    summary = frame.summary
-    return ProxyMoments(
-        values=(sample.proxies[labelled] @ slopes)[:, None],
-        stratum=frame.stratum,
-        sizes=summary.sizes,
-        means=(summary.proxy_means @ slopes)[:, None],
-        covariances=np.einsum("i,hij,j->h", slopes, summary.proxy_covariances, slopes)[:, None, None],
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,10 +153,15 @@ class Estimand(Described):
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """The numeric columns that are needed: probabilities and proxies that are named."""
-        found = [getattr(self, name, None) for name in ("probability", "right", "proxy")]
-        named = tuple(str(name) for name in found if isinstance(name, str))
-        return named + tuple(getattr(self, "proxies", ()))
+        """The columns of probabilities and other numbers that are needed beside proxies."""
+        found = [getattr(self, name, None) for name in ("probability", "right")]
+        return tuple(str(name) for name in found if isinstance(name, str))
+
+    @property
+    def proxy_names(self) -> tuple[str, ...]:
+        """The proxies that are named, one for each model or outcome where there are several."""
+        one = getattr(self, "proxy", None)
+        return ((one,) if isinstance(one, str) else ()) + tuple(getattr(self, "proxies", ()))
 
     @property
     def of_classes(self) -> bool:

@@ -92,7 +92,7 @@ class Coefficient(Estimand):
         own = () if self.of == INTERCEPT else (self.of,)
         given = (self.features,) if isinstance(self.features, str) else tuple(self.features)
         self._set(features=() if given == own else given)
-        if not self.read or self.of not in self.names:
+        if not self.numbers or self.of not in self.names:
             raise InputError(
                 "a coefficient must be one of the regression's",
                 given=repr(self.of),
@@ -107,19 +107,14 @@ class Coefficient(Estimand):
         return "coefficient:length,features=length+age"
 
     @property
-    def read(self) -> tuple[str, ...]:
+    def numbers(self) -> tuple[str, ...]:
         """The columns of the features."""
         return self.features or (() if self.of == INTERCEPT else (self.of,))
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of all coefficients."""
-        return (INTERCEPT, *self.read)
-
-    @property
-    def numbers(self) -> tuple[str, ...]:
-        """The numeric columns that are needed."""
-        return self.read if self.proxy is None else (*self.read, self.proxy)
+        return (INTERCEPT, *self.numbers)
 
     @property
     def reads_population(self) -> bool:
@@ -134,7 +129,7 @@ class Coefficient(Estimand):
         u varies.
         """
         told = self._outlook(population)
-        units = from_population(population, proxy=self.proxy, features=self.read)
+        units = from_population(population, proxy=self.proxy, features=self.numbers)
         fit = fit_to_proxies(FAMILIES[self.family](), units)
         weight = self._linear(require_inverse(fit.hessian)[self.names.index(self.of)])
         gap = told.mean - LINKS[self.family](self._linear(fit.theta))
@@ -158,7 +153,7 @@ class Coefficient(Estimand):
                 "has no bounds.",
             )
         strange = [
-            name for name in self.read if name not in (*population.feature_names, *population.proxy_names)
+            name for name in self.numbers if name not in (*population.feature_names, *population.proxy_names)
         ]
         if strange:
             raise InputError(
@@ -172,7 +167,7 @@ class Coefficient(Estimand):
     def _linear(self, weights: FloatArray) -> Expression:
         """Return the intercept's weight and the features times theirs, in nine digits on every engine."""
         first, *others = (float(f"{weight:.9g}") for weight in weights)
-        terms = [weight * Number(name=name) for weight, name in zip(others, self.read, strict=True)]
+        terms = [weight * Number(name=name) for weight, name in zip(others, self.numbers, strict=True)]
         return total([Constant(value=first), *terms])
 
     def fitted(self, sample: Sample, labels: Any, target: str = "population") -> MEstimate:
@@ -180,16 +175,16 @@ class Coefficient(Estimand):
         data: dict[str, Any] = {}
         options: dict[str, Any] = {"estimator": "classical"}
         if sample.population is not None:
-            columns = features_of(sample, sample.population, self.read)
-            data = dict(zip(self.read, columns.T, strict=True))
+            columns = features_of(sample, sample.population, self.numbers)
+            data = dict(zip(self.numbers, columns.T, strict=True))
             options = {"proxy": self.proxy} if sample.proxy_names else options
-        elif any(name not in sample.shown for name in self.read):
+        elif any(name not in sample.shown for name in self.numbers):
             raise InputError(
                 f"{self.text!r} needs the features of the drawn units, which the sample does not hold",
                 action="Give the population that it was drawn from: population= (--population FILE).",
             )
         found = regress(
-            sample, labels, family=self.family, features=self.read, data=data, target=target, **options
+            sample, labels, family=self.family, features=self.numbers, data=data, target=target, **options
         )
         assert isinstance(found, MEstimate)
         return found

@@ -121,6 +121,7 @@ def read_answered_benchmark(
     (('answer',), ['match', 'match'])
     """
     predicted = reading.pop("predicted", None)
+    proxies = tuple(dict.fromkeys((*proxies, *estimand.proxy_names)))
     if truth in (*proxies, *estimand.groups, *estimand.numbers, predicted):
         raise InputError(
             f"the labels cannot be a column that predicts them: {truth!r}", action="Name another column."

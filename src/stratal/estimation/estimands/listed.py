@@ -64,6 +64,11 @@ class Listed(Several):
         return tuple(dict.fromkeys(name for entry in self.estimands for name in entry.numbers))
 
     @property
+    def proxy_names(self) -> tuple[str, ...]:
+        """The proxies that are named."""
+        return tuple(dict.fromkeys(name for entry in self.estimands for name in entry.proxy_names))
+
+    @property
     def reads_population(self) -> bool:
         """Whether one of them reads columns of the population that a sample does not hold."""
         return any(entry.reads_population for entry in self.estimands)

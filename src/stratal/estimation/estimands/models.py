@@ -16,11 +16,13 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.errors import InputError
 from stratal.estimation.classes import shares_equal
 from stratal.estimation.columns import number_columns
+from stratal.estimation.contrasts import contrast_interval, contrast_proxy, scaled, slopes_of
 from stratal.estimation.estimand import Estimand, LabelledInfluence
 from stratal.estimation.estimands.beliefs import UNTOLD
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate_mean
 from stratal.estimation.linearisation import ratio_of_means
+from stratal.estimation.mean import MINIMUM_FOR_FITTING
 from stratal.estimation.model_pairs import bounds_of_outcomes, difference_of_models, ratio_of_models, win_rate
 from stratal.estimation.quantity import Quantity
 from stratal.estimation.respondents import Respondents
@@ -30,6 +32,7 @@ from stratal.population.cells import Cells
 from stratal.population.expressions import Agree, Expression, Number, Share
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
+from stratal.population.summary import StratumSummary
 from stratal.sampling.sample import Sample
 
 _TIED = 0.45
@@ -163,7 +166,8 @@ class Difference(OfModels):
         Two group columns of answers, which labels of the true class decide between; or two names of which
         the labels give the outcomes.
     proxies : tuple of str, optional
-        The proxy of each.
+        The proxy of each. From 50 labels on the estimate takes their difference off with a fitted λ, as
+        `compare` does.
 
     Examples
     --------
@@ -196,12 +200,18 @@ class Difference(OfModels):
 
     def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Estimate:
         """Return the mean paired difference."""
-        z, _, frame = self.outcomes(sample, labels, self.same)
+        z, labelled, frame = self.outcomes(sample, labels, self.same)
         bounds = bounds_of_outcomes(sample, z)
-        own = difference_of_models(z[:, 0], z[:, 1], frame, target, bounds)
         most = None if bounds is None else bounds[1] - bounds[0]
         ends = None if most is None else (-most, most)
-        return _mean_of(sample, frame, z[:, 0] - z[:, 1], ends, own, target)
+        contrast = z[:, 0] - z[:, 1]
+        told = bool(self.proxies) and set(self.proxies) <= set(sample.proxy_names)
+        if told and len(z) >= MINIMUM_FOR_FITTING:
+            slopes = slopes_of(sample.proxy_names, self.proxies)
+            proxy = contrast_proxy(sample, frame, labelled, slopes)
+            return _mean_of(sample, frame, contrast, ends, target, proxy=proxy)
+        own = difference_of_models(z[:, 0], z[:, 1], frame, target, bounds)
+        return _mean_of(sample, frame, contrast, ends, target, own=own)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the paired differences of the labelled units."""
@@ -247,7 +257,7 @@ class WinRate(OfModels):
         z, _, frame = self.outcomes(sample, labels, self.same)
         own = win_rate(z[:, 0], z[:, 1], frame, sample.design.kind, target)
         wins = 0.5 + 0.5 * np.sign(z[:, 0] - z[:, 1])
-        return _mean_of(sample, frame, wins, (0.0, 1.0), own, target, left_out=0.5)
+        return _mean_of(sample, frame, wins, (0.0, 1.0), target, own=own)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the wins of the labelled units, less one half."""
@@ -335,24 +345,27 @@ def _mean_of(
     frame: Respondents,
     z: FloatArray,
     bounds: tuple[float, float] | None,
-    own: Quantity,
     target: str,
     *,
-    left_out: float = 0.0,
+    own: Quantity | None = None,
+    proxy: tuple[FloatArray, StratumSummary] | None = None,
 ) -> Estimate:
-    """Return the mean of z over the population, of which the units outside the frame have one known value.
+    """Return the mean of z over the population; outside the frame z is in the middle of its bounds.
 
     What is known enters the labelled units' variable, so that its mean over the frame is the population's.
-    The interval is `own`'s, as `compare` makes it.
+    The interval is `own`'s, as `compare` makes it; with a proxy (m, 1) of z that of what λ leaves.
     """
     refuse_other_target(frame, target)
+    left_out = 0.0 if bounds is None else (bounds[0] + bounds[1]) / 2.0
     known = (1.0 - frame.share) * left_out
+    values, summary = (np.zeros((len(z), 0)), None) if proxy is None else scaled(*proxy, frame.share)
     found = estimate_mean(
         known + frame.share * z,
-        np.zeros((len(z), 0)),
+        values,
         frame.weighting,
-        None,
+        summary,
         stratum=frame.stratum,
+        estimator="auto" if proxy is None else "ppi++",
         target=target,
         bounds=None if bounds is None else (known + frame.share * bounds[0], known + frame.share * bounds[1]),
         outcome="unbounded" if bounds is None else "bounded",
@@ -361,6 +374,7 @@ def _mean_of(
         drawn=sample.size,
         notes=frame.notes,
     )
+    own = contrast_interval(found, frame, target) if own is None else own
     found = replace(found, evidence=replace(found.evidence, own=own))
     if frame.share == 1:
         return found

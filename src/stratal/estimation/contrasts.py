@@ -1,0 +1,112 @@
+"""The difference of two models' outcomes with the proxies of both: λ fitted to the difference of these."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from stratal.arrays import BoolArray, FloatArray
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.paired import paired_differences
+from stratal.estimation.quantity import Quantity
+from stratal.estimation.respondents import Respondents
+from stratal.population.summary import StratumSummary
+from stratal.sampling.sample import Sample
+
+
+def contrast_proxy(
+    sample: Sample, frame: Respondents, labelled: BoolArray, slopes: FloatArray
+) -> tuple[FloatArray, StratumSummary]:
+    """Return a linear combination of the proxies: of the labelled units (m, 1), and of each stratum.
+
+    Parameters
+    ----------
+    sample : Sample
+    frame : Respondents
+    labelled : bool (n,)
+    slopes : float (k,)
+        What it takes of each proxy: 1 and −1 for a difference.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy={"p": [0.5, 0.75], "q": [0.25, 0.25]})
+    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> everyone = np.ones(2, dtype=bool)
+    >>> frame = Respondents.of(sample, everyone)
+    >>> values, summary = contrast_proxy(sample, frame, everyone, np.array([1.0, -1.0]))
+    >>> sorted(values.ravel().tolist()), summary.proxy_means.tolist()
+    ([0.25, 0.5], [[0.375]])
+    """
+    whole = frame.summary
+    return (sample.proxies[labelled] @ slopes)[:, None], StratumSummary(
+        sizes=whole.sizes,
+        proxy_means=(whole.proxy_means @ slopes)[:, None],
+        proxy_covariances=np.einsum("i,hij,j->h", slopes, whole.proxy_covariances, slopes)[:, None, None],
+    )
+
+
+def slopes_of(names: Sequence[str], proxies: Sequence[str]) -> FloatArray:
+    """Return 1 for the first of two proxies and −1 for the second, among the names of all (k,).
+
+    Examples
+    --------
+    >>> slopes_of(["p", "q", "r"], ["r", "p"])
+    array([-1.,  0.,  1.])
+    """
+    first, second = proxies
+    return np.array([float(name == first) - float(name == second) for name in names])
+
+
+def scaled(values: FloatArray, summary: StratumSummary, share: float) -> tuple[FloatArray, StratumSummary]:
+    """Return a proxy (m, 1) and its summary times a share.
+
+    Examples
+    --------
+    >>> one = StratumSummary(
+    ...     sizes=np.array([2]), proxy_means=np.ones((1, 1)), proxy_covariances=np.ones((1, 1, 1)))
+    >>> scaled(np.ones((1, 1)), one, 0.5)[1].proxy_covariances.tolist()
+    [[[0.25]]]
+    """
+    return share * values, replace(
+        summary,
+        proxy_means=share * summary.proxy_means,
+        proxy_covariances=share**2 * summary.proxy_covariances,
+    )
+
+
+def contrast_interval(found: Estimate, frame: Respondents, target: str) -> Quantity:
+    """Return what makes the interval of a difference estimated with a proxy: as that of `compare`.
+
+    Parameters
+    ----------
+    found : Estimate
+        Of the difference, with its bounds on either side of 0.
+    frame : Respondents
+    target : {"population", "superpopulation"}
+
+    Examples
+    --------
+    >>> contrast_interval.__name__
+    'contrast_interval'
+    """
+    seen, bounds = found.evidence, found.bounds
+    made = paired_differences(
+        seen.z[:, None],
+        frame.weighting,
+        residuals=seen.residuals[:, None],
+        known=np.array([seen.known]),
+        bound=None if bounds is None else bounds[1],
+        target=target,
+    )
+    return Quantity(
+        value=found.value,
+        standard_error=float(made.standard_errors[0]),
+        degrees_of_freedom=math.inf if made.census else float(made.degrees_of_freedom[0]),
+        n=found.n,
+        bounds=bounds,
+        interval_error=float(made.interval_errors[0]),
+    )
