@@ -152,6 +152,25 @@ def not_positive(name: str, given: object) -> InputError:
     return InputError(f"{name} must be a positive number", given=repr(given), allowed=allowed)
 
 
+def no_level(given: object) -> InputError:
+    """Return the error of a confidence level that is not between 0 and 1, such as percent.
+
+    Examples
+    --------
+    >>> print(no_level(95))
+    confidence_level is out of range (given: 95; allowed: between 0 and 1, as in 0.95). For 95 % write 0.95.
+    """
+    action = None
+    if isinstance(given, int | float) and 1 < given < 100:
+        action = f"For {given:g} % write {given / 100:g}."
+    return InputError(
+        "confidence_level is out of range",
+        given=given,
+        allowed="between 0 and 1, as in 0.95",
+        action=action,
+    )
+
+
 def near_names(name: str, names: Iterable[str]) -> str:
     """Return the names most like `name`, or all of them, as a readable list.
 
@@ -170,8 +189,8 @@ def near_names(name: str, names: Iterable[str]) -> str:
     "'id', 'proxy'"
     """
     existing = list(names)
-    near = difflib.get_close_matches(str(name), existing, n=3) or existing[:20]
-    return ", ".join(repr(entry) for entry in near)
+    near = list(map(repr, difflib.get_close_matches(str(name), existing, n=3) or existing[:20]))
+    return ", ".join([*near, "…"] if len(near) == 20 < len(existing) else near)
 
 
 def same_name(name: str, names: Iterable[str]) -> str | None:

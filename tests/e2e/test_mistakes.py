@@ -78,9 +78,10 @@ ROWS = [
     ("plan p.csv --proxy confidence --half-width 0", "positive number", None),
     ("plan p.csv --proxy confidence --half-width -0.1", "positive number", None),
     ("draw p.csv --proxy confidence --half-width 2 --output new", "write 0.02", None),
-    (f"{PLAN} --confidence-level 95", "between 0 and 1", f"{PLAN} --confidence-level 0.95"),
+    (f"{PLAN} --confidence-level 95", "between 0 and 1.*write 0.95", f"{PLAN} --confidence-level 0.95"),
     (f"{PLAN} --confidence-level 1", "between 0 and 1", None),
-    (f"{ESTIMATE} --confidence-level 95", "between 0 and 1", f"{ESTIMATE} --confidence-level 0.95"),
+    (f"{ESTIMATE} --confidence-level 95", "between 0 and 1.*write 0.95",
+     f"{ESTIMATE} --confidence-level 0.95"),
     (f"{PLAN} --strata 0", "1, 2, …", f"{PLAN} --strata 4"),
     (f"{PLAN} --minimum 0", "minimum", f"{PLAN} --minimum 1"),
     (f"{DRAW} --seed -1", "seed", f"{DRAW} --seed 1"),
@@ -93,7 +94,7 @@ ROWS = [
     # ---- names of methods
     (f"{PLAN} --stratify kmeans", "k-means", f"{PLAN} --stratify k-means"),
     (f"{PLAN} --stratify magic", "k-means", None),
-    (f"{PLAN} --stratify category", "--by|by=", f"{PLAN} --stratify category --by kind"),
+    (f"{PLAN} --stratify category", "--by COL", f"{PLAN} --stratify category --by kind"),
     (f"{PLAN} --allocation neymann", "neyman", f"{PLAN} --allocation neyman"),
     (f"{PLAN} --assume best", "hopeful", f"{PLAN} --assume hopeful"),
     (f"{DRAW} --design random", "simple-random", f"{DRAW} --design simple-random"),
@@ -186,6 +187,24 @@ ROWS = [
     (f"{PLAN} --population-size 500", "Leave FILE out", PLAN),
     (f"{PLAN} --rate 0.9", "Leave FILE out", PLAN),
     ("plan --population-size 500 --budget 600", "larger than the population", None),
+    # ---- words for methods, quantities and files
+    (f"{SIMULATE} --confidence-level 95", "write 0.95", f"{SIMULATE} --confidence-level 0.95"),
+    (f"{PLAN} --stratify features", "--features COL", f"{PLAN} --stratify features --features confidence"),
+    (f"{PLAN} --estimand f1:dog", "--predicted COL", f"{PLAN} --estimand f1:dog --predicted answer"),
+    (f"{PLAN} --estimand f1:bird --predicted answer", "answers are 'cat', 'dog'",
+     f"{PLAN} --estimand f1:dog --predicted answer"),
+    (f"{PLAN} --estimand f1 --predicted answer", "'f1:match'",
+     f"{PLAN} --estimand f1:dog --predicted answer"),
+    (f"{PLAN} --estimand fone:dog --predicted answer", "'f1'.*…", None),
+    (f"{PLAN} --memory lots", "500MB", f"{PLAN} --memory 500MB"),
+    ("estimate audit labels.csv", "stratal estimate audit/sample.parquet labels.csv", ESTIMATE),
+    (f"{ESTIMATE} --post-stratify kind", "--groups COL", None),
+    ("export study --annotator ann --output items.txt", "a file .html", "export study --annotator ann "
+     "--output items.html"),
+    ("export audit/sample.parquet --output items.html", "needs a study.*--to TOOL",
+     "export audit/sample.parquet --choices Pass,Fail --to csv --output items.csv"),
+    ("export audit/sample.parquet --annotator ann --output items.csv", "Leave it out",
+     "export audit/sample.parquet --choices Pass,Fail --output items.csv"),
 ]  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from shlex import quote
+from shlex import join, quote
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
@@ -203,10 +203,11 @@ def _studied(folder: Path, files: list[Path] | None) -> tuple[Sample, Column, di
     from stratal.study.interim import estimate_options
     from stratal.study.opening import open_study
 
+    given = files or [folder / "to_label.csv"]
     if (folder / SAMPLE_NAME).is_file() and not (folder / DATABASE).exists():
         raise InputError(
             f"{folder}: holds a sample, and no study",
-            action=f"Give the files: stratal estimate {folder / SAMPLE_NAME} {folder / 'to_label.csv'}.",
+            action=f"Give the files: stratal estimate {join(map(str, [folder / SAMPLE_NAME, *given]))}.",
         )
     if files:
         raise InputError(

@@ -134,7 +134,7 @@ def _of_sample(asked: ExportOptions) -> tuple[Any, Any]:
     from stratal.study.question import Question
 
     if asked.annotator is not None:
-        raise InputError("--annotator belongs to a study", action="Make one: stratal init.")
+        raise InputError("--annotator belongs to a study", action="Leave it out, or make one: stratal init.")
     kinds = {name: getattr(asked, name, None) for name in KINDS}
     if asked.question is None and not any(kinds.values()):
         question = Question.of_classes("What is right?")
@@ -152,8 +152,16 @@ def _page(asked: ExportOptions) -> None:
         raise MissingExtraError(error.name or "starlette", extra="web") from None
     from stratal.study.opening import open_study
 
+    if not asked.study.is_dir():
+        raise InputError(
+            f"{asked.study}: a page needs a study",
+            action="Make one: stratal init. Items of a sample go to another tool: --to TOOL.",
+        )
     if asked.annotator is None:
-        raise InputError("a page is for one annotator", action="Say whom: --annotator NAME.")
+        raise InputError(
+            "a page is for one annotator",
+            action="Say whom: --annotator NAME; or which other tool the items are for: --to TOOL.",
+        )
     if asked.output.suffix.lower() not in _PAGES:
         raise InputError(
             f"{asked.output}: a page needs another name",

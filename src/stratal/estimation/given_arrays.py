@@ -71,7 +71,7 @@ def estimate_from(
     """
     if (stratum_labelled is None) != (stratum_population is None):
         raise InputError(
-            "strata must be those of both", action="Give stratum_labelled= and stratum_population=."
+            "strata are given of one side alone", action="Give stratum_labelled= and stratum_population=."
         )
     by = None if stratum_labelled is None else "stratum"
     answers = np.asarray(labels, dtype=object)

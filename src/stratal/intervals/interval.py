@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stratal.errors import InputError
+from stratal.errors import InputError, no_level
 
 ALTERNATIVES = ("two-sided", "less", "greater")
 
@@ -66,9 +66,7 @@ def tail_shares(confidence_level: float, alternative: str) -> tuple[float, float
     0.0
     """
     if not isinstance(confidence_level, int | float | np.number) or not 0.0 < confidence_level < 1.0:
-        raise InputError(
-            "confidence_level is out of range", given=confidence_level, allowed="between 0 and 1, as in 0.95"
-        )
+        raise no_level(confidence_level)
     if alternative not in ALTERNATIVES:
         raise InputError("no such alternative", given=repr(alternative), allowed=", ".join(ALTERNATIVES))
     error = 1.0 - confidence_level

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ndtr, stdtr
 
 from stratal.arrays import FloatArray
-from stratal.errors import InputError
+from stratal.errors import InputError, no_level
 from stratal.intervals.proportion import student_quantile
 
 Alternative = Literal["two-sided", "less", "greater"]
@@ -57,9 +57,7 @@ def require_level(confidence_level: float) -> float:
     0.9
     """
     if not 0 < confidence_level < 1:
-        raise InputError(
-            "confidence_level is out of range", given=confidence_level, allowed="between 0 and 1, as in 0.95"
-        )
+        raise no_level(confidence_level)
     return float(confidence_level)
 
 

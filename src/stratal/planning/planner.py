@@ -11,7 +11,7 @@ import numpy as np
 
 from stratal.allocation import Allocation, allocate
 from stratal.allocation.integers import check_budget
-from stratal.errors import BudgetError, InputError, near_names, not_positive
+from stratal.errors import BudgetError, InputError, near_names, no_level, not_positive
 from stratal.estimation.estimand import Asked, as_estimand
 from stratal.estimation.mean import default_estimator
 from stratal.intervals.proportion import student_quantile
@@ -137,11 +137,9 @@ def plan(
     ('cautious', 0.05)
     """
     if (budget is None) == (half_width is None):
-        raise InputError("give either a budget or a half-width", allowed="one of budget= and half_width=")
+        raise not_one_goal()
     if not (isinstance(confidence_level, int | float) and 0 < confidence_level < 1):
-        raise InputError(
-            "confidence_level is out of range", given=confidence_level, allowed="between 0 and 1"
-        )
+        raise no_level(confidence_level)
     if assume not in ENDS:
         raise InputError(
             "no such assumption of the proxy", given=repr(assume), allowed=near_names(str(assume), ENDS)
@@ -178,6 +176,18 @@ def plan(
     assert half_width is not None
     check_half_width(half_width, planner.whole.bounds)
     return planner.first_round(half_width) if pilot else planner.reaching(half_width, assume)
+
+
+def not_one_goal() -> InputError:
+    """Return the error of a plan with both a budget and a half-width, or neither.
+
+    Examples
+    --------
+    >>> not_one_goal().what
+    'give either a budget or a half-width'
+    """
+    either = "one of budget= (--budget N) and half_width= (--half-width W)"
+    return InputError("give either a budget or a half-width", allowed=either)
 
 
 def check_half_width(half_width: float, bounds: tuple[float, float]) -> None:

@@ -11,7 +11,7 @@ from stratal.allocation.integers import check_budget, whole_number
 from stratal.errors import InputError
 from stratal.planning.expectations import expectations
 from stratal.planning.plan import Plan
-from stratal.planning.planner import check_half_width
+from stratal.planning.planner import check_half_width, not_one_goal
 from stratal.planning.widths import smallest_budget
 from stratal.population.rules.rule import Everything
 from stratal.strata import Strata
@@ -62,8 +62,7 @@ def plan_for_rate(
         percent = f"For {rate:g} % write {rate / 100:g}." if 1 <= rate < 100 else None
         raise InputError("rate must lie between 0 and 1", given=f"{rate:g}", action=percent)
     if (budget is None) == (half_width is None):
-        what, given = "give either a budget or a half-width", f"{budget=}, {half_width=}"
-        raise InputError(what, given=given, action="Give one of them.")
+        raise not_one_goal()
     whole = _whole(size, rate)
     if budget is not None:
         return _at(whole, budget, confidence_level)

@@ -59,7 +59,7 @@ class Influence(Record):
         strange = set(self.known) - set(self.cells.names)
         if strange:
             raise InputError(
-                "known cells must be cells", given=sorted(strange), allowed=", ".join(self.cells.names)
+                "known= names no such cell", given=sorted(strange), allowed=", ".join(self.cells.names)
             )
 
     def moments(self, population: Population) -> tuple[FloatArray, FloatArray, AnyArray]:

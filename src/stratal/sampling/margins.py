@@ -182,7 +182,7 @@ def _known(sample: Sample, name: str, given: Any) -> tuple[tuple[str, ...], tupl
     raise InputError(
         f"nothing is known of a margin {name!r}",
         allowed=near_names(name, columns) if columns else "none was drawn along",
-        action="Draw with groups=, or give its total in totals=.",
+        action="Draw with groups= (--groups COL), or give its total in totals=.",
     )
 
 

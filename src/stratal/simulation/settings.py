@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stratal.errors import BudgetError, InputError
+from stratal.errors import BudgetError, InputError, no_level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +74,4 @@ def check_settings(settings: Settings, size: int) -> None:
     if not settings.budgets or min(settings.budgets) < 2 or max(settings.budgets) > size:
         raise BudgetError("a budget is out of range", given=list(settings.budgets), allowed=f"2 to {size}")
     if not 0 < settings.confidence_level < 1:
-        raise InputError(
-            "confidence_level is out of range", given=settings.confidence_level, allowed="between 0 and 1"
-        )
+        raise no_level(settings.confidence_level)

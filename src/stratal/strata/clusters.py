@@ -32,7 +32,9 @@ def feature_columns(population: Population, features: Sequence[str] | None) -> t
         If there are none, or a name is unknown.
     """
     if not population.feature_names:
-        raise InputError("this population has no feature columns", action="Name them in features=.")
+        raise InputError(
+            "this population has no feature columns", action="Name them in features= (--features COL,…)."
+        )
     names = tuple(population.feature_names if features is None else features)
     unknown = [name for name in names if name not in population.feature_names]
     if unknown or not names:

@@ -268,7 +268,7 @@ def stratify(
     bounds = (-math.inf, math.inf) if info is None or info.bounds is None else info.bounds
     request = _checked_request(method, n_strata, budget, minimum, min_size, bounds)
     if method == "category" and by is None:
-        raise InputError("method='category' needs a group column", action="Give by=.")
+        raise InputError("method='category' needs a group column", action="Give by= (--by COL).")
     if method == "none" and by is not None:
         raise InputError(
             "method='none' makes one stratum and cannot be combined with by=",

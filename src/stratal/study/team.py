@@ -71,7 +71,7 @@ class Team:
         if overlap > 0 and copies > len(people):
             raise InputError(
                 f"{copies} people cannot label one item", given=f"{len(people)} annotators",
-                action="Name more annotators, or ask for fewer copies.",
+                action="Name more annotators, or ask for fewer copies= (--copies).",
             )  # fmt: skip
         known: dict[str, str] = {}
         if pseudonyms:

@@ -82,7 +82,7 @@ def test_ratings_are_prediction_powered_too():
     [
         ({"proxy_labelled": [0.1, 0.2]}, "one entry per unit"),
         ({"proxy_population": [0.1, float("nan")]}, "proxy_population"),
-        ({"stratum_labelled": ["a", "a", "b"]}, "strata must be those of both"),
+        ({"stratum_labelled": ["a", "a", "b"]}, "strata are given of one side alone"),
         ({"includes_labelled": True, "proxy_population": [0.3]}, "not among those"),
         ({"labels": ["cat", "dog", "cat"]}, "is not a finite number"),
     ],

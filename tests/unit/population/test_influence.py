@@ -59,7 +59,7 @@ def test_strata_know_which_of_them_need_no_label(population):
 
 
 def test_known_cells_must_be_cells():
-    with pytest.raises(InputError, match="known cells must be cells"):
+    with pytest.raises(InputError, match="known= names no such cell"):
         Influence(value=0.0, mean=P, square=P, cells=Cells(names=("all",)), known=("some",))
 
 

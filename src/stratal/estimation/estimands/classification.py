@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, Record
-from stratal.errors import InputError
+from stratal.errors import InputError, near_names
 from stratal.estimation.estimand import Estimand, LabelledInfluence
 from stratal.estimation.estimands.beliefs import Beliefs
 from stratal.estimation.estimate import Estimate
@@ -99,8 +99,9 @@ class Classification(Estimand):
         value, slopes, why = metric_function(self.name, which, k)(shares)
         if not np.isfinite(value):
             raise InputError(
-                f"nothing can be expected of {self.text!r}: {why}",
-                action="Give the probability of each class, or plan for the accuracy.",
+                f"nothing can be expected of {self.text!r}: {why.replace('labelled unit', 'unit')}",
+                given="answers are " + near_names("", [name for name in levels if name != self.of]),
+                action="Check the class, give its probability (probability=COL), or plan for the accuracy.",
             )
         base = slopes.predicted + slopes.everything
         hits, true = slopes.hits, slopes.true
