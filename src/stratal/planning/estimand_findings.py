@@ -8,8 +8,10 @@ import numpy as np
 
 from stratal.arrays import BoolArray
 from stratal.estimation.estimand import Estimand
+from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimate_table import EstimateTable, with_tables
 from stratal.estimation.quantity import Quantity
+from stratal.planning.more_labels import more_labels_of
 from stratal.report import plain_dict
 from stratal.sampling.sample import Sample
 
@@ -19,9 +21,10 @@ ESTIMATOR = "metric"
 
 def estimand_contents(
     sample: Sample,
+    labels: Any,
     labelled: BoolArray,
     estimand: Estimand,
-    made: Quantity | EstimateTable,
+    made: Estimate | Quantity | EstimateTable,
     *,
     confidence_level: float,
     target: str,
@@ -31,10 +34,11 @@ def estimand_contents(
     Parameters
     ----------
     sample : Sample
+    labels : see `stratal.estimate`
     labelled : bool (n,)
         Which of the drawn units have a label.
     estimand : Estimand
-    made : Quantity or EstimateTable
+    made : Estimate, Quantity or EstimateTable
         Its estimate; a table where there are several.
     confidence_level : float
     target : str
@@ -52,23 +56,21 @@ def estimand_contents(
     >>> sample = stratal.SimpleRandom(budget=20).draw(population, seed=7)
     >>> labels = ["no", "yes"] * 10
     >>> recall = stratal.estimate(sample, labels, estimand=Recall("yes"))
-    >>> parts = estimand_contents(
-    ...     sample, np.full(20, True), Recall("yes"), recall, confidence_level=0.95, target="population")
+    >>> evidence, options = (sample, labels, np.full(20, True)), {"confidence_level": 0.95}
+    >>> parts = estimand_contents(*evidence, Recall("yes"), recall, target="population", **options)
     >>> parts["quantity"], parts["estimate"]["n"] == recall.n
     ('recall of yes', True)
     """
     rows = [made] if isinstance(made, EstimateTable) else []
     described = _first_row(made) if isinstance(made, EstimateTable) else made.to_dict(confidence_level)
     missing = sample.size - int(labelled.sum())
+    described |= {"estimator": ESTIMATOR, "outcome": None, "effective_sample_size": None} | described
     described |= {
         "estimand": estimand.text,
         "confidence_level": confidence_level,
         "design": sample.design.kind,
-        "estimator": ESTIMATOR,
-        "outcome": None,
         "population_size": sample.population_size,
         "target": target,
-        "effective_sample_size": None,
         "nonresponse": {
             "drawn": sample.size,
             "labelled": sample.size - missing,
@@ -85,12 +87,12 @@ def estimand_contents(
             "side_by_side": [],
             "strata": _strata(sample, labelled),
             "calibration": None,
-            "more_labels": None,
+            "more_labels": more_labels_of(estimand, sample, labels, labelled, made, confidence_level),
         }
     )
 
 
-def _named(estimand: Estimand, made: Quantity | EstimateTable) -> str:
+def _named(estimand: Estimand, made: Estimate | Quantity | EstimateTable) -> str:
     """Return what the answer names: the first of several estimates."""
     if not isinstance(made, EstimateTable) or not made.rows:
         return estimand.title

@@ -79,7 +79,7 @@ class InfluencesSoFar(Record):
         ]
         learned = np.where(planner.needless(strata), 0.0, np.array(found))
         now = _half_widths(estimand, sample, labels, len(pairs), confidence_level)
-        error, expected = _errors(strata, labelled, learned), _errors(strata, labelled, planned)
+        error, expected = errors_of(strata, labelled, learned), errors_of(strata, labelled, planned)
         normal = -float(student_quantile((1.0 - confidence_level) / 2.0, np.inf))
         reached = np.where(np.isfinite(now) & (now > 0), now, normal * expected)
         scale = np.divide(reached, error, out=np.ones_like(error), where=error > 0)
@@ -136,8 +136,16 @@ def _parts_with_labels(
         yield from _parts_with_labels(part, own, population)
 
 
-def _errors(strata: Strata, labelled: IntArray, deviations: FloatArray) -> FloatArray:
-    """Return the standard errors (J,) of means that vary so (J, H), with so many labels (H,)."""
+def errors_of(strata: Strata, labelled: Any, deviations: FloatArray) -> FloatArray:
+    """Return the standard errors (J,) of means that vary so (J, H), with so many labels (H,).
+
+    Examples
+    --------
+    >>> import stratal
+    >>> strata = stratal.stratify(Population.from_arrays(proxy=[0.5] * 101), "none")
+    >>> errors_of(strata, np.array([1]), np.ones((1, 1))).round(3)
+    array([1.])
+    """
     variances = np.where(strata.is_known, 0.0, deviations) ** 2
     return np.asarray(np.sqrt(expected_variance(strata.sizes, np.maximum(labelled, 1), variances)))
 

@@ -27,7 +27,7 @@ def influence_deviations(
     sample: Sample,
     labels: Any,
     strata: Strata,
-    population: Population,
+    population: Population | None,
     *,
     planned: FloatArray | None = None,
 ) -> FloatArray:
@@ -45,7 +45,8 @@ def influence_deviations(
         Stratified by `strata`.
     labels : see `stratal.estimate`
     strata : Strata
-    population : Population
+    population : Population, optional
+        Without it the probabilities of a class are not recalibrated.
     planned : float (H,), optional
         What the plan has of this estimand where the strata were made for several.
 
@@ -59,7 +60,7 @@ def influence_deviations(
     array([ True, False])
     """
     sample, learned = replace(sample, population=population), None
-    if isinstance(estimand, Classification):
+    if isinstance(estimand, Classification) and population is not None:
         learned = _of_rates(estimand, sample, labels, strata, population)
     if learned is None:
         learned = _of_influence(estimand, sample, labels, strata, planned)

@@ -168,17 +168,21 @@ def findings(
     """
     require_sample(sample, "findings")
     predicted, combine = options.get("predicted", False), options.get("combine", "mean")
+    asked = _question(sample, options)
+    if asked.kind == "accuracy":
+        predicted = getattr(asked, "predicted", None) or True
     made: Any = found or estimate(sample, labels, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StratalWarning)
         labelled = combined(said(join(sample, labels), predicted), combine)[0].labelled
     contents = (
         _mean_contents(sample, labels, made, labelled, (confidence_level, interval), predicted)
-        if hasattr(made, "evidence")
+        if asked.kind in ("mean", "accuracy")
         else estimand_contents(
             sample,
+            labels,
             labelled,
-            _question(sample, options),
+            asked,
             made,
             confidence_level=confidence_level,
             target=options.get("target", "population"),
