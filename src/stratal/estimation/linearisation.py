@@ -76,7 +76,7 @@ def of_variable(
     return Linearised(
         value=value,
         variable=variable,
-        design_variance=float(weighting.covariance(variable[:, None])[0, 0]),
+        design_variance=float(weighting.covariance(weighting.stretched(variable[:, None]))[0, 0]),
         population_variance=extra,
         degrees_of_freedom=weighting.degrees_of_freedom(variable),
     )

@@ -241,15 +241,16 @@ def mean_estimate(
     if options.folds is not None:
         chosen, by_unit = _cross_fitted(chosen, z, proxy, weighting, options)
     residuals, known = _residuals(z, proxy, weighting, chosen.lam, by_unit)
-    if chosen.fitted and not weighting.random_within_strata:
+    centred = chosen.fitted and not weighting.random_within_strata
+    if centred:
         constant = intercept(residuals, weighting)
         residuals, known = residuals - constant, known + constant
     if options.estimator == "hajek":
-        residuals, known = _hajek(residuals, weighting)
+        residuals, known, centred = *_hajek(residuals, weighting), True
     value = known + float(weighting.mean(residuals[:, None])[0])
     lost = chosen.spent
     widened = inflation(_counts(weighting, len(lost)), lost) if np.any(lost) else np.ones(len(lost))
-    parts = weighting.contributions(residuals)
+    parts = weighting.contributions(weighting.stretched(residuals) if centred else residuals)
     design_variance = float(np.sum(parts * (widened if len(parts) == len(widened) else widened.mean())))
     freedom = max(weighting.degrees_of_freedom(residuals) - float(lost.sum()), 1.0)
     population_variance = 0.0

@@ -368,7 +368,7 @@ def variances_of(
     total, size = weighting.total, weighting.population_size
     spread = float(weighting.population_covariance(unit[:, None])[0, 0]) * size
     centred = (unit - weighting.weights @ unit / total) / total  # as it is, where the weights add up to one
-    plain = float(weighting.covariance(centred[:, None])[0, 0])
+    plain = float(weighting.covariance(weighting.stretched(centred[:, None]))[0, 0])
     information = smoothed_moments(labels).information
     return Variances(
         plain=plain,
@@ -382,11 +382,12 @@ def variances_of(
 def _among_few_draws(worth: FloatArray, weighting: Weighting) -> FloatArray:
     """Return the units' worth, moved to the number of clusters where units were drawn in clusters.
 
-    A few clusters say little of how much their units resemble each other; at worst each is worth one unit.
+    A few clusters say little of how much their units resemble each other; at worst each is worth one unit,
+    and clusters of unequal size as many as fewer equal ones (Kish's count).
     """
-    draws = weighting.draws
-    if draws >= len(weighting.weights):
+    groups = weighting.groups
+    if groups is None:
         return worth
-    free = max(draws - 1.0, 0.0)
-    against = _DRAWS_AGAINST_RESEMBLANCE
-    return (free + against) / (free / worth + against / draws)
+    parts = np.bincount(groups, weighting.weights) / weighting.total
+    free, against = max(weighting.draws - 1.0, 0.0), _DRAWS_AGAINST_RESEMBLANCE
+    return (free + against) / (free / worth + against * np.sum(parts**2))

@@ -59,6 +59,14 @@ class Weighting(Record, ABC):
         """Degrees of freedom of the variance estimate of one variable (n,): one less than the draws."""
         return float(max(self.draws - 1, 1))
 
+    def stretched(self, residuals: FloatArray) -> FloatArray:
+        """Return residuals (n,) or (n, q) of means fitted on these units, for the covariance: as they are.
+
+        Where few groups of units were drawn together, each pulls the mean towards itself, and the residuals
+        are too small by that.
+        """
+        return residuals
+
     @property
     def random_within_strata(self) -> bool:
         """Whether each stratum's units are a simple random sample of a known size N_h, drawn one by one.

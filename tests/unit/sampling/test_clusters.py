@@ -5,6 +5,7 @@ import pytest
 
 import stratal
 from stratal.errors import BudgetError, InputError
+from stratal.weighting.cluster_weighting import bell_mccaffrey
 
 
 def population(clusters=30, seed=0):
@@ -82,7 +83,11 @@ def test_units_alike_within_clusters_are_worth_one_each():
     result = stratal.estimate(sample, alike, estimator="hajek")
 
     assert result.effective_sample_size < 70 < result.n
-    assert result.degrees_of_freedom == 49
+    sizes = np.unique(sample.groups["document"], return_counts=True)[1]
+    assert result.degrees_of_freedom == pytest.approx(
+        bell_mccaffrey(sizes / sizes.sum(), sizes / sizes.sum())
+    )
+    assert 35 < result.degrees_of_freedom < 49  # fewer than clusters less one, since sizes differ
 
 
 def test_a_proxy_is_trusted_once_there_are_clusters_enough():
