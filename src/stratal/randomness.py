@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import numbers
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
@@ -26,7 +26,9 @@ KEY_DIGITS = 16
 """Hexadecimal digits of the digest that are kept: 64 bits."""
 
 _WHOLE_FLOAT_LIMIT = 2.0**53
-_CHUNK = 1 << 16
+
+_PER_COUNT = 4
+"""Numbers that Philox gives at each count of its counter."""
 
 
 def check_seed(seed: object) -> int:
@@ -162,18 +164,24 @@ def keys_of_ids(texts: Iterable[str], seed: int, purpose: str = "") -> KeyArray:
     return np.frombuffer(bytes(digests), dtype=">u8").astype(np.uint64)
 
 
-def keys_of_rows(n: int, seed: int) -> Iterator[tuple[slice, KeyArray]]:
-    """Yield the permanent random numbers of rows 0 … n − 1 in chunks, for units without ids.
+def keys_of_rows(rows: slice, seed: int) -> KeyArray:
+    """Return the permanent random numbers (n,) of some rows, for units without ids.
+
+    Parameters
+    ----------
+    rows : slice
+        From a start to a stop.
+    seed : int
 
     Examples
     --------
-    >>> sum(len(keys) for _, keys in keys_of_rows(100_000, 7))
-    100000
+    >>> bool(np.all(keys_of_rows(slice(0, 8), 7)[5:] == keys_of_rows(slice(5, 8), 7)))
+    True
     """
-    generator = np.random.Philox(key=seed)
-    for start in range(0, n, _CHUNK):
-        stop = min(start + _CHUNK, n)
-        yield slice(start, stop), np.asarray(generator.random_raw(stop - start), dtype=np.uint64)
+    before = rows.start % _PER_COUNT
+    generator = np.random.Philox(key=seed).advance(rows.start // _PER_COUNT)
+    found = generator.random_raw(rows.stop - rows.start + before)
+    return np.asarray(found[before:], dtype=np.uint64)
 
 
 def uniforms(keys: KeyArray) -> FloatArray:

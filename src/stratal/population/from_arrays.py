@@ -17,7 +17,8 @@ from stratal.arrays import (
     without_mask,
 )
 from stratal.errors import InputError
-from stratal.population.in_memory import ArrayPopulation, ArrayUnits
+from stratal.population.array_units import ArrayUnits
+from stratal.population.in_memory import ArrayPopulation
 from stratal.population.population import Population
 from stratal.population.summary import Contents, ProxyInfo, proxy_info_for
 from stratal.population.tables.declaration import (
@@ -67,7 +68,7 @@ def from_arrays(given: ArrayRequest) -> ArrayPopulation:
         notes=() if absent is None else (own_stratum_note(int(absent.sum())),),
         own_stratum=None if absent is None else OWN_STRATUM_GROUP,
     )
-    return ArrayPopulation(contents, units)
+    return ArrayPopulation(contents, units, given.threads)
 
 
 Population.makers["arrays"] = from_arrays

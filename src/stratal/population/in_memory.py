@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.errors import InputError, near_names
+from stratal.population.array_units import ArrayUnits, refuse_duplicates
 from stratal.population.distribution import (
     BIN_COUNT,
     OFFSET_COUNT,
@@ -21,9 +23,10 @@ from stratal.population.distribution import (
     Span,
     Steps,
 )
+from stratal.population.passes import PART, over
 from stratal.population.pictures import LevelBins, bins_of_levels
 from stratal.population.population import Population
-from stratal.population.rules.rule import Everything, Rule
+from stratal.population.rules.rule import Everything, Rule, kind_of_codes
 from stratal.population.size_measures import Candidates, Size, SizeProfile
 from stratal.population.summary import Contents, Drawn, ProxyInfo, StratumSummary
 from stratal.randomness import (
@@ -38,38 +41,15 @@ from stratal.randomness import (
     uniforms,
 )
 
-_CHUNK = 1 << 16
-"""Rows handled at a time, so that temporaries stay in the processor's cache."""
+_LAST_KEY = np.uint64(2**64 - 1)
 
-_COUNTED = 1 << 15
-"""The same for counting, whose temporaries are wider."""
+_OFFSET_BITS = OFFSET_COUNT.bit_length() - 1
 
+_PEEK = 4096
+"""Rows in which bins with two values show, if most have two: their one value is then not looked for."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArrayUnits:
-    """The columns of N units as arrays, each (N,), by name.
-
-    Parameters
-    ----------
-    values, second : mapping
-        Proxies, and the second moments of each or None.
-    ids : optional
-        int64 or text; row numbers if left out.
-    groups, features, shown : mapping
-        Text, numbers, payload.
-    """
-
-    values: Mapping[str, FloatArray]
-    second: Mapping[str, FloatArray | None]
-    ids: AnyArray | None
-    groups: Mapping[str, AnyArray]
-    features: Mapping[str, FloatArray]
-    shown: Mapping[str, AnyArray]
-
-    @property
-    def others(self) -> tuple[Mapping[str, AnyArray], ...]:
-        """All columns but ids and proxies."""
-        return self.groups, self.features, self.shown
+_COUNT_SHIFT = 32
+"""A sum of up to `passes.PART` offsets is below 2³², and with the count above it below 2⁵³: exact."""
 
 
 class ArrayPopulation(Population):
@@ -79,6 +59,8 @@ class ArrayPopulation(Population):
     ----------
     contents : Contents
     units : ArrayUnits
+    threads : int, optional
+        As in `stratal.population.passes.threads_to_use`.
 
     Examples
     --------
@@ -87,12 +69,14 @@ class ArrayPopulation(Population):
     {'de': 2, 'en': 1}
     """
 
-    def __init__(self, contents: Contents, units: ArrayUnits) -> None:
+    def __init__(self, contents: Contents, units: ArrayUnits, threads: int | None = None) -> None:
         super().__init__(contents)
         self._units = units
+        self._threads = threads
+        self._summary: tuple[Rule, StratumSummary] | None = None
         self._texts = None if units.ids is None else id_texts(units.ids)
         if self._texts is not None:
-            _refuse_duplicates(self._texts)
+            refuse_duplicates(self._texts)
 
     # ---- what it answers
 
@@ -102,7 +86,7 @@ class ArrayPopulation(Population):
         return self._units.ids is None
 
     def _counter(self, info: ProxyInfo) -> ArrayCounter:
-        return ArrayCounter(self._units.values[info.name], self._units.second[info.name])
+        return ArrayCounter(self._units.values[info.name], self._units.second[info.name], self._threads)
 
     def _level_bins(self, by: str, info: ProxyInfo) -> LevelBins:
         levels, number = np.unique(self._units.groups[by], return_inverse=True)
@@ -118,38 +102,59 @@ class ArrayPopulation(Population):
         """Return each unit's stratum (N,), in the smallest integer type that the rule chose."""
         if isinstance(rule, Everything):
             return np.broadcast_to(np.int64(0), (self.contents.size,))
-        return rule.assign({name: self._column(name) for name in rule.columns})
+        columns = {name: self._column(name) for name in rule.columns}
+        if self.contents.size <= PART:
+            return rule.assign(columns)
+        found = np.empty(self.size, kind_of_codes(self.size, rule.n_strata))
+
+        def assign(part: slice) -> None:
+            found[part] = rule.assign({name: column[part] for name, column in columns.items()})
+
+        deque(over(self.size, assign, self._threads), maxlen=0)
+        return found
 
     def summarise(self, rule: Rule, codes: IntArray | None = None) -> StratumSummary:
         """Return sizes and proxy moments per stratum; centred first, so that an offset costs no digits."""
-        codes = self.codes(rule) if codes is None else codes
         n_strata, k = rule.n_strata, len(self.proxies)
         if n_strata == 1:
             return self._summarise_whole()
+        if self._summary is not None and self._summary[0] is rule:
+            return self._summary[1]
+        stratum = self.codes(rule) if codes is None else codes
         columns = [self._units.values[info.name] for info in self.proxies]
         centres = [float(column[0]) for column in columns]
+
+        def added(part: slice) -> tuple[IntArray, FloatArray, FloatArray]:
+            code = stratum[part].astype(np.intp, copy=False)
+            shifted = [column[part] - centre for column, centre in zip(columns, centres, strict=True)]
+            sums, products = np.zeros((n_strata, k)), np.zeros((n_strata, k, k))
+            for a, left in enumerate(shifted):
+                sums[:, a] = np.bincount(code, left, minlength=n_strata)
+                for b, right in enumerate(shifted[: a + 1]):
+                    products[:, a, b] = np.bincount(code, left * right, minlength=n_strata)
+            return np.bincount(code, minlength=n_strata), sums, products
+
         counts = np.zeros(n_strata, np.int64)
         sums, products = np.zeros((n_strata, k)), np.zeros((n_strata, k, k))
-        for start in range(0, self.size, _CHUNK):
-            part = slice(start, start + _CHUNK)
-            stratum = codes[part].astype(np.intp)
-            counts += np.bincount(stratum, minlength=n_strata)
-            shifted = [column[part] - centre for column, centre in zip(columns, centres, strict=True)]
-            for a, left in enumerate(shifted):
-                sums[:, a] += np.bincount(stratum, left, minlength=n_strata)
-                for b, right in enumerate(shifted[: a + 1]):
-                    products[:, a, b] += np.bincount(stratum, left * right, minlength=n_strata)
-        return _summary_of_sums(counts, sums, products, np.array(centres))
+        for more in over(self.size, added, self._threads):
+            counts, sums, products = counts + more[0], sums + more[1], products + more[2]
+        self._summary = rule, StratumSummary.of_sums(counts, sums, products, np.array(centres))
+        return self._summary[1]
 
     def _summarise_whole(self) -> StratumSummary:
         k = len(self.proxies)
         columns = [self._units.values[info.name] for info in self.proxies]
         means = np.array([column.mean() for column in columns])
+        pairs = [(a, b) for a in range(k) for b in range(a + 1)]
+
+        def added(part: slice) -> FloatArray:
+            centred = [column[part] - mean for column, mean in zip(columns, means, strict=True)]
+            return np.array([(centred[a] * centred[b]).sum() for a, b in pairs])
+
         covariances = np.zeros((k, k))
-        for a in range(k):
-            for b in range(a + 1):
-                deviations = (columns[a] - means[a]) @ (columns[b] - means[b])
-                covariances[a, b] = covariances[b, a] = deviations / self.size
+        totals = np.sum(list(over(self.size, added, self._threads)), axis=0)
+        for (a, b), total in zip(pairs, totals, strict=True):
+            covariances[a, b] = covariances[b, a] = total / self.size
         return StratumSummary(
             sizes=np.array([self.size]),
             proxy_means=means.reshape(1, k),
@@ -160,10 +165,10 @@ class ArrayPopulation(Population):
         """Return, of each stratum, the `counts` (H,) units with the smallest permanent random numbers."""
         seed = check_seed(seed)
         codes = self.codes(rule) if codes is None else codes
-        sizes = self._sizes(rule, codes)
+        sizes = self.summarise(rule, codes).sizes
         for widening in range(64):
             limits = thresholds(counts, sizes, widening)
-            rows, keys = self._where(seed, lambda part, keys: keys <= _limit_of(limits, codes, part))  # noqa: B023
+            rows, keys = self._where(seed, lambda rows, keys: keys <= limits[codes[rows]], limits.max())  # noqa: B023
             stratum = codes[rows].astype(np.int64)
             if np.all(np.bincount(stratum, minlength=len(counts)) >= counts):
                 break
@@ -203,13 +208,13 @@ class ArrayPopulation(Population):
     def below(self, size: Size, limit: float, seed: int) -> Candidates:
         """Return the units whose permanent random number u is below `limit` times their size."""
         sizes = self._sizes_of(size)
-        rows, keys = self._where(check_seed(seed), lambda part, keys: uniforms(keys) < limit * sizes[part])
+        rows, keys = self._where(check_seed(seed), lambda rows, keys: uniforms(keys) < limit * sizes[rows])
         drawn, order = self._taken(rows, np.zeros(len(rows), np.int64), seed)
         return Candidates(drawn=drawn, uniform=uniforms(keys)[order], size=sizes[rows][order])
 
     def at_ranks(self, column: str, ranks: IntArray, seed: int) -> Drawn:
         """Return the units at these ranks (n,), from 0, when sorted by a column; ties in random order."""
-        keys = np.concatenate([found for _, found in self.keys(check_seed(seed))])
+        _, keys = self._where(check_seed(seed), lambda rows, keys: np.ones(len(rows), bool))
         ties: tuple[AnyArray, ...] = (keys,) if self._texts is None else (np.array(self._texts), keys)
         rows = np.lexsort((*ties, self._numbers(column)))[ranks]
         return self.take(rows, np.zeros(len(rows), np.int64), seed)
@@ -241,33 +246,25 @@ class ArrayPopulation(Population):
         for start in range(0, self.size, size):
             yield {name: array[start : start + size] for name, array in arrays.items()}
 
-    def keys(self, seed: int) -> Iterator[tuple[slice, KeyArray]]:
-        """Yield every unit's permanent random number in chunks of rows."""
-        if self._texts is None:
-            yield from keys_of_rows(self.size, seed)
-            return
-        chunk = 1 << 16
-        for start in range(0, self.size, chunk):
-            texts = self._texts[start : start + chunk]
-            yield slice(start, start + len(texts)), keys_of_ids(texts, seed)
+    def _where(
+        self, seed: int, test: Callable[[IntArray, KeyArray], BoolArray], highest: np.uint64 = _LAST_KEY
+    ) -> tuple[IntArray, KeyArray]:
+        """Return rows and keys of the units for which a test of some rows and their keys is true.
 
-    def _sizes(self, rule: Rule, codes: IntArray) -> IntArray:
-        if rule.n_strata == 1:
-            return np.array([self.size])
-        parts = (codes[start : start + _CHUNK] for start in range(0, self.size, _CHUNK))
-        sizes = np.zeros(rule.n_strata, np.int64)
-        for part in parts:
-            sizes += np.bincount(part, minlength=rule.n_strata)
-        return sizes
+        Only units whose permanent random number is at most `highest` are tested.
+        """
 
-    def _where(self, seed: int, test: Callable[[slice, KeyArray], BoolArray]) -> tuple[IntArray, KeyArray]:
-        """Return rows and keys of the units for which a test of some rows' keys is true."""
-        rows, kept = [], []
-        for part, keys in self.keys(seed):
-            hits = np.flatnonzero(test(part, keys))
-            rows.append(hits + part.start)
-            kept.append(keys[hits])
-        return np.concatenate(rows), np.concatenate(kept)
+        def chosen(part: slice) -> tuple[IntArray, KeyArray]:
+            texts = None if self._texts is None else self._texts[part]
+            keys = keys_of_rows(part, seed) if texts is None else keys_of_ids(texts, seed)
+            near = np.flatnonzero(keys <= highest)
+            rows, keys = near + part.start, keys[near]
+            kept = test(rows, keys)
+            return rows[kept], keys[kept]
+
+        threads = self._threads if self._texts is None else 1  # digests of texts are Python's
+        rows, keys = zip(*over(self.contents.size, chosen, threads), strict=True)
+        return np.concatenate(rows), np.concatenate(keys)
 
     def _column(self, name: str) -> AnyArray:
         for store in (self._units.values, self._units.groups, self._units.features):
@@ -277,44 +274,17 @@ class ArrayPopulation(Population):
         raise InputError(f"no such column: {name!r}", allowed=near_names(name, existing))
 
 
-def _summary_of_sums(
-    counts: IntArray, sums: FloatArray, products: FloatArray, centres: FloatArray
-) -> StratumSummary:
-    """Return the summary from sums (H, k) and lower triangles of sums of products (H, k, k), centred."""
-    divisor = np.maximum(counts, 1)
-    means = sums / divisor[:, None]
-    lower = np.tril(products)
-    moments = lower + np.tril(products, -1).transpose(0, 2, 1)
-    covariances = moments / divisor[:, None, None] - means[:, :, None] * means[:, None, :]
-    diagonal = np.arange(len(centres))
-    covariances[:, diagonal, diagonal] = np.maximum(covariances[:, diagonal, diagonal], 0.0)
-    return StratumSummary(sizes=counts, proxy_means=means + centres, proxy_covariances=covariances)
-
-
-def _limit_of(limits: KeyArray, codes: IntArray, part: slice) -> KeyArray:
-    return limits if len(limits) == 1 else limits[codes[part]]
-
-
-def _refuse_duplicates(texts: list[str]) -> None:
-    if len(set(texts)) == len(texts):
-        return
-    repeated = [text for text, count in Counter(texts).items() for _ in range(count - 1)]
-    raise InputError(
-        f"{len(repeated)} ids are duplicated (first: {repeated[0]!r})",
-        allowed="one unit per id",
-        action="Remove the duplicates, or make an id that tells the units apart.",
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class ArrayCounter:
-    """Counts proxies held in arrays, in chunks that fit the processor's cache.
+    """Counts proxies held in arrays, a part of the rows at a time.
 
     Parameters
     ----------
     values : float (N,)
         Finite.
     second_moments : float (N,), optional
+    threads : int, optional
+        As in `stratal.population.passes.threads_to_use`.
 
     Examples
     --------
@@ -325,6 +295,7 @@ class ArrayCounter:
 
     values: FloatArray
     second_moments: FloatArray | None = None
+    threads: int | None = None
 
     def extent(self, span: Span) -> Extent:
         """Return smallest and largest proxy and count within the span."""
@@ -352,40 +323,56 @@ class ArrayCounter:
 
     def histogram(self, grid: Grid, span: Span, steps: Steps | None) -> Histogram:
         """Return the histogram of the proxies within the span."""
+        peek = self._counted(grid, span, steps, True, slice(0, _PEEK))
         counts, offsets = np.zeros(BIN_COUNT, np.int64), np.zeros(BIN_COUNT, np.int64)
-        second = None if steps is None else np.zeros(BIN_COUNT, np.int64)
-        atoms: FloatArray | None = np.full(BIN_COUNT, np.nan)
-        for values, moments in self._chunks(span):
-            positions = grid.positions(values)
-            bins = positions // OFFSET_COUNT
-            counts += np.bincount(bins, minlength=BIN_COUNT)
-            offsets += np.bincount(bins, positions & (OFFSET_COUNT - 1), minlength=BIN_COUNT).astype(np.int64)
-            if second is not None and steps is not None and moments is not None:
-                second += np.bincount(bins, steps.numbers(moments), minlength=BIN_COUNT).astype(np.int64)
-            atoms = _still_atoms(atoms, bins, values)
+        second = None if peek.second is None else np.zeros(BIN_COUNT, np.int64)
+        atoms = None if peek.atoms is None else np.full(BIN_COUNT, np.nan)
+        work = partial(self._counted, grid, span, steps, atoms is not None)
+        for part in over(len(self.values), work, self.threads):
+            counts += part.counts
+            offsets += part.offsets
+            if second is not None and part.second is not None:
+                second += part.second
+            atoms = _still_atoms(atoms, part.atoms)
         return Histogram(counts, offsets, second, atoms)
+
+    def _counted(
+        self, grid: Grid, span: Span, steps: Steps | None, with_atoms: bool, part: slice
+    ) -> Histogram:
+        """Return the histogram of some rows; counts and sums of offsets are bits of one exact sum."""
+        values = self.values[part]
+        moments = None if self.second_moments is None else self.second_moments[part]
+        if span != Span():
+            inside = (values >= span.at_least) & (values < span.below)
+            values = values[inside]
+            moments = None if moments is None else moments[inside]
+        positions = grid.positions(values)
+        bins = positions >> _OFFSET_BITS
+        positions &= OFFSET_COUNT - 1
+        positions += 1 << _COUNT_SHIFT
+        sums = np.bincount(bins, positions, minlength=BIN_COUNT).astype(np.int64)
+        second = None
+        if steps is not None and moments is not None:
+            second = np.bincount(bins, steps.numbers(moments), minlength=BIN_COUNT).astype(np.int64)
+        atoms = None
+        if with_atoms:
+            atoms = np.full(BIN_COUNT, np.nan)
+            atoms[bins] = values
+            atoms = atoms if np.array_equal(atoms[bins], values) else None
+        return Histogram(sums >> _COUNT_SHIFT, sums & ((1 << _COUNT_SHIFT) - 1), second, atoms)
 
     def of_rows(self, rows: IntArray) -> ArrayCounter:
         """Return the counter of some rows."""
         second = self.second_moments
-        return ArrayCounter(self.values[rows], None if second is None else second[rows])
-
-    def _chunks(self, span: Span) -> Iterator[tuple[FloatArray, FloatArray | None]]:
-        for start in range(0, len(self.values), _COUNTED):
-            values = self.values[start : start + _COUNTED]
-            moments = None if self.second_moments is None else self.second_moments[start : start + _COUNTED]
-            if span != Span():
-                inside = (values >= span.at_least) & (values < span.below)
-                values = values[inside]
-                moments = None if moments is None else moments[inside]
-            if len(values):
-                yield values, moments
+        return ArrayCounter(self.values[rows], None if second is None else second[rows], self.threads)
 
 
-def _still_atoms(atoms: FloatArray | None, bins: IntArray, values: FloatArray) -> FloatArray | None:
-    """Return the one value of each bin seen so far, or `None` once a bin has shown two."""
-    if atoms is None:
+def _still_atoms(known: FloatArray | None, more: FloatArray | None) -> FloatArray | None:
+    """Return the one value of each bin of both, or `None` where a bin has two."""
+    if known is None or more is None:
         return None
-    fresh = np.isnan(atoms[bins])
-    atoms[bins[fresh]] = values[fresh]
-    return atoms if np.array_equal(atoms[bins], values) else None
+    fresh = np.isnan(known)
+    both = ~fresh & ~np.isnan(more)
+    if not np.array_equal(known[both], more[both]):
+        return None
+    return np.where(fresh, more, known)

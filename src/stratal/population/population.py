@@ -174,6 +174,9 @@ class Population(Questions):
             What the id column is called in files.
         missing, label : optional
             What becomes of units whose proxy is NaN, and what annotators will say, as in `Population.read`.
+        threads : int, optional
+            Threads that count and draw; `OMP_NUM_THREADS` if left out, else all cores. The answers are the
+            same, to the bit, for any number.
 
         Raises
         ------

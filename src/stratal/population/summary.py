@@ -169,6 +169,27 @@ class StratumSummary(Record):
         """N."""
         return int(self.sizes.sum())
 
+    @classmethod
+    def of_sums(
+        cls, counts: IntArray, sums: FloatArray, products: FloatArray, centres: FloatArray
+    ) -> StratumSummary:
+        """Return the summary from sums (H, k) and lower triangles of sums of products (H, k, k), centred.
+
+        Examples
+        --------
+        >>> StratumSummary.of_sums(
+        ...     np.array([2]), np.array([[1.0]]), np.array([[[1.0]]]), np.array([10.0])
+        ... ).proxy_covariances.ravel()
+        array([0.25])
+        """
+        divisor = np.maximum(counts, 1)
+        means = sums / divisor[:, None]
+        moments = np.tril(products) + np.tril(products, -1).transpose(0, 2, 1)
+        covariances = moments / divisor[:, None, None] - means[:, :, None] * means[:, None, :]
+        diagonal = np.arange(len(centres))
+        covariances[:, diagonal, diagonal] = np.maximum(covariances[:, diagonal, diagonal], 0.0)
+        return cls(sizes=counts, proxy_means=means + centres, proxy_covariances=covariances)
+
     def part(self, kept: BoolArray) -> StratumSummary:
         """Return the summary of some of the strata: those where `kept` (H,) is true.
 

@@ -53,6 +53,17 @@ class Rule(Described):
         raise NotImplementedError
 
 
+def kind_of_codes(n_units: int, n_strata: int) -> np.dtype[Any]:
+    """Return the type in which the codes of so many units are kept.
+
+    Examples
+    --------
+    >>> kind_of_codes(10, 3), kind_of_codes(2_000_000, 3)
+    (dtype('int64'), dtype('uint8'))
+    """
+    return np.min_scalar_type(n_strata) if n_units > EAGER_LIMIT else np.dtype(np.int64)
+
+
 def in_chunks(codes_of: Callable[[slice], AnyArray], n_units: int, n_strata: int) -> IntArray:
     """Return the codes (n,) of all units, found for some at a time; in few bytes for many units.
 
@@ -68,8 +79,7 @@ def in_chunks(codes_of: Callable[[slice], AnyArray], n_units: int, n_strata: int
     >>> in_chunks(lambda part: np.arange(3)[part] // 2, 3, 2)
     array([0, 0, 1])
     """
-    kind = np.min_scalar_type(n_strata) if n_units > EAGER_LIMIT else np.dtype(np.int64)
-    codes = np.empty(n_units, kind)
+    codes = np.empty(n_units, kind_of_codes(n_units, n_strata))
     for start in range(0, n_units, _CHUNK):
         part = slice(start, start + _CHUNK)
         codes[part] = codes_of(part)

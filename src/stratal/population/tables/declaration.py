@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any, TypedDict
 
 from stratal.errors import InputError, near_names, same_name
+from stratal.population.passes import checked_threads
 
 ID_NAMES = ("id", "item_id")
 """Columns that are taken as the id when none is named."""
@@ -99,6 +100,7 @@ class ArrayKeywords(TypedDict, total=False):
     id_name: str
     missing: str | None
     label: str | tuple[float, float] | None
+    threads: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +118,12 @@ class ArrayRequest:
     id_name: str = "id"
     missing: str | None = None
     label: str | tuple[float, float] | None = None
+    threads: int | None = None
 
     def __post_init__(self) -> None:
         _checked_missing(self.missing)
+        if self.threads is not None:
+            checked_threads(self.threads)
 
 
 class TableKeywords(TypedDict, total=False):

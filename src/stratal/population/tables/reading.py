@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from stratal.arrays import Record
 from stratal.errors import InputError
+from stratal.population.passes import checked_threads
 from stratal.population.tables.declaration import TableKeywords
 
 
@@ -73,8 +74,8 @@ class FileReading(Record):
                     given=f"{name} with engine 'spark'",
                     action="Spark has its own: master='local[2]', or spark.executor.memory.",
                 )
-        if self.threads is not None and (isinstance(self.threads, bool) or self.threads < 1):
-            raise InputError("threads counts from 1", given=self.threads, allowed="1 or more")
+        if self.threads is not None:
+            checked_threads(self.threads)
         if self.memory is not None and not _AMOUNT.fullmatch(self.memory):
             raise InputError(
                 "memory is an amount with its unit", given=repr(self.memory), allowed="such as 500MB, 2GB"

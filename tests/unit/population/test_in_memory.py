@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stratal
+from stratal.population import in_memory
+from stratal.population.distribution import BIN_COUNT, OFFSET_COUNT, Grid, Span, Steps
+from stratal.population.in_memory import ArrayCounter
+from stratal.population.rules.rule import CutPoints
+
+N = 250_000
+"""Several parts, the last of them short."""
+
+
+def population(threads, ids=None):
+    generator = np.random.default_rng(8)
+    return stratal.Population.from_arrays(
+        proxy={"judge": generator.beta(5, 1, N), "other": generator.normal(3, 1, N)},
+        groups={"language": generator.choice(["de", "en", "fr"], N)},
+        ids=ids,
+        threads=threads,
+    )
+
+
+def drawn(threads, method, by=None):
+    units = population(threads)
+    strata = stratal.stratify(units, method, 4, by=by)
+    design = stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, budget=500))
+    return design.draw(units, seed=3)
+
+
+@pytest.mark.parametrize(
+    ("method", "by"), [("k-means", None), ("neyman", "language"), ("category", "language")]
+)
+def test_a_sample_is_the_same_to_the_bit_from_any_number_of_threads(method, by):
+    alone = drawn(1, method, by)
+
+    for threads in (2, 3):
+        assert drawn(threads, method, by) == alone  # ids, strata, sizes, means and variances, all exactly
+
+
+def test_one_stratum_is_the_same_to_the_bit_from_any_number_of_threads():
+    alone, *others = (
+        stratal.SimpleRandom(budget=50).draw(population(threads), seed=3) for threads in (1, 2, 3)
+    )
+
+    assert all(other == alone for other in others)
+    np.testing.assert_allclose(
+        alone.summary.proxy_covariances[0],
+        np.cov(np.stack([population(1)._units.values[name] for name in ("judge", "other")]), ddof=0),
+        rtol=1e-12,
+    )
+
+
+def test_poisson_samples_are_the_same_from_any_number_of_threads():
+    design = stratal.Poisson(size="judge", budget=200)
+
+    assert design.draw(population(3), seed=5) == design.draw(population(1), seed=5)
+
+
+def test_strata_of_a_draw_are_counted_once(monkeypatch):
+    units = population(2)
+    strata = stratal.stratify(units, "k-means", 4)
+    design = stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, budget=50))
+
+    passed, over = [], in_memory.over
+
+    def counted(size, work, threads):
+        passed.append(work.__qualname__.split(".")[-1])
+        return over(size, work, threads)
+
+    monkeypatch.setattr(in_memory, "over", counted)
+    design.draw(units, seed=1)
+
+    assert passed == ["added", "chosen"]
+
+
+def test_another_rule_is_counted_anew():
+    units = population(1)
+    first = units.summarise(CutPoints(column="judge", cuts=np.array([0.5])))
+    second = units.summarise(CutPoints(column="judge", cuts=np.array([0.7])))
+
+    assert first.sizes.tolist() != second.sizes.tolist()
+    assert first == units.summarise(CutPoints(column="judge", cuts=np.array([0.5])))
+
+
+# ---- counting
+
+
+VALUES = {
+    "continuous": lambda generator: generator.beta(5, 1, N),
+    "few values": lambda generator: generator.integers(0, 50, N) / 49,
+    "two values late": lambda generator: np.append(np.full(N - 1, 0.25), 0.25 + 2**-40),
+}
+
+
+def counted_by_hand(values, grid):
+    positions = [min(int((value - grid.low) * grid.scale), BIN_COUNT * OFFSET_COUNT - 1) for value in values]
+    bins, offsets = np.divmod(positions, OFFSET_COUNT)
+    counts, sums = np.zeros(BIN_COUNT, np.int64), np.zeros(BIN_COUNT, np.int64)
+    np.add.at(counts, bins, 1)
+    np.add.at(sums, bins, offsets)
+    return counts, sums
+
+
+@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize("span", [Span(), Span(0.2, 0.7)])
+def test_a_histogram_is_the_same_from_any_number_of_threads_and_from_the_definition(kind, span):
+    generator = np.random.default_rng(4)
+    values, moments = VALUES[kind](generator), generator.random(N)
+    grid, steps = Grid.over(0.0, 1.0), Steps.over((float(moments.min()), float(moments.max())))
+
+    found = [ArrayCounter(values, moments, threads).histogram(grid, span, steps) for threads in (1, 2, 3)]
+
+    inside = values[(values >= span.at_least) & (values < span.below)]
+    counts, offsets = counted_by_hand(inside.tolist(), grid)
+    for histogram in found:
+        assert histogram.counts.tolist() == counts.tolist()
+        assert histogram.offsets.tolist() == offsets.tolist()
+        assert histogram.second.tolist() == found[0].second.tolist()
+        assert int(histogram.second.sum()) == int(
+            steps.numbers(moments[(values >= span.at_least) & (values < span.below)]).sum()
+        )
+        assert (histogram.atoms is None) == (found[0].atoms is None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "kept"), [("continuous", False), ("few values", True), ("two values late", False)]
+)
+def test_bins_of_one_value_each_are_known_however_late_a_second_comes(kind, kept):
+    values = VALUES[kind](np.random.default_rng(4))
+    grid = Grid.over(0.0, 1.0)
+
+    for threads in (1, 3):
+        atoms = ArrayCounter(values, None, threads).histogram(grid, Span(), None).atoms
+        assert (atoms is not None) == kept
+        if kept:
+            assert atoms[~np.isnan(atoms)].tolist() == np.unique(values).tolist()
