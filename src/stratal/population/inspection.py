@@ -18,7 +18,7 @@ from stratal.population.tables.reading import FileReading
 from stratal.population.tables.units import number_of_text, with_point
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from stratal.population.population import Population
     from stratal.population.tables.source import Source
@@ -95,16 +95,8 @@ def _with_commas(source: Source, names: Sequence[str]) -> list[str]:
     texts = [name for name in names if source.is_text(name)][:_COLUMNS_AT_ONCE]
     if not texts:
         return []
-    head = source.table.limit(_HEAD).select(**{f"k{k}": source.column(name) for k, name in enumerate(texts)})
-    facts: dict[str, Any] = {}
-    for k in range(len(texts)):
-        column = head[f"k{k}"]
-        facts |= {f"there{k}": column.count(), f"read{k}": with_point(column).count()}
-        facts[f"plain{k}"] = number_of_text(column).count()
-    found = source.first(head.aggregate(**facts))
-    numbers = [
-        name for k, name in enumerate(texts) if found[f"plain{k}"] < found[f"there{k}"] == found[f"read{k}"]
-    ]
+    found = _of_first_rows(source, texts, there=_itself, read=with_point, plain=number_of_text)
+    numbers = [name for name, rows in found.items() if rows["plain"] < rows["there"] == rows["read"]]
     return [f"{name!r} holds numbers with a decimal comma or a percent sign. {POINT}" for name in numbers]
 
 
@@ -148,12 +140,11 @@ def as_pattern(names: Sequence[str], existing: Sequence[str]) -> str:
 
 def _every_column(source: Source, names: Sequence[str], rows: int) -> list[dict[str, Any]]:
     """Describe all columns: a query per block, of columns of one kind below each other where rows are few."""
-    if source.backend.name == "duckdb" and 0 < rows <= _FEW_ROWS:
+    if _is_duckdb(source) and 0 < rows <= _FEW_ROWS:
         chunk = max(1, min(_MANY_COLUMNS, _FEW_CELLS // rows))
         found: dict[str, dict[str, Any]] = {}
-        for kind in _by_type(source, names):
-            for start in range(0, len(kind), chunk):
-                found |= _below_each_other(source, kind[start : start + chunk])
+        for start in range(0, len(names), chunk):
+            found |= _few_rows(source, names[start : start + chunk])
         return [_described(name, rows, dict.fromkeys(_FACTS) | found[name]) for name in names]
     chunk = max(1, min(_COLUMNS_AT_ONCE, _CELLS_AT_ONCE // max(rows, 1)))
     return [
@@ -174,22 +165,34 @@ def _by_type(source: Source, names: Sequence[str]) -> list[list[str]]:
     return list(types.values())
 
 
-def _below_each_other(source: Source, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _few_rows(source: Source, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return what is asked of columns of few rows, which are read once."""
+    kinds = _by_type(source, names)
+    found: dict[str, dict[str, Any]] = {}
+    for name in (kind[0] for kind in kinds if len(kind) == 1):
+        few = some_columns(source.backend, source.table, [source.columns[name]])
+        facts = _facts(few[few.columns[0]], source.is_text(name))
+        found[name] = source.first(few.aggregate(**facts))
+    several = [kind for kind in kinds if len(kind) > 1]
+    if not several:
+        return found
+    read = source.read([name for kind in several for name in kind])
+    for kind in several:
+        found |= _below_each_other(source, kind, read.select([source.columns[name] for name in kind]))
+    return found
+
+
+def _below_each_other(source: Source, names: Sequence[str], read: Any) -> dict[str, dict[str, Any]]:
     """Return what is asked of columns of one type by one group-by: as many expressions as for one column."""
     import ibis
     import pyarrow as pa
 
-    columns = [source.columns[name] for name in names]
-    few = some_columns(source.backend, source.table, columns)
-    if len(names) == 1:
-        return {names[0]: source.first(few.aggregate(**_facts(few[columns[0]], source.is_text(names[0]))))}
-    read = source.run(few)
-    values = pa.chunked_array([chunk for column in columns for chunk in read[column].chunks])
+    values = pa.chunked_array([chunk for column in read.columns for chunk in column.chunks])
     which = pa.array(np.repeat(np.arange(len(names)), read.num_rows))
     long = ibis.memtable(pa.table({"which": which, "value": values}))
     facts = _facts(long.value, source.is_text(names[0]))
-    found = source.run(long.group_by("which").aggregate(**facts)).to_pylist()
-    return {names[row.pop("which")]: row for row in found}
+    rows = source.run(long.group_by("which").aggregate(**facts)).to_pylist()
+    return {names[row.pop("which")]: row for row in rows}
 
 
 def _describe_columns(source: Source, names: Sequence[str], rows: int) -> list[dict[str, Any]]:
@@ -212,13 +215,30 @@ def _words(source: Source, names: Sequence[str]) -> set[str]:
     texts = [name for name in names if source.is_text(name)]
     if not texts:
         return set()
-    head = source.table.limit(_HEAD).select(**{f"k{k}": source.column(name) for k, name in enumerate(texts)})
-    facts: dict[str, Any] = {}
-    for k in range(len(texts)):
-        column = head[f"k{k}"]
-        facts |= {f"there{k}": column.count(), f"read{k}": number_of_text(column).count()}
-    found = source.first(head.aggregate(**facts))
-    return {name for k, name in enumerate(texts) if found[f"read{k}"] < found[f"there{k}"]}
+    found = _of_first_rows(source, texts, there=_itself, read=number_of_text)
+    return {name for name, rows in found.items() if rows["read"] < rows["there"]}
+
+
+def _itself(column: Any) -> Any:
+    return column
+
+
+def _of_first_rows(
+    source: Source, names: Sequence[str], **ways: Callable[[Any], Any]
+) -> dict[str, dict[str, int]]:
+    """Return how many of a column's first values are there, read in each of several ways."""
+    columns = [source.columns[name] for name in names]
+    few = some_columns(source.backend, source.table, columns) if _is_duckdb(source) else source.table
+    head = few.limit(_HEAD).select(**{f"k{k}": few[column] for k, column in enumerate(columns)})
+    counts = {
+        f"{way}{k}": read(head[f"k{k}"]).count() for k in range(len(names)) for way, read in ways.items()
+    }
+    found = source.first(head.aggregate(**counts))
+    return {name: {way: int(found[f"{way}{k}"]) for way in ways} for k, name in enumerate(names)}
+
+
+def _is_duckdb(source: Source) -> bool:
+    return bool(source.backend.name == "duckdb")
 
 
 def _facts(column: Any, text: bool, words: bool = False) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 from tests.work import calls
 
 import stratal
@@ -109,15 +110,23 @@ def mixed_table(columns):
     return pa.table({f"c{number}": values[number % len(values)] for number in range(columns)})
 
 
+def write_mixed(columns, path):
+    if path.suffix == ".parquet":
+        pq.write_table(mixed_table(columns), path)
+    else:
+        mixed_table(columns).to_pandas().to_csv(path, index=False)
+
+
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_columns_below_each_other_are_described_as_columns_side_by_side(tmp_path, monkeypatch, ending):
-    table, path = mixed_table(21), tmp_path / f"p.{ending}"
-    if ending == "parquet":
-        pq.write_table(table, path)
-    else:
-        table.to_pandas().to_csv(path, index=False)
+    path = tmp_path / f"p'[1].{ending}"
+    write_mixed(21, path)
 
     found = describe_columns(path)
+    with monkeypatch.context() as wide:  # as if the table were wide: past the view, by groups of columns
+        wide.setattr("stratal.population.tables.engine._WIDE_VIEW", 3)
+        wide.setattr("stratal.population.tables.readers._WIDE", 3)
+        assert found == describe_columns(path)
     monkeypatch.setattr(inspection, "_FEW_ROWS", 0)
 
     assert found == describe_columns(path)
@@ -157,14 +166,28 @@ def test_words_in_the_first_rows_of_a_large_file_are_not_read_as_numbers(tmp_pat
     assert ["numbers" in found for found in asked] == [False, True, True]
 
 
-def test_twice_the_columns_are_twice_the_work(tmp_path, monkeypatch):
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_twice_the_columns_are_twice_the_work(tmp_path, monkeypatch, ending):
     monkeypatch.setattr(inspection, "_MANY_COLUMNS", 50)
     paths = []
     for columns in (100, 400, 800):
-        paths.append(tmp_path / f"p{columns}.parquet")
-        pq.write_table(mixed_table(columns), paths[-1])
+        paths.append(tmp_path / f"p{columns}.{ending}")
+        write_mixed(columns, paths[-1])
     describe_columns(paths[0])
 
     (_, some), (_, twice) = (calls(describe_columns, path) for path in paths[1:])
 
     assert twice < 2.3 * some
+
+
+@pytest.mark.parametrize(("ending", "write"), [("parquet", pq.write_table), ("csv", csv.write_csv)])
+def test_a_column_more_is_little_work_beside_its_values(tmp_path, ending, write):
+    """Ibis makes an expression of each column at each step and parses each type: hundreds of calls a step."""
+    work = []
+    for columns in (1_100, 1_100, 3_100):
+        path = tmp_path / f"p{columns}.{ending}"
+        table = pa.table({f"c{number}": [f"{number}", "x"] for number in range(columns)})
+        write(table, path)
+        work.append(calls(describe_columns, path)[1])
+
+    assert work[2] - work[1] < 2_000 * 400

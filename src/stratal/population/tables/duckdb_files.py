@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+from stratal.population.tables.engine import table_of
 
 
 def create_csv_view(
@@ -15,33 +17,35 @@ def create_csv_view(
     A header comes after `blank_lines`. Nothing is found out from the data. No record may have more than
     `longest` bytes.
     """
-    return backend.read_csv(
-        literal_path(path),
-        columns=dict.fromkeys(names, "VARCHAR"),
-        header=True,
-        auto_detect=False,
-        skip=blank_lines,
-        delim=delimiter,
-        quote='"',
-        escape='"',
-        nullstr="",
-        strict_mode=True,
-        hive_partitioning=False,
-        max_line_size=longest,
-        buffer_size=2 * longest,
+    read = _call(
+        "read_csv",
+        _text(literal_path(path)),
+        columns=_columns(names, "VARCHAR"),
+        header="true",
+        auto_detect="false",
+        skip=str(blank_lines),
+        delim=_text(delimiter),
+        quote=_text('"'),
+        escape=_text('"'),
+        nullstr="''",
+        strict_mode="true",
+        hive_partitioning="false",
+        max_line_size=str(longest),
+        buffer_size=str(2 * longest),
     )
+    return _view(backend, f"SELECT * FROM {read}", dict.fromkeys(names, "string"))
 
 
-def create_parquet_view(backend: Any, address: str) -> Any:
-    """Return a remote Parquet file as an Ibis table, read through a file system that was registered.
+def create_parquet_view(backend: Any, paths: Sequence[str], **options: bool) -> Any:
+    """Return Parquet files as one Ibis table, with the options of DuckDB's `read_parquet`.
 
-    Ibis would install DuckDB's own extension for it.
+    A remote one is read through a file system that was registered; Ibis would install DuckDB's own extension
+    for it.
     """
-    view = f"parquet_{uuid.uuid4().hex}"
+    written = {name: str(value).lower() for name, value in options.items()}
     backend.raw_sql("SET autoinstall_known_extensions = false")
-    quoted = address.replace("'", "''")
-    backend.raw_sql(f"CREATE TEMP VIEW {view} AS SELECT * FROM read_parquet('{quoted}')").fetchall()
-    return backend.table(view)
+    read = _call("read_parquet", f"[{', '.join(map(_text, paths))}]", **written)
+    return _view(backend, f"SELECT * FROM {read}")
 
 
 def create_json_view(backend: Any, path: str, places: Sequence[Sequence[str]], longest: int) -> Any:
@@ -53,16 +57,38 @@ def create_json_view(backend: Any, path: str, places: Sequence[Sequence[str]], l
     integers and truth values are written as Python writes them, so that a category is the same from a
     dataframe. No line may have more than `longest` bytes.
     """
-    raw = backend.read_json(
-        literal_path(path),
-        columns=dict.fromkeys((place[0] for place in places), "JSON"),
-        format="newline_delimited",
-        maximum_object_size=longest,
+    read = _call(
+        "read_json",
+        _text(literal_path(path)),
+        columns=_columns(dict.fromkeys(place[0] for place in places), "JSON"),
+        format="'newline_delimited'",
+        maximum_object_size=str(longest),
     )
-    view = f"json_{uuid.uuid4().hex}"
-    texts = ", ".join(f"{_json_text(_json_place(place))} AS c{number}" for number, place in enumerate(places))
-    backend.raw_sql(f"CREATE TEMP VIEW {view} AS SELECT {texts} FROM {_quoted(raw.get_name())}").fetchall()
-    return backend.table(view)
+    texts = {f"c{number}": _json_text(_json_place(place)) for number, place in enumerate(places)}
+    selected = ", ".join(f"{text} AS {name}" for name, text in texts.items())
+    return _view(backend, f"SELECT {selected} FROM {read}", dict.fromkeys(texts, "string"))
+
+
+def _call(function: str, path: str, **options: str) -> str:
+    return f"{function}({', '.join([path, *(f'{name} = {value}' for name, value in options.items())])})"
+
+
+def _columns(names: Iterable[str], kind: str) -> str:
+    return "{" + ", ".join(f"{_text(name)}: '{kind}'" for name in names) + "}"
+
+
+def _view(backend: Any, query: str, types: Mapping[str, str] | None = None) -> Any:
+    """Return a query as an Ibis table of the given types, or of those that DuckDB names.
+
+    Ibis parses the type of each column anew, which takes longer than the query where there are thousands.
+    """
+    view = f"view_{uuid.uuid4().hex}"
+    backend.raw_sql(f"CREATE TEMP VIEW {view} AS {query}").fetchall()
+    if types is None:
+        described = [row[:2] for row in backend.raw_sql(f"DESCRIBE {view}").fetchall()]
+        known = {kind: backend.compiler.type_mapper.from_string(kind) for _, kind in described}
+        types = {name: known[kind] for name, kind in described}
+    return table_of(backend, view, types)
 
 
 def literal_path(path: str) -> str:
@@ -80,11 +106,14 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
 def _json_place(place: Sequence[str]) -> str:
     """Return a key as a column, what is nested within by a JSON pointer."""
     inner = "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in place[1:])
-    pointer = inner.replace("'", "''")
-    return f"json_extract({_quoted(place[0])}, '{pointer}')" if inner else _quoted(place[0])
+    return f"json_extract({_quoted(place[0])}, {_text(inner)})" if inner else _quoted(place[0])
 
 
 def _json_text(column: str) -> str:

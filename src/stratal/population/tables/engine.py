@@ -13,6 +13,7 @@ from stratal.population.tables.spilling import private_folder
 _LEAST_MEMORY, _MEMORY_PER_THREAD = 700, 250  # MB
 _OWN_SMALL_TABLES = ("duckdb", "pyspark")
 _BY_BYTES = ("duckdb", "pyspark")
+_WIDE_VIEW = 1_000
 
 
 def memory_limit(threads: int | None = None) -> str:
@@ -251,8 +252,34 @@ def _kind(kind: Any) -> str:
 
 
 def stored(backend: Any, table: Any) -> Any:
-    """Return the table copied into the connection's own storage, which spills to disk."""
-    return backend.create_table(f"stored_{uuid.uuid4().hex}", table, temp=True)
+    """Return the table copied into the storage of a connection to DuckDB, which spills to disk.
+
+    Examples
+    --------
+    >>> import ibis
+    >>> stored(connect(), ibis.range(3).unnest().name("row").as_table()).columns
+    ('row',)
+    """
+    name = f"stored_{uuid.uuid4().hex}"
+    backend._run_pre_execute_hooks(table)  # what Ibis does first: it registers tables in memory
+    backend.raw_sql(f"CREATE TEMP TABLE {name} AS {backend.compile(table)}").fetchall()
+    return table_of(backend, name, table.schema())
+
+
+def table_of(backend: Any, name: str, types: Any) -> Any:
+    """Return a table of a connection whose columns' types are known, which Ibis would ask for and parse.
+
+    Examples
+    --------
+    >>> connection = connect()
+    >>> _ = connection.raw_sql("CREATE TEMP TABLE one AS SELECT 'a' AS x")
+    >>> connection.to_pyarrow(table_of(connection, "one", {"x": "string"})).to_pylist()
+    [{'x': 'a'}]
+    """
+    import ibis
+    import ibis.expr.operations as ops
+
+    return ops.DatabaseTable(name, schema=ibis.schema(types), source=backend).to_expr()
 
 
 def some_columns(backend: Any, table: Any, names: Sequence[str]) -> Any:
@@ -269,8 +296,53 @@ def some_columns(backend: Any, table: Any, names: Sequence[str]) -> Any:
     """
     import ibis
 
-    backend._run_pre_execute_hooks(table)
-    quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
     types = table.schema()
     schema = ibis.schema({name: types[name] for name in names})
-    return backend.sql(f"SELECT {quoted} FROM ({backend.compile(table)}) AS whole", schema=schema)
+    return backend.sql(_selecting(names, _whole(backend, table)), schema=schema)
+
+
+def read_columns(backend: Any, table: Any, names: Sequence[str]) -> Any:
+    """Return some columns of a table of DuckDB as a PyArrow table, past what Ibis does for each column.
+
+    Examples
+    --------
+    >>> import ibis, pyarrow
+    >>> table = ibis.memtable(pyarrow.table({"a": [1], "b": [2]}))
+    >>> read_columns(connect(), table, ["b"]).to_pydict()
+    {'b': [2]}
+    """
+    import ibis.expr.operations as ops
+    import pyarrow as pa
+
+    types, held = table.schema(), table.op()
+    if isinstance(held, ops.InMemoryTable):
+        return held.data.to_pyarrow(types).select(list(names))
+    found = backend.con.sql(_selecting(names, _behind(backend, table))).to_arrow_table()
+    asked = [types[name].to_pyarrow() for name in names]
+    columns = [
+        column if column.type == kind else column.cast(kind)
+        for column, kind in zip(found.columns, asked, strict=True)
+    ]
+    return pa.table(columns, names=list(names))
+
+
+def _selecting(names: Sequence[str], source: str) -> str:
+    return f"""SELECT {", ".join('"' + name.replace('"', '""') + '"' for name in names)} FROM {source}"""
+
+
+def _whole(backend: Any, table: Any) -> str:
+    """Return a table within a query, once what it reads from memory is registered."""
+    backend._run_pre_execute_hooks(table)
+    return f"({backend.compile(table)}) AS whole"
+
+
+def _behind(backend: Any, table: Any) -> str:
+    """Return what a wide view reads, for each column of a view costs each query; else the table as it is."""
+    import ibis.expr.operations as ops
+
+    held, read = table.op(), ""
+    if isinstance(held, ops.DatabaseTable) and len(table.columns) > _WIDE_VIEW:
+        of_view = "SELECT sql FROM duckdb_views() WHERE view_name = ?"
+        found = backend.con.execute(of_view, [held.name]).fetchall()
+        read = found[0][0].partition(" AS SELECT * FROM ")[2].rstrip(";") if found else ""
+    return read or _whole(backend, table)

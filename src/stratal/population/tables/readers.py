@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import reduce
-from operator import and_
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -26,7 +25,7 @@ from stratal.population.tables.duckdb_files import (
     create_parquet_view,
     literal_path,
 )
-from stratal.population.tables.engine import connect, stored
+from stratal.population.tables.engine import connect, read_columns, some_columns, stored
 from stratal.population.tables.frames import arrow_source, frame_columns
 from stratal.population.tables.limits import refuse_exploding
 from stratal.population.tables.log_source import log_source
@@ -118,15 +117,12 @@ def _read_parquet(
     keys = {key: part for part in local for key in partition_keys(part.relative_to(file))}
     with readable(str(file)):
         if local:
-            table = backend.read_parquet(
-                [literal_path(str(part)) for part in local],
-                hive_partitioning=bool(keys),
-                union_by_name=len(local) > 1,
-                **({"hive_types_autocast": False} if keys else {}),
-            )
+            options = {"hive_partitioning": bool(keys), "union_by_name": len(local) > 1}
+            options |= {"hive_types_autocast": False} if keys else {}
+            table = create_parquet_view(backend, [literal_path(str(part)) for part in local], **options)
         else:
             register(backend, str(file))
-            table = create_parquet_view(backend, str(file))
+            table = create_parquet_view(backend, [str(file)])
     names = parquet_names(local[0], len(table.columns)) if local else []
     names += list(table.columns[len(names) :])
     columns = dict(zip(names, table.columns, strict=True))
@@ -163,7 +159,8 @@ def _read_csv(
         table = create_csv_view(backend, str(file), internal, delimiter, first_line - 1, LONGEST)
     if len(names) == 1:  # a blank line is no unit, though it may be read as an empty field
         table = table.filter(table[internal[0]].notnull())
-    columns = {name: internal[names.index(name)] for name in declared.among(names)}
+    first = dict(zip(reversed(names), reversed(internal), strict=True))
+    columns = {name: first[name] for name in declared.among(names)}
     locate = _locator(file, lambda text: _csv_lines(text, delimiter))
     source = _text_source(file, backend, table, columns, locate)
     source = _without_blank_rows(source, declared, file, table)
@@ -180,12 +177,26 @@ def _without_blank_rows(source: Source, declared: Declaration, file: Path, table
     ids = source.column(declared.id)
     if not int(source.first(source.table.aggregate(n=ids.isnull().sum()))["n"] or 0):
         return source
-    blank = [table[name].isnull() | (table[name].strip() == "") for name in table.columns]
-    full = table.filter(~reduce(and_, blank))
-    kept = _kept(source.backend, full.select(*dict.fromkeys(source.columns.values())))
+    kept = _full_rows(source, table)
     count = int(source.first(source.table.aggregate(n=source.table.count()))["n"])
     left = int(source.first(kept.aggregate(n=kept.count()))["n"])
     return replace(source, table=kept, notes=(*source.notes, *blank_note(source.label, count - left)))
+
+
+def _full_rows(source: Source, table: Any) -> Any:
+    """Return the source's table without the rows that are blank in all columns of the whole file, `table`."""
+    import ibis
+    from pyarrow.compute import or_
+
+    def full(columns: Any) -> Any:
+        return ibis.coalesce(*(columns[name].strip().nullif("") for name in columns.columns)).notnull()
+
+    used = tuple(dict.fromkeys(source.columns.values()))
+    if len(table.columns) <= _WIDE:
+        return stored(source.backend, table.filter(full(table)).select(*used))
+    groups = [some_columns(source.backend, table, names) for names in _groups(table.columns)]
+    masks = [source.run(group.select(full=full(group)))["full"] for group in groups]
+    return ibis.memtable(read_columns(source.backend, source.table, used).filter(reduce(or_, masks)))
 
 
 def _read_json_lines(backend: Any, file: Path, request: Request) -> tuple[Source, Declaration]:
@@ -314,21 +325,25 @@ def _text_source(
     label = str(file)
     if file.stat().st_size <= STORE_LIMIT:
         with readable(label):
-            used = list(dict.fromkeys(columns.values())) or list(table.columns)[:1]
-            table = _kept(backend, table.select(*used))
+            used = tuple(dict.fromkeys(columns.values())) or table.columns[:1]
+            table = _kept(backend, table if used == table.columns else some_columns(backend, table, used))
     return Source(label=label, backend=backend, table=table, columns=columns, text=True, locate=locate)
 
 
 def _kept(backend: Any, table: Any) -> Any:
-    """Return a text file's table parsed once, or by groups of columns: each takes 100 kB meanwhile."""
+    """Return a text file's table parsed once, or by groups of columns: each column takes 100 kB meanwhile."""
     names = table.columns
     if len(names) <= _WIDE:
         return stored(backend, table)
     import ibis  # loads slowly
 
-    pieces = [table.select(*names[at : at + _WIDE]).to_pyarrow() for at in range(0, len(names), _WIDE)]
+    pieces = [read_columns(backend, table, group) for group in _groups(names)]
     columns = [column for piece in pieces for column in piece.columns]
     return ibis.memtable(pieces[0].from_arrays(columns, names=names))
+
+
+def _groups(names: Sequence[str]) -> list[Sequence[str]]:
+    return [names[start : start + _WIDE] for start in range(0, len(names), _WIDE)]
 
 
 # ---- where a row is

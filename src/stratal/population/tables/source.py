@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from stratal.errors import InputError
 from stratal.population.logs.log import Log
-from stratal.population.tables.engine import record_batches, share_done
+from stratal.population.tables.engine import read_columns, record_batches, share_done
 from stratal.population.tables.watching import scanning, watched
 
 _DRIVERS = {"psycopg": "PostgreSQL", "pyspark": "Spark", "py4j": "Spark", "sqlite3": "SQLite"}
@@ -74,6 +74,11 @@ class Source:
         """Return the small result of a query as a PyArrow table."""
         with readable(self.label), self._scanning():
             return self.backend.to_pyarrow(expression)
+
+    def read(self, names: Sequence[str]) -> Any:
+        """Return some columns of a small table as a PyArrow table, under the table's own names."""
+        with readable(self.label), self._scanning():
+            return read_columns(self.backend, self.table, [self.columns[name] for name in names])
 
     def first(self, expression: Any) -> dict[str, Any]:
         """Return the first row of a query's result by column."""
