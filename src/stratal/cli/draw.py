@@ -138,7 +138,9 @@ def _say_drawn(asked: DrawOptions, sample: Sample, written: Handover, needed: Na
         "new": written.new,
     }
     if asked.half_width is not None:
-        found |= {"half_width": asked.half_width, "needed": None if needed is None else needed.to_dict()}
+        several = isinstance(asked.half_width, tuple)
+        width = {"half_widths": list(asked.half_width)} if several else {"half_width": asked.half_width}
+        found |= width | {"needed": None if needed is None else needed.to_dict()}
     if asked.json:
         print_json(found)
         return

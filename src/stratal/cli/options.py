@@ -10,6 +10,7 @@ import typer
 from typer.models import ArgumentInfo
 
 from stratal.cli.output import Told, progress
+from stratal.cli.parsing import HalfWidth
 from stratal.cli.parsing import finite_number as finite_number
 from stratal.cli.parsing import joined as joined
 from stratal.cli.parsing import listed as listed
@@ -96,9 +97,6 @@ Memory = Annotated[
 ]
 Directory = Annotated[bool, typer.Option("--directory", help="FILE is a directory of Parquet parts.")]
 Budget = Annotated[int | None, typer.Option(help="Labels that can be bought.")]
-HalfWidth = Annotated[
-    float | None, typer.Option(help="Half-width of the interval that is wanted, instead of a budget.")
-]
 EstimandText = Annotated[
     str | None,
     typer.Option(

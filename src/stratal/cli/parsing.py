@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
+from typing import Annotated, Any
+
+import typer
 
 from stratal.errors import InputError
 
@@ -116,6 +119,55 @@ def whole_numbers(option: str, text: str) -> list[int]:
     except ValueError:
         raise InputError(f"{option} takes whole numbers", given=repr(text), allowed="N,…") from None
 
+
+class Widths(tuple[float, ...]):
+    """Half-widths, one for each of several estimands, printed as they are typed.
+
+    Examples
+    --------
+    >>> str(Widths((0.05, 0.1)))
+    '0.05,0.1'
+    """
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return ",".join(f"{width:g}" for width in self)
+
+
+def widths(text: str) -> float | Widths:
+    """Return a half-width, or several with commas between them.
+
+    Raises
+    ------
+    BadParameter
+        For what are no numbers, or decimal commas.
+
+    Examples
+    --------
+    >>> widths("0.05"), widths("0.05,0.1")
+    (0.05, (0.05, 0.1))
+    """
+    try:
+        found = Widths(finite_number(part) for part in text.split(","))
+    except ValueError:
+        found = Widths()
+    if len(found) == 1:
+        return found[0]
+    if min(found, default=0.0) <= 0:  # 0 before a comma is that of a decimal
+        raise typer.BadParameter(f"{text!r} is not a valid number")
+    return found
+
+
+HalfWidth = Annotated[
+    Any,
+    typer.Option(
+        parser=widths,
+        metavar="WIDTH,…",
+        help="Half-width of the interval that is wanted, instead of a budget; one for each of several "
+        "estimands, or one for all.",
+    ),
+]
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):/+")
 

@@ -282,12 +282,19 @@ def plan_for(estimand: Estimand, given: Mapping[str, Any]) -> Plan:
         return planner.at(whole_number("budget", budget))
     wanted = checked_half_widths(given["half_width"], len(planner.parts))
     if len(planner.parts) > 1:
-        return replace(planner, half_widths=wanted).reaching_all()
+        planner = replace(planner, half_widths=wanted)
+        whole = planner.reaching_all()
+        return replace(planner.at(_first_of(whole.budget)), pilot=True) if pilot else whole
     width = float(wanted[0])
     if not pilot:
         return planner.reaching(width, given["assume"])
     enough = planner.reaching(width, "hopeful").budget
-    return replace(planner.at(max(min(PILOT, enough), round(enough / 2))), half_width=width, pilot=True)
+    return replace(planner.at(_first_of(enough)), half_width=width, pilot=True)
+
+
+def _first_of(enough: int) -> int:
+    """Return the labels of a first round: half of what is expected to be enough, and few at least."""
+    return max(min(PILOT, enough), round(enough / 2))
 
 
 def checked_half_widths(half_widths: Any, count: int) -> FloatArray:

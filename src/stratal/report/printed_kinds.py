@@ -39,6 +39,7 @@ COMMANDS: dict[str, Any] = {
         **{f"{name}?": "integer" for name in ("n", "seed", "population_size", "round")},
         "design?": "text",
         "half_width?": "number",
+        "half_widths?": ["number"],
         "needed?": "needed?",
     },
     "estimate": (

@@ -76,3 +76,29 @@ def test_a_list_counts_the_labels_that_were_given(predictions, tmp_path):
     said = run("estimate", tmp_path / "a" / "sample.parquet", fill(tmp_path / "a", truth))
 
     assert "80 labels of 3,000 units" in said
+
+
+def test_rounds_of_several_have_a_half_width_each(predictions, tmp_path):
+    file, _ = predictions
+    asked = "f1:cat,probability=score;recall:cat,probability=score"
+    words = (
+        "draw",
+        file,
+        "--id",
+        "id",
+        "--predicted",
+        "answer",
+        "--estimand",
+        asked,
+        "--half-width",
+        "0.06,0.1",
+    )
+    planned = json.loads(run("plan", *words[1:], "--json"))
+    drawn = json.loads(run(*words, "--output", tmp_path / "0", "--json"))
+    said = run(*words, "--output", tmp_path / "1")
+
+    assert [part["wanted_half_width"] for part in planned["estimands"]] == [0.06, 0.1]
+    assert all(part["expected_half_width"] <= part["wanted_half_width"] for part in planned["estimands"])
+    assert drawn["half_widths"] == [0.06, 0.1]
+    assert drawn["n"] == max(50, round(planned["budget"] / 2))
+    assert "--half-width 0.06,0.1" in said.splitlines()[-1]
