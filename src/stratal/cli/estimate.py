@@ -184,7 +184,7 @@ def _estimated(
     """Return the estimate of the mean, or of the accuracy where labels are classes."""
     from stratal.estimation.evaluation import estimate as estimated
 
-    return estimated(
+    found: Estimate = estimated(
         sample,
         labels,
         estimator=asked.estimator,
@@ -199,6 +199,7 @@ def _estimated(
         features=o.listed(asked.features) or None,
         estimand=asked.estimand,
     )
+    return found
 
 
 def _tables(

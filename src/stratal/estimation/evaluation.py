@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, checked_labels
-from stratal.errors import InputError
 from stratal.estimation.calibrated import Calibrating, sample_folds, with_calibrated
 from stratal.estimation.estimand import Asked, as_estimand, refuse_options
 from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow, empty_strata_notes
 from stratal.estimation.lam import ProxyMoments
-from stratal.estimation.mean import EstimateOptions, MeanEstimate, default_estimator, mean_estimate
+from stratal.estimation.mean import EstimateOptions, MeanEstimate, mean_estimate
 from stratal.estimation.promise import promise_notes
 from stratal.estimation.respondents import (
     Respondents,
@@ -24,11 +23,13 @@ from stratal.estimation.respondents import (
     outcomes,
     proxy_columns,
     refuse_outside,
+    resolved,
     said,
 )
+from stratal.estimation.returned import told_by_question
 from stratal.estimation.separate import Unlabelled, refuse_folds, separate_mean, separate_options
 from stratal.estimation.tails import tail_notes
-from stratal.intervals.evidence import Evidence, design_effect, infer_outcome
+from stratal.intervals.evidence import Evidence, design_effect
 from stratal.labels.labels import join
 from stratal.sampling.asked import require_sample
 from stratal.sampling.given import SeparateSamples
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 _AUTO = EstimateOptions()
 
 
+@told_by_question
 def estimate(
     sample: Sample,
     labels: Any,
@@ -247,31 +249,6 @@ def estimate_mean(
             weighting = weighting.post_stratified(stratum, summary.sizes)
     result = mean_estimate(z, proxy, weighting=weighting, options=options)
     return assemble(z, proxy, weighting, stratum, result, options)
-
-
-def resolved(z: FloatArray, options: EstimateOptions, weighting: Weighting, k: int) -> EstimateOptions:
-    """Return the options with the kind of outcome and the estimator decided, for k proxies.
-
-    Examples
-    --------
-    >>> from stratal.weighting import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
-    >>> resolved(np.array([0.0, 1.0]), EstimateOptions(), weighting, 0).outcome
-    'binary'
-    """
-    outcome, bounds = infer_outcome(z, options.outcome, options.bounds)
-    estimator = options.estimator
-    if estimator == "auto" and options.lam is not None:
-        estimator = "difference"
-    elif estimator == "auto":
-        n, n_strata = round(weighting.effective_draws), len(weighting.sizes)
-        estimator = default_estimator(options.design, n, n_strata, k, scaled=options.scaled)
-    if not options.scaled and (estimator == "difference" or options.lam is not None):
-        raise InputError(
-            "the proxy only orders units and is on no scale",
-            action="Use estimator='ppi++' or 'horvitz-thompson'.",
-        )
-    return replace(options, outcome=outcome, bounds=bounds, estimator=estimator)
 
 
 def assemble(

@@ -19,13 +19,14 @@ from stratal.arrays import (
 from stratal.errors import InputError, LabelError, StratalWarning, not_bounds
 from stratal.estimation.classes import answer_spread, refuse_averaged_classes, shares_equal
 from stratal.estimation.left_out import left_out
+from stratal.estimation.mean import EstimateOptions, default_estimator
 from stratal.estimation.nonresponse import (
     by_stratum,
     merge_empty,
     strata_without_answer,
     warn_of_nonresponse,
 )
-from stratal.intervals.evidence import OutcomeKind
+from stratal.intervals.evidence import OutcomeKind, infer_outcome
 from stratal.labels.annotators import COMBINATIONS, without_ties
 from stratal.labels.labels import Joined
 from stratal.labels.numbers import averaged, understood, zeros_and_ones
@@ -356,3 +357,28 @@ def proxy_columns(sample: Sample, proxy: str | None) -> list[int]:
     if require_column_name(proxy, "proxy") not in sample.proxy_names:
         raise InputError(f"no such proxy: {proxy!r}", allowed=", ".join(map(repr, sample.proxy_names)))
     return [sample.proxy_names.index(proxy)]
+
+
+def resolved(z: FloatArray, options: EstimateOptions, weighting: Weighting, k: int) -> EstimateOptions:
+    """Return the options with the kind of outcome and the estimator decided, for k proxies.
+
+    Examples
+    --------
+    >>> from stratal.weighting import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
+    >>> resolved(np.array([0.0, 1.0]), EstimateOptions(), weighting, 0).outcome
+    'binary'
+    """
+    outcome, bounds = infer_outcome(z, options.outcome, options.bounds)
+    estimator = options.estimator
+    if estimator == "auto" and options.lam is not None:
+        estimator = "difference"
+    elif estimator == "auto":
+        n, n_strata = round(weighting.effective_draws), len(weighting.sizes)
+        estimator = default_estimator(options.design, n, n_strata, k, scaled=options.scaled)
+    if not options.scaled and (estimator == "difference" or options.lam is not None):
+        raise InputError(
+            "the proxy only orders units and is on no scale",
+            action="Use estimator='ppi++' or 'horvitz-thompson'.",
+        )
+    return replace(options, outcome=outcome, bounds=bounds, estimator=estimator)

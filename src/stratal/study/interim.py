@@ -58,7 +58,9 @@ def estimate_study(study: StudyFolder, **options: Any) -> Estimate:
     'estimate_study'
     """
     sample = study.sample()
-    return estimate(sample, study.labels(), **{**estimate_options(study, sample), **options})
+    known: dict[str, Any] = {**estimate_options(study, sample), **options}
+    found: Estimate = estimate(sample, study.labels(), **known)
+    return found
 
 
 def anytime_interval(study: StudyFolder, confidence_level: float = 0.95) -> ConfidenceInterval:

@@ -20,6 +20,10 @@ def world(tmp_path):
     return {"p": population, "s": sample, "z": np.array([1.0] * 15 + [0.0] * 5), "plan": stratal.plan}
 
 
+def _estimated(sample, labels):
+    return stratal.estimate(sample, labels)
+
+
 MISTAKES = {
     "plan(dataframe)": (lambda w: stratal.plan(FRAME, 20), r"Population\.from_table\(frame"),
     "plan(path)": (lambda w: stratal.plan("p.csv", 20), r"Population\.read\('p\.csv'"),
@@ -48,10 +52,10 @@ MISTAKES = {
         lambda w: stratal.estimate(w["p"], w["z"]),
         r"plan\(population, budget=…\)\.draw",
     ),
-    "estimate(plan)": (lambda w: stratal.estimate(stratal.plan(w["p"], 20), w["z"]), r"\.draw\(seed=…\)"),
-    "estimate(path)": (lambda w: stratal.estimate("s.parquet", w["z"]), r"Sample\.read\('s\.parquet'\)"),
-    "estimate(dataframe)": (lambda w: stratal.estimate(FRAME, w["z"]), "from_labelled"),
-    "estimate(labels, sample)": (lambda w: stratal.estimate({"u1": 1}, w["s"]), "The sample comes first"),
+    "estimate(plan)": (lambda w: _estimated(stratal.plan(w["p"], 20), w["z"]), r"\.draw\(seed=…\)"),
+    "estimate(path)": (lambda w: _estimated("s.parquet", w["z"]), r"Sample\.read\('s\.parquet'\)"),
+    "estimate(dataframe)": (lambda w: _estimated(FRAME, w["z"]), "from_labelled"),
+    "estimate(labels, sample)": (lambda w: _estimated({"u1": 1}, w["s"]), "The sample comes first"),
     "estimate(sample, path)": (lambda w: stratal.estimate(w["s"], "l.csv"), r"read_labels\('l\.csv'\)"),
     "estimate(sample, column)": (lambda w: stratal.estimate(w["s"], w["z"][:, None]), r"labels\[:, 0\]"),
     "estimate(sample, matrix)": (

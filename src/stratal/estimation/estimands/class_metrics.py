@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from stratal.errors import InputError
 from stratal.estimation.estimands.classification import Classification
+from stratal.estimation.estimate import Estimate
 from stratal.estimation.metric_functions import AVERAGES, CLASS_METRICS, is_f_measure
+from stratal.estimation.quantity import Quantity
+from stratal.sampling.sample import Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,10 @@ class Accuracy(_OfAll):
     __slots__ = ()
     kind: ClassVar[str] = "accuracy"
 
+    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Estimate:
+        """Return the accuracy, from the true classes."""
+        return self._answered(sample, labels).accuracy(sample, target)
+
 
 class BalancedAccuracy(_OfAll):
     """The mean recall over the classes.
@@ -45,6 +52,10 @@ class BalancedAccuracy(_OfAll):
     __slots__ = ()
     kind: ClassVar[str] = "balanced_accuracy"
 
+    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Quantity:
+        """Return the balanced accuracy, from the true classes."""
+        return self._metric(sample, labels, target)
+
 
 class MatthewsCorrelation(_OfAll):
     """Matthews' correlation of answers and truth, of any number of classes.
@@ -57,6 +68,10 @@ class MatthewsCorrelation(_OfAll):
 
     __slots__ = ()
     kind: ClassVar[str] = "mcc"
+
+    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Quantity:
+        """Return the correlation, from the true classes."""
+        return self._metric(sample, labels, target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +116,10 @@ class Average(Classification):
         """The average."""
         return self.average
 
+    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Quantity:
+        """Return the averaged metric, from the true classes."""
+        return self._metric(sample, labels, target)
+
 
 @dataclass(frozen=True, slots=True)
 class OfClass(Classification):
@@ -141,6 +160,10 @@ class OfClass(Classification):
     def example(cls) -> str:
         """Return an example of the text form."""
         return f"{cls.kind}:match"
+
+    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Quantity:
+        """Return the metric with its interval, from the true classes."""
+        return self._metric(sample, labels, target)
 
 
 class Precision(OfClass):

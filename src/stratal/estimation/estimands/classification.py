@@ -11,7 +11,6 @@ from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.errors import InputError, near_names
 from stratal.estimation.estimand import Estimand, LabelledInfluence
 from stratal.estimation.estimands.beliefs import Beliefs
-from stratal.estimation.estimate import Estimate
 from stratal.estimation.metric_functions import Shares, metric_function
 from stratal.estimation.metrics import AnsweredClasses, answered_classes
 from stratal.estimation.quantity import Quantity
@@ -147,11 +146,9 @@ class Classification(Estimand):
         assert self.of is not None
         return ByLevel(name=answers, levels=(self.of,), values=(0.0,), otherwise=1.0)
 
-    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Estimate | Quantity:
+    def _metric(self, sample: Sample, labels: Any, target: str) -> Quantity:
         """Return the metric with its interval, from the true classes."""
         answered = self._answered(sample, labels)
-        if self.name == "accuracy":
-            return answered.accuracy(sample, target)
         return answered.metric(sample, self.name, self._which(answered), target)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
