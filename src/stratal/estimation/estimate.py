@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from stratal.arrays import Record
@@ -60,7 +60,7 @@ class StratumRow:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a plain dict."""
-        return {**asdict(self), "lam": list(self.lam)}
+        return {name: getattr(self, name) for name in self.__slots__} | {"lam": list(self.lam)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

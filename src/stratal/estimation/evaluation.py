@@ -352,20 +352,23 @@ def strata_table(
     spreads = np.sqrt(stratum_covariances(z[:, None], stratum, n_strata)[:, 0, 0])
     known = np.array([means, spreads]).astype(object)
     known[~np.isfinite([means, spreads])] = None
-    own = ("all",) if n_strata == 1 else tuple(str(h) for h in range(n_strata))
-    given = names if names is not None and len(names) == n_strata else own
+    numbered = ("all",) if n_strata == 1 else tuple(str(h) for h in range(n_strata))
+    given = names if names is not None and len(names) == n_strata else numbered
     by_stratum = np.broadcast_to(lam, (n_strata, lam.shape[1])) if len(lam) in (1, n_strata) else lam
+    columns = (sizes, counts, known[0], known[1], sizes / np.sum(sizes), by_stratum)
     return tuple(
         StratumRow(
-            name=given[h],
-            size=round(float(sizes[h])),
-            n=int(counts[h]),
-            mean=known[0, h],
-            standard_deviation=known[1, h],
-            weight=float(sizes[h] / np.sum(sizes)),
-            lam=tuple(float(v) for v in by_stratum[h]),
+            name=name,
+            size=round(size),
+            n=n,
+            mean=mean,
+            standard_deviation=spread,
+            weight=weight,
+            lam=tuple(own),
         )
-        for h in range(n_strata)
+        for name, size, n, mean, spread, weight, own in zip(
+            given, *(column.tolist() for column in columns), strict=True
+        )
     )
 
 

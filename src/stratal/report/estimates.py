@@ -20,7 +20,11 @@ _KINDS = (
 _HEADERS = {"standard_error": "standard error", "p_value": "p"}
 
 
-def estimate_page(estimate: Mapping[str, Any], most_rows: int | None = None) -> Page:
+MOST_STRATA = 100
+"""Strata that a page shows; a plain dict has them all."""
+
+
+def estimate_page(estimate: Mapping[str, Any], most_rows: int | None = MOST_STRATA) -> Page:
     """Return what is said of an estimate (`Estimate.to_dict`), or of another quantity with such a dict.
 
     Parameters
@@ -29,7 +33,7 @@ def estimate_page(estimate: Mapping[str, Any], most_rows: int | None = None) -> 
         `estimate`, `standard_error`, `confidence_interval`, `confidence_level`, `n`; the rest where known.
         Without an interval, `no_interval` says why.
     most_rows : int, optional
-        Strata shown; all by default.
+        Strata shown, with a line that says how many more there are; all for None.
 
     Examples
     --------
@@ -146,9 +150,22 @@ def _required(estimate: Mapping[str, Any]) -> list[str]:
     return [f"Required: {', '.join(limits)}: {'met' if wanted['met'] else 'NOT met'}."]
 
 
+def first_rows(rows: Sequence[Sequence[Any]], most: int | None, what: str) -> list[Sequence[Any]]:
+    """Return the first rows of a table, with a last one that says how many more there are, and where.
+
+    Examples
+    --------
+    >>> first_rows([["a", 1], ["b", 2], ["c", 3]], 2, "strata")
+    [['a', 1], ['b', 2], ['… and 1 more strata: see --json or to_dict()', '']]
+    """
+    shown = list(rows[:most])
+    if len(shown) < len(rows):
+        rest = f"… and {len(rows) - len(shown):,} more {what}: see --json or to_dict()"
+        shown.append([rest, *[""] * (len(rows[0]) - 1)])
+    return shown
+
+
 def _strata_table(strata: Sequence[Mapping[str, Any]], most_rows: int | None) -> Table:
     names = ("name", "size", "n", "mean", "standard_deviation")
-    rows = [[row[name] for name in names] for row in strata[:most_rows]]
-    if len(rows) < len(strata):
-        rows.append([f"… and {len(strata) - len(rows)} more strata", "", "", "", ""])
+    rows = first_rows([[row[name] for name in names] for row in strata], most_rows, "strata")
     return Table(title="Strata", header=("stratum", "units", "labels", "mean", "sd"), rows=rows)

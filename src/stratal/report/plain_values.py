@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+_AS_THEY_ARE = (str, int, bool, type(None))
+
 
 def plain(value: Any) -> Any:
     """Return a value as JSON can hold it: arrays become lists, what is not finite becomes None.
@@ -15,6 +17,10 @@ def plain(value: Any) -> Any:
     >>> plain([float("nan"), 0.5, {"n": (1, 2)}])
     [None, 0.5, {'n': [1, 2]}]
     """
+    if type(value) in _AS_THEY_ARE:  # most of a large table
+        return value
+    if type(value) is float:
+        return value if math.isfinite(value) else None
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, Mapping):

@@ -11,7 +11,7 @@ from stratal.report.drawings import (
     strata_drawing,
     width_drawing,
 )
-from stratal.report.estimates import estimate_page
+from stratal.report.estimates import MOST_STRATA, estimate_page, first_rows
 from stratal.report.section import Findings, Section
 from stratal.report.several import (
     estimands_section,
@@ -121,7 +121,7 @@ def _strata(found: Findings) -> Section | None:
         title="Strata",
         name="strata",
         lines=[
-            f"The population was divided into {len(rows)} strata. Where outcomes vary more, a larger share "
+            f"The population was divided into {len(rows):,} strata. Where outcomes vary more, a larger share "
             "of the labels was spent; each stratum counts by its share of the units, whatever its share of "
             "labels."
         ],
@@ -130,7 +130,7 @@ def _strata(found: Findings) -> Section | None:
             Table(
                 title="Strata",
                 header=("stratum", "units", "drawn", "labelled", "mean proxy", "mean outcome", "sd"),
-                rows=[[row[name] for name in names] for row in rows],
+                rows=first_rows([[row[name] for name in names] for row in rows], MOST_STRATA, "strata"),
             )
         ],
     )
@@ -196,7 +196,11 @@ def _nonresponse(found: Findings) -> Section | None:
             "like the others of their stratum, and wrong if they were left out because they are hard."
         ],
         tables=[
-            Table(title="By stratum", header=("stratum", "drawn", "labelled", "share unlabelled"), rows=rows)
+            Table(
+                title="By stratum",
+                header=("stratum", "drawn", "labelled", "share unlabelled"),
+                rows=first_rows(rows, MOST_STRATA, "strata"),
+            )
         ],
     )
 

@@ -5,9 +5,12 @@ import warnings
 
 import numpy as np
 import pytest
+from tests.work import calls
 
 import stratal
 from stratal.errors import BudgetError, InputError, LabelError, StratalWarning
+from stratal.estimation.evaluation import strata_table
+from stratal.weighting import StratifiedWeighting
 
 
 def stratified(population, budget=100, seed=7, n_strata=5, method="k-means"):
@@ -276,3 +279,17 @@ def test_known_shares_of_a_superpopulation_take_the_variance_between_strata_off(
     assert known.value == drawn.value
     between = 0.25 * (known.strata[1].mean - known.strata[0].mean) ** 2 / 600
     assert drawn.standard_error**2 - known.standard_error**2 == pytest.approx(between, rel=0.05)
+
+
+def test_the_table_of_many_strata_takes_few_calls_a_stratum():
+    def table(n_strata):
+        stratum = np.arange(2 * n_strata) // 2
+        weighting = StratifiedWeighting(stratum=stratum, sizes=np.full(n_strata, 10))
+        return strata_table(np.ones(2 * n_strata), None, weighting, stratum, np.zeros((1, 0)), None)
+
+    few, many = (calls(table, n_strata)[1] for n_strata in (1_000, 2_000))
+
+    assert table(3)[1].to_dict() == {
+        "name": "1", "size": 10, "n": 2, "mean": 1.0, "standard_deviation": 0.0, "weight": 1 / 3, "lam": []
+    }  # fmt: skip
+    assert many - few < 6 * 1_000

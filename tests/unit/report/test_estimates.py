@@ -7,6 +7,7 @@ import pytest
 
 import stratal
 from stratal.report import Page, estimate_page, estimates_table, page_text
+from stratal.report.estimates import MOST_STRATA
 
 FOUND = {
     "estimate": 0.9485,
@@ -76,6 +77,14 @@ def test_many_strata_are_cut_short_only_on_request():
     assert len(whole.tables[0].rows) == 15
     assert "s14" not in page_text(short)
     assert "… and 3 more strata" in page_text(short)
+
+
+def test_thousands_of_strata_are_not_printed_and_the_page_says_where_they_are():
+    page = estimate_page(FOUND | {"strata": strata(5_000)})
+
+    assert len(page.tables[0].rows) == MOST_STRATA + 1
+    assert f"… and {5_000 - MOST_STRATA:,} more strata: see --json or to_dict()" in page_text(page)
+    assert len(estimate_page(FOUND | {"strata": strata(MOST_STRATA)}).tables[0].rows) == MOST_STRATA
 
 
 def test_rows_with_different_entries_share_a_table():
