@@ -37,6 +37,8 @@ MOVED = {
 
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]+)(#[^)]*)?\)")
 FIGURE = re.compile(r"!\[([^\]]*)\]\(([^)]+\.svg)\)")
+OPTION = re.compile(r"(?<![-\w])--[-\w]+")
+INLINE = re.compile(r"(?<!</span>)<code>([^<]*--[^<]*)</code>")
 UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
 
 
@@ -115,6 +117,11 @@ def spread(entry: Any, pages: list[str]) -> Any:
     return entry
 
 
+def unbroken(found: re.Match[str]) -> str:
+    """Return code within a sentence, its options kept whole: browsers end lines after `--`."""
+    return f"<code>{OPTION.sub(lambda option: f'<span class=option>{option[0]}</span>', found[1])}</code>"
+
+
 def builder(settings: Path) -> list[str]:
     """Return the command that builds a site; with `--quiet` MkDocs would no longer count the warnings."""
     return [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(settings)]
@@ -128,7 +135,10 @@ def main(build: Path = BUILD) -> int:
     settings["plugins"]["mkdocstrings"]["handlers"]["python"]["paths"] = [str(ROOT / "src")]
     made = build / "mkdocs.yml"
     made.write_text(yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
-    return subprocess.run(builder(made), env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, check=False).returncode
+    status = subprocess.run(builder(made), env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, check=False).returncode
+    for page in (build / "site").rglob("*.html"):
+        page.write_text(INLINE.sub(unbroken, page.read_text()))
+    return status
 
 
 if __name__ == "__main__":

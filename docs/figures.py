@@ -23,6 +23,7 @@ from stratal.simulation.demonstration import make_data
 
 PLACE = Path(__file__).with_name("figures")
 INK, PAPER, RANDOM, CHOSEN = "#123456", "#fedcba", COLOURS[1], COLOURS[0]
+MISSED = "#e0218a"
 STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "stratal",
@@ -199,8 +200,9 @@ def forty_intervals(path: Path) -> None:
     ):
         values, bounds = means(draw, right, 40, rows_of_digits())
         miss = (bounds[:, 0] > right.mean()) | (bounds[:, 1] < right.mean())
-        axis.vlines(np.arange(40), *bounds.T, colors=np.where(miss, "#d62728", colour), linewidth=1.6)
-        axis.plot(np.arange(40), values, "o", markersize=2.5, color=INK)
+        axis.vlines(np.arange(40), *bounds.T, colors=np.where(miss, MISSED, colour), linewidth=np.where(miss, 2.6, 1.6))
+        axis.plot(np.flatnonzero(~miss), values[~miss], "o", markersize=2.5, color=INK)
+        axis.plot(np.flatnonzero(miss), values[miss], "X", markersize=6, color=INK)
         axis.axhline(right.mean(), color=INK, linewidth=0.9, linestyle=":")
         width = 100 * np.diff(bounds, axis=1).mean()
         axis.set_title(f"{name}: mean width {width:.1f} points, {miss.sum()} of 40 miss", fontsize=9)
@@ -226,7 +228,7 @@ def proxies(path: Path) -> None:
         for name, (design, estimator) in ways.items()
     ]
     panel = Panel(
-        title="200 labels of 20,000 units", x_label="slope of the outcome's log-odds in the proxy's (0: useless)",
+        title="200 labels of 20,000 units", x_label="how steeply outcomes follow the proxy (0: useless, 1: as it says)",
         y_label="random labels they are worth", lines=lines, level=200, level_label="200 labels",
     )
     draw_lines([panel], path)

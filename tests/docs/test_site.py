@@ -73,6 +73,15 @@ def test_links_that_leave_the_folder_find_their_page(build_site):
     assert moved("[a](nowhere.md)", "docs/methods", "methods/means.md") == "[a](nowhere.md)"
 
 
+def test_an_option_in_a_sentence_is_kept_whole(build_site):
+    page = "<p><code>a --by-x B</code> <code>--c</code></p><pre><span></span><code>plan --by x</code></pre>"
+
+    assert build_site.INLINE.sub(build_site.unbroken, page) == (
+        "<p><code>a <span class=option>--by-x</span> B</code> <code><span class=option>--c</span></code></p>"
+        "<pre><span></span><code>plan --by x</code></pre>"
+    )
+
+
 @pytest.mark.parametrize("path", sorted(DOCS.glob("figures/*.svg")), ids=lambda path: path.stem)
 def test_figures_are_drawn_by_the_script_are_small_and_described(path):
     pages = "".join(page.read_text() for page in [*DOCS.rglob("*.md"), ROOT / "README.md"])
