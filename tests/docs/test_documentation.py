@@ -45,6 +45,45 @@ def test_every_command_and_option_says_what_it_is_for(name):
     assert [one.name for one in command.params if not (getattr(one, "help", "") or "").strip()] == []
 
 
+def choices():
+    """What an option takes by name, from the place that lists it; helps load nothing and repeat it."""
+    from stratal.allocation.allocation import METHODS
+    from stratal.estimation.mean import ESTIMATORS
+    from stratal.labels.exchange.tools import TOOLS
+    from stratal.strata.strata import METHODS as STRATIFIERS
+
+    return {
+        ("plan", "stratify"): STRATIFIERS,
+        ("plan", "allocation"): [name for name in METHODS if name != "cost-optimal"],
+        ("estimate", "estimator"): ESTIMATORS,
+        ("export", "to"): TOOLS,
+        ("import", "from_"): TOOLS,
+    }
+
+
+@pytest.mark.parametrize(("at", "names"), choices().items(), ids=lambda at: " ".join(at))
+def test_a_help_names_all_that_its_option_takes(at, names):
+    command, option = at
+    said = {one.name: one.help for one in typer.main.get_command(app).commands[command].params}[option]
+
+    assert [name for name in names if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", said)] == []
+
+
+def test_every_tool_is_on_the_page_of_tools():
+    from stratal.labels.exchange.tools import TOOLS
+
+    page = (ROOT / "docs" / "guide" / "tools.md").read_text()
+    assert [tool.title for tool in TOOLS.values() if tool.title not in page] == []
+
+
+def test_every_option_is_on_the_page_of_commands():
+    page = (ROOT / "docs" / "commands.md").read_text()
+    for name, command in typer.main.get_command(app).commands.items():
+        section = page.split(f"## stratal {name}\n")[1].split("\n## ")[0]
+        options = [one for given in command.params for one in given.opts if one.startswith("--")]
+        assert [one for one in options if not re.search(rf"[`/ ]{one}[`,]", section)] == []
+
+
 def kinds():
     """What users choose by name, from the places that list it."""
     from stratal.allocation import allocation
