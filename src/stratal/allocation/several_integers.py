@@ -3,7 +3,7 @@
 The prices λ of the real optimum give each stratum a whole number too, and with it a bound on all whole
 allocations. Labels are added until every constraint is kept and taken away where nobody needs them. Where the
 bound is not met, a choice of n_h that alone costs more than the distance to it cannot be part of a better
-solution; the few choices that are left are searched by branch and bound.
+solution; the few choices that are left are a programme in whole numbers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from stratal.allocation.cost import filled, start_below
 from stratal.allocation.integers import WRIGHT, Bounds, optimal_integers
 from stratal.allocation.several_dual import Demands
-from stratal.allocation.several_search import Choices, Found, Program, branched
+from stratal.allocation.several_search import Choices, Found, Program, searched
 from stratal.arrays import FloatArray, IntArray
 
 _EXACT = 1e-10
@@ -253,7 +253,7 @@ def _fewer(demands: Demands, choices: Choices, n_h: FloatArray, whole: bool) -> 
         limits=-needed / demands.allowed,
         constant=demands.cost(choices.first),
     )
-    return branched(
+    return searched(
         program,
         choices,
         n_h,
@@ -282,7 +282,7 @@ def _closer(demands: Demands, choices: Choices, n_h: FloatArray, money: float) -
         limits=np.append(-levels / scale, left / unit),
         constant=0.0,
     )
-    return branched(program, choices, n_h, rounded, lambda n: float(demands.levels(n).max()))
+    return searched(program, choices, n_h, rounded, lambda n: float(demands.levels(n).max()))
 
 
 def _filled_up(demands: Demands, n_h: FloatArray, money: float) -> FloatArray:

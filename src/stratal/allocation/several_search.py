@@ -1,19 +1,20 @@
-"""Branch and bound over the few labels about which the bound leaves a doubt, by SciPy's linear programmes."""
+"""The few labels about which the bound leaves a doubt: a programme in whole numbers, by SciPy (HiGHS)."""
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from stratal.allocation.several_dual import Demands
 from stratal.arrays import FloatArray, IntArray
 
-_NODES = 60
-_WHOLE = 1e-7
+_NODES = 200
+"""Nodes that are looked at; a number of them and no time, so that every machine finds the same."""
+
 _FEW = 1e-9
+_INFEASIBLE = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,21 +52,34 @@ class Choices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """Minimise constant + objective @ x with rows @ x ≤ limits, choices from 0 to 1, the rest from 0."""
+    """Minimise constant + objective @ x with rows @ x ≤ limits, choices 0 or 1, the rest from 0."""
 
     objective: FloatArray
     rows: FloatArray
     limits: FloatArray
     constant: float
 
-    def relaxed(self, low: FloatArray, high: FloatArray) -> tuple[float, FloatArray] | None:
-        """Return the least value and the x (fractions) between `low` and `high`; None if none fits."""
-        from scipy.optimize import linprog
+    def solved(self, choices: int, most: float) -> tuple[FloatArray | None, float]:
+        """Return the best x found of those with a value of `most` or less, and what no x comes below.
 
-        free = len(self.objective) - len(low)
-        limits = np.column_stack([np.append(low, np.zeros(free)), np.append(high, np.full(free, np.inf))])
-        solved = linprog(self.objective, A_ub=self.rows, b_ub=self.limits, bounds=limits, method="highs-ds")
-        return (self.constant + float(solved.fun), solved.x) if solved.status == 0 else None
+        There may be no such x: what none comes below is then `most`.
+        """
+        from scipy.optimize import Bounds, LinearConstraint, milp
+
+        whole = np.arange(len(self.objective)) < choices
+        found = milp(
+            self.objective,
+            integrality=whole.astype(np.int64),
+            bounds=Bounds(0.0, np.where(whole, 1.0, np.inf)),
+            constraints=LinearConstraint(
+                np.vstack([self.rows, self.objective]), -np.inf, np.append(self.limits, most - self.constant)
+            ),
+            options={"node_limit": _NODES, "mip_rel_gap": _FEW},
+        )
+        if found.status == _INFEASIBLE:
+            return None, most
+        bound = -np.inf if found.mip_dual_bound is None else self.constant + float(found.mip_dual_bound)
+        return found.x, bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +91,7 @@ class Found:
     bound: float
 
 
-@dataclass(order=True, slots=True)
-class _Node:
-    bound: float
-    number: int
-    x: FloatArray = field(compare=False)
-    low: FloatArray = field(compare=False)
-    high: FloatArray = field(compare=False)
-
-
-def branched(
+def searched(
     program: Program,
     choices: Choices,
     n_h: FloatArray,
@@ -94,7 +99,7 @@ def branched(
     value: Callable[[FloatArray], float],
     step: float = 0.0,
 ) -> Found:
-    """Return the best whole n_h found, the node with the lowest bound first, a fixed number of nodes at most.
+    """Return the best whole n_h found.
 
     Parameters
     ----------
@@ -103,45 +108,18 @@ def branched(
     choices : Choices
         The labels in doubt.
     n_h : float (H,)
-        A solution to improve on.
+        A solution to improve on: the programme is asked for better ones alone, which is what makes it quick.
     rounded : callable
-        From fractions of the program to a whole solution.
+        From a solution of the program to a whole n_h that keeps every constraint.
     value : callable
-        Of a whole solution.
+        Of a whole n_h.
     step : float
         The least by which values differ: 1 where costs are whole.
     """
-    count = len(choices.stratum)
-    best, least = n_h, value(n_h)
-    nodes: list[_Node] = []
-
-    def visit(low: FloatArray, high: FloatArray) -> None:
-        nonlocal best, least
-        solved = program.relaxed(low, high)
-        if solved is None or solved[0] > _wanted(least, step):
-            return
-        trial = rounded(solved[1])
-        if value(trial) < least:
-            best, least = trial, value(trial)
-        heapq.heappush(nodes, _Node(solved[0], len(nodes) + visited, solved[1], low, high))
-
-    visited = 0
-    visit(np.zeros(count), np.ones(count))
-    for _ in range(_NODES):
-        if not nodes or nodes[0].bound > _wanted(least, step):
-            return Found(best, least, least)
-        node, visited = heapq.heappop(nodes), visited + 2
-        fraction = np.abs(node.x[:count] - np.round(node.x[:count]))
-        split = int(np.argmax(fraction))
-        if fraction[split] <= _WHOLE:
-            continue
-        same = choices.stratum == choices.stratum[split]
-        before, after = same & (np.arange(count) <= split), same & (np.arange(count) >= split)
-        visit(node.low, np.where(after, 0.0, node.high))
-        visit(np.where(before, 1.0, node.low), node.high)
-    return Found(best, least, min(nodes[0].bound, least) if nodes else least)
-
-
-def _wanted(least: float, step: float) -> float:
-    """Return the value that a better solution has at most."""
-    return least - step * (1 - 1e-6) if step else least * (1 - _FEW)
+    least = value(n_h)
+    wanted = least - step * (1 - 1e-6) if step else least * (1 - _FEW)
+    x, bound = program.solved(len(choices.stratum), wanted)
+    trial = n_h if x is None else rounded(x)
+    best = trial if value(trial) < least else n_h
+    proved = bound >= wanted * (1 - 1e-12)  # nothing is better than what was there
+    return Found(best, value(best), value(best) if proved else min(bound, value(best)))

@@ -3,8 +3,11 @@ import itertools
 import numpy as np
 import pytest
 
+import stratal
 from stratal.allocation.several_dual import Demands
-from stratal.allocation.several_search import Choices, Program, branched
+from stratal.allocation.several_search import Choices, Program, searched
+from stratal.estimation.estimand import as_estimand
+from stratal.planning.estimand_plan import EstimandPlanner
 
 
 def cover(seed):
@@ -38,10 +41,26 @@ def test_finds_the_best_of_all_subsets_and_proves_it(seed, step):
     def value(n_h):
         return float(program.objective[::2] @ (n_h - choices.first)) if kept(n_h) else np.inf
 
-    found = branched(
+    found = searched(
         program, choices, choices.first + 2, lambda taken: choices.counted(np.ceil(taken - 1e-9)), value, step
     )
 
     each = [choices.first + np.array(n) for n in itertools.product((0, 1, 2), repeat=6)]
     assert found.value == pytest.approx(min(map(value, each)))
     assert found.bound == pytest.approx(found.value)
+
+
+@pytest.mark.parametrize("levels", [2, 4, 6])
+def test_plans_of_few_levels_are_proved_to_be_the_best(levels):
+    """The search that these took ended after a second with a gap of up to 3 %."""
+    rng = np.random.default_rng(levels)
+    shares = 1.0 / np.arange(1, levels + 1)
+    groups = rng.choice([f"level {k}" for k in range(levels)], 3000, p=shares / shares.sum())
+    population = stratal.Population.from_arrays(proxy=rng.beta(2, 1, 3000), groups={"g": groups})
+    planner = EstimandPlanner(population=population, estimand=as_estimand("mean@g"))
+    strata = planner.strata(100)
+    deviations = planner.moments(strata).spreads(strata)
+    found = stratal.allocate_several(strata.sizes, deviations, 100, standard_errors=np.ones(levels))
+
+    assert found.n_h.sum() == 100
+    assert found.gap == pytest.approx(0.0, abs=1e-9)
