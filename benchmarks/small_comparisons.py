@@ -22,7 +22,7 @@ import numpy as np
 from stratal.arrays import FloatArray
 from stratal.estimation.evaluation import estimate_mean
 from stratal.estimation.linearisation import ratio_of_means
-from stratal.estimation.model_pairs import difference_of_models, ratio_of_models, win_rate
+from stratal.estimation.model_pairs import ModelPair
 from stratal.estimation.quantity import Quantity
 from stratal.estimation.respondents import Respondents
 from stratal.population.summary import StratumSummary
@@ -113,12 +113,14 @@ def intervals(first: FloatArray, second: FloatArray, frame: Respondents) -> dict
         first - second, nothing, size, None, stratum=frame.stratum, bounds=(-1, 1), outcome="bounded"
     )
     there = np.isfinite(plain.value) and plain.value > 0 and plain.variance > 0
+    design = "stratified" if len(frame.names) > 1 else "simple-random"
+    pair = ModelPair(first=first, second=second, frame=frame, design=design, bounds=(0.0, 1.0))
     made = (
-        ratio_of_models(first, second, frame, bounds=(0.0, 1.0)),
+        pair.ratio(),
         usual if there else None,
-        win_rate(first, second, frame, "stratified" if len(frame.names) > 1 else "simple-random"),
+        pair.win_rate(),
         win,
-        difference_of_models(first, second, frame, bounds=(0.0, 1.0)),
+        pair.difference(),
         gap,
     )
     return dict(zip(NAMES, made, strict=True))

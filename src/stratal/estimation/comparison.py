@@ -17,15 +17,16 @@ from stratal.estimation.estimate_table import EstimateTable, title_of
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.leaderboard import leaderboard
 from stratal.estimation.mean import EstimateOptions, default_estimator, mean_estimate
-from stratal.estimation.model_pairs import bounds_of_outcomes, ratio_of_models, win_rate
+from stratal.estimation.model_pairs import ModelPair, bounds_of_outcomes, differences_in_family, never_between
 from stratal.estimation.paired import (
     Differences,
+    Family,
     check_models,
-    critical_values,
     paired_differences,
     rank_sets,
 )
 from stratal.estimation.respondents import Respondents
+from stratal.intervals.interval import tail_shares
 from stratal.report import plain
 from stratal.sampling.asked import require_sample
 from stratal.sampling.sample import Sample
@@ -95,6 +96,7 @@ def compare(
     ('new', 'old', 0.4, 0.7)
     """
     require_sample(sample, "compare")
+    tail_shares(confidence_level, alternative)
     outcomes = _by_model(outcomes)
     names = list(outcomes)
     pairs = _pairs(names, reference)
@@ -105,15 +107,17 @@ def compare(
     slopes = _proxies(sample, names, proxies)
     contrasts, taken = z[:, first] - z[:, second], slopes[first] - slopes[second]
     differences = _differences(sample, frame, labelled, contrasts, taken, bounds, target)
-    critical, p_values = critical_values(
-        differences, confidence_level, alternative, simultaneous=simultaneous, seed=seed
-    )
-    low, high = differences.intervals(critical, alternative)
+    family = Family.of(differences, alternative, simultaneous=simultaneous, seed=seed)
+    low, high = differences.intervals(family.critical(confidence_level), alternative)
+    p_values = family.p_values(differences.statistics())
+    asked = _Asked(sample, frame, z, bounds, target, confidence_level, alternative)
+    if never_between(z, bounds) and not np.any(taken):
+        both = [asked.pair(a, b) for a, b in pairs]
+        low, high, p_values = differences_in_family(both, family, confidence_level)
     notes = list(frame.notes)
     stated, nothing = _stated(differences, (low, high), p_values)
     if nothing:
         notes.append("outcomes without bounds that always differ alike give no interval: give bounds=")
-    asked = _Asked(sample, frame, z, bounds, target, confidence_level, alternative)
     rows = [
         {"a": names[a], "b": names[b], **row, "n": len(z), **asked.of_pair(a, b)}
         for (a, b), row in zip(pairs, stated, strict=True)
@@ -264,13 +268,25 @@ class _Asked:
     confidence_level: float
     alternative: str
 
+    def pair(self, a: int, b: int) -> ModelPair:
+        """Return the outcomes of two of the models."""
+        return ModelPair(
+            first=self.z[:, a],
+            second=self.z[:, b],
+            frame=self.frame,
+            design=self.sample.design.kind,
+            target=self.target,
+            bounds=self.bounds,
+        )
+
     def of_pair(self, a: int, b: int) -> dict[str, Any]:
         """Return what is said of two models besides their difference."""
-        return {"ratio": self.ratio(a, b), "win_rate": self.win_rate(a, b)}
+        pair = self.pair(a, b)
+        return {"ratio": self.ratio(pair), "win_rate": self.win_rate(pair)}
 
-    def ratio(self, a: int, b: int) -> dict[str, Any] | None:
+    def ratio(self, pair: ModelPair) -> dict[str, Any] | None:
         """Return the ratio of two models' means; None where one is 0, or nothing is known of its error."""
-        found = ratio_of_models(self.z[:, a], self.z[:, b], self.frame, self.target, self.bounds)
+        found = pair.ratio()
         if not found.defined:
             return None
         row = found.row(self.confidence_level, self.alternative)
@@ -278,13 +294,11 @@ class _Asked:
             return None
         return {name: row[name] for name in ("estimate", "standard_error", "confidence_interval")}
 
-    def win_rate(self, a: int, b: int) -> dict[str, Any]:
-        """Return the share of units where a is better, ties counting one half."""
-        first, second = self.z[:, a], self.z[:, b]
-        found = win_rate(first, second, self.frame, self.sample.design.kind, self.target)
-        row = found.row(self.confidence_level, self.alternative)
+    def win_rate(self, pair: ModelPair) -> dict[str, Any]:
+        """Return the share of units where the first is better, ties counting one half."""
+        row = pair.win_rate().row(self.confidence_level, self.alternative)
         shown = {name: row[name] for name in ("estimate", "standard_error", "confidence_interval")}
-        return {**shown, "ties": float(np.mean(first == second))}
+        return {**shown, "ties": float(np.mean(pair.first == pair.second))}
 
 
 def _ranking(names: list[str], means: FloatArray, sets: list[list[int]]) -> list[str]:

@@ -95,7 +95,7 @@ class Fieller(Reach):
             stratum=stratum,
         )
 
-    def _reach(self, error: float) -> tuple[float, float]:
+    def _reach(self, error: float, alternative: str) -> tuple[float, float]:
         """Return how far the ends lie below and above the ratio, `error` being left out on either side."""
         return self._end(-1.0, error), self._end(1.0, error)
 

@@ -87,7 +87,7 @@ class HitsAndMisses(Reach):
     shares: tuple[float, float]
     rates: tuple[Estimate, Estimate]
 
-    def _reach(self, error: float) -> tuple[float, float]:
+    def _reach(self, error: float, alternative: str) -> tuple[float, float]:
         """Return how far the ends lie below and above the metric, `error` being left out on either side."""
         level = max(1.0 - 2.0 * error, 1e-12)
         centre = [share * rate.value for share, rate in zip(self.shares, self.rates, strict=True)]

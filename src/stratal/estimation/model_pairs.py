@@ -2,171 +2,199 @@
 
 Two models that mostly tie leave little to see: a few wins, a loss or none. The win rate is ½ + ½ (share of
 wins − share of losses), and its interval is made of those of the two shares ("MOVER", Zou & Donner 2008;
-Newcombe 1998 for paired proportions), so that a loss which no label showed still counts. The ratio's interval
-is Student's t on the logarithm, its variance with one unseen unit for either model, as Bonett & Price (2012)
-add to a difference; `paired_differences` makes the difference.
+Newcombe 1998 for paired proportions), so that a loss which no label showed still counts. The difference of
+right and wrong is the share of wins less that of losses, with the same interval; any other has Student's t
+(`paired_differences`). The ratio's interval is Student's t on the logarithm, its variance with one unseen
+unit for either model, as Bonett & Price (2012) add to a difference.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray
+from stratal.arrays import FloatArray, Record
 from stratal.estimation.evaluation import estimate_mean
 from stratal.estimation.linearisation import of_variable, ratio_of_means
-from stratal.estimation.paired import paired_differences, unseen_pair
+from stratal.estimation.paired import Family, paired_differences, unseen_pair
 from stratal.estimation.quantity import Parts, Quantity
 from stratal.estimation.respondents import Respondents
 from stratal.sampling.sample import Sample
 
 
-def difference_of_models(
-    first: FloatArray,
-    second: FloatArray,
-    frame: Respondents,
-    target: str = "population",
-    bounds: tuple[float, float] | None = None,
-) -> Quantity:
-    """Return the difference of two models' mean outcomes (n,) over the whole population.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ModelPair(Record):
+    """Two models' outcomes on the same labelled units.
 
     Parameters
     ----------
     first, second : float (n,)
     frame : Respondents
         The units that have both; in the units outside it the models do not differ.
-    target : {"population", "superpopulation"}
-    bounds : (float, float), optional
-        What the outcomes cannot leave; without them nothing is known of a unit that was not seen.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> sample = stratal.SimpleRandom(budget=8).draw(stratal.Population.from_arrays(proxy=[0.5] * 99), seed=7)
-    >>> frame = Respondents.of(sample, np.ones(8, dtype=bool))
-    >>> new, old = np.array([1.0, 1, 1, 1, 0, 1, 1, 1]), np.array([1.0, 1, 1, 0, 0, 1, 1, 1])
-    >>> found = difference_of_models(new, old, frame, bounds=(0, 1))
-    >>> found.value, [round(end, 2) for end in found.confidence_interval()]
-    (0.125, [-0.34, 0.59])
-    """
-    most = None if bounds is None else frame.share * float(bounds[1] - bounds[0])
-    contrast = frame.share * (first - second)
-    found = paired_differences(contrast[:, None], frame.weighting, bound=most, target=target)
-    return Quantity(
-        value=float(found.values[0]),
-        standard_error=float(found.standard_errors[0]),
-        interval_error=float(found.interval_errors[0]),
-        degrees_of_freedom=np.inf if found.census else float(found.degrees_of_freedom[0]),
-        n=len(first),
-        bounds=None if most is None else (-most, most),
-        notes=frame.notes,
-    )
-
-
-def ratio_of_models(
-    first: FloatArray,
-    second: FloatArray,
-    frame: Respondents,
-    target: str = "population",
-    bounds: tuple[float, float] | None = None,
-) -> Quantity:
-    """Return the ratio of two models' mean outcomes (n,); undefined where a mean is not positive.
-
-    Parameters
-    ----------
-    first, second : float (n,)
-    frame : Respondents
-        The units that have both.
-    target : {"population", "superpopulation"}
-    bounds : (float, float), optional
-        What the outcomes cannot leave; without them nothing is known of a unit that was not seen.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> sample = stratal.SimpleRandom(budget=5).draw(stratal.Population.from_arrays(proxy=[0.5] * 99), seed=7)
-    >>> frame = Respondents.of(sample, np.ones(5, dtype=bool))
-    >>> new, old = np.array([1.0, 1, 1, 1, 0]), np.array([1.0, 1, 1, 0, 0])
-    >>> [round(end, 2) for end in ratio_of_models(new, old, frame, bounds=(0, 1)).confidence_interval()]
-    [0.35, 5.06]
-    """
-    weighting = frame.weighting
-    result = ratio_of_means(first, second, weighting, target)
-    if not (np.isfinite(result.value) and result.value > 0):
-        return Quantity.undefined(len(first), None, "the mean outcome of a model is 0")
-    hidden = 0.0
-    if bounds is not None:
-        low, high = bounds
-        ends = np.array([high - result.value * low, low - result.value * high])
-        hidden = unseen_pair(first - second, weighting, ends / float(weighting.mean(second[:, None])[0]))
-    freedom = np.inf if weighting.census else max(result.degrees_of_freedom, 1.0)
-    return Quantity(
-        value=result.value,
-        standard_error=result.standard_error,
-        interval_error=float(np.sqrt(max(result.variance, 0.0) + hidden)),
-        degrees_of_freedom=freedom,
-        n=len(first),
-        scale="log",
-        notes=frame.notes,
-    )
-
-
-def win_rate(
-    first: FloatArray, second: FloatArray, frame: Respondents, design: str, target: str = "population"
-) -> Quantity:
-    """Return the share of units on which the first outcome (n,) is larger, ties counting one half.
-
-    Parameters
-    ----------
-    first, second : float (n,)
-    frame : Respondents
-        The units that have both; in the units outside it the models tie.
     design : str
         Kind of the design.
     target : {"population", "superpopulation"}
+    bounds : (float, float), optional
+        What the outcomes cannot leave; without them nothing is known of a unit that was not seen.
 
     Examples
     --------
     >>> import stratal
     >>> sample = stratal.SimpleRandom(budget=8).draw(stratal.Population.from_arrays(proxy=[0.5] * 99), seed=7)
+    >>> new, old = [1, 1, 1, 1, 0, 1, 1, 1], [1, 1, 1, 0, 0, 1, 1, 1]
     >>> frame = Respondents.of(sample, np.ones(8, dtype=bool))
-    >>> new, old = np.array([1.0, 1, 1, 1, 0, 1, 1, 1]), np.array([1.0, 1, 1, 0, 0, 1, 1, 1])
-    >>> found = win_rate(new, old, frame, "simple-random")
-    >>> found.value, [round(end, 2) for end in found.confidence_interval()]
-    (0.5625, [0.38, 0.75])
+    >>> pair = ModelPair(first=new, second=old, frame=frame, bounds=(0, 1))
+    >>> pair.difference().value, [round(end, 2) for end in pair.difference().confidence_interval()]
+    (0.125, [-0.24, 0.51])
     """
-    sides: tuple[BoolArray, BoolArray] = (first > second, first < second)
-    wins, losses = (
-        estimate_mean(
-            side.astype(np.float64),
-            np.zeros((len(side), 0)),
-            frame.weighting,
-            None,
-            stratum=frame.stratum,
-            target=target,
-            outcome="binary",
-            design=design,
+
+    first: FloatArray
+    second: FloatArray
+    frame: Respondents
+    design: str = "simple-random"
+    target: str = "population"
+    bounds: tuple[float, float] | None = None
+
+    @property
+    def right_or_wrong(self) -> bool:
+        """Whether every outcome is 0 or 1: the difference is the share of wins less that of losses."""
+        return self.bounds is not None and never_between(
+            np.column_stack([self.first, self.second]), self.bounds
         )
-        for side in sides
-    )
-    half = 0.5 * frame.share
-    value = 0.5 + half * (wins.value - losses.value)
-    whole = of_variable(value, half * (sides[0] - 1.0 * sides[1]), frame.weighting, target)
-    covariance = frame.weighting.covariance(np.column_stack(sides).astype(np.float64))
-    own = np.diag(covariance)
-    together = covariance[0, 1] / np.sqrt(own[0] * own[1]) if np.all(own > 0) else 0.0
-    return Quantity(
-        value=value,
-        standard_error=whole.standard_error,
-        degrees_of_freedom=max(whole.degrees_of_freedom, 1.0),
-        n=len(first),
-        bounds=(0.5 - half, 0.5 + half),
-        parts=Parts(
-            terms=(wins, losses),
-            coefficients=np.array([half, -half]),
-            correlation=np.array([[1.0, together], [together, 1.0]]),
-        ),
-        notes=frame.notes,
-    )
+
+    def difference(self) -> Quantity:
+        """Return the difference of the mean outcomes over the whole population."""
+        if self.right_or_wrong:
+            return self._net_wins(0.0, 1.0)
+        bounds, frame = self.bounds, self.frame
+        most = None if bounds is None else frame.share * float(bounds[1] - bounds[0])
+        contrast = frame.share * (self.first - self.second)
+        found = paired_differences(contrast[:, None], frame.weighting, bound=most, target=self.target)
+        return Quantity(
+            value=float(found.values[0]),
+            standard_error=float(found.standard_errors[0]),
+            interval_error=float(found.interval_errors[0]),
+            degrees_of_freedom=np.inf if found.census else float(found.degrees_of_freedom[0]),
+            n=len(self.first),
+            bounds=None if most is None else (-most, most),
+            notes=frame.notes,
+        )
+
+    def ratio(self) -> Quantity:
+        """Return the ratio of the mean outcomes; undefined where a mean is not positive.
+
+        Examples
+        --------
+        >>> import stratal
+        >>> units = stratal.Population.from_arrays(proxy=[0.5] * 99)
+        >>> frame = Respondents.of(stratal.SimpleRandom(budget=5).draw(units, seed=7), np.ones(5, dtype=bool))
+        >>> pair = ModelPair(first=[1, 1, 1, 1, 0], second=[1, 1, 1, 0, 0], frame=frame, bounds=(0, 1))
+        >>> [round(end, 2) for end in pair.ratio().confidence_interval()]
+        [0.35, 5.06]
+        """
+        weighting, first, second = self.frame.weighting, self.first, self.second
+        result = ratio_of_means(first, second, weighting, self.target)
+        if not (np.isfinite(result.value) and result.value > 0):
+            return Quantity.undefined(len(first), None, "the mean outcome of a model is 0")
+        hidden = 0.0
+        if self.bounds is not None:
+            low, high = self.bounds
+            ends = np.array([high - result.value * low, low - result.value * high])
+            hidden = unseen_pair(first - second, weighting, ends / float(weighting.mean(second[:, None])[0]))
+        freedom = np.inf if weighting.census else max(result.degrees_of_freedom, 1.0)
+        return Quantity(
+            value=result.value,
+            standard_error=result.standard_error,
+            interval_error=float(np.sqrt(max(result.variance, 0.0) + hidden)),
+            degrees_of_freedom=freedom,
+            n=len(first),
+            scale="log",
+            notes=self.frame.notes,
+        )
+
+    def win_rate(self) -> Quantity:
+        """Return the share of units on which the first outcome is larger, ties counting one half.
+
+        Examples
+        --------
+        >>> import stratal
+        >>> units = stratal.Population.from_arrays(proxy=[0.5] * 99)
+        >>> frame = Respondents.of(stratal.SimpleRandom(budget=5).draw(units, seed=7), np.ones(5, dtype=bool))
+        >>> pair = ModelPair(first=[1, 1, 1, 1, 0], second=[1, 1, 1, 0, 0], frame=frame)
+        >>> pair.win_rate().value
+        0.6
+        """
+        return self._net_wins(0.5, 0.5)
+
+    def _net_wins(self, tie: float, scale: float) -> Quantity:
+        """Return tie + scale × (share of wins − share of losses)."""
+        frame, sides = self.frame, (self.first > self.second, self.first < self.second)
+        wins, losses = (
+            estimate_mean(
+                side.astype(np.float64),
+                np.zeros((len(side), 0)),
+                frame.weighting,
+                None,
+                stratum=frame.stratum,
+                target=self.target,
+                outcome="binary",
+                design=self.design,
+            )
+            for side in sides
+        )
+        reach = scale * frame.share
+        value = tie + reach * (wins.value - losses.value)
+        whole = of_variable(value, reach * (sides[0] - 1.0 * sides[1]), frame.weighting, self.target)
+        covariance = frame.weighting.covariance(np.column_stack(sides).astype(np.float64))
+        own = np.diag(covariance)
+        together = covariance[0, 1] / np.sqrt(own[0] * own[1]) if np.all(own > 0) else 0.0
+        return Quantity(
+            value=value,
+            standard_error=whole.standard_error,
+            degrees_of_freedom=max(whole.degrees_of_freedom, 1.0),
+            n=len(self.first),
+            bounds=(tie - reach, tie + reach),
+            parts=Parts(
+                terms=(wins, losses),
+                coefficients=np.array([reach, -reach]),
+                correlation=np.array([[1.0, together], [together, 1.0]]),
+            ),
+            notes=frame.notes,
+        )
+
+
+def differences_in_family(
+    pairs: Sequence[ModelPair], family: Family, confidence_level: float
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return both ends of each difference, and its p-value of no difference, (m,) each, for right and wrong.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> units = stratal.Population.from_arrays(proxy=[0.5] * 99)
+    >>> frame = Respondents.of(stratal.SimpleRandom(budget=5).draw(units, seed=7), np.ones(5, dtype=bool))
+    >>> pair = ModelPair(first=[1, 1, 1, 1, 0], second=[1, 1, 1, 0, 0], frame=frame, bounds=(0, 1))
+    >>> low, high, p = differences_in_family([pair], Family(side="two-sided", freedom=[4.0]), 0.95)
+    >>> low.round(2), p.round(2)
+    (array([-0.34]), array([0.75]))
+    """
+    level, found = family.level(confidence_level), [pair.difference() for pair in pairs]
+    ends = np.array([[*one.confidence_interval(level, family.side)] for one in found])
+    p_values = np.array([one.p_value(0.0, family.side) for one in found])
+    return ends[:, 0], ends[:, 1], family.adjusted(p_values)
+
+
+def never_between(z: FloatArray, bounds: tuple[float, float] | None) -> bool:
+    """Return whether outcomes are right or wrong: in bounds of 0 and 1, and never between.
+
+    Examples
+    --------
+    >>> never_between(np.array([0.0, 1.0]), (0, 1)), never_between(np.array([0.5]), (0, 1))
+    (True, False)
+    """
+    return bounds is not None and tuple(bounds) == (0, 1) and bool(np.all((z == 0) | (z == 1)))
 
 
 def bounds_of_outcomes(sample: Sample, z: FloatArray) -> tuple[float, float] | None:

@@ -33,15 +33,21 @@ class Reach(ABC):
         error = max(tail_shares(confidence_level, alternative))
         # A one-sided end of less than 50 % lies beyond the value: as far as the other side's of the rest.
         mirrored = error > 0.5
-        below, above = self._reach(1.0 - error if mirrored else error)
+        asked = (
+            {"greater": "less", "less": "greater"}.get(alternative, alternative) if mirrored else alternative
+        )
+        below, above = self._reach(1.0 - error if mirrored else error, asked)
         if mirrored:
             below, above = -above, -below
         low = value - below if alternative != "less" else -np.inf
         return low, value + above if alternative != "greater" else np.inf
 
     @abstractmethod
-    def _reach(self, error: float) -> tuple[float, float]:
-        """Return how far the ends lie below and above the value, `error` being left out on either side."""
+    def _reach(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie below and above the value, `error` being left out on either side.
+
+        What `alternative` does not ask for may be anything.
+        """
 
 
 class Term(Protocol):
@@ -58,7 +64,9 @@ class Term(Protocol):
     def value(self) -> float:
         """The estimate."""
 
-    def confidence_interval(self, confidence_level: float = 0.95) -> ConfidenceInterval:
+    def confidence_interval(
+        self, confidence_level: float = 0.95, *, alternative: str = "two-sided"
+    ) -> ConfidenceInterval:
         """Return its interval."""
 
 
@@ -88,22 +96,25 @@ class Parts(Reach):
     coefficients: FloatArray
     correlation: FloatArray
 
-    def _reach(self, error: float) -> tuple[float, float]:
-        """Return how far the ends lie below and above the sum, `error` being left out on either side."""
-        reach = np.empty((2, len(self.terms)))
+    def _reach(self, error: float, alternative: str) -> tuple[float, float]:
+        below = np.inf if alternative == "less" else self._length(error, -1.0)
+        above = np.inf if alternative == "greater" else self._length(error, 1.0)
+        return below, above
+
+    def _length(self, error: float, direction: float) -> float:
+        """Return how far the end lies from the sum above (1) or below (−1) it."""
+        level, signs = max(1.0 - error, 0.5), np.sign(self.coefficients)
+        reach = np.empty(len(self.terms))
         for k, term in enumerate(self.terms):
-            low, high = term.confidence_interval(max(1.0 - 2.0 * error, 1e-12))
-            sides = (term.value - low, high - term.value)
-            reach[:, k] = sides if self.coefficients[k] > 0 else sides[::-1]
-        signs = np.sign(self.coefficients)
+            upwards = signs[k] * direction > 0
+            low, high = term.confidence_interval(level, alternative="less" if upwards else "greater")
+            reach[k] = high - term.value if upwards else term.value - low
         # What would cancel is left out: ends of different levels would cross otherwise.
         shared = np.maximum(self.correlation * np.outer(signs, signs), 0.0)
         lengths = reach * np.abs(self.coefficients)
-        below, above = (
-            float(np.sqrt(max(side @ shared @ side, 0.0))) if np.all(np.isfinite(side)) else np.inf
-            for side in lengths
+        return (
+            float(np.sqrt(max(lengths @ shared @ lengths, 0.0))) if np.all(np.isfinite(lengths)) else np.inf
         )
-        return below, above
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +226,10 @@ class Quantity(Printed):
         """Return the p-value of `null`; it agrees with `confidence_interval`."""
         if not self.defined:
             return float("nan")
+        if isinstance(self.parts, Parts) and self.trials is None and alternative == "two-sided":
+            # Both ends leave out as much, so that only the one on the null's side has to be found.
+            side = "greater" if self.value > null else "less"
+            return 1.0 if self.value == null else min(2.0 * self.p_value(null, side), 1.0)
         return p_value(null, lambda level: self._ends(level, alternative))
 
     def row(self, confidence_level: float, alternative: str = "two-sided") -> dict[str, Any]:

@@ -75,6 +75,9 @@ def tail_shares(confidence_level: float, alternative: str) -> tuple[float, float
     return (0.0, error) if alternative == "less" else (error, 0.0)
 
 
+_FAR = 1e300
+
+
 def p_value(null: float, interval: Callable[[float], tuple[float, float]]) -> float:
     """Return the p-value of `null`: one minus the smallest level whose interval contains it.
 
@@ -101,18 +104,19 @@ def p_value(null: float, interval: Callable[[float], tuple[float, float]]) -> fl
     if np.isnan(null):
         raise InputError("the hypothetical value is not a number", given=null, allowed="a number")
 
-    from scipy.optimize import bisect  # takes longer to import than anything else here
+    from scipy.optimize import brentq  # takes longer to import than anything else here
 
-    def contains(level: float) -> bool:
+    def inside(level: float) -> float:
+        """Return how far within the interval the null lies; negative outside."""
         low, high = interval(level)
-        return low <= null <= high
+        return float(np.clip(min(null - low, high - null), -_FAR, _FAR))
 
     smallest, largest = 1e-12, 1.0 - 1e-12
-    if contains(smallest):
+    if inside(smallest) >= 0:
         return 1.0
-    if not contains(largest):
+    if inside(largest) < 0:
         return 0.0
     # On log(1 − level) small p-values keep their relative precision.
     ends = np.log1p(-smallest), np.log1p(-largest)
-    found = bisect(lambda error: 1.0 if contains(-np.expm1(error)) else -1.0, *ends, xtol=1e-15, maxiter=200)
+    found = brentq(lambda error: inside(-np.expm1(error)), *ends, xtol=1e-12, maxiter=500)
     return float(np.exp(found))

@@ -169,7 +169,7 @@ def _upper_tail(p: FloatArray, x: FloatArray, size: FloatArray) -> FloatArray:
     return np.asarray(np.where(x <= 0, 1.0, np.where(inside, tail, 0.0)))
 
 
-def student_quantile(probability: float, degrees_of_freedom: Any) -> FloatArray:
+def student_quantile(probability: float | FloatArray, degrees_of_freedom: Any) -> FloatArray:
     """Return the quantile of Student's t, the normal one for infinite degrees of freedom.
 
     Examples

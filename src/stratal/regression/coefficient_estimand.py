@@ -50,8 +50,7 @@ class CoefficientReach(Reach):
     fitted: MEstimate
     index: int
 
-    def _reach(self, error: float) -> tuple[float, float]:
-        """Return how far the ends lie below and above, `error` being left out on either side."""
+    def _reach(self, error: float, alternative: str) -> tuple[float, float]:
         low, high = self.fitted.confidence_interval(max(1.0 - 2.0 * error, 1e-12))
         value = float(self.fitted.coefficients[self.index])
         return value - float(low[self.index]), float(high[self.index]) - value

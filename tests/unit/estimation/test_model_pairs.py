@@ -5,7 +5,7 @@ import pytest
 
 import stratal
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.model_pairs import bounds_of_outcomes, difference_of_models, ratio_of_models, win_rate
+from stratal.estimation.model_pairs import ModelPair, bounds_of_outcomes
 from stratal.estimation.respondents import Respondents
 
 
@@ -38,8 +38,8 @@ def test_small_samples_cover(kind):
     for _ in range(replicates):
         first, second = pairs_of(kind, rng, 50)
         found = (
-            ratio_of_models(first, second, frame, bounds=(0, 1)),
-            win_rate(first, second, frame, "simple-random"),
+            ModelPair(first=first, second=second, frame=frame, bounds=(0, 1)).ratio(),
+            ModelPair(first=first, second=second, frame=frame).win_rate(),
         )
         for j, quantity in enumerate(found):
             low, high = quantity.confidence_interval()
@@ -52,7 +52,7 @@ def test_the_win_rate_of_right_and_wrong_is_half_the_difference():
     rng = np.random.default_rng(3)
     a, b = (rng.random(40) < 0.8) * 1.0, (rng.random(40) < 0.6) * 1.0
     row = stratal.compare(sample, {"a": a, "b": b}).rows[0]
-    found = win_rate(a, b, frame, "simple-random")
+    found = ModelPair(first=a, second=b, frame=frame).win_rate()
 
     assert found.value == pytest.approx(0.5 + row["difference"] / 2)
     assert found.standard_error == pytest.approx(row["standard_error"] / 2)
@@ -66,7 +66,7 @@ def test_without_ties_the_win_rate_is_a_proportion():
         (a > b) * 1.0, np.zeros((30, 0)), frame.weighting, None, stratum=frame.stratum, design="simple-random"
     )
     assert isinstance(wins, Estimate)
-    assert [*win_rate(a, b, frame, "simple-random").confidence_interval()] == pytest.approx(
+    assert [*ModelPair(first=a, second=b, frame=frame).win_rate().confidence_interval()] == pytest.approx(
         [*wins.confidence_interval()], abs=1e-9
     )
 
@@ -74,23 +74,25 @@ def test_without_ties_the_win_rate_is_a_proportion():
 def test_models_that_never_differ_have_a_ratio_of_one_with_an_interval():
     _, frame = drawn(50)
     right = np.r_[np.ones(45), np.zeros(5)]
-    low, high = ratio_of_models(right, right, frame, bounds=(0, 1)).confidence_interval()
+    low, high = ModelPair(first=right, second=right, frame=frame, bounds=(0, 1)).ratio().confidence_interval()
     assert 0.85 < low < 1 < high < 1.17
     with pytest.raises(stratal.InputError, match="all labels agree"):
-        ratio_of_models(right, right, frame).confidence_interval()
+        ModelPair(first=right, second=right, frame=frame).ratio().confidence_interval()
 
 
 def test_a_census_leaves_nothing_open():
     sample, frame = drawn(20, size=20)
     a, b = np.r_[np.ones(15), np.zeros(5)], np.r_[np.ones(12), np.zeros(8)]
-    assert [*ratio_of_models(a, b, frame, bounds=(0, 1)).confidence_interval()] == pytest.approx([1.25, 1.25])
-    assert [*win_rate(a, b, frame, "simple-random").confidence_interval()] == pytest.approx([0.575, 0.575])
+    pair = ModelPair(first=a, second=b, frame=frame, bounds=(0, 1))
+    assert [*pair.ratio().confidence_interval()] == pytest.approx([1.25, 1.25])
+    assert [*pair.win_rate().confidence_interval()] == pytest.approx([0.575, 0.575])
+    assert [*pair.difference().confidence_interval()] == pytest.approx([0.15, 0.15])
     assert bounds_of_outcomes(sample, np.column_stack([a, b])) == (0.0, 1.0)
 
 
 def test_a_model_that_is_never_right_has_no_ratio():
     _, frame = drawn(10)
-    assert not ratio_of_models(np.ones(10), np.zeros(10), frame, bounds=(0, 1)).defined
+    assert not ModelPair(first=np.ones(10), second=np.zeros(10), frame=frame, bounds=(0, 1)).ratio().defined
 
 
 def test_the_difference_is_the_row_of_compare():
@@ -98,10 +100,42 @@ def test_the_difference_is_the_row_of_compare():
     rng = np.random.default_rng(3)
     a, b = (rng.random(25) < 0.9) * 1.0, (rng.random(25) < 0.8) * 1.0
     row = stratal.compare(sample, {"a": a, "b": b}).rows[0]
-    found = difference_of_models(a, b, frame, bounds=(0, 1))
+    found = ModelPair(first=a, second=b, frame=frame, bounds=(0, 1)).difference()
 
     assert (found.value, found.standard_error) == pytest.approx((row["difference"], row["standard_error"]))
     assert [*found.confidence_interval()] == pytest.approx(row["confidence_interval"])
     assert found.p_value(0.0) == pytest.approx(row["p_value"], abs=1e-6)
     with pytest.raises(stratal.InputError, match="all labels agree"):
-        difference_of_models(a, a, frame).confidence_interval()
+        ModelPair(first=a, second=a, frame=frame).difference().confidence_interval()
+
+
+def test_a_difference_of_right_and_wrong_has_the_win_rate_s_interval():
+    """In two strata of .8 and .2 with 2 and 8 labels Student's t had one degree of freedom: [−1, 1]."""
+    units = stratal.Population.from_arrays(proxy=np.repeat([0.9, 0.6], [8000, 2000]))
+    strata = stratal.stratify(units, n_strata=2)
+    allocation = stratal.allocate(strata, 10, "equal")
+    sample = stratal.Stratified(strata=strata, allocation=allocation).draw(units, seed=2)
+    new, old = np.r_[np.ones(8), 0, 1], np.r_[np.ones(7), 0, 1, 0]
+    row = stratal.compare(sample, {"new": new, "old": old}).rows[0]
+    low, high = row["confidence_interval"]
+
+    assert [low, high] == pytest.approx([2 * end - 1 for end in row["win_rate"]["confidence_interval"]])
+    assert high - low < 1.2
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "less", "greater"])
+def test_simultaneous_intervals_of_right_and_wrong_are_wider_and_agree_with_p(alternative):
+    sample, _frame = drawn(60)
+    rng = np.random.default_rng(6)
+    z = {name: (rng.random(60) < rate) * 1.0 for name, rate in (("a", 0.95), ("b", 0.7), ("c", 0.8))}
+    alone = stratal.compare(sample, z, simultaneous=False, alternative=alternative)
+    for level in (0.8, 0.9, 0.95, 0.99):
+        for row, single in zip(
+            stratal.compare(sample, z, alternative=alternative, confidence_level=level), alone, strict=True
+        ):
+            low, high = row["confidence_interval"]
+            assert (not low <= 0 <= high) == (row["p_value"] < 1 - level)
+            assert row["p_value"] >= single["p_value"] - 1e-3
+            if level == 0.95:
+                assert low <= single["confidence_interval"][0]
+                assert high >= single["confidence_interval"][1]

@@ -7,7 +7,7 @@ both are wrong, and their difference is exactly 0 whatever the truth. From ratin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,23 +16,21 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.errors import InputError
 from stratal.estimation.classes import shares_equal
 from stratal.estimation.columns import number_columns
-from stratal.estimation.contrasts import contrast_interval, contrast_proxy, scaled, slopes_of
+from stratal.estimation.contrasts import contrast_proxy, slopes_of
 from stratal.estimation.estimand import Estimand, LabelledInfluence
 from stratal.estimation.estimands.beliefs import UNTOLD
+from stratal.estimation.estimands.pair_means import mean_of_pair
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.evaluation import estimate_mean
 from stratal.estimation.linearisation import ratio_of_means
 from stratal.estimation.mean import MINIMUM_FOR_FITTING
-from stratal.estimation.model_pairs import bounds_of_outcomes, difference_of_models, ratio_of_models, win_rate
+from stratal.estimation.model_pairs import ModelPair, bounds_of_outcomes
 from stratal.estimation.quantity import Quantity
 from stratal.estimation.respondents import Respondents
-from stratal.intervals.evidence import design_effect
 from stratal.labels.labels import join
 from stratal.population.cells import Cells
 from stratal.population.expressions import Agree, Expression, Number, Share
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
-from stratal.population.summary import StratumSummary
 from stratal.sampling.sample import Sample
 
 _TIED = 0.45
@@ -133,6 +131,27 @@ class OfModels(Estimand):
         return z, labelled, Respondents.of(sample, labelled, needless)
 
 
+def pair_of(sample: Sample, z: FloatArray, frame: Respondents, target: str) -> ModelPair:
+    """Return two models' outcomes z (n, 2) as a pair.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> sample = stratal.SimpleRandom(budget=2).draw(Population.from_arrays(proxy=[0.5, 0.7]), seed=7)
+    >>> frame = Respondents.of(sample, np.array([True, True]))
+    >>> pair_of(sample, np.array([[1.0, 0.0], [1.0, 1.0]]), frame, "population").bounds
+    (0.0, 1.0)
+    """
+    return ModelPair(
+        first=z[:, 0],
+        second=z[:, 1],
+        frame=frame,
+        design=sample.design.kind,
+        target=target,
+        bounds=bounds_of_outcomes(sample, z),
+    )
+
+
 def agreement_cells(of: OfModels, population: Population) -> tuple[Cells, tuple[str, ...]]:
     """Return the parts of the population by whether the models agree, and those that need no label.
 
@@ -157,7 +176,29 @@ def _spread(of: OfModels, population: Population, chances: tuple[Expression, ...
 
 
 @dataclass(frozen=True, slots=True)
-class Difference(OfModels):
+class TwoModels(OfModels):
+    """A quantity of two models: what `Difference`, `WinRate` and `Ratio` share.
+
+    Examples
+    --------
+    >>> TwoModels(("new", "old")).models
+    ('new', 'old')
+    """
+
+    models: tuple[str, ...]
+    proxies: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._check(most=2)
+
+    def pair(self, sample: Sample, labels: Any, needless: Expression | None, target: str) -> ModelPair:
+        """Return the two models' outcomes of the labelled units."""
+        z, _, frame = self.outcomes(sample, labels, needless)
+        return pair_of(sample, z, frame, target)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference(TwoModels):
     """The difference of two models' mean outcomes: accuracy, from their answers.
 
     Parameters
@@ -176,11 +217,6 @@ class Difference(OfModels):
     """
 
     kind: ClassVar[str] = "difference"
-    models: tuple[str, ...]
-    proxies: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        self._check(most=2)
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of z_a − z_b, less its mean; 0 where the answers are the same."""
@@ -201,17 +237,16 @@ class Difference(OfModels):
     def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Estimate:
         """Return the mean paired difference."""
         z, labelled, frame = self.outcomes(sample, labels, self.same)
-        bounds = bounds_of_outcomes(sample, z)
-        most = None if bounds is None else bounds[1] - bounds[0]
+        pair = pair_of(sample, z, frame, target)
+        most = None if pair.bounds is None else pair.bounds[1] - pair.bounds[0]
         ends = None if most is None else (-most, most)
-        contrast = z[:, 0] - z[:, 1]
+        contrast = pair.first - pair.second
         told = bool(self.proxies) and set(self.proxies) <= set(sample.proxy_names)
         if told and len(z) >= MINIMUM_FOR_FITTING:
             slopes = slopes_of(sample.proxy_names, self.proxies)
             proxy = contrast_proxy(sample, frame, labelled, slopes)
-            return _mean_of(sample, frame, contrast, ends, target, proxy=proxy)
-        own = difference_of_models(z[:, 0], z[:, 1], frame, target, bounds)
-        return _mean_of(sample, frame, contrast, ends, target, own=own)
+            return mean_of_pair(sample, pair, contrast, ends, proxy=proxy)
+        return mean_of_pair(sample, pair, contrast, ends, own=pair.difference())
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the paired differences of the labelled units."""
@@ -220,7 +255,7 @@ class Difference(OfModels):
 
 
 @dataclass(frozen=True, slots=True)
-class WinRate(OfModels):
+class WinRate(TwoModels):
     """The share of units on which the first model is better, ties counting one half.
 
     Parameters
@@ -235,11 +270,6 @@ class WinRate(OfModels):
     """
 
     kind: ClassVar[str] = "win_rate"
-    models: tuple[str, ...]
-    proxies: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        self._check(most=2)
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of win − ½, which is half the difference of two right or wrong."""
@@ -254,10 +284,9 @@ class WinRate(OfModels):
 
     def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Estimate:
         """Return the win rate."""
-        z, _, frame = self.outcomes(sample, labels, self.same)
-        own = win_rate(z[:, 0], z[:, 1], frame, sample.design.kind, target)
-        wins = 0.5 + 0.5 * np.sign(z[:, 0] - z[:, 1])
-        return _mean_of(sample, frame, wins, (0.0, 1.0), target, own=own)
+        pair = self.pair(sample, labels, self.same, target)
+        wins = 0.5 + 0.5 * np.sign(pair.first - pair.second)
+        return mean_of_pair(sample, pair, wins, (0.0, 1.0), own=pair.win_rate())
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the wins of the labelled units, less one half."""
@@ -266,7 +295,7 @@ class WinRate(OfModels):
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio(OfModels):
+class Ratio(TwoModels):
     """The ratio of two models' mean outcomes.
 
     Parameters
@@ -281,11 +310,6 @@ class Ratio(OfModels):
     """
 
     kind: ClassVar[str] = "ratio"
-    models: tuple[str, ...]
-    proxies: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        self._check(most=2)
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of (z_a − R z_b) / mean of z_b; equal answers do matter here."""
@@ -313,77 +337,10 @@ class Ratio(OfModels):
 
     def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Quantity:
         """Return the ratio, with an interval made on its logarithm."""
-        z, _, frame = self.outcomes(sample, labels, None)
-        return ratio_of_models(z[:, 0], z[:, 1], frame, target, bounds_of_outcomes(sample, z))
+        return self.pair(sample, labels, None, target).ratio()
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the ratio's linearised variable on the labelled units."""
         z, labelled, frame = self.outcomes(sample, labels, None)
         found = ratio_of_means(z[:, 0], z[:, 1], frame.weighting)
         return LabelledInfluence(u=np.nan_to_num(found.variable), labelled=labelled)
-
-
-def refuse_other_target(frame: Respondents, target: str) -> None:
-    """Refuse another target than the population where some of its units need no label.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> sample = stratal.SimpleRandom(budget=1).draw(Population.from_arrays(proxy=[0.5, 0.7]), seed=7)
-    >>> refuse_other_target(Respondents.of(sample, np.array([True])), "superpopulation")
-    """
-    if target != "population" and frame.share < 1:
-        raise InputError(
-            "strata without labels are known for these units, not for others",
-            given=f"target={target!r}",
-            allowed="'population'",
-        )
-
-
-def _mean_of(
-    sample: Sample,
-    frame: Respondents,
-    z: FloatArray,
-    bounds: tuple[float, float] | None,
-    target: str,
-    *,
-    own: Quantity | None = None,
-    proxy: tuple[FloatArray, StratumSummary] | None = None,
-) -> Estimate:
-    """Return the mean of z over the population; outside the frame z is in the middle of its bounds.
-
-    What is known enters the labelled units' variable, so that its mean over the frame is the population's.
-    The interval is `own`'s, as `compare` makes it; with a proxy (m, 1) of z that of what λ leaves.
-    """
-    refuse_other_target(frame, target)
-    left_out = 0.0 if bounds is None else (bounds[0] + bounds[1]) / 2.0
-    known = (1.0 - frame.share) * left_out
-    values, summary = (np.zeros((len(z), 0)), None) if proxy is None else scaled(*proxy, frame.share)
-    found = estimate_mean(
-        known + frame.share * z,
-        values,
-        frame.weighting,
-        summary,
-        stratum=frame.stratum,
-        estimator="auto" if proxy is None else "ppi++",
-        target=target,
-        bounds=None if bounds is None else (known + frame.share * bounds[0], known + frame.share * bounds[1]),
-        outcome="unbounded" if bounds is None else "bounded",
-        design=sample.design.kind,
-        stratum_names=frame.names,
-        drawn=sample.size,
-        notes=frame.notes,
-    )
-    own = contrast_interval(found, frame, target) if own is None else own
-    found = replace(found, evidence=replace(found.evidence, own=own))
-    if frame.share == 1:
-        return found
-    square = frame.share * float(frame.weighting.mean(z[:, None] ** 2)[0]) + known * left_out
-    spread = max(square - found.value**2, 0.0)
-    effect, effective = design_effect(found.standard_error**2, spread, len(z), sample.population_size)
-    return replace(
-        found,
-        population_size=sample.population_size,
-        design_effect=effect,
-        effective_sample_size=effective,
-    )

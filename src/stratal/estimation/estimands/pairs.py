@@ -9,9 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stratal.estimation.estimand import Estimand, LabelledInfluence, Several, together
-from stratal.estimation.estimands.models import Difference, OfModels, agreement_cells, refuse_other_target
+from stratal.estimation.estimands.models import (
+    Difference,
+    OfModels,
+    agreement_cells,
+    pair_of,
+)
+from stratal.estimation.estimands.pair_means import refuse_other_target
 from stratal.estimation.estimate_table import EstimateTable, title_of
-from stratal.estimation.paired import critical_values, paired_differences
+from stratal.estimation.model_pairs import differences_in_family, never_between
+from stratal.estimation.paired import Family, paired_differences
 from stratal.population.influence import Influence
 from stratal.population.population import Population
 from stratal.report import plain
@@ -76,8 +83,12 @@ class Differences(OfModels, Several):
         pairs = list(combinations(range(len(self.models)), 2))
         contrasts = frame.share * np.column_stack([z[:, a] - z[:, b] for a, b in pairs])
         found = paired_differences(contrasts, frame.weighting, bound=frame.share, target=target)
-        critical, p_values = critical_values(found, confidence_level)
-        low, high = found.intervals(critical)
+        family = Family.of(found)
+        low, high = found.intervals(family.critical(confidence_level))
+        p_values = family.p_values(found.statistics())
+        if never_between(z, (0.0, 1.0)):
+            both = [pair_of(sample, z[:, [a, b]], frame, target) for a, b in pairs]
+            low, high, p_values = differences_in_family(both, family, confidence_level)
         rows = tuple(
             {
                 "a": self.models[a],
