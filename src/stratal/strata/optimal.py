@@ -24,6 +24,9 @@ PRUNING_RUNS = 192
 MANY_BINS = 4 * PRUNING_RUNS
 """From so many bins on, asking first is worth its time."""
 
+DENSE_EDGES = 129
+"""Up to so many bin edges every pair of them is tried."""
+
 _MOVES = 10
 """Times that boundaries are moved between the means of their strata, for a cost that can be reached."""
 
@@ -186,6 +189,8 @@ def _layers(sums: PrefixSums, lowest: IntArray, highest: IntArray) -> list[IntAr
     costs = np.full(len(sums.counts), np.inf)
     ends = np.arange(lowest[0], highest[0] + 1)
     costs[ends] = sums.squares_within(np.zeros(len(ends), np.int64), ends)
+    if len(costs) <= DENSE_EDGES:
+        return _dense_layers(sums, lowest, highest, costs)
     layers: list[IntArray] = []
     for cuts, (first, final) in pairwise(zip(lowest.tolist(), highest.tolist(), strict=True)):
         base = costs - sums.squares
@@ -199,6 +204,24 @@ def _layers(sums: PrefixSums, lowest: IntArray, highest: IntArray) -> list[IntAr
             costs[ends], choice[ends] = _best_cuts(sums, base, ends, left, right)
             step >>= 1
         costs += sums.squares
+        layers.append(choice)
+    return layers
+
+
+def _dense_layers(sums: PrefixSums, lowest: IntArray, highest: IntArray, costs: FloatArray) -> list[IntArray]:
+    """Return what `_layers` does, by trying every cut of every end at once: sooner where bins are few."""
+    edges = np.arange(len(costs))
+    gap = sums.firsts[:, None] - sums.firsts
+    gain = gap * gap / np.maximum(sums.counts[:, None] - sums.counts, 1.0)
+    gain[edges[:, None] <= edges] = -np.inf
+    layers = []
+    for cuts, (first, final) in pairwise(zip(lowest.tolist(), highest.tolist(), strict=True)):
+        within = slice(cuts[0], cuts[1] + 1)
+        values = (costs - sums.squares)[within] - gain[first : final + 1, within]
+        choice = np.full(len(costs), cuts[0])
+        choice[first : final + 1] += values.argmin(axis=1)
+        costs = np.full(len(costs), np.inf)
+        costs[first : final + 1] = values.min(axis=1) + sums.squares[first : final + 1]
         layers.append(choice)
     return layers
 

@@ -4,7 +4,9 @@ import itertools
 
 import numpy as np
 import pytest
+from tests.work import calls
 
+import stratal
 from stratal.population.distribution import Distribution
 from stratal.strata import optimal
 from stratal.strata.optimal import (
@@ -147,6 +149,29 @@ class TestOneNumberOfStrata:
         assert k_means_cuts(distribution, 1).tolist() == []
         assert len(k_means_cuts(distribution, 59)) == 58
         assert len(k_means_cuts(distribution, 99)) == 59
+
+    @pytest.mark.parametrize("shape", SHAPES)
+    def test_few_bins_are_cut_as_many_are(self, monkeypatch, shape):
+        values = np.unique(SHAPES[shape](np.random.default_rng(6)))[-100:]
+        distribution = picture(values, np.random.default_rng(7).integers(1, 40, len(values)))
+        dense = k_means_boundaries(distribution, 8)
+        monkeypatch.setattr(optimal, "DENSE_EDGES", 0)
+
+        halved = k_means_boundaries(distribution, 8)
+
+        assert [entry.tolist() for entry in dense] == [entry.tolist() for entry in halved]
+
+    def test_many_small_categories_take_few_calls_each(self):
+        def divided(levels):
+            generator = np.random.default_rng(1)
+            population = stratal.Population.from_arrays(
+                proxy=generator.random(12 * levels), groups={"user": np.arange(12 * levels) % levels}
+            )
+            return stratal.stratify(population, "k-means", 4, by="user")
+
+        few, many = (calls(divided, levels)[1] for levels in (100, 200))
+
+        assert (many - few) / 100 < 600
 
     def test_most_last_cuts_are_never_tried(self, monkeypatch):
         tried = []

@@ -67,21 +67,27 @@ class Crossed(Rule):
     def assign(self, columns: Mapping[str, AnyArray]) -> IntArray:
         """Return the stratum of each unit (n,); in few bytes for many units."""
         arrays = {name: np.asarray(columns[name]) for name in self.columns}
+        offsets, cuts = self.offsets, [rule for rule in self.inner if isinstance(rule, CutPoints)]
+        alike = len(cuts) == len(self.inner) and len({rule.column for rule in cuts}) == 1
+        first = np.cumsum([0, *(len(rule.cuts) for rule in cuts)])
+        every = np.concatenate([*(rule.cuts for rule in cuts), [np.inf]])
 
         def codes_of(part: slice) -> IntArray:
-            return self._assign({name: array[part] for name, array in arrays.items()})
+            here = {name: array[part] for name, array in arrays.items()}
+            groups = self.categories.assign(here)
+            if alike:
+                values = np.asarray(here[cuts[0].column], np.float64)
+                return np.asarray(offsets[groups] + _intervals(every, first, groups, values))
+            return self._assigned(offsets[groups], groups, here)
 
         return in_chunks(codes_of, len(arrays[self.categories.column]), self.n_strata)
 
-    def _assign(self, columns: Mapping[str, AnyArray]) -> IntArray:
-        groups = self.categories.assign(columns)
-        cuts = [rule for rule in self.inner if isinstance(rule, CutPoints)]
-        if len(cuts) == len(self.inner) and len({rule.column for rule in cuts}) == 1:
-            return np.asarray(self.offsets[groups] + _intervals(cuts, groups, columns[cuts[0].column]))
-        codes = np.asarray(self.offsets[groups])
-        for group, rule in enumerate(self.inner):
-            rows = np.flatnonzero(groups == group)
-            if len(rows) and rule.n_strata > 1:
+    def _assigned(self, codes: IntArray, groups: IntArray, columns: Mapping[str, AnyArray]) -> IntArray:
+        """Return the first strata of units' groups (n,) with what the group's rule adds."""
+        order = np.argsort(groups, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
+            rule = self.inner[groups[rows[0]]] if len(rows) else None
+            if rule is not None and rule.n_strata > 1:
                 codes[rows] += rule.assign({name: columns[name][rows] for name in rule.columns})
         return codes
 
@@ -94,11 +100,11 @@ class Crossed(Rule):
         return cls(categories=categories, inner=tuple(Rule.from_dict(entry) for entry in fields["inner"]))
 
 
-def _intervals(rules: list[CutPoints], groups: IntArray, values: AnyArray) -> IntArray:
-    """Return the interval of each unit within its group (n,): a binary search of all units at once."""
-    first = np.cumsum([0, *(len(rule.cuts) for rule in rules)])
-    cuts: FloatArray = np.concatenate([*(rule.cuts for rule in rules), [np.inf]])
-    numbers = np.asarray(values, np.float64)
+def _intervals(cuts: FloatArray, first: IntArray, groups: IntArray, values: FloatArray) -> IntArray:
+    """Return the interval of each unit within its group (n,): a binary search of all units at once.
+
+    Group g has the cuts from `first[g]` to `first[g + 1]`.
+    """
     low, high = first[groups], first[groups + 1]
     start = low.copy()
     while True:
@@ -106,6 +112,6 @@ def _intervals(rules: list[CutPoints], groups: IntArray, values: AnyArray) -> In
         if not searching.any():
             return np.asarray(low - start)
         middle = (low + high) // 2
-        right = searching & (cuts[middle] <= numbers)
+        right = searching & (cuts[middle] <= values)
         low = np.where(right, middle + 1, low)
         high = np.where(searching & ~right, middle, high)
