@@ -138,6 +138,23 @@ def test_search_finds_a_page_without_a_server(site, browser):
     assert any("how-to/" in link for link in found)
 
 
+COPIED = """code => {
+  code.setAttribute("data-md-copying", "")  // as the theme's button does
+  return code.innerText.trimEnd()
+}"""
+
+
+def test_what_is_copied_from_a_console_is_what_was_typed(site, browser):
+    window = browser.new_page()
+    window.goto(f"file://{site}/tutorials/rounds.html")
+    copied = window.locator(".language-console code").first.evaluate(COPIED)
+
+    assert [line.split()[:2] for line in copied.splitlines() if line] == [
+        ["stratal", "demo"],
+        ["stratal", "draw"],
+    ]
+
+
 WIDER = """() => {
   const wide = document.documentElement.clientWidth
   const scrolls = element => element && element !== document.body
