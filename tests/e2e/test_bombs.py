@@ -33,6 +33,10 @@ def digits(path):
     path.write_text('[{"id": "a", "label": %s}]' % ("9" * 5_000))
 
 
+def values(path):
+    path.write_bytes(gzip.compress(b'[{"a":1}' + b',{"a":1}' * 2**24 + b"]", 1))
+
+
 def nested_objects(path):
     path.write_bytes(b'{"id": "a", "label": ' + b'{"a": ' * 2_000_000 + b"1" + b"}" * 2_000_000 + b"}")
 
@@ -46,6 +50,7 @@ BOMBS = {
     "line.csv.gz": line_of_six_gigabytes,
     "nested.json": nested,
     "digits.json": digits,
+    "values.json.gz": values,
     "objects.jsonl": nested_objects,
     "texts.parquet": one_text_a_hundred_thousand_times,
 }

@@ -165,8 +165,8 @@ def made_question(text: str, kinds: dict[str, str | None], rubric: str = "") -> 
     return Question.of_scale(text, *o.whole_numbers("--scale", ",".join(names)), rubric=rubric)
 
 
-def text_of(path: Path) -> str:
-    """Return what stands in a text file.
+def text_of(path: Path, most: int = 2**20) -> str:
+    """Return what stands in a text file of at most so many characters.
 
     Examples
     --------
@@ -175,8 +175,12 @@ def text_of(path: Path) -> str:
     stratal.errors.InputError: nowhere.md: cannot be read...
     """
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as file:
+            text = file.read(most + 1)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(
             f"{path}: cannot be read ({error})", action="Give the path of a text file in UTF-8."
         ) from None
+    if len(text) > most:
+        raise InputError(f"{path}: is too large", allowed=f"up to {most:,} characters")
+    return text

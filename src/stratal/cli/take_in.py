@@ -109,11 +109,12 @@ def _is_of_page(file: Path) -> bool:
 
 def _take_in_page(asked: ImportOptions) -> None:
     from stratal.cli.init import text_of
+    from stratal.study.offline import LARGEST
     from stratal.study.opening import open_study
 
     if asked.annotator is not None:
         raise InputError("a page says itself whose labels it holds", action="Leave out --annotator.")
-    text = text_of(asked.file)
+    text = text_of(asked.file, LARGEST)
     with open_study(asked.study) as opened:
         found = opened.take_in(text, source=str(asked.file), dry_run=asked.dry_run)
     if asked.json:

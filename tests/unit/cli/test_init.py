@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 import stratal
 from stratal.cli.application import app
 from stratal.cli.draw import Drawing, DrawOptions
-from stratal.errors import StratalError
+from stratal.cli.init import text_of
+from stratal.errors import InputError, StratalError
 from stratal.study import open_study
 
 
@@ -237,3 +238,14 @@ def test_a_study_is_never_made_over_another(audit, predictions):
             "init", predictions, "--study", audit, "--question", "q", "--choices", "a,b", "--annotators",
             "ann", "--budget", 10,
         )  # fmt: skip
+
+
+def test_a_rubric_without_end_is_refused_before_it_is_held(tmp_path):
+    rubric = tmp_path / "rubric.md"
+    rubric.write_text("é" * 2**20)
+    assert len(text_of(rubric)) == 2**20
+
+    with rubric.open("a") as file:
+        file.write("!")
+    with pytest.raises(InputError, match=r"rubric.md: is too large .*up to 1,048,576 characters"):
+        text_of(rubric)

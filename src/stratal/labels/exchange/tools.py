@@ -168,7 +168,7 @@ def _document(path: Path, most: int | None = None) -> Any:
     suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() != ".gz"]
     last = suffixes[-1] if suffixes else ""
     if last == ".json":
-        return json_document(existing_file(path), MOST_BYTES)
+        return json_document(existing_file(path), MOST_BYTES, "for a table of labels")
     if last not in (".jsonl", ".ndjson"):
         return None
     with closing(opened(existing_file(path))) as text:

@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import reduce
@@ -24,6 +24,7 @@ from stratal.population.tables.duckdb_files import (
     create_json_view,
     create_parquet_view,
     literal_path,
+    read_json_texts,
 )
 from stratal.population.tables.engine import connect, read_columns, some_columns, stored
 from stratal.population.tables.frames import arrow_source, frame_columns
@@ -57,7 +58,7 @@ from stratal.population.tables.workbooks import one_sheet
 
 STORE_LIMIT = 256 * 2**20
 """Text files of up to this many bytes are parsed once and kept; larger ones are parsed by each query."""
-_WIDE = 2_000
+_WIDE, _MANY_KEYS = 2_000, 200
 
 HERE = FileReading()
 
@@ -217,25 +218,35 @@ def _of_json(
     locate: Callable[[int], str] | None,
 ) -> tuple[Source, Declaration]:
     """Return a JSON Lines file whose first `records` tell its keys, nested ones by dotted names."""
-    keys = list(dict.fromkeys(name for record in records for name in record))
+    keys = dict.fromkeys(name for record in records for name in record)
+    order = {name: number for number, name in enumerate(keys)}
     names = list(dict.fromkeys([*keys, *(name for record in records for name in flat(record))]))
     if not names:
         raise InputError(f"{file} is empty", allowed="one JSON object per line")
     declared = request.among(names, str(file))
     used = declared.among(names)
+    places = {f"c{number}": _place_of(name, order) for number, name in enumerate(used)}
+    columns = dict(zip(used, places, strict=True))
+    path = str(without_mark(file))
     with readable(str(file)):
-        table = create_json_view(
-            backend, str(without_mark(file)), [_place_of(name, keys) for name in used], LONGEST
-        )
-    columns = {name: f"c{number}" for number, name in enumerate(used)}
-    return _text_source(file, backend, table, columns, locate), declared
+        if len(places) <= _MANY_KEYS or file.stat().st_size > STORE_LIMIT:
+            table = create_json_view(backend, path, list(places.values()), LONGEST)
+            return _text_source(file, backend, table, columns, locate), declared
+        groups = [[places[name] for name in group] for group in _groups(list(places))]
+        read = [column for group in groups for column in read_json_texts(backend, path, group, LONGEST)]
+    table = _in_memory(read, list(places))
+    return Source(
+        label=str(file), backend=backend, table=table, columns=columns, text=True, locate=locate
+    ), declared
 
 
-def _place_of(name: str, keys: Sequence[str]) -> tuple[str, ...]:
+def _place_of(name: str, keys: Mapping[str, int]) -> tuple[str, ...]:
     """Return the key of an object, and those within it, that a dotted name stands for."""
     if name in keys:
         return (name,)
-    top = next(key for key in keys if name.startswith(f"{key}."))
+    parts = name.split(".")
+    above = (".".join(parts[:count]) for count in range(1, len(parts)))
+    top = min((key for key in above if key in keys), key=keys.__getitem__)
     return (top, *name.removeprefix(f"{top}.").split("."))
 
 
@@ -335,11 +346,16 @@ def _kept(backend: Any, table: Any) -> Any:
     names = table.columns
     if len(names) <= _WIDE:
         return stored(backend, table)
-    import ibis  # loads slowly
-
     pieces = [read_columns(backend, table, group) for group in _groups(names)]
-    columns = [column for piece in pieces for column in piece.columns]
-    return ibis.memtable(pieces[0].from_arrays(columns, names=names))
+    return _in_memory([column for piece in pieces for column in piece.columns], names)
+
+
+def _in_memory(columns: Sequence[Any], names: Sequence[str]) -> Any:
+    """Return text columns as an Ibis table."""
+    import ibis  # loads slowly
+    import pyarrow as pa
+
+    return ibis.memtable(pa.table(list(columns), names=list(names)))
 
 
 def _groups(names: Sequence[str]) -> list[Sequence[str]]:

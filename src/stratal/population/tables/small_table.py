@@ -245,7 +245,7 @@ def _characters(record: tuple[int, dict[str, Any]]) -> int:
 
 
 def _read_json(path: Path) -> SmallTable:
-    found = json_document(path, MOST_BYTES)
+    found = json_document(path, MOST_BYTES, "for a table of labels")
     log = log_of_document(found, str(path))
     if log is not None:
         return _of_log(path, log)

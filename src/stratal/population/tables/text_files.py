@@ -37,6 +37,9 @@ UNREADABLE = (UnicodeDecodeError, EOFError, csv.Error, OSError, zlib.error)
 LONGEST = 2**24
 """Characters of a record, at most: what is longer is no record but a damaged file, or an attack."""
 
+MOST_JSON, MOST_VALUES = 2**29, 2**24
+"""Characters and values of a JSON document: a small packed file may stand for very many."""
+
 _CHUNK = 2**20
 
 csv.field_size_limit(max(csv.field_size_limit(), LONGEST))
@@ -256,19 +259,20 @@ def flat(record: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
-def json_document(path: Path, most: int | None = None) -> Any:
-    """Return what a JSON file of at most so many characters holds.
+def json_document(path: Path, most: int = MOST_JSON, what: str = "to be read as one document") -> Any:
+    """Return what a JSON file of at most so many characters, and `MOST_VALUES` values, holds.
 
     Raises
     ------
     InputError
-        For a file that is not JSON, or longer.
+        For a file that is not JSON, or larger.
     """
     try:
         with opened(path) as text:
-            whole = text.read(-1 if most is None else most + 1)
-        if most is None or len(whole) <= most:
-            return json.loads(whole)
+            parts = list(_limited_parts(text, path, most, what))
+        return json.loads("".join(parts))
+    except InputError:
+        raise
     except (ValueError, RecursionError) as error:
         raise InputError(
             f"{path}: is not JSON",
@@ -276,11 +280,20 @@ def json_document(path: Path, most: int | None = None) -> Any:
             allowed="an array of objects",
             action="With one object per line, call it .jsonl.",
         ) from None
-    raise InputError(
-        f"{path}: is too large for a table of labels",
-        allowed=f"up to {most // 2**20:,} MiB of text",
-        action="Keep the labelled units and the columns that are needed.",
-    )
+
+
+def _limited_parts(text: TextIO, path: Path, most: int, what: str) -> Iterator[str]:
+    """Yield a JSON document piece by piece, refusing to go on where it holds too much."""
+    characters = values = 0
+    for part in iter(lambda: text.read(_CHUNK), ""):
+        characters, values = characters + len(part), values + sum(map(part.count, ",[{"))
+        if characters > most or values > MOST_VALUES:
+            raise InputError(
+                f"{path}: is too large {what}",
+                allowed=f"up to {most // 2**20:,} MiB of text and {MOST_VALUES:,} values",
+                action="Write one object per line and call it .jsonl, or keep the columns that are needed.",
+            )
+        yield part
 
 
 def json_array(found: Any, path: Path) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from stratal.errors import InputError
 from stratal.labels.exchange import tools
 from stratal.labels.label_file import read_labels
 from stratal.population import Population
-from stratal.population.tables import limits, small_table
+from stratal.population.tables import limits, small_table, text_files
 from stratal.population.tables.limits import MOST_AT_ONCE, bounded_table, limited, refuse_exploding
 
 TEXT = "x" * 1_000_000
@@ -65,6 +65,19 @@ def test_a_json_document_of_labels_is_bounded(tmp_path, monkeypatch, text):
     path.write_bytes(gzip.compress(text.encode() + b" " * 2**20))
     with pytest.raises(InputError, match="too large for a table of labels"):
         read_labels(path)
+
+
+def test_a_json_document_of_units_is_bounded(tmp_path, monkeypatch):
+    path = tmp_path / "units.json.gz"
+    path.write_bytes(gzip.compress(b'[{"id": "a", "proxy": 0.5}]'))
+    monkeypatch.setattr(text_files, "MOST_VALUES", 10)
+    assert Population.read(path, proxy="proxy").size == 1
+
+    path.write_bytes(gzip.compress(b'[{"id": "a", "proxy": 0.5}%s]' % (b', {"a": [[]]}' * 3)))
+    with pytest.raises(InputError, match=r"units.json.gz: is too large .*10 values.*call it .jsonl"):
+        Population.read(path, proxy="proxy")
+    with pytest.raises(InputError, match=r"units.json.gz: is too large .*up to 0 MiB"):
+        text_files.json_document(path, most=20)
 
 
 def test_too_many_objects_of_a_json_document_are_refused(tmp_path, monkeypatch):
