@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from stratal.allocation.integers import Bounds, importance_of, optimal_integers,
 from stratal.arrays import FloatArray, IntArray, Record, numeric_array, one_per_stratum
 from stratal.errors import InputError, near_names
 from stratal.report import Tabular
+from stratal.strata.known_moments import KnownMoments
 from stratal.strata.moments import expected_deviations
 
 FROM_LABELS = ("opt-a1", "opt-a2")
@@ -108,43 +109,11 @@ class Allocation(Record, Tabular):
         return cls(**description)
 
 
-class StratumMoments(Protocol):
-    """What a rule needs to know of strata: sizes and the plug-in moments of the outcome in each."""
-
-    @property
-    def sizes(self) -> IntArray:
-        """N_h (H,)."""
-
-    @property
-    def standard_deviations(self) -> FloatArray:
-        """Plug-in S_h (H,)."""
-
-    @property
-    def proxy_means(self) -> FloatArray:
-        """Mean of E[z | x] (H,)."""
-
-    @property
-    def proxy_variances(self) -> FloatArray:
-        """Variance of E[z | x] within the stratum (H,), divisor N_h."""
-
-    @property
-    def conditional_variances(self) -> FloatArray:
-        """Mean of Var(z | x) (H,)."""
-
-    @property
-    def scaled(self) -> bool:
-        """Whether the proxy is on the outcome's scale; a margin only orders."""
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The outcome's limits."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Request:
     """What `allocate` was asked for, once."""
 
-    strata: StratumMoments
+    strata: KnownMoments
     limits: Bounds
     standard_deviations: Any
     costs: Any
@@ -280,7 +249,7 @@ def _within_costs(request: _Request, budget: int | None) -> IntArray:
 
 
 def allocate(
-    strata: StratumMoments,
+    strata: KnownMoments,
     budget: int | None = None,
     method: str = "robust",
     minimum: Any = 2,
@@ -381,7 +350,7 @@ def allocate(
     )
 
 
-def _without_known(strata: StratumMoments, minimum: Any, maximum: Any) -> tuple[Any, Any]:
+def _without_known(strata: KnownMoments, minimum: Any, maximum: Any) -> tuple[Any, Any]:
     """Return the bounds with no label for strata of which everything is known by construction."""
     known = np.asarray(getattr(strata, "is_known", False))
     if not np.any(known):

@@ -27,7 +27,7 @@ from stratal.population.distribution import Distribution
 from stratal.population.pictures import LevelBins, Pictures
 
 if TYPE_CHECKING:
-    from stratal.strata.divided import Divided
+    from stratal.strata.known_moments import KnownMoments
 
 WIDEST = 1e140
 """Proxies further apart than this are refused: their squares would overflow."""
@@ -290,7 +290,7 @@ class Scenario(Record):
         moved = ("means", "variances", "slope")
         return replace(self, **{name: getattr(self, name)[number] for name in moved})
 
-    def standard_errors(self, strata: Divided, n_h: IntArray, estimator: str) -> FloatArray:
+    def standard_errors(self, strata: KnownMoments, n_h: IntArray, estimator: str) -> FloatArray:
         """Return the standard errors (…,) of an estimator at n_h (H,).
 
         Horvitz-Thompson averages z. For λ = 1 it is z − ẑ, whose variance is S_h² − (2b − 1) Var_h(ẑ), and
@@ -302,7 +302,7 @@ class Scenario(Record):
         return np.asarray(np.sqrt(expected_variance(strata.sizes, n_h, left)))
 
 
-def scenarios(strata: Divided) -> Scenario:
+def scenarios(strata: KnownMoments) -> Scenario:
     """Return the ways in which the proxy of these strata may be off: the expected one, then the others.
 
     Outcomes are expected to follow the proxy with a slope of 0.8: each stratum's mean outcome lies
