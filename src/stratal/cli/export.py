@@ -147,7 +147,7 @@ def _of_sample(asked: ExportOptions) -> tuple[Any, Any]:
 def _page(asked: ExportOptions) -> None:
     """Write a page in one file, on which one annotator labels without a server or a network."""
     try:
-        from stratal.study.web.one_file import write_page
+        from stratal.study.web.one_file import downloaded_as, write_page
     except ImportError as error:
         raise MissingExtraError(error.name or "starlette", extra="web") from None
     from stratal.study.opening import open_study
@@ -177,4 +177,4 @@ def _page(asked: ExportOptions) -> None:
     print_text(
         f"{output}: a page for {asked.annotator}, {size:,} bytes. It needs a browser and nothing else."
     )
-    print_next("import", asked.study, "labels.json")
+    print_next("import", asked.study, downloaded_as(asked.annotator))

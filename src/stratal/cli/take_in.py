@@ -124,5 +124,6 @@ def _take_in_page(asked: ImportOptions) -> None:
         return
     done = "would be saved" if asked.dry_run else "saved"
     saved, before = found["saved"], found["repeated"]
-    print_text(f"{asked.file}: {saved:,} actions {done}, {before:,} had been saved before.")
+    actions = "1 action" if saved == 1 else f"{saved:,} actions"
+    print_text(f"{asked.file}: {actions} {done}, {before:,} had been saved before.")
     _go_on(asked)

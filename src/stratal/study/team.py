@@ -70,7 +70,7 @@ class Team:
             raise InputError("copies must be a whole number", given=copies, allowed="1 or more")
         if overlap > 0 and copies > len(people):
             raise InputError(
-                f"{copies} people cannot label one item", given=f"{len(people)} annotators",
+                f"{copies} people cannot label one item", given=", ".join(people),
                 action="Name more annotators, or ask for fewer copies= (--copies).",
             )  # fmt: skip
         known: dict[str, str] = {}

@@ -49,7 +49,8 @@ def test_the_command_after_a_file_without_names_says_whose_answers_they_are(tmp_
 def test_a_page_goes_out_and_its_labels_come_back(study, tmp_path):
     page, labels = tmp_path / "ann.html", tmp_path / "labels.json"
     out = run("export", study, "--to", "html", "--annotator", "ann", "--output", page, "--items", 2)
-    assert "stratal import" in out.output
+    assert "labels-ann.json" in out.output
+    assert '"labels-ann.json"' in page.read_text()
     text = page.read_text()
     data = json.loads(text.split('id="study">')[1].split("</script>")[0])
     actions = [
@@ -196,7 +197,7 @@ def test_a_pages_labels_can_be_looked_at_first(study, tmp_path):
     looked = run("import", study, labels, "--dry-run")
     named = run("import", study, labels, "--annotator", "ann")
 
-    assert "1 actions would be saved" in looked.output
+    assert "1 action would be saved" in looked.output
     assert f"Next: stratal import {study}" in looked.output.replace("\n", "")
     assert "a page says itself" in str(named.exception)
     with open_study(study) as opened:

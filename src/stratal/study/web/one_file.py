@@ -79,7 +79,7 @@ def page_in_one_file(study: Study, annotator: str, *, items: int | None = None) 
         "study": given["study"],
         "annotator": annotator,
         "question": question_view(question),
-        "file": f"labels-{_file_name(annotator)}.json",
+        "file": downloaded_as(annotator),
         "items": [{**item_view(item, question, look), "columns": _columns(item)} for item in shown],
     }
     script, style = joined("parts.js", "annotate.js", "offline.js"), asset("page.css")
@@ -158,5 +158,13 @@ def _inside_script(data: Any) -> str:
     return json.dumps(data, ensure_ascii=True).replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _file_name(annotator: str) -> str:
-    return "".join(mark if mark.isalnum() or mark in "-_" else "-" for mark in annotator)
+def downloaded_as(annotator: str) -> str:
+    """Return the name of the file that the page's button downloads.
+
+    Examples
+    --------
+    >>> downloaded_as("ann")
+    'labels-ann.json'
+    """
+    name = "".join(mark if mark.isalnum() or mark in "-_" else "-" for mark in annotator)
+    return f"labels-{name}.json"

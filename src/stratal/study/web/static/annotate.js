@@ -157,7 +157,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
       ...(question.rubric ? [make("h2", {}, `How to judge (version ${question.rubric_version})`), rubric] : []),
       make("h2", {}, "Keys"),
       make("dl", {}, ...KEYS.flatMap(([key, what]) => [make("dt", {}, make("kbd", {}, key)), make("dd", {}, what)])),
-      make("label", {}, quiet, " Single keys do something"),
+      make("label", {}, quiet, " Single keys work as shown"),
       button("Close", "Esc", () => $(".help").close()));
   }
 
