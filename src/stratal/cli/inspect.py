@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 from stratal.cli import options as o
 from stratal.cli.output import print_json, print_next, print_page, print_text, progress
@@ -45,10 +47,25 @@ def inspect(asked: InspectOptions) -> None:
         return
     suggested = suggestion(columns, asked.id, asked.proxy, asked.softmax)
     others = o.words(replace(reading, id=None, proxy=None, softmax=None))
-    known = [asked.file, *suggested, *others, "--budget", min(300, columns["rows"])]
+    models = None if asked.id is not None else columns["models"]
+    file = asked.file if models is None else _of_one_model(asked.file, models)
+    rows = columns["rows"] if models is None else columns["rows"] // models["count"]
+    known = [file, *suggested, *others, "--budget", min(300, rows)]
     cluster = columns.get("log", {}).get("cluster")
     if cluster is None:
         print_next("plan", *known)
         return
     together = ["--design", "clusters", "--cluster", cluster]
     print_next("draw", *known, *together, "--seed", 7, "--output", new_folder("audit"))
+
+
+def _of_one_model(file: Path, models: dict[str, Any]) -> Path:
+    """Print what keeps the rows of one model of a long table, and return the file that it writes."""
+    from stratal.population.tables.duckdb_files import COPIED, copy_of_rows
+
+    kept = Path("one_model.parquet" if file.suffix == ".parquet" else "one_model.csv")
+    print_text("", "Each model is judged by itself. Keep the rows of one in a file; in Python:")
+    if COPIED & set(file.suffixes) and file.is_file():
+        copied = copy_of_rows(str(file), models["column"], models["first"], str(kept))
+        print_text(f"  import duckdb; duckdb.sql({copied!r})")
+    return kept

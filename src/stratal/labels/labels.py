@@ -12,7 +12,7 @@ import numpy as np
 from stratal.arrays import AnyArray, BoolArray, Record, without_mask
 from stratal.errors import LabelError
 from stratal.labels.damaged_ids import matched
-from stratal.labels.vocabulary import declared_meanings, spoken
+from stratal.labels.vocabulary import declared_meanings, never_given, spoken
 from stratal.population.tables.small_table import is_missing, plain_text
 from stratal.randomness import id_array, id_text, id_texts
 
@@ -98,7 +98,8 @@ class Labels(Record):
         Raises
         ------
         LabelError
-            For a label that the mapping leaves out, and if both or neither are given.
+            For a label that the mapping leaves out, if both or neither are given, and for a positive of
+            another kind than the labels that are there.
 
         Examples
         --------
@@ -108,9 +109,7 @@ class Labels(Record):
         texts = [plain_text(value) for value in self.values]
         numbers = declared_meanings([text for text in texts if text is not None], positive, mapping)
         if positive is not None and 1.0 not in numbers.values():
-            said = (
-                f"no label is {positive!r}, so that all count as 0; there are {', '.join(map(repr, numbers))}"
-            )
+            said = never_given(positive, numbers)
         else:
             said = spoken(numbers)
         whole = [0.0, 1.0] if mapping is None else [n for n in mapping.values() if n is not None]

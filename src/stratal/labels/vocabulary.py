@@ -36,6 +36,7 @@ def _pair(words: str) -> dict[str, float]:
 VOCABULARIES = (*map(_pair, _PAIRS), *_THREES)
 """What is understood; every word of a column must be in one of them."""
 
+_SHOWN = 10
 _HOW = "Say what counts: positive='…' (--positive VALUE), or mapping={…} (--map Pass=1,Fail=0,Partial=0.5)."
 
 
@@ -89,6 +90,46 @@ def spoken(numbers: Mapping[str, float | None]) -> str:
         value = "no label" if number is None else f"{number:g}"
         parts.append(f"{listed} count{'' if len(words) > 1 else 's'} as {value}")
     return ", ".join(parts)
+
+
+def never_given(positive: str, words: Iterable[str]) -> str:
+    """Return what to say of a label that is to count as 1 and that nobody gave.
+
+    Raises
+    ------
+    LabelError
+        Where it cannot be meant: the labels are numbers and it is none, or the other way round, or they are
+        opposites, such as pass and fail.
+
+    Examples
+    --------
+    >>> never_given("excellent", ["good", "poor"])
+    "no label is 'excellent', so that all count as 0; there are 'good', 'poor'"
+    >>> never_given("Pass", ["0", "1"])
+    Traceback (most recent call last):
+    stratal.errors.LabelError: no label is 'Pass' (given: '0', '1'). Name the label that counts as 1...
+    """
+    given = list(words)
+    there = ", ".join(map(repr, given[:_SHOWN])) + (" …" if len(given) > _SHOWN else "")
+    plain = [word.strip().casefold() for word in given]
+    paired = any({known.get(word) for word in plain} == {0.0, 1.0} for known in map(_pair, _PAIRS))
+    numbers = {_is_number(word) for word in given}
+    if numbers == {not _is_number(positive)} or paired:
+        raise LabelError(
+            f"no label is {positive!r}",
+            given=there,
+            action="Name the label that counts as 1 as it is written in the file; "
+            "0 and 1, yes and no, pass and fail need no name.",
+        )
+    return f"no label is {positive!r}, so that all count as 0; there are {there}"
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def declared_meanings(

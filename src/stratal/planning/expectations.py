@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stratal.allocation import Allocation
+from stratal.arrays import FloatArray
 from stratal.planning.earlier_labels import EarlierLabels
 from stratal.strata import Strata
 from stratal.strata.moments import (
@@ -35,6 +36,9 @@ RESIDUAL_SHARE = 0.5
 """Standard deviation of what a proxy without bounds leaves open over its own, where nothing is said: a
 correlation of .89."""
 
+
+_MANY = 20
+"""Units from which on a different whole number in each is a number of the unit, seldom a score."""
 
 LIKELY_SCALES = ((1.0, 5.0), (0.0, 5.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
 """Scales on which scores are often given, narrow ones first."""
@@ -210,8 +214,15 @@ def assumptions(whole: Strata, labels: EarlierLabels | None = None) -> tuple[str
 _ALL_COME_BACK = "All labels that are asked for come back."
 
 
+def _numbered(values: FloatArray, size: int) -> bool:
+    """Return whether the sorted values of a proxy number the units: whole, and no two alike."""
+    whole = np.array_equal(values, np.floor(values))
+    apart = len(values) == size or values[-1] - values[0] == size - 1
+    return bool(size >= _MANY and whole and apart)
+
+
 def scale_notes(population: Population, proxy: str | None) -> tuple[str, ...]:
-    """Return what to ask of a proxy whose values look like percent or a rating and that is on no known scale.
+    """Return what to ask of a proxy on no known scale that looks like percent, a rating or row numbers.
 
     Examples
     --------
@@ -226,6 +237,11 @@ def scale_notes(population: Population, proxy: str | None) -> tuple[str, ...]:
         return ()
     values = population.distribution(info.name).values
     least, most = float(values[0]), float(values[-1])
+    if _numbered(values, population.size):
+        return (
+            f"'{info.name}' is another whole number in each row, {least:g} to {most:g}, as a row number is. "
+            "Does it tell which units are right? Else name another column.",
+        )
     fitting = [scale for scale in LIKELY_SCALES if scale[0] <= least and most <= scale[1]]
     if not fitting:
         return ()

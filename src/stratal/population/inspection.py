@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stratal.population.judged_models import judged_models
 from stratal.population.tables.checks import POINT
 from stratal.population.tables.declaration import ID_NAMES, OWN_STRATUM, ROW, Declaration, Request
 from stratal.population.tables.derived import ROUNDED, class_names, is_softmax
@@ -58,8 +59,9 @@ def describe_columns(path: str | os.PathLike[str], **reading: Any) -> dict[str, 
     -------
     dict
         `rows`; `columns`: name, kind (number or text), missing, distinct, minimum, maximum, mean; `softmax`:
-        the columns, or a pattern of them, that add up to 1; `notes`; `log`, for an evaluation tool's log: its
-        tool, proxy and cluster.
+        the columns, or a pattern of them, that add up to 1; `models` of a table with a row for each item and
+        model, as `judged_models` tells them; `notes`; `log`, of an evaluation tool's log: its tool, proxy
+        and cluster.
 
     Raises
     ------
@@ -81,13 +83,23 @@ def describe_columns(path: str | os.PathLike[str], **reading: Any) -> dict[str, 
     if log is not None:
         notes.append(f"its scores serve as labels too: --value {log.proxies[0]}")
         known = {"tool": log.tool, "proxy": log.proxies[0], "cluster": log.cluster}
-        return {"rows": rows, "columns": described, "softmax": None, "notes": notes, "log": known}
+        return {
+            "rows": rows,
+            "columns": described,
+            "softmax": None,
+            "models": None,
+            "notes": notes,
+            "log": known,
+        }
     notes += _with_commas(source, [row["name"] for row in described if row["kind"] == "text"])
-    found = softmax_among(source, described)
-    if found is not None:
-        notes.append(f"{len(found)} columns add up to 1 in each row: a softmax ({found[0]} … {found[-1]})")
-    pattern = None if found is None else as_pattern(found, declared.shown)
-    return {"rows": rows, "columns": described, "softmax": pattern, "notes": notes}
+    added = softmax_among(source, described)
+    if added is not None:
+        notes.append(f"{len(added)} columns add up to 1 in each row: a softmax ({added[0]} … {added[-1]})")
+    pattern = None if added is None else as_pattern(added, declared.shown)
+    models = judged_models(source, described, rows)
+    if models is not None:
+        notes.append(f"{models['column']!r} names {models['count']:,} models: a plan takes the rows of one")
+    return {"rows": rows, "columns": described, "softmax": pattern, "models": models, "notes": notes}
 
 
 def _with_commas(source: Source, names: Sequence[str]) -> list[str]:
@@ -319,9 +331,11 @@ def suggestion(
     >>> suggestion(found, None, None)
     ['--id', 'key', '--proxy', 'score']
     """
-    found = columns["columns"]
-    chosen_id = id_name or _likeliest(
-        [row["name"] for row in found if _may_be_id(row, columns["rows"])], ID_NAMES
+    found, models = columns["columns"], columns.get("models") or {}
+    chosen_id = (
+        id_name
+        or models.get("id")
+        or _likeliest([row["name"] for row in found if _may_be_id(row, columns["rows"])], ID_NAMES)
     )
     first = ["--id", chosen_id or ROW]
     chosen_softmax = softmax or columns.get("softmax")

@@ -170,6 +170,7 @@ PARTS: dict[str, Any] = {
             }
         ],
         "softmax": ANY,
+        "models": {"column": "text", "count": "integer", "first": "text", "id": "text?"},
         "notes": ["text"],
         "population_size?": "integer",
         "proxies?": [

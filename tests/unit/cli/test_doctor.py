@@ -7,6 +7,7 @@ import shlex
 import shutil
 from pathlib import Path
 
+import duckdb
 import pytest
 from typer.testing import CliRunner
 
@@ -299,3 +300,17 @@ def test_labels_on_the_web_are_to_be_downloaded_first(sample, tmp_path):
     assert "Download it first" in str(
         run("estimate", tmp_path / "sample.parquet", "https://example.org/labels.csv").exception
     )
+
+
+@pytest.mark.parametrize("name", ["long o'f.csv", "long.parquet"])
+def test_of_a_long_table_the_rows_of_one_model_are_planned(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    rows = "SELECT 'm' || (i % 4) AS model, 'q' || (i // 4) AS question, (i * 37 % 100) / 100 AS score"
+    duckdb.sql(f"""COPY ({rows} FROM range(200) t(i)) TO '{name.replace("'", "''")}'""")
+
+    said = run("doctor", name)
+    shown = next(line for line in said.output.splitlines() if line.startswith("  import duckdb;"))
+    exec(shown.strip())
+    said = run(*shlex.split(next_line(said.output)))
+
+    assert "Plan: label 50 of 50 units" in said.output

@@ -87,6 +87,24 @@ def test_a_positive_that_nobody_gave_is_said():
     assert "no label is 'fine'" in counted.notes[0]
 
 
+@pytest.mark.parametrize(
+    ("positive", "values"),
+    [("Pass", (0, 1)), ("Pass", (1,)), ("1", ("good", "poor")), ("right", ("Pass", "Fail"))],
+)
+def test_a_positive_that_cannot_be_meant_is_refused_with_the_labels_that_are_there(positive, values):
+    labels = Labels(ids=tuple("abc"[: len(values)]), values=values)
+
+    with pytest.raises(LabelError, match=f"no label is '{positive}' .given: '{values[0]}'"):
+        labels.counted_as(positive=positive)
+
+
+@pytest.mark.parametrize(("positive", "values"), [("5", (1, 4)), ("Pass", ("Fail",)), ("best", ("a", "b"))])
+def test_a_positive_that_nobody_happened_to_give_counts_nothing(positive, values):
+    counted = Labels(ids=tuple("ab"[: len(values)]), values=values).counted_as(positive=positive)
+
+    assert set(counted.values) == {0.0}
+
+
 def test_a_mapping_gives_numbers_bounds_and_no_labels():
     labels = Labels(ids=("a", "b", "c"), values=("Pass", "Partial", "Unsure"))
 
