@@ -11,7 +11,7 @@ from stratal.allocation.several_dual import Demands
 from stratal.arrays import FloatArray, IntArray
 
 _NODES = 200
-"""Nodes that are looked at; a number of them and no time, so that every machine finds the same."""
+"""Nodes that are looked at: a number and not a time, so that every machine finds the same."""
 
 _FEW = 1e-9
 _INFEASIBLE = 2

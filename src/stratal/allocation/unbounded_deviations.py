@@ -14,7 +14,7 @@ from stratal.arrays import FloatArray
 from stratal.strata.moments import SHRINKAGE
 
 _NORMAL = 2.0
-"""κ − 1 of a normal outcome; labels that seem to scatter less are not believed to."""
+"""κ − 1 of a normal outcome; smaller estimates are raised to it."""
 
 _ABOUT_THE_LINE = 1.0 / 7.0
 """Squared relative distance of a stratum's variance from the line: 38 %, so that the line counts for fourteen

@@ -32,7 +32,7 @@ _LABELS_UNSEEN = 2.0
 _DRAWS_AGAINST_RESEMBLANCE = 2.0
 _AS_IT_WAS = 1e-9
 ROUNDING = 1e-24
-"""A variance on the 0–1 scale below this is rounding: what labels that agree leave of it."""
+"""A variance on the 0–1 scale below this is rounding error: the labels agree."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -23,7 +23,7 @@ _ALL = 1.0 - 1e-16
 _GROUPED_FROM = 100
 _MOST_CELLS = 4_000_000
 LARGEST = float(ndtri(_ALL))
-"""The normal quantile that stands for certainty."""
+"""The normal quantile that is taken for certainty."""
 
 
 @dataclass(frozen=True, slots=True)

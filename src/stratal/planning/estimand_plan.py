@@ -33,7 +33,7 @@ _PER_STRATUM = 4
 """Labels per stratum on average at least, so that few are spent on minima."""
 
 MOST_PARTS = 500
-"""Numbers that are planned for at once: their shared allocation takes seconds, of twice as many a minute."""
+"""Most numbers planned for at once: their shared allocation takes seconds, twice as many a minute."""
 
 PILOT = 50
 """Labels of a first round, and where the search for a budget starts."""
@@ -242,7 +242,7 @@ class EstimandPlanner:
 _UNTOLD: dict[str, Any] = dict.fromkeys(
     ("expected_standard_error", "hopeful_standard_error", "cautious_standard_error"), None
 )
-"""What nobody asked for: the error of several estimands' influences as one."""
+"""Left out of a plan for several estimands: the error of all their influences as one says nothing."""
 
 _FIRST_ORDER = "Standard errors hold to first order, and for labels that all come back."
 

@@ -33,7 +33,7 @@ ESTIMATORS = ("horvitz-thompson", "difference", "ppi++")
 """The estimators that a plan compares under each design."""
 
 RESIDUAL_SHARE = 0.5
-"""Standard deviation of what a proxy without bounds leaves open over its own, where nothing is said: a
+"""Residual standard deviation over the proxy's own, assumed of outcomes without bounds unless given: a
 correlation of .89."""
 
 

@@ -294,7 +294,7 @@ def _provenance(sample: Sample, commands: Sequence[str]) -> dict[str, Any]:
 
 
 def _examples(sample: Sample, labelled: BoolArray, found: Estimate, most: int) -> list[dict[str, Any]]:
-    """Return units as annotators saw them, those first whose label the proxy foresaw least."""
+    """Return units as annotators saw them, those first whose label differs most from the proxy."""
     if most <= 0:
         return []
     rows = np.flatnonzero(labelled)

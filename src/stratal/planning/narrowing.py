@@ -15,7 +15,7 @@ from stratal.estimation.estimate import Estimate
 from stratal.planning.widths import smallest_budgets
 
 CAREFUL_BEYOND = 1.5
-"""A round that would multiply the labels by more than this is taken in two: few say too little for many."""
+"""A round that would multiply the labels by more is taken in two: few labels say too little about many."""
 
 CAREFUL_SHARE = 0.75
 """How much of it is taken first."""
@@ -100,7 +100,7 @@ def further(
 
 
 def taken_now(drawn: Any, total: Any) -> IntArray:
-    """Return how many (R,) of the units that are missing from totals are drawn now, for few say too little.
+    """Return how many (R,) of the missing units are drawn now: a few labels are no basis for a large round.
 
     Examples
     --------

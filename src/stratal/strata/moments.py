@@ -57,7 +57,7 @@ RESIDUALS = (0.5, 1.0, 2.0)
 """Factors on the standard deviation that is assumed of what a proxy without bounds leaves open."""
 
 _LEAST_LEFT = 0.05
-"""No proxy explains more of a stratum's variance than all but this share."""
+"""A proxy is taken to leave at least this share of a stratum's variance unexplained."""
 
 _EDGE = 1e-9
 

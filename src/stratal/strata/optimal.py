@@ -19,13 +19,13 @@ NEYMAN_BINS = 1_500
 """Most bins of the full recursion of `neyman_boundaries`; more are merged first, the cuts refined after."""
 
 PRUNING_RUNS = 192
-"""Runs of bins over which `k_means_cuts` asks first where a boundary can lie."""
+"""Runs of bins for which `k_means_cuts` first bounds where a boundary can lie."""
 
 MANY_BINS = 4 * PRUNING_RUNS
-"""From so many bins on, asking first is worth its time."""
+"""From this many bins on, bounding the boundaries first saves time."""
 
 DENSE_EDGES = 129
-"""Up to so many bin edges every pair of them is tried."""
+"""Up to this many bin edges every pair of them is tried."""
 
 _MOVES = 10
 """Times that boundaries are moved between the means of their strata, for a cost that can be reached."""

@@ -182,7 +182,7 @@ def _free(transaction: Transaction, annotator: str) -> int | None:
 
 
 def _left_lying(transaction: Transaction, annotator: str) -> int | None:
-    """Take an item from somebody who has let it lie; a clock that went back counts as long ago."""
+    """Take back an item that lay unanswered for too long; a clock that went back counts as long ago."""
     row = transaction.one(
         "SELECT item, annotator FROM given WHERE live = 1 AND held = 0 AND annotator <> ? "
         "AND NOT (since BETWEEN ? AND ?) AND NOT EXISTS ("

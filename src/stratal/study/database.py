@@ -93,7 +93,7 @@ class Database:
     def write(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
         """Give a connection whose changes are all on disk when the block ends, or none after an error.
 
-        Unless `durable`, what was changed may be lost when the power fails (never when a process is killed),
+        Unless `durable`, changes may be lost when the power fails (never when a process is killed),
         but nothing that came before it.
         """
         if self.access.reading:

@@ -59,7 +59,7 @@ class CalibratedWeighting(Weighting):
 
     @property
     def weights(self) -> FloatArray:
-        """G times the design's weight (n,)."""
+        """The ratio g times the design's weight (n,)."""
         return np.asarray(self.ratio * self.base.weights)
 
     @property

@@ -373,7 +373,7 @@ def own_stratum_note(count: int) -> str:
 
 
 def middle(bounds: tuple[float, float] | None, low: float | None, high: float | None) -> float:
-    """Return the middle of what the outcome may be, where its variance can be largest.
+    """Return the middle of the outcome's range, where its variance can be largest.
 
     Parameters
     ----------

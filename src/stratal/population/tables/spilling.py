@@ -115,7 +115,7 @@ def _remove(folder: Path) -> None:
 
 
 def remove_all() -> None:
-    """Remove this process's private folders, where it ends without the usual farewells.
+    """Remove this process's private folders, where it ends without running what was registered for its exit.
 
     Examples
     --------
