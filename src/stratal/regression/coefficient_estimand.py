@@ -158,7 +158,8 @@ class Coefficient(Estimand):
             raise InputError(
                 f"the population has no column of numbers {strange[0]!r}",
                 allowed=near_names(strange[0], [*population.feature_names, *population.proxy_names]),
-                action="Give it in features= (--features).",
+                action="Several features are written coefficient:length,features=length+age; the population "
+                "needs each as a column of numbers (features=).",
             )
         told = Outlook.of(population, self.proxy)
         return Outlook(mean=told.mean, variance=told.mean) if self.family == "poisson" else told

@@ -169,3 +169,11 @@ def test_a_sample_s_file_is_enough_to_know_it():
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout == "coefficient:x,features=x+y\n"
+
+
+def test_features_that_are_listed_like_models_are_told_how_to_be_written():
+    population = stratal.Population.from_arrays(
+        proxy=[0.2, 0.5, 0.9], features={"length": [1.0, 2.0, 4.0], "age": [3.0, 1.0, 2.0]}
+    )
+    with pytest.raises(stratal.InputError, match=r"coefficient:length,features=length\+age"):
+        stratal.plan(population, budget=2, estimand="coefficient:length,age")
