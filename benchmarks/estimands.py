@@ -1,14 +1,16 @@
 """Plans for F1, for the difference of two models and for slices, against today's plan, random and OASIS.
 
-    OMP_NUM_THREADS=1 python benchmarks/estimands.py [--replicates 2000] [--oasis PYTHON] [--oasis-runs 400]
-        [--keep FOLDER] [--parts rounds,models] [--pools balanced] [--budgets 200,500,1000]
-        [--ways "one round,two rounds"] [--output FILE]
+    OMP_NUM_THREADS=1 python -m benchmarks.estimands [--replicates 2000] [--oasis PYTHON] [--oasis-runs 400]
+        [--samplers OASIS,Druck,Passive] [--keep FOLDER] [--parts rounds,models,slices] [--data FOLDER]
+        [--pools balanced,galaxies] [--budgets 200,500,1000] [--ways "one round,two rounds"] [--output FILE]
 
 Part 1 draws generated pools of 60,000 units with matches of 0.7 to 1 % and scores crowded near 0 and 1: plans
 for F1 in one round and in two, and one simple random sample, at 200, 500 and 1000 labels: root mean squared
-error, bias, coverage and width of the 95 % interval. `--oasis` names a Python in which `oasis` 0.1.3 is
-installed (NumPy 1.23; names that SciPy dropped are put back): adaptive importance sampling on the same pools,
-until as many distinct labels. Part 2 trains two models on scikit-learn's digits and compares their accuracy.
+error, bias, coverage and width of the 95 % interval. Other pools are files of real predictions, as they are
+called in `--data`: the class is z ≥ ½, the answer proxy > ½. `--oasis` names a Python in which `oasis` 0.1.3
+is installed (NumPy 1.23; names that SciPy dropped are put back): its samplers on the same pools, until as
+many distinct labels. Part 2 trains two models on scikit-learn's digits and compares their accuracy. Part 3
+asks for the mean of ten slices of very unequal size, each to a half-width.
 """
 
 from __future__ import annotations
@@ -24,13 +26,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 
 import stratal
 from stratal.arrays import AnyArray, BoolArray, FloatArray
 from stratal.estimation.estimands import F1, Difference
 
 OUTPUT = Path(__file__).resolve().parent / "results" / "estimands.md"
+DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 BUDGETS = (200, 500, 1000)
+GENERATED = ("calibrated", "too sure", "balanced")
+PEERS = {
+    "OASIS": "OASIS 0.1.3",
+    "Druck": "Druck's stratified, of oasis 0.1.3",
+    "Passive": "passive, of oasis 0.1.3",
+}
 
 OASIS = """
 import sys, warnings
@@ -42,21 +52,29 @@ for name in dir(np):
 import oasis
 data = np.load(sys.argv[1])
 truth, score, answer = data["truth"].astype(int), data["score"], data["answer"].astype(int)
+kind = getattr(oasis, sys.argv[4] + "Sampler")
+given = [answer] if sys.argv[4] == "Passive" else [answer, score]
+more = {} if sys.argv[4] == "Passive" else {"proba": True}
+budgets = [int(n) for n in sys.argv[5].split(",")]
 found = []
 for run in range(int(sys.argv[2])):
     np.random.seed(run)
-    sampler = oasis.OASISSampler(0.5, answer, score, lambda i: truth[i], proba=True, max_iter=200_000)
+    sampler = kind(0.5, *given, lambda i: truth[i], max_iter=200_000, **more)
     row = []
-    for more in (200, 300, 500):
-        sampler.sample_distinct(more)
+    for n in np.diff([0, *budgets]):
+        sampler.sample_distinct(int(n))
         row.append(sampler.estimate_[-1])
     found.append(row)
-np.save(sys.argv[3], np.array(found))
+np.save(sys.argv[3], np.array(found, dtype=float))
 """
 
 
-def pool(name: str) -> tuple[BoolArray, FloatArray, BoolArray]:
-    """Return truth, score and answer (60,000,) of a generated pool."""
+def pool(name: str, data: Path) -> tuple[BoolArray, FloatArray, BoolArray]:
+    """Return truth, score and answer (N,) of a generated pool, or of a file of real predictions."""
+    if name not in GENERATED:
+        table = pq.read_table(data / f"{name}.parquet", columns=["z", "proxy"])
+        z, proxy = (table[column].to_numpy() for column in ("z", "proxy"))
+        return z >= 0.5, proxy, proxy > 0.5
     rng, size = np.random.default_rng(1), 60_000
     if name == "calibrated":
         truth = rng.random(size) < 0.008
@@ -77,8 +95,8 @@ def pool(name: str) -> tuple[BoolArray, FloatArray, BoolArray]:
 class Pool:
     """A pool as a population, with its truth."""
 
-    def __init__(self, name: str) -> None:
-        self.truth, self.score, self.answer = pool(name)
+    def __init__(self, name: str, data: Path) -> None:
+        self.truth, self.score, self.answer = pool(name, data)
         self.labels = np.where(self.truth, "match", "other")
         self.population = stratal.Population.from_arrays(
             proxy={"score": self.score},
@@ -136,15 +154,17 @@ def runs(units: Pool, way: str, budget: int, replicates: int) -> list[Row]:
     return rows
 
 
-def by_oasis(name: str, units: Pool, python: str, replicates: int, keep: Path | None) -> FloatArray:
-    """Return OASIS's estimates (replicates, 3) at the three numbers of distinct labels, kept if asked for."""
-    kept = None if keep is None else keep / f"oasis {name}.npy"
+def by_oasis(name: str, units: Pool, sampler: str, args: argparse.Namespace) -> FloatArray:
+    """Return a sampler's estimates (runs, budgets) at the numbers of distinct labels, kept if asked for."""
+    keep = args.keep
+    kept = None if keep is None else keep / f"{sampler} {name} {args.budgets}.npy"
     if kept is not None and kept.exists():
         return np.asarray(np.load(kept))
     with tempfile.TemporaryDirectory() as folder:
         given, made = Path(folder, "pool.npz"), Path(folder, "found.npy")
         np.savez(given, truth=units.truth, score=units.score, answer=units.answer)
-        command = [python, "-c", OASIS, str(given), str(replicates), str(made)]
+        command = [args.oasis, "-c", OASIS, str(given), str(args.oasis_runs), str(made), sampler]
+        command.append(args.budgets)
         subprocess.run(command, check=True, capture_output=True)
         estimates = np.asarray(np.load(made))
     if kept is not None:
@@ -157,12 +177,13 @@ def rounds(args: argparse.Namespace) -> Iterator[str]:
     yield "| pool | labels | way | runs | root mean squared error | bias | coverage | mean width |"
     yield "|---|---|---|---|---|---|---|---|"
     for name in args.pools.split(","):
-        units = Pool(name)
-        other = None
-        if args.oasis is not None and name != "balanced":
-            other = by_oasis(name, units, args.oasis, args.oasis_runs, args.keep)
+        units = Pool(name, args.data)
+        others = {}
+        if args.oasis is not None:
+            others = {kind: by_oasis(name, units, kind, args) for kind in args.samplers.split(",")}
+        budgets = args.budgets.split(",")
         for budget in map(int, args.budgets.split(",")):
-            for way in args.ways.split(","):
+            for way in filter(None, args.ways.split(",")):
                 rows = np.array(runs(units, way, budget, args.replicates), dtype=np.float64)
                 errors = rows[:, 0]
                 yield (
@@ -170,11 +191,12 @@ def rounds(args: argparse.Namespace) -> Iterator[str]:
                     f"| {np.sqrt(np.mean(errors**2)):.4f} | {errors.mean():+.4f} | {rows[:, 1].mean():.3f} "
                     f"| {np.nanmean(rows[:, 2]):.3f} |"
                 )
-            if other is not None:
-                errors = other[:, BUDGETS.index(budget)] - units.value
+            for kind, estimates in others.items():
+                values = np.nan_to_num(estimates[:, budgets.index(str(budget))])
+                errors = values - units.value
                 yield (
-                    f"| {name} | {budget} | OASIS 0.1.3 | {len(errors)} "
-                    f"| {np.sqrt(np.nanmean(errors**2)):.4f} | {np.nanmean(errors):+.4f} | — | — |"
+                    f"| {name} | {budget} | {PEERS[kind]} | {len(errors)} "
+                    f"| {np.sqrt(np.mean(errors**2)):.4f} | {np.mean(errors):+.4f} | — | — |"
                 )
 
 
@@ -226,6 +248,61 @@ def models(args: argparse.Namespace) -> Iterator[str]:
             )
 
 
+SHARES = 0.5 ** np.arange(10)
+"""Slices from half of all units down to a thousandth."""
+
+
+def slices(args: argparse.Namespace) -> Iterator[str]:
+    """Yield the lines of part 3: labels for a half-width of each slice, as planned and as reached."""
+    rng, size = np.random.default_rng(11), 30_000
+    slice_of = rng.choice(10, size, p=SHARES / SHARES.sum())
+    proxy = np.clip(rng.beta(6, 2, size) - 0.03 * slice_of, 0.02, 0.98)
+    z = (rng.random(size) < proxy).astype(np.float64)
+    groups = {"slice": np.array([f"slice {k}" for k in range(10)])[slice_of]}
+    population = stratal.Population.from_arrays(proxy={"proxy": proxy}, groups=groups)
+    counts = np.bincount(slice_of, minlength=10)
+    means = np.bincount(slice_of, z) / counts
+    wanted = 0.05
+    plan = stratal.plan(population, half_width=wanted, estimand="mean@slice")
+    alone = [_alone(proxy[slice_of == k], wanted) for k in range(10)]
+    share = np.array(alone) / counts
+    labels = {
+        "one plan for all slices": plan.budget,
+        "one plan for each slice, added up": sum(alone),
+        "proportional to size, until the last slice is as narrow": int(np.ceil(share.max() * size)),
+    }
+    sizes = f"{counts.max():,} down to {counts.min()} units"
+    yield f"{size:,} units in ten slices of {sizes}; of each a half-width of {wanted} is wanted."
+    yield ""
+    yield "| way | labels |"
+    yield "|---|---|"
+    for way, number in labels.items():
+        yield f"| {way} | {number:,} |"
+    found = np.array(list(_reached(plan, z, means, args.replicates)))
+    yield ""
+    yield "| slice | units | half-width, mean | coverage |"
+    yield "|---|---|---|---|"
+    for k in range(10):
+        yield f"| {k} | {counts[k]:,} | {found[:, k, 0].mean():.4f} | {found[:, k, 1].mean():.3f} |"
+
+
+def _alone(proxy: FloatArray, wanted: float) -> int:
+    """Return the labels of a plan for one slice by itself."""
+    return stratal.plan(
+        stratal.Population.from_arrays(proxy=proxy), half_width=wanted, assume="expected"
+    ).budget
+
+
+def _reached(plan: Any, z: FloatArray, means: FloatArray, replicates: int) -> Iterator[FloatArray]:
+    """Yield half-width and hit (10, 2) of each slice, of each sample."""
+    for seed in range(replicates):
+        sample = plan.draw(seed)
+        rows = {row["domain"]: row for row in stratal.estimate(sample, z[sample.ids]).rows}
+        ends = np.array([rows[f"slice {k}"]["confidence_interval"] for k in range(10)], dtype=np.float64)
+        hits = (ends[:, 0] <= means + 1e-12) & (means - 1e-12 <= ends[:, 1])
+        yield np.column_stack([(ends[:, 1] - ends[:, 0]) / 2, hits])
+
+
 def main() -> None:
     """Run what is asked for and write it down."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -235,12 +312,18 @@ def main() -> None:
     parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--oasis", default=None)
     parser.add_argument("--oasis-runs", type=int, default=400)
+    parser.add_argument("--samplers", default=",".join(PEERS))
+    parser.add_argument("--data", type=Path, default=DATA, help="folder of real predictions")
     parser.add_argument("--keep", type=Path, default=None, help="folder for OASIS's estimates")
     parser.add_argument("--parts", default="rounds,models")
     parser.add_argument("--output", type=Path, default=OUTPUT)
     args = parser.parse_args()
     start = time.time()
-    parts = {"rounds": ("F1 of a rare class", rounds), "models": ("Two models", models)}
+    parts = {
+        "rounds": ("F1 of a rare class", rounds),
+        "models": ("Two models", models),
+        "slices": ("Ten slices", slices),
+    }
     given = {
         "replicates": args.replicates,
         "pools": args.pools,

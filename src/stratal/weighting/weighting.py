@@ -333,7 +333,8 @@ class StratifiedWeighting(Weighting):
         """Return the weighting of the member units (n,) alone, if they make up whole strata but not all."""
         counts = self.counts
         members = np.bincount(self.stratum, member, minlength=len(counts))
-        whole = (members == counts) & (counts > 1)
+        # One label says nothing of other units, unless there are none.
+        whole = (members == counts) & ((counts > 1) | (counts == self.sizes))
         if np.all(whole) or not np.all(whole | (members == 0)):
             return None
         number = np.cumsum(whole) - 1

@@ -112,3 +112,21 @@ def test_the_influence_of_all_levels_is_that_of_the_parts_together(population):
 
     for own, other in zip(found.moments(population)[:2], expected.moments(population)[:2], strict=True):
         assert own == pytest.approx(other, rel=1e-6, abs=1e-7)  # values rounded to nine digits
+
+
+def test_a_level_of_which_nearly_all_units_are_labelled_has_a_narrow_interval():
+    """Strata of one unit made the interval of such a level reach from 0 to 1."""
+    rng = np.random.default_rng(11)
+    level = np.repeat(["large", "small"], [4000, 30])
+    proxy = np.where(level == "large", rng.beta(6, 2, 4030), rng.beta(3, 3, 4030))
+    z = (rng.random(4030) < proxy) * 1.0
+    population = stratal.Population.from_arrays(proxy=proxy, groups={"g": level})
+    plan = stratal.plan(population, half_width=0.06, estimand="mean@g")
+    sample = plan.draw(seed=1)
+    row = {entry["domain"]: entry for entry in stratal.estimate(sample, z[sample.ids]).rows}["small"]
+    low, high = row["confidence_interval"]
+
+    assert np.any(plan.strata.sizes[plan.allocation.n_h == 1] == 1)
+    assert 26 <= row["n"] < 30
+    assert (high - low) / 2 < 0.09
+    assert low <= z[level == "small"].mean() <= high
