@@ -21,6 +21,7 @@ _FIRST_STEPS = 12
 _ROOT_STEPS = 60
 _TIGHT = 1e-9
 _MOST_DAMPING = 1e12
+_SPARSE = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +219,11 @@ def _curvature(demands: Demands, n_h: FloatArray, free: BoolArray) -> FloatArray
     inside = (n_h > demands.lower) & (n_h < demands.upper)
     spread = demands.spread[np.ix_(free, inside)]
     weights = 0.5 / (demands.prices[inside] * n_h[inside] ** 3)
+    if np.count_nonzero(spread) < _SPARSE * spread.size:  # levels of a category share no strata
+        from scipy.sparse import csr_array
+
+        few = csr_array(spread)
+        return np.asarray(((few * weights) @ few.T).toarray())
     return np.asarray((spread * weights) @ spread.T)
 
 

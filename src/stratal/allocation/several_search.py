@@ -16,6 +16,10 @@ _NODES = 200
 _FEW = 1e-9
 _INFEASIBLE = 2
 
+_SMALL = 64
+"""Where more choices than these each matter to several estimands, whole numbers would take seconds for
+thousandths: the real numbers' bound, and what they are rounded to, are enough."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
@@ -45,6 +49,12 @@ class Choices:
         gains = demands.spread[:, stratum] / np.maximum(n * (n + 1.0), 1.0)
         return cls(first=first, stratum=stratum, gains=gains)
 
+    @property
+    def whole(self) -> int:
+        """How many of them are decided as whole numbers: all, or none where that would take long."""
+        shared = np.count_nonzero(self.gains) > 1.5 * len(self.stratum)
+        return 0 if shared and len(self.stratum) > _SMALL else len(self.stratum)
+
     def counted(self, taken: FloatArray) -> FloatArray:
         """Return n_h (H,) with the labels that were taken."""
         return np.asarray(self.first + np.bincount(self.stratum, taken, minlength=len(self.first)))
@@ -59,18 +69,18 @@ class Program:
     limits: FloatArray
     constant: float
 
-    def solved(self, choices: int, most: float) -> tuple[FloatArray | None, float]:
+    def solved(self, choices: Choices, most: float) -> tuple[FloatArray | None, float]:
         """Return the best x found of those with a value of `most` or less, and what no x comes below.
 
         There may be no such x: what none comes below is then `most`.
         """
         from scipy.optimize import Bounds, LinearConstraint, milp
 
-        whole = np.arange(len(self.objective)) < choices
+        places = np.arange(len(self.objective))
         found = milp(
             self.objective,
-            integrality=whole.astype(np.int64),
-            bounds=Bounds(0.0, np.where(whole, 1.0, np.inf)),
+            integrality=(places < choices.whole).astype(np.int64),
+            bounds=Bounds(0.0, np.where(places < len(choices.stratum), 1.0, np.inf)),
             constraints=LinearConstraint(
                 np.vstack([self.rows, self.objective]), -np.inf, np.append(self.limits, most - self.constant)
             ),
@@ -78,8 +88,8 @@ class Program:
         )
         if found.status == _INFEASIBLE:
             return None, most
-        bound = -np.inf if found.mip_dual_bound is None else self.constant + float(found.mip_dual_bound)
-        return found.x, bound
+        bound = found.mip_dual_bound if choices.whole else found.fun
+        return found.x, -np.inf if bound is None else self.constant + float(bound)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +127,8 @@ def searched(
         The least by which values differ: 1 where costs are whole.
     """
     least = value(n_h)
-    wanted = least - step * (1 - 1e-6) if step else least * (1 - _FEW)
-    x, bound = program.solved(len(choices.stratum), wanted)
+    wanted = min(least - step * (1 - 1e-6), least * (1 - _FEW))
+    x, bound = program.solved(choices, wanted)
     trial = n_h if x is None else rounded(x)
     best = trial if value(trial) < least else n_h
     proved = bound >= wanted * (1 - 1e-12)  # nothing is better than what was there

@@ -15,9 +15,8 @@ import numpy as np
 from stratal.arrays import BoolArray, Described, FloatArray, IntArray, Record
 from stratal.errors import InputError, near_names
 from stratal.estimation.estimate_table import EstimateTable
-from stratal.population.cells import Cells
-from stratal.population.expressions import Constant, Expression, total
-from stratal.population.influence import Influence, InfluenceOfLevels, averages
+from stratal.estimation.together import together
+from stratal.population.influence import Influence, InfluenceOfLevels
 from stratal.population.population import Population
 from stratal.sampling.sample import Sample
 
@@ -262,68 +261,6 @@ def influences_of(estimand: Estimand, population: Population) -> Iterator[Influe
         yield from estimand.influences(population)
     else:
         yield estimand.influence(population)
-
-
-def together(influences: list[Influence], population: Population) -> Influence:
-    """Return one influence for several estimands: Neyman's rule on it minimises the sum of their variances.
-
-    Each is divided by the deviation that it is expected to have, so that all count alike. The mean of
-    v = Σ u_j orders the units within cells, and Σ E[u_j²], times their number, is no less than E[v²]. The
-    cells are those of all; what is known in every one is known.
-
-    Examples
-    --------
-    >>> from stratal.population.expressions import Number
-    >>> p, everything = Number(name="p"), Cells(names=("all",))
-    >>> part = Influence(value=0.5, mean=p - 0.5, square=p * 0.0 + 0.25, cells=everything)
-    >>> population = Population.from_arrays(proxy={"p": [0.25, 0.75]})
-    >>> together([part, part], population).cells.names
-    ('all',)
-    """
-    squares = np.maximum(averages(population, [part.square for part in influences]), 1e-300)
-    scales = 1.0 / np.sqrt(squares)
-    mean = total([float(c) * part.mean for c, part in zip(scales, influences, strict=True)])
-    square = total(
-        [float(len(scales) * c**2) * part.square for c, part in zip(scales, influences, strict=True)]
-    )
-    cells, known = crossed_cells(influences)
-    return Influence(value=0.0, mean=mean, square=square, cells=cells, known=known)
-
-
-def crossed_cells(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
-    """Return the cells of several influences crossed, and those that are known to all.
-
-    Examples
-    --------
-    >>> from stratal.population.expressions import Agree, Constant
-    >>> cells = Cells(names=("same", "differ"), tests=(Agree(names=("a", "b")),))
-    >>> zero = Constant(value=0.0)
-    >>> part = Influence(value=0.0, mean=zero, square=zero, cells=cells, known=("same",))
-    >>> crossed_cells([part, part])[0].names
-    ('same', 'differ')
-    """
-    cells, known = influences[0].cells, influences[0].known
-    for part in influences[1:]:
-        if part.cells == cells:
-            known = tuple(name for name in known if name in part.known)
-            continue
-        names, tests, both = [], [], []
-        for own in cells.names:
-            for other in part.cells.names:
-                inside = [
-                    entry for entry in (cells.test_of(own), part.cells.test_of(other)) if entry is not None
-                ]
-                names.append(" & ".join(name for name in (own, other) if name != "all") or "all")
-                tests.append(inside[0] * inside[1] if len(inside) == 2 else inside[0] if inside else None)
-                if own in known and other in part.known:
-                    both.append(names[-1])
-        cells = Cells(names=tuple(names), tests=tuple(_one(test) for test in tests[:-1]))
-        known = tuple(both)
-    return cells, known
-
-
-def _one(test: Expression | None) -> Expression:
-    return Constant(value=1.0) if test is None else test
 
 
 Asked = Estimand | str | Mapping[str, Any] | Sequence[Any] | None

@@ -6,7 +6,8 @@ import numpy as np
 
 from stratal.arrays import BoolArray
 from stratal.errors import InputError
-from stratal.population.expressions import Expression, implies
+from stratal.population.expressions import Expression
+from stratal.population.level_tests import implies
 from stratal.sampling.sample import Sample
 from stratal.strata import Strata
 

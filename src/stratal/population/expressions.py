@@ -110,19 +110,6 @@ def total(parts: list[Expression]) -> Expression:
     return Sum(parts=tuple(parts)) if parts else Constant(value=0.0)
 
 
-def implies(test: Expression, other: Expression | None) -> bool:
-    """Return whether every unit that passes a test is sure to pass another: the same, or agreeing of fewer.
-
-    Examples
-    --------
-    >>> implies(Agree(names=("a", "b", "c")), Agree(names=("c", "a"))), implies(Agree(names=("a", "b")), None)
-    (True, False)
-    """
-    if isinstance(test, Agree) and isinstance(other, Agree):
-        return set(other.names) <= set(test.names)
-    return test == other
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constant(Expression):
     """One number for every unit.

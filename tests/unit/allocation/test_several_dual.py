@@ -150,3 +150,16 @@ def test_money_beyond_the_floor_of_one_goes_to_the_other():
 
     assert open_.tolist() == [False, True]
     assert most_precise(kept, 20.0).n_h == pytest.approx([4, 16])
+
+
+def test_estimands_that_share_no_stratum_are_each_neymans_closed_form():
+    """Sixty levels of four strata each: the second derivatives are then a sparse product."""
+    rng = np.random.default_rng(7)
+    spread = np.zeros((60, 240))
+    spread[np.repeat(np.arange(60), 4), np.arange(240)] = rng.uniform(1.0, 9.0, 240)
+    one = np.ones(240)
+    demands = Demands(spread=spread, slack=np.zeros(60), prices=one, lower=0.01 * one, upper=1e6 * one)
+    found = cheapest(demands)
+    roots = np.sqrt(spread.sum(axis=0)).reshape(60, 4)
+
+    np.testing.assert_allclose(found.n_h.reshape(60, 4), roots * roots.sum(axis=1)[:, None], rtol=1e-6)

@@ -64,3 +64,14 @@ def test_plans_of_few_levels_are_proved_to_be_the_best(levels):
 
     assert found.n_h.sum() == 100
     assert found.gap == pytest.approx(0.0, abs=1e-9)
+
+
+def test_many_choices_that_matter_to_several_are_bounded_by_real_numbers():
+    """Whole numbers would take seconds; the bound of the real ones is close enough."""
+    rng = np.random.default_rng(3)
+    deviations = rng.uniform(0.2, 1.0, (6, 90))
+    sizes = rng.integers(20, 200, 90)
+    found = stratal.allocate_several(sizes, deviations, 450, standard_errors=np.ones(6))
+
+    assert found.n_h.sum() == 450
+    assert 0 <= found.gap < 0.005

@@ -13,7 +13,6 @@ from stratal.population.expressions import (
     Logistic,
     Number,
     Share,
-    implies,
     total,
 )
 
@@ -49,12 +48,3 @@ def test_a_formula_is_worked_out_and_comes_back_from_its_record(formula, expecte
 
 def test_the_sum_of_nothing_is_nothing():
     assert float(total([]).of(COLUMNS)) == 0.0
-
-
-def test_agreeing_of_three_implies_agreeing_of_two_and_not_the_other_way():
-    three, two = Agree(names=("a", "b", "c")), Agree(names=("b", "a"))
-
-    assert implies(three, two)
-    assert not implies(two, three)
-    assert implies(LEVEL, LEVEL)
-    assert not implies(LEVEL, two)

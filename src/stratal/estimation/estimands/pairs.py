@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stratal.estimation.estimand import Estimand, LabelledInfluence, Several, together
+from stratal.estimation.estimand import Estimand, LabelledInfluence, Several
 from stratal.estimation.estimands.models import (
     Difference,
     OfModels,
@@ -19,6 +19,7 @@ from stratal.estimation.estimands.pair_means import refuse_other_target
 from stratal.estimation.estimate_table import EstimateTable, title_of
 from stratal.estimation.model_pairs import differences_in_family, never_between
 from stratal.estimation.paired import Family, paired_differences
+from stratal.estimation.together import together
 from stratal.population.influence import Influence
 from stratal.population.population import Population
 from stratal.report import plain

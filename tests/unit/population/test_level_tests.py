@@ -1,0 +1,63 @@
+"""What tests of units say of each other."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from stratal.population.expressions import Agree, ByLevel
+from stratal.population.level_tests import LevelSet, both_tests, implies
+
+LEVEL = ByLevel(name="a", levels=("x",), values=(2.0,), otherwise=-1.0)
+COLUMNS = {"g": np.array(list("uvwx")), "a": np.array(list("uuuu")), "b": np.array(list("uvuv"))}
+SETS = [
+    LevelSet(name="g", levels=frozenset(levels), others=others)
+    for levels in ("", "u", "uv", "vw")
+    for others in (False, True)
+]
+
+
+def test_agreeing_of_three_implies_agreeing_of_two_and_not_the_other_way():
+    three, two = Agree(names=("a", "b", "c")), Agree(names=("b", "a"))
+
+    assert implies(three, two)
+    assert not implies(two, three)
+    assert implies(LEVEL, LEVEL)
+    assert not implies(LEVEL, two)
+
+
+def passing(test):
+    return set(COLUMNS["g"][test.of(COLUMNS) > 0.5].tolist())
+
+
+@pytest.mark.parametrize(("first", "second"), [*itertools.product(SETS, SETS)])
+def test_sets_of_levels_are_what_their_tests_let_pass(first, second):
+    """On a column that has every level that is named, and one more."""
+    both = passing(first.test) & passing(second.test)
+
+    assert passing(both_tests(first.test, second.test)) == both
+    assert LevelSet.of(first.test) == first or not first.levels
+    assert passing(first.rest.test) == set("uvwx") - passing(first.test)
+    assert first.excludes(second) == (not both)
+    assert implies(first.test, second.test) == (passing(first.test) <= passing(second.test))
+
+
+def test_a_test_of_several_things_implies_each():
+    same, is_u = Agree(names=("a", "b")), ByLevel(name="g", levels=("u",), values=(1.0,))
+    joint = both_tests(same, is_u)
+
+    assert implies(joint, same)
+    assert implies(joint, is_u)
+    assert not implies(same, joint)
+    assert both_tests(None, is_u) is both_tests(is_u, None) is is_u
+    np.testing.assert_array_equal(joint.of(COLUMNS), [1, 0, 0, 0])
+
+
+def test_columns_are_not_mixed_up():
+    first, second = (LevelSet(name=name, levels=frozenset("u")) for name in "gh")
+
+    assert not first.excludes(second)
+    assert not implies(first.test, second.test)
+    assert LevelSet.of(LEVEL) is None
