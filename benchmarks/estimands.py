@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 
 import stratal
 from stratal.arrays import AnyArray, BoolArray, FloatArray
-from stratal.estimation.estimands import F1, Difference
+from stratal.estimation.estimands import F1, Difference, LevelMeans
 
 OUTPUT = Path(__file__).resolve().parent / "results" / "estimands.md"
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -248,6 +248,7 @@ def models(args: argparse.Namespace) -> Iterator[str]:
             )
 
 
+SLICES = LevelMeans("slice")
 SHARES = 0.5 ** np.arange(10)
 """Slices from half of all units down to a thousandth."""
 
@@ -263,7 +264,7 @@ def slices(args: argparse.Namespace) -> Iterator[str]:
     counts = np.bincount(slice_of, minlength=10)
     means = np.bincount(slice_of, z) / counts
     wanted = 0.05
-    plan = stratal.plan(population, half_width=wanted, estimand="mean@slice")
+    plan = stratal.plan(population, half_width=wanted, estimand=SLICES)
     alone = [_alone(proxy[slice_of == k], wanted) for k in range(10)]
     share = np.array(alone) / counts
     labels = {
@@ -297,7 +298,7 @@ def _reached(plan: Any, z: FloatArray, means: FloatArray, replicates: int) -> It
     """Yield half-width and hit (10, 2) of each slice, of each sample."""
     for seed in range(replicates):
         sample = plan.draw(seed)
-        rows = {row["domain"]: row for row in stratal.estimate(sample, z[sample.ids]).rows}
+        rows = {row["domain"]: row for row in stratal.estimate(sample, z[sample.ids], estimand=SLICES).rows}
         ends = np.array([rows[f"slice {k}"]["confidence_interval"] for k in range(10)], dtype=np.float64)
         hits = (ends[:, 0] <= means + 1e-12) & (means - 1e-12 <= ends[:, 1])
         yield np.column_stack([(ends[:, 1] - ends[:, 0]) / 2, hits])
