@@ -58,3 +58,25 @@ def test_a_useless_judge_of_a_rare_outcome_does_little_harm():
 
     assert np.mean(fitted**2) < 1.25 * np.mean(plain**2)
     assert covered >= 0.94 - 3 * np.sqrt(0.94 * 0.06 / DRAWS)
+
+
+def scores(kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return outcomes of which 1 % are positive, and scores that are not calibrated."""
+    rng = np.random.default_rng(7)
+    odds = -6.75 + 2.0 * rng.normal(size=20_000)
+    z = (rng.random(20_000) < 1.0 / (1.0 + np.exp(-odds))).astype(float)
+    if kind == "nothing said":
+        return z, rng.random(20_000)
+    rare = np.log(z.mean() / (1.0 - z.mean()))
+    return z, 1.0 / (1.0 + np.exp(-rare - 2.0 * (odds - rare)))
+
+
+@pytest.mark.parametrize("kind", ["nothing said", "too spread"])
+def test_a_few_positives_tell_a_proxy_that_is_not_calibrated(kind):
+    """1.2 to 1.5 times λ = 0 where λ was drawn to a calibrated proxy's alone."""
+    z, proxy = scores(kind)
+    fitted, _ = errors_of(z, proxy, 100, "ppi++", 3)
+    plain, _ = errors_of(z, proxy, 100, "horvitz-thompson", 3)
+
+    # Errors go together: a ratio of these mean squares has a standard error of 3 % in repeated runs.
+    assert np.mean(fitted**2) < 1.12 * np.mean(plain**2)

@@ -17,6 +17,7 @@ import numpy as np
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.errors import InputError
 from stratal.weighting import Weighting
+from stratal.weighting.class_means import lam_of_classes
 from stratal.weighting.stratum_moments import LabelledSpread, StratumMoments, stratum_moments
 
 SHRINKAGE = 20.0
@@ -279,7 +280,7 @@ class Trust:
         """Return what `EstimateOptions` say; no shrinkage is the papers' λ."""
         return cls(bounds=options.bounds, scaled=options.scaled, published=options.shrinkage == 0)
 
-    def labelled(self, moments: StratumMoments) -> LabelledSpread | None:
+    def labelled(self, moments: StratumMoments, proxy: ProxyMoments) -> LabelledSpread | None:
         """Return what the labelled units' moments say of their spread; None for the papers' λ."""
         if self.published:
             return None
@@ -290,7 +291,22 @@ class Trust:
             moments.counts,
             self.bounds,
         )
-        return found if self.scaled else replace(found, information=np.array(np.inf))
+        if not self.scaled:
+            return replace(found, information=np.array(np.inf))
+        if self.bounds is None or proxy.means.shape != (1, 1):
+            return found
+        low, high = self.bounds
+        return replace(
+            found,
+            of_classes=lam_of_classes(
+                moments.counts[0],
+                (moments.outcome_means[0] - low) / (high - low),
+                moments.proxy_means[0, 0] / (high - low),
+                moments.cross_covariances[0, 0] / (high - low) ** 2,
+                proxy_mean=(float(proxy.means[0, 0]) - low) / (high - low),
+                proxy_variance=float(proxy.unbiased_covariances[0, 0, 0]) / (high - low) ** 2,
+            ),
+        )
 
 
 def fit_lam(
@@ -333,7 +349,7 @@ def fit_lam(
             weighting.variance_factors,
             moments.counts,
             shrinkage,
-            trust.labelled(moments),
+            trust.labelled(moments, proxy),
         )
         return replace(found, spent=0.0 * found.spent) if trust.published else found
     if shrinkage is not None:

@@ -6,7 +6,7 @@ them are taken from `StratumSums`. A test holds the two together to the last dig
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from stratal.estimation.lam import SHRINKAGE, fit_stratified, inflation
 from stratal.intervals.evidence import require_target
 from stratal.simulation.sums import StratumSums, covariance, pooled_spread, spread
 from stratal.simulation.truth import Truth
+from stratal.weighting.class_means import lam_of_classes
 from stratal.weighting.stratum_moments import (
     LabelledSpread,
     collapse_singletons,
@@ -253,6 +254,8 @@ def _lam(
         outcome = np.nan_to_num(spread(sums.counts, sums.z, sums.zz))
         means = sums.z / sums.counts + truth.centre
         labelled = LabelledSpread.of(own, outcome, means, layout.counts, bounds)
+        if bounds is not None and len(layout.sizes) == 1:
+            labelled = replace(labelled, of_classes=_of_classes(sums, means, truth, layout, bounds))
     found = fit_stratified(
         covariance(sums.counts, sums.z, sums.p, sums.zp)[..., None],
         layout.proxy_variances[:, None, None],
@@ -262,3 +265,20 @@ def _lam(
         labelled,
     )
     return found.lam[..., 0], nothing if published else found.spent
+
+
+def _of_classes(
+    sums: StratumSums, means: FloatArray, truth: Truth, layout: Layout, bounds: tuple[float, float]
+) -> FloatArray:
+    """Return the λ (R,) of one stratum that its classes' mean proxies give."""
+    assert sums.p is not None
+    assert sums.zp is not None
+    low, width = bounds[0], bounds[1] - bounds[0]
+    return lam_of_classes(
+        sums.counts[:, 0],
+        (means[:, 0] - low) / width,
+        sums.p[:, 0] / sums.counts[:, 0] / width,
+        covariance(sums.counts, sums.z, sums.p, sums.zp)[:, 0] / width**2,
+        proxy_mean=(float(truth.proxy_means[0]) - low) / width,
+        proxy_variance=float(layout.proxy_variances[0]) / width**2,
+    )

@@ -104,6 +104,9 @@ LABELS_AGAINST_LAM = 5.0
 _LABELS_FOR_A_CALIBRATED_LAM = 20.0
 """Informative labels at which a fitted λ and a calibrated proxy's count alike."""
 
+_INFORMATION_OF_ONE = 4.0
+"""Informative labels that one label of a rare class is; with it the classes' λ has half a say."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StratumMoments(Record):
@@ -179,6 +182,8 @@ class LabelledSpread(Record):
         4 Σ n_h p_h (1 − p_h) for an outcome on the 0–1 scale: labels, counted less where they (nearly) agree.
     least : float (…,)
         Variance of an outcome of which half a label more is right and half a label more is wrong.
+    of_classes : float (…,), optional
+        λ that the classes' mean proxies give, for one stratum (`stratal.weighting.class_means`).
 
     Examples
     --------
@@ -191,6 +196,7 @@ class LabelledSpread(Record):
     outcome: FloatArray
     information: FloatArray
     least: FloatArray
+    of_classes: FloatArray | None = None
 
     @classmethod
     def of(
@@ -224,14 +230,18 @@ class LabelledSpread(Record):
         """Return λ (…, H, 1) of one proxy, drawn to a calibrated one's where labels say little.
 
         A calibrated proxy has Cov(z, ẑ) = Var ẑ, so λ = 1; no proxy that varies more than the outcome is
-        calibrated, and Var z / Var ẑ bounds what it deserves.
+        calibrated, and Var z / Var ẑ bounds what it deserves. Where the classes' mean proxies are known the
+        λ that they give comes in its place as soon as there is a label of either class.
         """
         own, least = np.sum(factors * self.outcome, axis=-1), self.least * np.sum(factors, axis=-1)
         proxy = np.sum(factors * population[..., 0, 0], axis=-1)
         deserved = np.minimum(np.maximum(own, least), proxy)  # no quotient that overflows
-        calibrated = np.where(proxy > 0, deserved / np.where(proxy > 0, proxy, 1.0), 0.0)[..., None, None]
-        against = _LABELS_FOR_A_CALIBRATED_LAM
-        trust = (1.0 - against**2 / (self.information**2 + against**2))[..., None, None]
+        calibrated = np.where(proxy > 0, deserved / np.where(proxy > 0, proxy, 1.0), 0.0)
+        few = _LABELS_FOR_A_CALIBRATED_LAM**2 / (self.information**2 + _LABELS_FOR_A_CALIBRATED_LAM**2)
+        if self.of_classes is not None:
+            told = few * self.information / (self.information + _INFORMATION_OF_ONE)
+            calibrated = calibrated + told * (self.of_classes - calibrated)
+        calibrated, trust = calibrated[..., None, None], (1.0 - few)[..., None, None]
         varies = np.einsum("...ii->...i", population) > 0
         return np.asarray(np.where(varies, calibrated + trust * (lam - calibrated), 0.0))
 
