@@ -72,6 +72,8 @@ def further(
     wanted: float,
     drawn: IntArray,
     population_size: int,
+    *,
+    looked: bool = False,
 ) -> tuple[IntArray, IntArray]:
     """Return the units (R,) of the next round, and the total (R,) that is expected to be enough.
 
@@ -85,6 +87,8 @@ def further(
     drawn : int (R,)
         Units drawn so far.
     population_size : int
+    looked : bool
+        Whether this is not the first round that labels decide.
 
     Examples
     --------
@@ -96,20 +100,28 @@ def further(
     start = np.round(drawn * np.minimum(now / wanted, 8.0) ** 2)
     most = np.full(len(drawn), population_size)
     total = smallest_budgets(width, wanted, np.minimum(start, most).astype(np.int64), drawn + 1, most)
-    return taken_now(drawn, total), total
+    extra = np.minimum(taken_now(drawn, total, looked=looked), population_size - drawn)
+    return extra, np.maximum(total, drawn + extra)
 
 
-def taken_now(drawn: Any, total: Any) -> IntArray:
+def taken_now(drawn: Any, total: Any, *, looked: bool = False) -> IntArray:
     """Return how many (R,) of the missing units are drawn now: a few labels are no basis for a large round.
+
+    The total is where the interval is *expected* to be there, and half of the studies would end a label or
+    two short of it, round after round. So from the second such round on √e are added to e missing ones: what
+    a count of e is uncertain by.
 
     Examples
     --------
     >>> taken_now(np.array([100, 100]), np.array([140, 500]))
     array([ 40, 300])
+    >>> taken_now(np.array([100, 100]), np.array([125, 500]), looked=True)
+    array([ 30, 300])
     """
     extra = np.asarray(total - drawn)
     careful = np.maximum(np.ceil(CAREFUL_SHARE * extra), 1.0).astype(np.int64)
-    return np.where(total > CAREFUL_BEYOND * drawn, careful, extra)
+    surely = extra + (np.ceil(np.sqrt(extra)).astype(np.int64) if looked else 0)
+    return np.where(total > CAREFUL_BEYOND * drawn, careful, surely)
 
 
 def half_width_of(found: Estimate, confidence_level: float) -> float:

@@ -115,6 +115,7 @@ def labels_needed(
         half_width,
         np.array([sample.size]),
         sample.population_size,
+        looked=seen.looked,
     )
     return Narrowing(
         wanted=half_width, half_width=now, additional=int(extra[0]), expected_total=int(total[0])

@@ -137,5 +137,6 @@ def _next(seen: CountsSoFar, now: FloatArray, wanted: float, level: float) -> In
         wanted,
         drawn,
         int(seen.sizes.sum()),
+        looked=seen.looked,
     )
     return seen.allocation(drawn + extra)
