@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import tempfile
 import warnings
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 from tests.attack.damage import Findings
+from tests.attack.studies import same, study_round, table_round
 from typer.testing import CliRunner
 
 import stratal
@@ -26,11 +30,13 @@ CHOICES = {
 
 
 def valid_commands(tries: int, seed: int) -> Findings:
-    """Inspect, plan, draw and estimate small files with one valid option each, and compare what is said."""
+    """Go through every command on small files with one valid option each, and compare what is said."""
     rng, found = np.random.default_rng(seed), Findings()
     with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for number in range(-(-tries // 4)):
+        for number in itertools.count():
+            if found.tries >= tries:
+                break
             folder = Path(place, str(number))
             folder.mkdir()
             _one_round(folder, rng, found)
@@ -41,7 +47,8 @@ def _one_round(folder: Path, rng: np.random.Generator, found: Findings) -> None:
     size, budget = int(rng.integers(30, 90)), str(int(rng.integers(16, 25)))
     path = folder / "rows.jsonl"
     rows = [
-        {"id": f"u{k}", "proxy": float(rng.random()), "group": "ab"[k % 2], "text": "x"} for k in range(size)
+        {"id": f"u{k}", "proxy": float(rng.random()), "group": "ab"[k % 2], "text": "x", "z": k % 3 % 2}
+        for k in range(size)
     ]
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     picked = {name: list(options[int(rng.integers(len(options)))]) for name, options in CHOICES.items()}
@@ -54,6 +61,8 @@ def _one_round(folder: Path, rng: np.random.Generator, found: Findings) -> None:
     made = folder / "made"
     if _answer(["draw", *units, "--budget", budget, *picked["draw"], "--output", str(made)], found) is None:
         return
+    table_round(units, made, rng, found, _answer)
+    study_round(units, folder, rng, found, _answer)
     sample = stratal.Sample.read(next(made.glob("sample*.parquet")))
     if sample.size != int(budget):
         found.wrong.append(f"draw {picked['draw']}: {sample.size} units for a budget of {budget}")
@@ -82,11 +91,13 @@ def _estimated(
 
 
 def _answer(words: list[str], found: Findings) -> Any:
-    """Return what a command prints with --json; None where it refuses or fails."""
+    """Return what a command prints with --json, as its schema has it; None where it refuses or fails."""
     found.tries += 1
     result = CliRunner().invoke(app, [*words, "--json"])
     if result.exit_code == 0:
-        return json.loads(result.stdout)
+        said = json.loads(result.stdout)
+        found.wrong += [f"{words[0]}: {error.message}"[:300] for error in _schema(words[0]).iter_errors(said)]
+        return said
     if isinstance(result.exception, stratal.errors.StratalError):
         found.refused += 1
     else:
@@ -94,6 +105,11 @@ def _answer(words: list[str], found: Findings) -> Any:
     return None
 
 
+@cache
+def _schema(command: str) -> Any:
+    return jsonschema.Draft202012Validator(json.loads(CliRunner().invoke(app, ["schema", command]).stdout))
+
+
 def _same(found: Findings, what: str, said: Any, part: Any, expected: Any) -> None:
-    if said is not None and part(said) != expected:
-        found.wrong.append(f"{what}: {part(said)!r}, not {expected!r}")
+    if said is not None:
+        same(found, what, part(said), expected)

@@ -64,8 +64,8 @@ def _of_one_model(file: Path, models: dict[str, Any]) -> Path:
     from stratal.population.tables.duckdb_files import COPIED, copy_of_rows
 
     kept = Path("one_model.parquet" if file.suffix == ".parquet" else "one_model.csv")
-    print_text("", "Each model is judged by itself. Keep the rows of one in a file; in Python:")
+    print_text("", "Each model is judged by itself. Keep the rows of one in a file of its own.")
     if COPIED & set(file.suffixes) and file.is_file():
         copied = copy_of_rows(str(file), models["column"], models["first"], str(kept))
-        print_text(f"  import duckdb; duckdb.sql({copied!r})")
+        print_text("In Python:", f"  import duckdb; duckdb.sql({copied!r})")
     return kept

@@ -31,6 +31,9 @@ COMMANDS: dict[str, Any] = {
             "annotators": ["text"],
             "belongs_to": ["text"],
         },
+        {"file": "text", "rows": "integer", "answers": "integer", "belongs_to": ["text"], "id": "text"},
+        {"folder": "text", "kind": "text"},
+        {"folder": "text", "logs": {"*": "text"}},
     ),
     "draw": {
         "sample": "text",

@@ -157,6 +157,7 @@ PARTS: dict[str, Any] = {
         "expected_total": "integer",
         "estimand?": "text",
     },
+    "judged_models": {"column": "text", "count": "integer", "first": "text", "id": "text?"},
     "inspection": {
         "file": "text",
         "rows": "integer",
@@ -170,7 +171,7 @@ PARTS: dict[str, Any] = {
             }
         ],
         "softmax": ANY,
-        "models": {"column": "text", "count": "integer", "first": "text", "id": "text?"},
+        "models": "judged_models?",
         "notes": ["text"],
         "population_size?": "integer",
         "proxies?": [

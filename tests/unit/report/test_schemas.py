@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import shutil
 from pathlib import Path
 
 import jsonschema
@@ -19,6 +20,7 @@ from stratal.report.printed_parts import PARTS
 from stratal.report.schemas import command_schema
 
 SCHEMAS = Path(__file__).parents[3] / "docs" / "schemas"
+LOGS = Path(__file__).parents[2] / "tools"
 FILE = "p.parquet --proxy confidence"
 STUDY = "--question Right? --choices Pass,Fail --annotators ann,bob --overlap 0.5 --budget 20 --show text"
 
@@ -57,6 +59,10 @@ LINES = [
     "import st back.csv --from csv --dry-run",
     "doctor right.csv",
     "doctor back.csv",
+    "doctor a/own.csv",
+    "doctor st",
+    "doctor logs",
+    "doctor long.csv",
 ]
 
 
@@ -83,6 +89,10 @@ def world(tmp_path_factory):
     drawn = sample.ids.tolist()
     rows = [[unit, right[unit], right[unit], int(unit[1:]) % 2, 1] for unit in drawn]
     write(folder / "right.csv", ["id", "label", "a", "b", "c"], rows)
+    write(folder / "a" / "own.csv", ["id", "mark"], [[unit, ""] for unit in drawn])
+    shutil.copytree(LOGS, folder / "logs", ignore=shutil.ignore_patterns("*[!n]"))
+    long = [[model, item, item / 9] for model in ("m1", "m2") for item in range(9)]
+    write(folder / "long.csv", ["model", "question_id", "score"], long)
     write(folder / "classes.csv", ["id", "label"], [[unit, true[int(unit[1:])]] for unit in drawn])
     rows = [[unit, "Pass", "ann"] for unit in drawn]
     write(folder / "back.csv", ["item_id", "label", "annotator"], rows)
