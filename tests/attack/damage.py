@@ -185,6 +185,6 @@ def damaged_texts(tries: int, seed: int) -> Findings:
         paths = sorted(folder.iterdir())
         for path in paths:
             for read in (_read_population, _read_labels):
-                found.add(attacked(path, read, tries // 6, rng))
+                found.add(attacked(path, read, -(-tries // 6), rng))
     found.wrong = []  # nothing tells a changed text from another one
     return found
