@@ -1,10 +1,10 @@
 """Stratify, allocate, draw and estimate, against ssepy 0.1.1 in its own interpreter, in the same run.
 
-    python benchmarks/main_job.py --peer PATH_TO_PYTHON_WITH_SSEPY [--size 10000000] [--repeats 3]
+    python benchmarks/main_job.py --peer PATH_TO_PYTHON_WITH_SSEPY [--sizes 1000000,10000000] [--repeats 3]
 
-Each side runs in a fresh process per repeat, in turn; time is that of the work alone (imports and data
-apart), memory is the process's peak less what it held before the work. Writes
-benchmarks/results/main_job.md.
+Each side runs in a fresh process per repeat, in turn, after a small run that loads what it imports; time is
+that of the work alone, memory is the process's peak. Both sides take the threads that they find: set no
+OMP_NUM_THREADS. Writes benchmarks/results/main_job.md.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OURS = (
     COMMON
     + """
 import stratal
-warm = stratal.Population.from_arrays(proxy=proxy[:1000])
+warm = stratal.Population.from_arrays(proxy=proxy[:200_000])
 stratal.estimate(stratal.plan(warm, 50).draw(seed=0), np.ones(50)).confidence_interval()
 before, start = peak(), time.perf_counter()
 population = stratal.Population.from_arrays(proxy=proxy)
@@ -50,6 +50,8 @@ PEER = (
     + """
 from sklearn.cluster import KMeans
 from ssepy import ModelPerformanceEvaluator
+warm = ModelPerformanceEvaluator(Yh=proxy[:200_000], budget=50)
+warm.stratify_data(KMeans(n_clusters=10, random_state=0), X=proxy[:200_000])
 before, start = peak(), time.perf_counter()
 evaluator = ModelPerformanceEvaluator(Yh=proxy, budget=budget)
 evaluator.stratify_data(KMeans(n_clusters=10, random_state=0), X=proxy)

@@ -130,3 +130,132 @@ def test_one_duplicate_among_many_is_named(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": ids, "proxy": np.full(len(ids), 0.5)}), tmp_path / "rows.parquet")
     with pytest.raises(InputError, match=r"1 id duplicated \(first: '5'\)"):
         Population.read(tmp_path / "rows.parquet", proxy="proxy")
+
+
+# ---- a file or a directory, read by each engine that reads files itself
+
+READERS = [
+    pytest.param("duckdb", id="duckdb"),
+    pytest.param(
+        "spark", id="spark", marks=[pytest.mark.xdist_group("spark"), pytest.mark.filterwarnings("ignore")]
+    ),
+]
+
+
+@pytest.fixture(params=READERS)
+def read(request: Any) -> Callable[..., Population]:
+    if request.param == "spark":
+        request.getfixturevalue("spark")
+
+    def reading(path: Path, **keywords: Any) -> Population:
+        return Population.read(path, engine=request.param, **keywords)
+
+    return reading
+
+
+def drawn(population: Population, **options: Any) -> list[Any]:
+    ids: list[Any] = stratal.plan(population, 60, **options).draw(seed=7).ids.tolist()
+    return ids
+
+
+@pytest.mark.parametrize("rows_each", [1, SIZE])
+def test_row_groups_and_the_order_of_rows_are_irrelevant(
+    read: Callable[..., Population], tmp_path: Path, rows_each: int
+) -> None:
+    table = pa.table({"id": np.arange(SIZE), "proxy": PROXY})
+    mixed = table.take(np.random.default_rng(9).permutation(SIZE))
+    pq.write_table(mixed, tmp_path / "rows.parquet", row_group_size=rows_each)
+
+    population = read(tmp_path / "rows.parquet", id="id", proxy="proxy")
+
+    assert drawn(population) == drawn(Population.from_arrays(ids=np.arange(SIZE), proxy=PROXY))
+
+
+def test_a_category_of_100_000_levels_is_counted_pooled_and_drawn_from(
+    read: Callable[..., Population], tmp_path: Path
+) -> None:
+    size = 120_000
+    proxy = np.random.default_rng(4).beta(4, 1, size)
+    users = np.array([f"user {number % 100_000}" for number in range(size)])
+    users[:40_000] = "a robot"
+    pq.write_table(
+        pa.table({"id": np.arange(size), "proxy": proxy, "user": users}), tmp_path / "rows.parquet"
+    )
+    expected = Population.from_arrays(ids=np.arange(size), proxy=proxy, groups={"user": users})
+
+    population = read(tmp_path / "rows.parquet", id="id", proxy="proxy", groups="user")
+
+    assert population.levels("user") == expected.levels("user")
+    assert drawn(population, by="user") == drawn(expected, by="user")
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("id", pa.array(["a", None, "c", "d"])),
+        ("proxy", pa.array([0.1, None, 0.3, 0.4])),
+        ("proxy", pa.array([0.1, float("nan"), 0.3, 0.4])),
+        ("language", pa.array(["de", None, "de", "en"])),
+    ],
+)
+def test_a_missing_value_is_one_refusal_that_names_the_column(
+    read: Callable[..., Population], tmp_path: Path, column: str, values: Any
+) -> None:
+    table = {"id": list("abcd"), "proxy": [0.1, 0.2, 0.3, 0.4], "language": ["de", "en"] * 2} | {
+        column: values
+    }
+    pq.write_table(pa.table(table), tmp_path / "rows.parquet")
+
+    with pytest.raises(InputError, match=column):
+        read(tmp_path / "rows.parquet", id="id", proxy="proxy", groups="language")
+
+
+def test_two_names_that_differ_by_case_are_told_apart(
+    read: Callable[..., Population], tmp_path: Path
+) -> None:
+    table = {"id": np.arange(SIZE), "proxy": PROXY, "Proxy": 1 - PROXY}
+    pq.write_table(pa.table(table), tmp_path / "rows.parquet")
+
+    for name, values in (("proxy", PROXY), ("Proxy", 1 - PROXY)):
+        population = read(tmp_path / "rows.parquet", id="id", proxy=name)
+        assert drawn(population) == drawn(Population.from_arrays(ids=np.arange(SIZE), proxy={name: values}))
+
+
+def test_empty_parts_among_others_add_nothing(read: Callable[..., Population], tmp_path: Path) -> None:
+    table = pa.table({"id": np.arange(SIZE), "proxy": PROXY})
+    (tmp_path / "parts").mkdir()
+    for number in range(12):
+        part = table.slice(number * 50, 100) if number % 2 == 0 and number < 22 else table.slice(0, 0)
+        pq.write_table(part, tmp_path / "parts" / f"{number}.parquet")
+    pq.write_table(table.slice(600), tmp_path / "parts" / "rest.parquet")
+
+    population = read(tmp_path / "parts", directory=True, id="id", proxy="proxy")
+
+    assert drawn(population) == drawn(Population.from_arrays(ids=np.arange(SIZE), proxy=PROXY))
+
+
+@pytest.mark.slow
+def test_ten_thousand_small_files_are_one_table(tmp_path: Path) -> None:
+    size = 20_000
+    proxy = np.random.default_rng(4).beta(4, 1, size)
+    table = pa.table({"id": np.arange(size), "proxy": proxy})
+    (tmp_path / "parts").mkdir()
+    for number in range(10_000):
+        pq.write_table(table.slice(2 * number, 2), tmp_path / "parts" / f"{number}.parquet")
+
+    population = Population.read(tmp_path / "parts", directory=True, id="id", proxy="proxy")
+
+    assert drawn(population) == drawn(Population.from_arrays(ids=np.arange(size), proxy=proxy))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["integers", "text"])
+def test_one_duplicate_among_ten_million_is_named(tmp_path: Path, kind: str) -> None:
+    size = 10_000_000
+    ids = np.arange(size)
+    ids[7_777_777] = 5
+    column = pa.array(ids) if kind == "integers" else pa.array(ids).cast(pa.string())
+    pq.write_table(pa.table({"id": column, "proxy": np.full(size, 0.5)}), tmp_path / "rows.parquet")
+
+    with pytest.raises(InputError, match=r"1 id duplicated \(first: '5'\)"):
+        Population.read(tmp_path / "rows.parquet", id="id", proxy="proxy")

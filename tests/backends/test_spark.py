@@ -73,6 +73,21 @@ def test_a_directory_is_read_by_its_parts(spark: Any, tmp_path: Path) -> None:
     assert drawn[0] == drawn[1]
 
 
+def test_clusters_do_not_depend_on_how_many_rows_spark_hands_on(spark: Any, tmp_path: Path) -> None:
+    generator, size = np.random.default_rng(2), 25_000  # Spark hands on 10,000 at a time
+    columns = {"id": np.arange(size), "proxy": generator.random(size), "length": generator.normal(size=size)}
+    path = written(tmp_path, **columns)
+    table = Population.read(path, engine="spark", id="id", proxy="proxy", features="length")
+    arrays = Population.from_arrays(
+        ids=columns["id"], proxy=columns["proxy"], features={"length": columns["length"]}
+    )
+
+    found, expected = (stratal.stratify(each, "features", 4) for each in (table, arrays))
+
+    assert found.sizes.tolist() == expected.sizes.tolist()
+    assert found.rule == expected.rule
+
+
 def test_a_worker_killed_during_a_draw_changes_nothing(
     spark: Any, spark_cluster: engines.Cluster, tmp_path: Path
 ) -> None:

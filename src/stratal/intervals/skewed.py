@@ -103,17 +103,34 @@ def skewness_of(variable: FloatArray, weighting: Weighting) -> float:
     >>> round(skewness_of(np.array([0.0, 0.0, 0.0, 1.0]), weighting), 3)
     1.0
     """
-    values, factors = weighting.resampling(variable)
+    return float(skewnesses_of(variable[:, None], weighting)[0])
+
+
+def skewnesses_of(variables: FloatArray, weighting: Weighting) -> FloatArray:
+    """Return `skewness_of` each variable (n, d).
+
+    Examples
+    --------
+    >>> from stratal.weighting import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([10**6]))
+    >>> skewnesses_of(np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 3.0], [1.0, 4.0]]), weighting).round(3)
+    array([1., 0.])
+    """
+    resampled = [weighting.resampling(column) for column in variables.T]
+    values, factors = np.stack([column for column, _ in resampled], axis=1), resampled[0][1]
     stratum, n_strata = weighting.stratum, len(factors)
     if n_strata == 1:
         stratum = np.zeros(len(values), dtype=np.int64)
     counts = np.bincount(stratum, minlength=n_strata).astype(np.float64)
-    centred = values - stratum_means(values[:, None], stratum, n_strata)[stratum, 0]
-    centred = centred / (np.max(np.abs(centred), initial=0.0) or 1.0)  # γ has no scale, its powers do
+    centred = values - stratum_means(values, stratum, n_strata)[stratum]
+    largest = np.max(np.abs(centred), axis=0, initial=0.0)
+    centred /= np.where(largest > 0, largest, 1.0)  # γ has no scale, its powers do
+    squares = centred * centred
     second, third = (
-        np.bincount(stratum, centred**power, minlength=n_strata).astype(np.float64) for power in (2, 3)
+        np.array([np.bincount(stratum, column, minlength=n_strata) for column in powers.T])
+        for powers in (squares, squares * centred)
     )
-    return float(mean_skewness(counts, factors, second / np.maximum(counts - 1.0, 1.0), third))
+    return np.asarray(mean_skewness(counts, factors, second / np.maximum(counts - 1.0, 1.0), third))
 
 
 def mean_skewness(counts: FloatArray, factors: FloatArray, spreads: FloatArray, thirds: FloatArray) -> Any:

@@ -119,6 +119,11 @@ class Pictures(Mapping[str, Distribution]):
         """Units in each level."""
         return dict(zip(self._number, np.add.reduceat(self.bins.counts, self.starts).tolist(), strict=True))
 
+    @property
+    def histograms(self) -> list[int]:
+        """Numbers of the levels whose bins hold several values each."""
+        return [number for number, picture in self._large.items() if not picture.exact]
+
     def __getitem__(self, level: str) -> Distribution:
         number = self._number[level]
         if number in self._large:

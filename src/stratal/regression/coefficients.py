@@ -13,7 +13,7 @@ from stratal.arrays import FloatArray, IntArray, Record
 from stratal.errors import InputError, near_names
 from stratal.intervals import simultaneous as intervals
 from stratal.intervals.simultaneous import Intervals
-from stratal.intervals.skewed import farther, nearer, skewness_of
+from stratal.intervals.skewed import farther, nearer, skewnesses_of
 from stratal.regression.options import require_choice
 from stratal.report import Page, Printed, plain_dict, regression_page
 from stratal.weighting import Weighting
@@ -103,7 +103,7 @@ class MEstimate(Record, Printed):
         """γ of each estimate (d,), from what its labels show; variance of other origin has none."""
         if self.influences is None or self.weighting is None:
             return np.zeros(len(self.names))
-        shown = np.array([skewness_of(column, self.weighting) for column in self.influences.T])
+        shown = skewnesses_of(self.influences, self.weighting)
         own, whole = np.diag(self.weighting.covariance(self.influences)), np.diag(self.covariance)
         share = np.where(whole > 0, own / np.where(whole > 0, whole, 1.0), 0.0)
         return np.asarray(shown * np.clip(share, 0.0, 1.0) ** 1.5)

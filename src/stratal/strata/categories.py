@@ -120,8 +120,8 @@ def crossed_draft(
         boundaries_of(next(iter(pictures.values())), request.method, 1)
         return _whole_groups(pictures, by, request)
     groups = pooled_groups(pictures.sizes, by, request)
-    ordered = list(pictures.values())
-    parts = [_Part.of([ordered[i] for i in members]) for members in groups.members()]
+    whole = of_pictures(pictures)
+    parts = [_Part.of(pictures, members, whole.part(np.array(members))) for members in groups.members()]
     boundaries, notes = _group_boundaries(parts, request)
     inner: list[CutPoints] = []
     names: list[str] = []
@@ -154,15 +154,15 @@ class _Part:
     whole: Moments
 
     @classmethod
-    def of(cls, pictures: list[Distribution]) -> _Part:
-        if len(pictures) == 1:
-            return cls(picture=pictures[0], divisible=True, whole=of_bins(pictures[0], _NO_BOUNDARIES))
-        pool = pooled_picture(pictures)
-        whole = joined([of_bins(entry, _NO_BOUNDARIES) for entry in pictures])
+    def of(cls, pictures: Pictures, members: list[int], moments: Moments) -> _Part:
+        first = pictures[pictures.bins.names[members[0]]]
+        if len(members) == 1:
+            return cls(picture=first, divisible=True, whole=moments)
+        pool = pooled_picture(pictures, np.array(members))
         return cls(
-            picture=pictures[0] if pool is None else pool,
+            picture=first if pool is None else pool,
             divisible=pool is not None,
-            whole=whole.pooled(np.zeros(len(pictures), np.int64)),
+            whole=moments.pooled(np.zeros(len(members), np.int64)),
         )
 
     @property
@@ -173,27 +173,28 @@ class _Part:
         return of_bins(self.picture, boundaries) if len(boundaries) else self.whole
 
 
-def pooled_picture(pictures: list[Distribution]) -> Distribution | None:
+def pooled_picture(pictures: Pictures, members: IntArray) -> Distribution | None:
     """Return the distribution of several categories together; `None` if one of them is a histogram.
+
+    `members` are the categories' numbers.
 
     Examples
     --------
-    >>> one = Distribution(values=np.array([0.1, 0.4]), counts=np.array([2, 1]), cuts=np.array([0.4]))
-    >>> two = Distribution(values=np.array([0.4]), counts=np.array([3]), cuts=np.array([]))
-    >>> pooled_picture([one, two]).counts
-    array([2, 4])
+    >>> from stratal.population import Population
+    >>> population = Population.from_arrays(proxy=[0.1, 0.4, 0.4, 0.9], groups={"language": list("abbc")})
+    >>> pooled_picture(population.distributions("language"), np.array([0, 1])).counts
+    array([1, 2])
     """
-    if not all(picture.exact for picture in pictures):
+    if np.isin(pictures.histograms, members).any():
         return None
-    every = np.concatenate([picture.values for picture in pictures])
-    weights = np.concatenate([picture.counts for picture in pictures])
-    values, place = np.unique(every, return_inverse=True)
+    bins = pictures.bins
+    rows = np.flatnonzero(np.isin(bins.level, members))
+    weights = bins.counts[rows]
+    values, place = np.unique(bins.values[rows], return_inverse=True)
     counts = np.bincount(place, weights).astype(np.int64)
     second = None
-    moments = [picture.second_moments for picture in pictures]
-    if all(entry is not None for entry in moments):
-        products = weights * np.concatenate([entry for entry in moments if entry is not None])
-        second = np.bincount(place, products) / counts
+    if bins.second is not None:
+        second = np.bincount(place, weights * bins.second[rows]) / counts
     starts = np.arange(0, len(values), -(-len(values) // LARGEST_POOL))
     total = np.add.reduceat(counts, starts)
     whole = len(starts) == len(values)
@@ -204,7 +205,7 @@ def pooled_picture(pictures: list[Distribution]) -> Distribution | None:
         second_moments=second
         if whole or second is None
         else np.add.reduceat(counts * second, starts) / total,
-        scaled=pictures[0].scaled,
+        scaled=pictures.scaled,
         exact=whole,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,12 @@ from stratal.strata.stratification import StratificationDraft, StratificationReq
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
+
+FULL_BATCH = 262_144
+"""Units of one batch: a level of no more is clustered in one piece."""
+
+_TOGETHER = 1 << 24
+"""Numbers of small levels that are held at once: 128 MB."""
 
 
 def feature_columns(population: Population, features: Sequence[str] | None) -> tuple[str, ...]:
@@ -98,12 +105,19 @@ def _crossed_clusters(
     groups = pooled_groups(population.levels(by), by, request)
     shares = groups.sizes / groups.sizes.sum()
     drafts = []
+    members = list(groups.members())
     for number in _numbers(request):
-        inner: list[Rule] = []
-        for members in groups.members():
-            here = min(number, request.most(float(shares[members].sum())), int(groups.sizes[members].sum()))
-            within = _within(population, by, groups.rule.levels[members[0]], how.names)
-            inner.append(how.fit(within, here) if len(members) == 1 and here > 1 else Everything())
+        most = [
+            min(number, request.most(float(shares[m].sum())), int(groups.sizes[m].sum()))
+            if len(m) == 1
+            else 1
+            for m in members
+        ]
+        inner: list[Rule] = [Everything()] * len(members)
+        wanted = {groups.rule.levels[m[0]]: g for g, m in enumerate(members) if most[g] > 1}
+        sizes = {level: int(groups.sizes[members[g][0]]) for level, g in wanted.items()}
+        for level, within in _levels_apart(population, by, sizes, how.names):
+            inner[wanted[level]] = how.fit(within, most[wanted[level]])
         rule = Crossed(categories=groups.rule, inner=tuple(inner))
         drafts.append(_settled_groups(population, rule, groups, proxy, request.min_size))
     return _chosen(population, proxy, drafts, request)
@@ -203,16 +217,62 @@ def _settled(
     )
 
 
+def _levels_apart(
+    population: Population, by: str, sizes: dict[str, int], names: tuple[str, ...]
+) -> Iterator[tuple[str, Batches]]:
+    """Yield each level with what starts a pass over its units: of small levels many are read in one pass."""
+    most = _TOGETHER // len(names)
+    run: list[str] = []
+    held = 0
+    for level, size in sizes.items():
+        if size > min(FULL_BATCH, most):
+            yield level, _within(population, by, level, names)
+            continue
+        if held + size > most:
+            yield from _read_together(population, by, run, names)
+            run, held = [], 0
+        run.append(level)
+        held += size
+    if run:
+        yield from _read_together(population, by, run, names)
+
+
+def _read_together(
+    population: Population, by: str, levels: list[str], names: tuple[str, ...]
+) -> Iterator[tuple[str, Batches]]:
+    """Yield each of some levels with the one batch of its units, from one pass over the population."""
+    known = np.sort(np.array(levels))
+    numbers: list[AnyArray] = []
+    kept: list[list[AnyArray]] = []
+    for batch in population.batches((by, *names)):
+        text = np.asarray(batch[by]).astype(str)
+        number = np.minimum(np.searchsorted(known, text), len(known) - 1)
+        rows = np.flatnonzero(known[number] == text)
+        numbers.append(number[rows])
+        kept.append([np.asarray(batch[name])[rows] for name in names])
+    number = np.concatenate(numbers)
+    order = np.argsort(number, kind="stable")
+    columns = [np.concatenate(parts)[order] for parts in zip(*kept, strict=True)]
+    starts = np.searchsorted(number[order], np.arange(len(known) + 1))
+    for place, level in enumerate(known.tolist()):
+        here = slice(starts[place], starts[place + 1])
+        one = {name: column[here] for name, column in zip(names, columns, strict=True)}
+        yield level, partial(_only, one)
+
+
+def _only(batch: dict[str, AnyArray]) -> Iterator[dict[str, AnyArray]]:
+    return iter([batch])
+
+
 def _within(population: Population, by: str, level: str, names: tuple[str, ...]) -> Batches:
     """Return what starts a pass over the units of one level, in batches of full length."""
-    full = 262_144
 
     def batches() -> Iterator[dict[str, AnyArray]]:
         held: list[dict[str, AnyArray]] = []
         for batch in population.batches((by, *names)):
             rows = np.flatnonzero(np.asarray(batch[by]).astype(str) == level)
             held.append({name: np.asarray(batch[name])[rows] for name in names})
-            if sum(len(part[names[0]]) for part in held) >= full:
+            if sum(len(part[names[0]]) for part in held) >= FULL_BATCH:
                 yield {name: np.concatenate([part[name] for part in held]) for name in names}
                 held = []
         if sum(len(part[names[0]]) for part in held):

@@ -94,6 +94,10 @@ class Moments(Record):
         """Return the plug-in S_h (H,)."""
         return np.asarray(np.sqrt(self.conditional_variances + self.proxy_variances))
 
+    def part(self, kept: IntArray) -> Moments:
+        """Return the moments of some of the strata, by their numbers."""
+        return Moments(**{entry.name: getattr(self, entry.name)[kept] for entry in fields(self)})
+
     def pooled(self, codes: IntArray) -> Moments:
         """Return the moments of coarser strata; `codes` (H,) gives each stratum's new one."""
         sizes = np.bincount(codes, self.sizes)

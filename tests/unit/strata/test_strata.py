@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from stratal.errors import BudgetError, InputError, MissingExtraError
 from stratal.population import Population
 from stratal.population.distribution import Distribution
 from stratal.population.in_memory import ArrayPopulation
-from stratal.strata import METHODS, Strata, stratify
+from stratal.strata import METHODS, Strata, clusters, stratify
 from stratal.strata.features import fit_centres
 from stratal.strata.moments import of_bins
 from stratal.strata.optimal import k_means_boundaries
@@ -320,6 +321,36 @@ class TestFeatures:
         pieces = stratify(units, "features", 3, by="language", features=["length"])
 
         assert pieces.codes.tolist() == whole.codes.tolist()
+
+    @pytest.mark.parametrize("together", [1, 900, 1 << 24])
+    def test_small_categories_are_clustered_as_if_each_were_read_alone(self, monkeypatch, together):
+        rng = np.random.default_rng(3)
+        group, x = rng.choice(list("abcdefgh"), 1000), rng.normal(size=1000)
+        units = Population.from_arrays(proxy=rng.random(1000), features={"x": x}, groups={"g": group})
+        monkeypatch.setattr(clusters, "_TOGETHER", together)
+
+        found = stratify(units, "features", 3, by="g").rule
+
+        for level, rule in zip(found.categories.levels, found.inner, strict=True):
+            alone = fit_centres(partial(iter, [{"x": x[group == level]}]), ("x",), 3)
+            assert np.sort(rule.centres.ravel()).tolist() == np.sort(alone.centres.ravel()).tolist()
+
+    def test_many_small_categories_are_read_in_one_pass(self, monkeypatch):
+        passes, batches = [], ArrayPopulation.batches
+
+        def counted(self, columns, size=262_144):
+            passes.append(columns)
+            return batches(self, columns, size)
+
+        monkeypatch.setattr(ArrayPopulation, "batches", counted)
+        generator = np.random.default_rng(3)
+        units = Population.from_arrays(
+            features={"x": generator.random(300)}, groups={"g": np.arange(300) % 30}
+        )
+
+        stratify(units, "features", 2, by="g")
+
+        assert passes.count(("g", "x")) == 2  # one to fit, one for the sizes
 
     def test_row_order_is_irrelevant_in_one_piece(self):
         rng = np.random.default_rng(8)

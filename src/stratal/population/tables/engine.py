@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -93,8 +93,9 @@ def duplicate_key(backend: Any, column: Any) -> Any:
 
 
 def record_batches(backend: Any, expression: Any, size: int) -> Iterator[Any]:
-    """Yield a query's result as PyArrow record batches of up to `size` rows.
+    """Yield a query's result as PyArrow record batches of `size` rows, the last of what is left.
 
+    Engines hand on fewer at a time (Spark 10,000), and what is fitted in batches must not depend on it.
     Ibis 12 asks DuckDB by a name that DuckDB 1.5 warns of and DuckDB 2 no longer has, so DuckDB is asked
     here, by the name that both have.
 
@@ -105,10 +106,36 @@ def record_batches(backend: Any, expression: Any, size: int) -> Iterator[Any]:
     [3]
     """
     if backend.name != "duckdb" or not hasattr(backend.con, "to_arrow_reader"):
-        yield from backend.to_pyarrow_batches(expression, chunk_size=size)
+        yield from of_size(backend.to_pyarrow_batches(expression, chunk_size=size), size)
         return
     backend._run_pre_execute_hooks(expression)  # what Ibis does first: it registers tables in memory
-    yield from backend.con.sql(backend.compile(expression)).to_arrow_reader(size)
+    yield from of_size(backend.con.sql(backend.compile(expression)).to_arrow_reader(size), size)
+
+
+def of_size(batches: Iterable[Any], size: int) -> Iterator[Any]:
+    """Yield the rows of record batches in batches of `size` rows, the last of what is left.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> pieces = [pa.record_batch({"a": range(start, start + 3)}) for start in (0, 3, 6)]
+    >>> [batch.column("a").to_pylist() for batch in of_size(pieces, 5)]
+    [[0, 1, 2, 3, 4], [5, 6, 7, 8]]
+    """
+    import pyarrow as pa
+
+    held: list[Any] = []
+    rows = 0
+    for batch in batches:
+        while batch.num_rows:
+            held.append(batch.slice(0, size - rows))
+            rows += held[-1].num_rows
+            batch = batch.slice(held[-1].num_rows)
+            if rows == size:
+                yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+                held, rows = [], 0
+    if held:
+        yield from pa.Table.from_batches(held).combine_chunks().to_batches()
 
 
 def digest(backend: Any, text: Any) -> Any:

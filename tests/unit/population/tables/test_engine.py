@@ -5,9 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from stratal.population.tables.engine import connect, memory_limit, small_table
+from stratal.population.tables.engine import connect, memory_limit, record_batches, small_table
 
 TEXTS = ["a", "b\tc\nd", "'quoted' \\ \ue000", "日本"]
 
@@ -40,3 +41,20 @@ def test_threads_and_memory_are_what_was_asked_for():
 
     assert found.fetchone() == (1, "286.1 MiB")
     assert memory_limit(8) == "2000MB"
+
+
+@pytest.mark.parametrize("pieces", [[10], [1] * 10, [4, 6], [0, 7, 0, 3]])
+def test_batches_have_the_size_that_was_asked_for_however_the_engine_hands_them_on(pieces):
+    starts = np.cumsum([0, *pieces])
+    engine = SimpleNamespace(
+        name="pyspark",
+        to_pyarrow_batches=lambda expression, chunk_size: (
+            pa.record_batch({"a": np.arange(start, start + rows)})
+            for start, rows in zip(starts, pieces, strict=False)
+        ),
+    )
+
+    for size, expected in ((4, [4, 4, 2]), (10, [10]), (100, [10])):
+        found = list(record_batches(engine, None, size))
+        assert [batch.num_rows for batch in found] == expected
+        assert [entry for batch in found for entry in batch.column("a").to_pylist()] == list(range(10))
