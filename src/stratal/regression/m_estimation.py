@@ -11,6 +11,7 @@ from stratal.arrays import FloatArray
 from stratal.errors import InputError
 from stratal.regression import sandwich
 from stratal.regression.coefficients import MEstimate
+from stratal.regression.few_clusters import FewClusters
 from stratal.regression.lam import FittedLam, choose_lam
 from stratal.regression.losses import Loss
 from stratal.regression.moved_proxy import move_of
@@ -166,18 +167,39 @@ def _sandwich(
     rectified, unlabelled = parts.rectified, None
     if rectified.unlabelled is not None and rectified.separate and np.any(parts.lam):
         unlabelled = rectified.unlabelled.moments(rectified.loss, parts.theta).covariances
-    corrected = _corrected(parts, fit, bread, residual, moved)
+    few = _few_clusters(parts, bread, moved)
+    corrected = _corrected(parts, fit, bread, residual, moved, few)
     spread = bread @ parts.meat(corrected, unlabelled) @ bread
     used = fit.fitted + max(rectified.features.shape[1] - 1, 0)
     free = max(len(residual) - len(rectified.shares), 1)
     kept = max(1.0 - used / free, 0.0)
     influences = -corrected @ bread
-    freedom = sandwich.degrees_of_freedom(rectified.weighting, influences)
+    if few is None:
+        freedom = sandwich.degrees_of_freedom(rectified.weighting, influences)
+    else:
+        freedom = few.degrees_of_freedom()
     return 0.5 * (spread + spread.T), np.maximum(kept * freedom, 1.0), influences
 
 
+def _few_clusters(parts: Sandwich, bread: FloatArray, moved: float) -> FewClusters | None:
+    """Return what each cluster adds to the fit; None where units were drawn one by one."""
+    rectified, groups = parts.rectified, parts.rectified.weighting.groups
+    if groups is None or parts.options.correction != "leverage" or np.linalg.eigvalsh(bread)[0] <= 0:
+        return None
+    weights = rectified.weights * (1.0 - (1.0 - moved) * rectified.per_unit(parts.lam))
+    members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
+    x, y = rectified.features, rectified.outcome
+    hessians = [rectified.loss.hessian(parts.theta, x[rows], y[rows], weights[rows]) for rows in members]
+    return FewClusters(cluster=groups, parts=np.stack(hessians), bread=bread)
+
+
 def _corrected(
-    parts: Sandwich, fit: FittedLam, bread: FloatArray, residual: FloatArray, moved: float
+    parts: Sandwich,
+    fit: FittedLam,
+    bread: FloatArray,
+    residual: FloatArray,
+    moved: float,
+    few: FewClusters | None,
 ) -> FloatArray:
     """Return residual gradients corrected for what was fitted on the same labels: coefficients and λ.
 
@@ -192,7 +214,9 @@ def _corrected(
         return residual * tuned * sandwich.degrees_factor(n, max(rectified.features.shape[1], 1))
     own = rectified.loss.leverages(parts.theta, rectified.features, bread)
     leverages = np.zeros(n) if fit.leverages is None else fit.leverages
-    if own is None:
+    if few is not None:
+        residual = few.stretched(residual)
+    elif own is None:
         residual = residual * sandwich.degrees_factor(n, residual.shape[1])
     else:
         labelled = 1.0 - (1.0 - moved) * rectified.per_unit(parts.lam)
