@@ -15,6 +15,7 @@ scale of its own) is stretched before.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -24,7 +25,7 @@ from stratal.arrays import FloatArray, Record
 from stratal.regression.options import Options
 from stratal.regression.rectified_loss import RectifiedLoss
 from stratal.regression.solver import require_inverse
-from stratal.regression.unlabelled import Block, Unlabelled
+from stratal.regression.unlabelled import ArrayUnlabelled, Block, Unlabelled
 
 _EVIDENCE = 2.0
 """How much evidence of a bias, in units of the coefficients that it may have, is taken for chance."""
@@ -41,7 +42,6 @@ class MovedUnlabelled(Unlabelled):
 
     Examples
     --------
-    >>> from stratal.regression.unlabelled import ArrayUnlabelled
     >>> units = ArrayUnlabelled(features=np.ones((2, 1)), proxy=np.array([1.0, 2.0]))
     >>> next(MovedUnlabelled(units, 2.0, np.array([0.5])).blocks()).proxy
     array([2.5, 4.5])
@@ -55,6 +55,22 @@ class MovedUnlabelled(Unlabelled):
         """Yield all units, in runs, in a fixed order."""
         for block in self.units.blocks():
             yield replace(block, proxy=self.stretch * block.proxy + block.features @ self.shift)
+
+
+def moved(units: Unlabelled, stretch: float, shift: FloatArray) -> Unlabelled:
+    """Return the units with the moved proxy: at once where they are in memory, else block by block.
+
+    Examples
+    --------
+    >>> units = ArrayUnlabelled(features=np.ones((2, 1)), proxy=np.array([1.0, 2.0]))
+    >>> moved(units, 2.0, np.array([0.5])).proxy
+    array([2.5, 4.5])
+    """
+    if not isinstance(units, ArrayUnlabelled):
+        return MovedUnlabelled(units, stretch, shift)
+    found = copy.copy(units)
+    found.proxy = stretch * units.proxy + units.features @ shift
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -94,7 +110,7 @@ class Move(Record):
             rectified.weighting,
             rectified.features,
             self.stretch * proxy + rectified.features @ self.shift,
-            MovedUnlabelled(units, self.stretch, self.shift),
+            moved(units, self.stretch, self.shift),
             rectified.names,
         )
 

@@ -82,15 +82,15 @@ def newton(
     iteration = 0
     while iteration < max_iterations:
         iteration += 1
-        step = newton_step(sums.hessian, sums.gradient)
-        if step is None:
+        inverse = positive_inverse(sums.hessian)
+        if inverse is None:
             status = "indefinite"
             break
+        step = -inverse @ sums.gradient
         if quadratic:
             theta, status = theta + step, "converged"
             if tolerance < _ROUGH:
-                refinement = newton_step(sums.hessian, evaluate(theta, False).gradient)
-                theta = theta if refinement is None else theta + refinement
+                theta = theta - inverse @ evaluate(theta, False).gradient
             break
         scale = np.sqrt(np.diag(sums.hessian))
         length = float(np.max(np.abs(step) * scale))
@@ -103,18 +103,6 @@ def newton(
         if accepted is None or status == "converged":
             break
     return Solution(theta=theta, hessian=sums.hessian, iterations=iteration, status=status)
-
-
-def newton_step(hessian: FloatArray, gradient: FloatArray) -> FloatArray | None:
-    """Return −H⁻¹ g, or `None` where H is not positive definite (after scaling its diagonal to one).
-
-    Examples
-    --------
-    >>> newton_step(np.array([[2.0]]), np.array([4.0]))
-    array([-2.])
-    """
-    inverse = positive_inverse(hessian)
-    return None if inverse is None else -inverse @ gradient
 
 
 def positive_inverse(matrix: FloatArray) -> FloatArray | None:
