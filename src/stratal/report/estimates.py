@@ -23,6 +23,9 @@ _HEADERS = {"standard_error": "standard error", "p_value": "p"}
 MOST_STRATA = 100
 """Strata that a page shows; a plain dict has them all."""
 
+MOST_ESTIMATES = 1_000
+"""Estimates that a table shows: of groups, classes, models."""
+
 
 def estimate_page(estimate: Mapping[str, Any], most_rows: int | None = MOST_STRATA) -> Page:
     """Return what is said of an estimate (`Estimate.to_dict`), or of another quantity with such a dict.
@@ -68,7 +71,7 @@ def estimates_table(title: str, rows: Sequence[Mapping[str, Any]], confidence_le
     return Table(
         title=title,
         header=[headers.get(name, name.replace("_", " ")) for name in names],
-        rows=[[row.get(name) for name in names] for row in rows],
+        rows=first_rows([[row.get(name) for name in names] for row in rows], MOST_ESTIMATES, title.lower()),
     )
 
 

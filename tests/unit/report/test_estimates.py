@@ -7,7 +7,7 @@ import pytest
 
 import stratal
 from stratal.report import Page, estimate_page, estimates_table, page_text
-from stratal.report.estimates import MOST_STRATA
+from stratal.report.estimates import MOST_ESTIMATES, MOST_STRATA
 
 FOUND = {
     "estimate": 0.9485,
@@ -85,6 +85,14 @@ def test_thousands_of_strata_are_not_printed_and_the_page_says_where_they_are():
     assert len(page.tables[0].rows) == MOST_STRATA + 1
     assert f"… and {5_000 - MOST_STRATA:,} more strata: see --json or to_dict()" in page_text(page)
     assert len(estimate_page(FOUND | {"strata": strata(MOST_STRATA)}).tables[0].rows) == MOST_STRATA
+
+
+def test_a_table_of_thousands_of_estimates_says_how_many_more_there_are():
+    rows = [{"level": f"user {number}", "estimate": 0.5} for number in range(MOST_ESTIMATES + 7)]
+    table = estimates_table("Domains", rows, 0.95)
+
+    assert len(table.rows) == MOST_ESTIMATES + 1
+    assert table.rows[-1] == ["… and 7 more domains: see --json or to_dict()", ""]
 
 
 def test_rows_with_different_entries_share_a_table():
