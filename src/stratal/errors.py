@@ -152,6 +152,18 @@ def not_positive(name: str, given: object) -> InputError:
     return InputError(f"{name} must be a positive number", given=repr(given), allowed=allowed)
 
 
+def kind_of(given: object) -> str:
+    """Return what kind of thing was given, with its article, for an error.
+
+    Examples
+    --------
+    >>> kind_of([0.1]), kind_of(7)
+    ('a list', 'an int')
+    """
+    name = type(given).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
 def no_level(given: object) -> InputError:
     """Return the error of a confidence level that is not between 0 and 1, such as percent.
 

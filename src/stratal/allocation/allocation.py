@@ -11,7 +11,7 @@ import numpy as np
 from stratal.allocation.cost import cost_optimal
 from stratal.allocation.integers import Bounds, importance_of, optimal_integers, whole_number
 from stratal.arrays import FloatArray, IntArray, Record, numeric_array, one_per_stratum
-from stratal.errors import InputError, near_names
+from stratal.errors import InputError, kind_of, near_names
 from stratal.report import Tabular
 from stratal.strata.known_moments import KnownMoments
 from stratal.strata.moments import expected_deviations
@@ -304,7 +304,7 @@ def allocate(
     if not hasattr(strata, "sizes"):
         raise InputError(
             "allocate takes Strata",
-            given=f"a {type(strata).__name__}",
+            given=kind_of(strata),
             action="Divide the population first: stratal.stratify(population).",
         )
     if method not in METHODS:

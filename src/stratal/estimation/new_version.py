@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray
-from stratal.errors import InputError
+from stratal.errors import InputError, LabelError
 from stratal.estimation.classes import class_text
 from stratal.estimation.columns import class_column, with_group
 from stratal.estimation.comparison import compare
@@ -100,6 +100,8 @@ def new_version(
     InputError
         If nothing says what the old answers were, and for an outcome without bounds whose new values are not
         all known.
+    LabelError
+        If no drawn unit has a new answer.
 
     Examples
     --------
@@ -119,6 +121,12 @@ def new_version(
     old = estimate(sample, labels, predicted=predicted, combine=combine, **options)
     before, after = _old_answers(sample, old_answers, predicted), _answers(sample, answers)
     answered = np.array([entry is not None for entry in after], dtype=bool)
+    if not np.any(answered):
+        raise LabelError(
+            "no drawn unit has an answer of the new version",
+            allowed=f"answers by the sample's ids, such as {id_texts(sample.ids)[0]!r}",
+            action="Check that the ids are those of the sample.",
+        )
     same = answered & (before == after)
     if predicted:
         anew = with_group(sample, _NEW, dict(zip(id_texts(sample.ids), after, strict=True)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from stratal.errors import InputError, RequirementError
+from stratal.errors import InputError, RequirementError, kind_of
 from stratal.estimation.estimate import Estimate
 from stratal.report import value_with_interval
 
@@ -105,7 +105,7 @@ def require(
     if not isinstance(estimate, Estimate):
         raise InputError(
             "require takes an Estimate",
-            given=f"a {type(estimate).__name__}",
+            given=kind_of(estimate),
             action="Make one first: stratal.estimate(sample, labels).",
         )
     if lower is None and upper is None:

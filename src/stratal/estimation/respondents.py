@@ -279,7 +279,7 @@ def known_outcome(
 
 
 _UNDECLARED = (
-    "nobody said what the outcome can be, so 0 and 1 are taken for all that there is; for counts or scores "
+    "the outcome is taken as 0 or 1, since all labels are and nothing else was said; for counts or scores "
     "say outcome='unbounded' (--outcome unbounded) or give its bounds"
 )
 

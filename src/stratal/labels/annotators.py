@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, plain
-from stratal.errors import InputError, LabelError, MissingExtraError
+from stratal.errors import InputError, LabelError, MissingExtraError, kind_of
 from stratal.labels.labels import Labels
 
 COMBINATIONS = ("mean", "majority")
@@ -93,6 +93,13 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> Agreement:
     """
     if level not in LEVELS:
         raise InputError("no such level of measurement", given=repr(level), allowed=", ".join(LEVELS))
+    if not isinstance(labels, Labels):
+        raise InputError(
+            "annotator_agreement takes Labels",
+            given=kind_of(labels),
+            action="Read them by stratal.read_labels(file), or make them: "
+            "stratal.Labels(ids=…, values=…, annotators=…).",
+        )
     if labels.annotators is None:
         raise LabelError(
             f"{labels.source}: no annotators are named",

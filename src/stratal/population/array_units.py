@@ -47,8 +47,9 @@ def refuse_duplicates(texts: list[str]) -> None:
     if len(set(texts)) == len(texts):
         return
     repeated = [text for text, count in Counter(texts).items() for _ in range(count - 1)]
+    ids = "1 id is" if len(repeated) == 1 else f"{len(repeated)} ids are"
     raise InputError(
-        f"{len(repeated)} ids are duplicated (first: {repeated[0]!r})",
+        f"{ids} duplicated (first: {repeated[0]!r})",
         allowed="one unit per id",
         action="Remove the duplicates, or make an id that tells the units apart.",
     )

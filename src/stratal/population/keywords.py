@@ -9,6 +9,25 @@ from typing import Any, TypeVar
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
+def of_caller(error: TypeError, record: type, called: str) -> TypeError:
+    """Return Python's error about the keywords of a record as one about what the user called.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(kw_only=True)
+    ... class Wanted:
+    ...     size: int = 3
+    >>> try:
+    ...     Wanted(sise=4)
+    ... except TypeError as error:
+    ...     of_caller(error, Wanted, "draw")
+    TypeError("draw() got an unexpected keyword argument 'sise'; it takes size")
+    """
+    said = str(error).replace(f"{record.__name__}.__init__()", f"{called}()")
+    return TypeError(f"{said}; it takes {', '.join(inspect.signature(record).parameters)}")
+
+
 def listing(*records: type, without: tuple[str, ...] = ()) -> Callable[[Function], Function]:
     """Return a decorator that puts the fields of records in place of `**keywords` in what a function shows.
 

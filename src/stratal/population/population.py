@@ -10,10 +10,10 @@ import os
 from collections.abc import Callable
 from typing import Any, ClassVar, Unpack
 
-from stratal.errors import InputError, near_names
+from stratal.errors import InputError, kind_of, near_names
 from stratal.population.asked import told
 from stratal.population.distribution import Distribution, build_distribution
-from stratal.population.keywords import listing
+from stratal.population.keywords import listing, of_caller
 from stratal.population.pictures import Pictures
 from stratal.population.questions import Questions
 from stratal.population.summary import Contents, ProxyInfo
@@ -189,7 +189,11 @@ class Population(Questions):
         >>> Population.from_arrays(proxy=[0.9, 0.2], ids=["a", "b"]).size
         2
         """
-        return Population.makers["arrays"](ArrayRequest(**columns))
+        try:
+            request = ArrayRequest(**columns)
+        except TypeError as error:
+            raise of_caller(error, ArrayRequest, "Population.from_arrays") from None
+        return Population.makers["arrays"](request)
 
     @staticmethod
     @listing(ArrayRequest, without=("proxy", "predicted"))
@@ -205,7 +209,7 @@ class Population(Questions):
         model : classifier
             With `classes_`, and `predict_proba` or `decision_function`: a pipeline as well.
         X : array-like (N, d), or whatever the model takes
-        ids, groups, features, show, bounds, scaled, id_name, missing, label
+        ids, groups, features, show, bounds, scaled, id_name, missing, label, threads
             As in `Population.from_arrays`.
 
         Raises
@@ -315,7 +319,7 @@ class Population(Questions):
         if not isinstance(path, str | os.PathLike):
             raise InputError(
                 "Population.read takes a path",
-                given=f"a {type(path).__name__}",
+                given=kind_of(path),
                 action="A dataframe is read by Population.from_table, arrays by Population.from_arrays.",
             )
         return Population.makers["file"](
@@ -349,7 +353,11 @@ class Population(Questions):
         >>> Population.from_table(table, proxy="confidence").size
         2
         """
-        return Population.makers["table"](table, Request(**columns))
+        try:
+            request = Request(**columns)
+        except TypeError as error:
+            raise of_caller(error, Request, "Population.from_table") from None
+        return Population.makers["table"](table, request)
 
 
 def require_population(given: Any, verb: str) -> Population:

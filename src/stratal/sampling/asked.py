@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from stratal.errors import InputError
+from stratal.errors import InputError, kind_of
 from stratal.population.population import Population
 from stratal.sampling.sample import Design, Sample
 
@@ -44,7 +44,7 @@ def require_design(given: Any, verb: str) -> Design:
     --------
     >>> require_design(10, "extend")
     Traceback (most recent call last):
-    stratal.errors.InputError: extend takes a Design (given: a int). Make one, such as
+    stratal.errors.InputError: extend takes a Design (given: an int). Make one, such as
     stratal.SimpleRandom(budget=100).
     """
     if isinstance(given, Design):
@@ -52,22 +52,21 @@ def require_design(given: Any, verb: str) -> Design:
     number = given if isinstance(given, int) and given > 10 else 100
     raise InputError(
         f"{verb} takes a Design",
-        given=f"a {type(given).__name__}",
+        given=kind_of(given),
         action=f"Make one, such as stratal.SimpleRandom(budget={number}).",
     )
 
 
 def _told(given: Any) -> tuple[str, str]:
     """Return what was given, in words, and what to write instead."""
-    kind = type(given).__name__
     if isinstance(given, Population):
-        return f"a {kind}", "Draw from it first: stratal.plan(population, budget=…).draw(seed=…)."
+        return kind_of(given), "Draw from it first: stratal.plan(population, budget=…).draw(seed=…)."
     if isinstance(given, str | os.PathLike):
         path = os.fspath(given)
         return f"the path {path!r}", f"Read it first: stratal.Sample.read({path!r})."
     if hasattr(given, "draw"):
-        return f"a {kind}", "Draw it first: .draw(seed=…)."
-    return f"a {kind}", (
+        return kind_of(given), "Draw it first: .draw(seed=…)."
+    return kind_of(given), (
         "The sample comes first, then the labels. Units that were drawn and labelled elsewhere become one by "
         "stratal.Sample.from_labelled(table, value=…, population_size=…)."
     )
@@ -86,6 +85,6 @@ def require_column_name(given: Any, what: str) -> str:
         return given
     raise InputError(
         f"{what} is the name of a column",
-        given=f"a {type(given).__name__}",
+        given=kind_of(given),
         action=f"Give the values to the population, as features={{'x': values}}, and {what}='x' here.",
     )

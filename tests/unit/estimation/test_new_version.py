@@ -97,6 +97,13 @@ def test_units_without_a_new_answer_are_nonresponse(world):
     assert (found["units"], found["missing"], found["known"]) == (150, 50, 150)
 
 
+def test_answers_of_other_units_alone_are_refused(world):
+    sample, _, old, _ = world
+    judged = dict.fromkeys(sample.ids.tolist(), 1.0)
+    with pytest.raises(stratal.LabelError, match="no drawn unit has an answer of the new version"):
+        stratal.new_version(sample, judged, {f"row {unit}": answer for unit, answer in enumerate(old)})
+
+
 def test_unchanged_answers_change_nothing(world):
     sample, true, old, _ = world
     judged = {unit: float(true[unit] == old[unit]) for unit in sample.ids.tolist()}

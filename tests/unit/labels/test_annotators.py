@@ -27,6 +27,11 @@ def test_alpha_of_krippendorffs_example_of_two_observers():
     assert (found.answers, found.units, found.shared) == (20, 10, 10)
 
 
+def test_what_is_no_labels_is_told_how_to_become_some():
+    with pytest.raises(InputError, match=r"takes Labels \(given: a dict\). Read them by stratal.read_labels"):
+        stratal.annotator_agreement({"a": 1.0})
+
+
 def test_annotator_variance_is_pooled_within_units():
     found = stratal.annotator_agreement(
         labels([("u", "a", 1), ("u", "b", 3), ("v", "a", 2), ("v", "b", 2), ("w", "a", 9)]), level="interval"

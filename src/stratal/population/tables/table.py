@@ -13,6 +13,7 @@ from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError
 from stratal.population.distribution import Extent
 from stratal.population.expressions import Expression
+from stratal.population.keywords import of_caller
 from stratal.population.pictures import LevelBins
 from stratal.population.population import Population
 from stratal.population.rules.rule import Rule
@@ -306,7 +307,10 @@ def _plain(column: Any) -> AnyArray:
 def read(path: str | os.PathLike[str], **given: Any) -> TablePopulation:
     """Build a population from a file; see `Population.read`."""
     reading = {entry.name: given.pop(entry.name) for entry in fields(FileReading) if entry.name in given}
-    request = Request(**given)
+    try:
+        request = Request(**given)
+    except TypeError as error:
+        raise of_caller(error, Request, "Population.read") from None
     source, declared = prepared(*read_source(path, request, FileReading(**reading)))
     return TablePopulation(source=source, declared=declared)
 
