@@ -1,0 +1,21 @@
+"""Tests and the examples of docstrings work in one temporary folder, which goes when they end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Set the temporary folder of this process and of all that it starts; pytest's own stays."""
+    if hasattr(config, "workerinput"):
+        return
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+    folder = Path(tempfile.mkdtemp(prefix="stratal-tests-"))
+    folder.chmod(0o755)  # servers that tests start run as another user
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
