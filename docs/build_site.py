@@ -38,6 +38,7 @@ MOVED = {
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]+)(#[^)]*)?\)")
 FIGURE = re.compile(r"!\[([^\]]*)\]\(([^)]+\.svg)\)")
 OPTION = re.compile(r"(?<![-\w])--[-\w]+")
+LONG = re.compile(r"(?<!</span>)<code>(?=[^<]{45})")
 INLINE = re.compile(r"(?<!</span>)<code>([^<]*--[^<]*)</code>")
 UNSEARCHED = "---\nsearch:\n  exclude: true\n---\n\n"
 
@@ -122,6 +123,11 @@ def unbroken(found: re.Match[str]) -> str:
     return f"<code>{OPTION.sub(lambda option: f'<span class=option>{option[0]}</span>', found[1])}</code>"
 
 
+def wrapped(page: str) -> str:
+    """Return a page whose code breaks where it should: long code anywhere, options nowhere."""
+    return LONG.sub("<code class=long>", INLINE.sub(unbroken, page))
+
+
 def builder(settings: Path) -> list[str]:
     """Return the command that builds a site; with `--quiet` MkDocs would no longer count the warnings."""
     return [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(settings)]
@@ -137,7 +143,7 @@ def main(build: Path = BUILD) -> int:
     made.write_text(yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
     status = subprocess.run(builder(made), env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, check=False).returncode
     for page in (build / "site").rglob("*.html"):
-        page.write_text(INLINE.sub(unbroken, page.read_text()))
+        page.write_text(wrapped(page.read_text()))
     return status
 
 

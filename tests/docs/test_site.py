@@ -76,10 +76,17 @@ def test_links_that_leave_the_folder_find_their_page(build_site):
 def test_an_option_in_a_sentence_is_kept_whole(build_site):
     page = "<p><code>a --by-x B</code> <code>--c</code></p><pre><span></span><code>plan --by x</code></pre>"
 
-    assert build_site.INLINE.sub(build_site.unbroken, page) == (
+    assert build_site.wrapped(page) == (
         "<p><code>a <span class=option>--by-x</span> B</code> <code><span class=option>--c</span></code></p>"
         "<pre><span></span><code>plan --by x</code></pre>"
     )
+
+
+def test_long_code_may_break_anywhere(build_site):
+    short, long = f"<td><code>{'a' * 44}</code></td>", f"<td><code>{'a' * 45}</code></td>"
+
+    assert build_site.wrapped(short) == short
+    assert build_site.wrapped(long) == long.replace("<code>", "<code class=long>")
 
 
 @pytest.mark.parametrize("path", sorted(DOCS.glob("figures/*.svg")), ids=lambda path: path.stem)
