@@ -13,7 +13,7 @@ from stratal.errors import InputError, LabelError, near_names
 from stratal.estimation.classes import class_text, refuse_unlike
 from stratal.estimation.columns import class_column
 from stratal.estimation.confusion import Confusion
-from stratal.estimation.estimand import LabelledInfluence, as_estimand
+from stratal.estimation.estimand import LabelledInfluence
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimate_table import EstimateTable, title_of
 from stratal.estimation.evaluation import estimate_mean
@@ -26,7 +26,7 @@ from stratal.estimation.metric_functions import (
     is_f_measure,
     metric_function,
 )
-from stratal.estimation.planned_trials import with_planned_trials
+from stratal.estimation.planned_trials import planned_deviations, with_planned_trials
 from stratal.estimation.quantity import Quantity
 from stratal.estimation.respondents import Respondents
 from stratal.population.expressions import Expression
@@ -172,9 +172,12 @@ class AnsweredClasses(Record):
             As in `Confusion.metric`.
         """
         found = self.confusion.metric(name, which, target)
-        if target != "population" or not found.defined or not self._is_planned(sample, name, which):
+        if target != "population" or not found.defined or not isinstance(which, int):
             return found
-        return with_planned_trials(found, sample, self.influence(name, which))
+        planned = planned_deviations(sample, name, self.levels[which], self.column)
+        if planned is None:
+            return found
+        return with_planned_trials(found, sample, self.influence(name, which), planned)
 
     def influence(self, name: str, which: int | str | None) -> LabelledInfluence:
         """Return the influence of the labelled units on a metric, at the shares that the labels estimate."""
@@ -185,15 +188,6 @@ class AnsweredClasses(Record):
         value, slopes, _ = metric_function(name, which, confusion.n_classes)(shares)
         u = slopes.along(confusion.true, confusion.predicted) if np.isfinite(value) else np.zeros(0)
         return LabelledInfluence(u=u, labelled=self.labelled)
-
-    def _is_planned(self, sample: Sample, name: str, which: int | str | None) -> bool:
-        """Return whether the sample's strata were made for this metric of a class; beliefs do not matter."""
-        if not isinstance(which, int) or sample.estimand is None:
-            return False
-        asked = as_estimand(sample.estimand)
-        answers = getattr(asked, "predicted", None) or sample.predicted
-        found = (getattr(asked, "name", None), getattr(asked, "of", None), answers)
-        return found == (name, self.levels[which], self.column)
 
 
 def answered_classes(

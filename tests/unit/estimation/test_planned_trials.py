@@ -99,3 +99,31 @@ def test_where_other_answers_need_no_label_the_interval_is_a_proportions(pool, k
 
     assert sample.design.strata.is_known.sum() == 1
     assert high - low < 1.2 * (most - least)
+
+
+@pytest.mark.parametrize("kind", [F1, Recall])
+def test_parts_of_a_list_have_the_interval_of_their_own_plan(pool, kind, tmp_path):
+    """What the plan expects of each is in the sample's file; a file of before has it not, and is read."""
+    own = kind("match", probability="score")
+    sample, labels = sample_of(pool, [F1("match", probability="score"), Recall("match", probability="score")])
+    again = stratal.Sample.read(sample.write(tmp_path / "sample.parquet"))
+    before = replace(sample, estimand={key: sample.estimand[key] for key in ("kind", "estimands")})
+    width, without = (
+        stratal.estimate(entry, labels, estimand=own).confidence_interval().width for entry in (again, before)
+    )
+    rows = {row["estimand"]: row for row in stratal.estimate(again, labels).rows}
+    low, high = rows[own.text]["confidence_interval"]
+
+    assert len(again.estimand["planned"][own.text]) == again.design.strata.n_strata
+    assert again.estimand == sample.estimand
+    assert high - low == pytest.approx(width)
+    assert width < 0.8 * without
+    assert width > 2 * 1.9 * stratal.estimate(again, labels, estimand=own).standard_error
+
+
+def test_a_list_of_very_many_numbers_keeps_its_file_small(pool, monkeypatch):
+    monkeypatch.setattr("stratal.planning.plan._MOST_KEPT", 3)
+    sample, labels = sample_of(pool, [F1("match", probability="score"), Recall("match", probability="score")])
+
+    assert "planned" not in sample.estimand
+    assert len(stratal.estimate(sample, labels).rows) == 2
