@@ -12,7 +12,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray
 from stratal.errors import InputError, near_names
 from stratal.estimation.columns import number_columns
-from stratal.estimation.contrasts import contrast_proxy
+from stratal.estimation.contrasts import contrast_proxy, ratio_of_pair
 from stratal.estimation.estimate_table import EstimateTable, title_of
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.leaderboard import leaderboard
@@ -110,7 +110,7 @@ def compare(
     family = Family.of(differences, alternative, simultaneous=simultaneous, seed=seed)
     low, high = differences.intervals(family.critical(confidence_level), alternative)
     p_values = family.p_values(differences.statistics())
-    asked = _Asked(sample, frame, z, bounds, target, confidence_level, alternative)
+    asked = _Asked(sample, frame, labelled, names, z, bounds, target, confidence_level, alternative)
     if never_between(z, bounds) and not np.any(taken):
         both = [asked.pair(a, b) for a, b in pairs]
         low, high, p_values = differences_in_family(both, family, confidence_level)
@@ -262,6 +262,8 @@ class _Asked:
 
     sample: Sample
     frame: Respondents
+    labelled: BoolArray
+    names: list[str]
     z: FloatArray
     bounds: tuple[float, float] | None
     target: str
@@ -282,11 +284,11 @@ class _Asked:
     def of_pair(self, a: int, b: int) -> dict[str, Any]:
         """Return what is said of two models besides their difference."""
         pair = self.pair(a, b)
-        return {"ratio": self.ratio(pair), "win_rate": self.win_rate(pair)}
+        return {"ratio": self.ratio(pair, (self.names[a], self.names[b])), "win_rate": self.win_rate(pair)}
 
-    def ratio(self, pair: ModelPair) -> dict[str, Any] | None:
+    def ratio(self, pair: ModelPair, models: tuple[str, str]) -> dict[str, Any] | None:
         """Return the ratio of two models' means; None where one is 0, or nothing is known of its error."""
-        found = pair.ratio()
+        found = ratio_of_pair(self.sample, pair, models, self.labelled)
         if not found.defined:
             return None
         row = found.row(self.confidence_level, self.alternative)

@@ -10,9 +10,12 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.paired import paired_differences
+from stratal.estimation.model_pairs import ModelPair
+from stratal.estimation.paired import paired_differences, unseen_pair
 from stratal.estimation.quantity import Quantity
 from stratal.estimation.respondents import Respondents
+from stratal.population.expressions import Agree
+from stratal.population.rules.derived import Derived
 from stratal.population.summary import StratumSummary
 from stratal.sampling.sample import Sample
 
@@ -110,3 +113,45 @@ def contrast_interval(found: Estimate, frame: Respondents, target: str) -> Quant
         bounds=bounds,
         interval_error=float(made.interval_errors[0]),
     )
+
+
+def ratio_of_pair(sample: Sample, pair: ModelPair, models: Sequence[str], labelled: BoolArray) -> Quantity:
+    """Return the ratio of two models' mean outcomes.
+
+    Where the sample's strata were made of units that both answer alike and of others, a pair can have been
+    won or lost unseen among the others alone.
+
+    Parameters
+    ----------
+    sample : Sample
+    pair : ModelPair
+        Of all labelled units.
+    models : sequence of str
+        What the two are called; their answers are columns of the same names.
+    labelled : bool (n,)
+        Which of the drawn units these are.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> sample = stratal.SimpleRandom(budget=5).draw(stratal.Population.from_arrays(proxy=[0.5] * 99), seed=7)
+    >>> everyone = np.ones(5, dtype=bool)
+    >>> frame = Respondents.of(sample, everyone)
+    >>> pair = ModelPair(first=[1, 1, 1, 1, 0], second=[1, 1, 1, 0, 0], frame=frame, bounds=(0, 1))
+    >>> round(ratio_of_pair(sample, pair, ("new", "old"), everyone).value, 3)
+    1.333
+    """
+    found, strata = pair.ratio(), getattr(sample.design, "strata", None)
+    rule, same = getattr(strata, "rule", None), Agree(names=tuple(sorted(models)))
+    if not found.defined or not isinstance(rule, Derived) or same not in rule.cells.tests:
+        return found
+    weighting = pair.frame.weighting
+    differ = same.of({name: sample.groups[name][labelled] for name in models}) == 0
+    among = weighting.whole_strata(np.asarray(differ))
+    if among is None or pair.bounds is None:
+        return found
+    low, high = pair.bounds
+    ends = np.array([high - found.value * low, low - found.value * high]) * among.population_size
+    below = float(weighting.mean(pair.second[:, None])[0]) * weighting.population_size
+    hidden = unseen_pair((pair.first - pair.second)[differ], among, ends / below)
+    return replace(found, interval_error=math.sqrt(found.standard_error**2 + hidden))

@@ -113,7 +113,9 @@ class Plan(Printed, Tabular, Plotted):
         where = population or self.population
         if where is None:
             raise InputError("this plan does not hold its population", action="Give population=.")
-        return replace(self.design.draw(where, seed), estimand=self._question)
+        return replace(
+            self.design.draw(where, seed), estimand=self._question if self.parts else self.estimand
+        )
 
     @property
     def _question(self) -> Mapping[str, Any] | None:

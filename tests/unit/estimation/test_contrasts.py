@@ -83,3 +83,23 @@ def test_what_is_left_of_the_error_covers(truth):
     assert np.mean(np.square(errors)) < np.mean(np.square(plain))
     assert np.mean(stated) == pytest.approx(np.mean(np.square(errors)), rel=4 * np.sqrt(2 / 300))
     assert covered / 300 > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 300)
+
+
+def test_a_ratio_minds_no_unseen_pair_where_both_answer_alike():
+    """Two labels of two thirds of the units that both answer alike made the interval eight times too wide."""
+    rng = np.random.default_rng(1)
+    right = rng.choice(list("abcd"), 3000)
+    new = np.where(rng.random(3000) < 0.75, right, rng.choice(list("abcd"), 3000))
+    old = np.where(rng.random(3000) < 0.7, right, rng.choice(list("abcd"), 3000))
+    population = stratal.Population.from_arrays(groups={"new": new, "old": old})
+    plan = stratal.plan(population, 100, estimand="ratio:new,old")
+    value = np.mean(new == right) / np.mean(old == right)
+    found = []
+    for seed in range(150):
+        sample = plan.draw(seed)
+        low, high = stratal.estimate(sample, right[sample.ids]).confidence_interval()
+        found.append((low <= value <= high, (high - low) / 2))
+    covered, widths = np.array(found).T
+
+    assert covered.mean() > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 150)
+    assert np.median(widths) < 1.2 * plan.expected_half_width

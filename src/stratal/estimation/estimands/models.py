@@ -16,7 +16,7 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.errors import InputError
 from stratal.estimation.classes import shares_equal
 from stratal.estimation.columns import number_columns
-from stratal.estimation.contrasts import contrast_proxy, slopes_of
+from stratal.estimation.contrasts import contrast_proxy, ratio_of_pair, slopes_of
 from stratal.estimation.estimand import Estimand, LabelledInfluence
 from stratal.estimation.estimands.beliefs import UNTOLD
 from stratal.estimation.estimands.pair_means import mean_of_pair
@@ -337,7 +337,8 @@ class Ratio(TwoModels):
 
     def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Quantity:
         """Return the ratio, with an interval made on its logarithm."""
-        return self.pair(sample, labels, None, target).ratio()
+        pair = self.pair(sample, labels, None, target)
+        return ratio_of_pair(sample, pair, self.models, self.outcomes(sample, labels, None)[1])
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the ratio's linearised variable on the labelled units."""
