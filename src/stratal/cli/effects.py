@@ -107,6 +107,17 @@ _DRAWING = (
     *_DIVIDING,
 )
 
+_NO_PLAIN_MEAN = (
+    *("estimand", "predicted", "lam", "cross_fit", "calibration", "outcome", "bounds", "metric", "compare"),
+    *("model", "by", "against"),
+)
+
+
+def _plain_mean(given: Given) -> bool:
+    usual = given["target"] == "population" and given["combine"] == "mean"
+    return usual and not any(given.get(name) for name in _NO_PLAIN_MEAN)
+
+
 NEEDS: dict[str, tuple[Needs, ...]] = {
     "inspect": _READING,
     "plan": (
@@ -158,6 +169,12 @@ NEEDS: dict[str, tuple[Needs, ...]] = {
             ("bounds",),
             lambda given: given["outcome"] not in ("binary", "unbounded"),
             "with --outcome bounded, or without --outcome",
+        ),
+        Needs(
+            ("winsorise",),
+            _plain_mean,
+            "for the mean of numbers: without "
+            + ", ".join(f"--{name.replace('_', '-')}" for name in (*_NO_PLAIN_MEAN, "target", "combine")),
         ),
     ),
     "simulate": (

@@ -139,9 +139,15 @@ def made(asked: EstimateOptions) -> Made:
     asked, bounds, evidence = gathered(asked)
     evidence = _with_population(asked, of_models(asked, evidence))
     labels = evidence.labels
-    result = _estimated(asked, evidence.sample, labels, bounds)
+    limits = o.pair("--winsorise", asked.winsorise)
+    result = _estimated(asked, evidence.sample, labels, bounds, limits)
     tables = _tables(asked, evidence, labels, bounds)
-    return Made(asked, evidence.sample, labels, result, tables, _remarks(asked, evidence, labels))
+    remarks = _remarks(asked, evidence, labels)
+    if limits is not None:
+        from stratal.estimation.winsorised import within_limits
+
+        labels = within_limits(evidence.sample, labels, limits)
+    return Made(asked, evidence.sample, labels, result, tables, remarks)
 
 
 def _with_population(asked: EstimateOptions, evidence: Evidence) -> Evidence:
@@ -179,11 +185,18 @@ def _agreement(sample: Sample, labels: Labels) -> list[str]:
 
 
 def _estimated(
-    asked: EstimateOptions, sample: Sample, labels: Labels, bounds: tuple[float, float] | None
+    asked: EstimateOptions,
+    sample: Sample,
+    labels: Labels,
+    bounds: tuple[float, float] | None,
+    limits: tuple[float, float] | None,
 ) -> Estimate:
-    """Return the estimate of the mean, or of the accuracy where labels are classes."""
+    """Return the estimate of the mean, within limits if any are given, or of the accuracy of classes."""
     from stratal.estimation.evaluation import estimate as estimated
+    from stratal.estimation.winsorised import winsorised
 
+    if limits is not None:
+        return winsorised(sample, labels, limits, estimator=asked.estimator)
     found: Estimate = estimated(
         sample,
         labels,

@@ -115,6 +115,12 @@ class EstimateOptions:
         str | None, typer.Option(help="binary, bounded or unbounded; inferred where that is safe.")
     ] = None
     bounds: o.Bounds = None
+    winsorise: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LOW,HIGH", help="Estimate the mean with values beyond these limits at the limits."
+        ),
+    ] = None
     confidence_level: o.ConfidenceLevel = 0.95
     interval: Annotated[str, typer.Option(help="auto, or a method of the documentation's table.")] = "auto"
     metric: Annotated[

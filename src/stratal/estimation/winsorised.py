@@ -13,7 +13,7 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.respondents import outcomes
 from stratal.intervals.unseen import unseen_share
-from stratal.labels.labels import join
+from stratal.labels.labels import Labels, as_labels, join
 from stratal.sampling.asked import require_sample
 from stratal.sampling.sample import Sample
 
@@ -66,14 +66,28 @@ def winsorised(
     (2.2, 'values beyond 0 to 10 count as the limit')
     """
     require_sample(sample, "winsorised")
+    kept = within_limits(sample, labels, limits)
+    found = estimate(sample, kept, estimator=estimator, outcome="bounded", bounds=limits)
+    return replace(
+        found, remarks=(_note(found, outcomes(sample, join(sample, labels)), limits), *found.remarks)
+    )
+
+
+def within_limits(sample: Sample, labels: Any, limits: tuple[float, float]) -> Labels:
+    """Return the labels, those beyond the limits at the limits; several of one unit as their mean.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> sample = stratal.SimpleRandom(budget=2).draw(stratal.Population.from_arrays(ids=["a", "b"]), seed=7)
+    >>> within_limits(sample, {"a": 5.0, "b": 50.0}, (0.0, 10.0)).values
+    (10.0, 5.0)
+    """
     if not (len(limits) == 2 and np.all(np.isfinite(limits)) and limits[0] < limits[1]):
         raise not_bounds(limits, "limits")
     joined = join(sample, labels)
-    z = outcomes(sample, joined)
-    within = np.clip(z, *limits)
-    named = dict(zip(sample.ids[joined.labelled].tolist(), within.tolist(), strict=True))
-    found = estimate(sample, named, estimator=estimator, outcome="bounded", bounds=limits)
-    return replace(found, remarks=(_note(found, z, limits), *found.remarks))
+    within = np.clip(outcomes(sample, joined), *limits).tolist()
+    return as_labels(dict(zip(sample.ids[joined.labelled].tolist(), within, strict=True)), sample)
 
 
 def _note(found: Estimate, z: FloatArray, limits: tuple[float, float]) -> str:

@@ -136,7 +136,7 @@ OPTIONS = {
         "--proxy-moments {place}/sizes.csv", "--class 1", "--population {place}/p.csv", "--bounds 0,2",
         "--lam 0.4", "--cross-fit 4", "--calibration isotonic", "--confidence-level 0.8", "--by language",
         "--target superpopulation", "--interval t", "--compare answer,second", "--outcome unbounded",
-        "--estimator difference", "--labelled {place}/l.csv",
+        "--estimator difference", "--labelled {place}/l.csv", "--winsorise 0.2,0.8",
     ],
 }  # fmt: skip
 PAIRS = [(base, option) for base in BASES for option in OPTIONS.get(base.split()[0], ())]

@@ -73,6 +73,43 @@ def test_the_report_comes_next_with_the_same_options(audit, tmp_path):
     assert (tmp_path / "report.html").exists()
 
 
+@pytest.fixture
+def seconds(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sample = stratal.SimpleRandom(budget=40).draw(stratal.Population.from_arrays(ids=range(900)), seed=7)
+    sample.write("sample.parquet")
+    taken = [2.0, 90.0, *[1.0, 3.0] * 19]
+    write("labels.csv", ["id", "label"], list(zip(sample.ids.tolist(), taken, strict=True)))
+    return sample, taken
+
+
+def test_the_mean_within_limits_is_the_librarys(seconds, run_command):
+    sample, taken = seconds
+    found = json.loads(
+        run_command("estimate", "sample.parquet", "labels.csv", "--winsorise", "0,10", "--json").stdout
+    )
+
+    expected = stratal.winsorised(sample, taken, limits=(0.0, 10.0))
+    assert found["estimate"] == expected.value == 2.2
+    assert found["confidence_interval"] == list(expected.confidence_interval())
+    assert any("1 of 40 labels" in note for note in found["notes"])
+
+
+def test_the_report_of_a_mean_within_limits_is_written(seconds, tmp_path):
+    line = next_line(run("estimate sample.parquet labels.csv --winsorise 0,10"))
+    assert "--winsorise 0,10" in line
+
+    run(line)
+    assert "values beyond 0 to 10 count as the limit" in (tmp_path / "report.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize("other", ["--bounds 0,10", "--lam 1", "--target superpopulation", "--by day"])
+def test_limits_are_for_the_plain_mean(seconds, run_command, other):
+    done = run_command("estimate", "sample.parquet", "labels.csv", "--winsorise", "0,10", *other.split())
+
+    assert "--winsorise would have no effect" in done.message
+
+
 def test_words_are_those_of_the_help():
     from stratal.cli.evidence import EstimateOptions
     from stratal.cli.options import words
