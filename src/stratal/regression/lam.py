@@ -25,7 +25,7 @@ from stratal.regression.losses import Loss
 from stratal.regression.options import Options, contrasts, require_one_per
 from stratal.regression.rectified_loss import RectifiedLoss
 from stratal.regression.sandwich import directed_variances
-from stratal.regression.solver import Solution, newton, require_inverse
+from stratal.regression.solver import Solution, newton
 from stratal.regression.unlabelled import finite_array
 from stratal.weighting.stratum_moments import stratum_means
 
@@ -103,7 +103,7 @@ def fit_lam(rectified: RectifiedLoss, options: Options, theta: FloatArray) -> Fi
     """Return λ as the gradients at θ give it, before any clipping."""
     loss, features, n_strata = rectified.loss, rectified.features, len(rectified.shares)
     proxy, units = rectified.proxied()
-    bread = require_inverse(loss.hessian(theta, features, rectified.outcome, rectified.weights))
+    bread = rectified.labelled_inverse(theta)
     directions = bread @ contrasts(options.minimise, rectified.n_parameters, rectified.names)
     u = loss.gradients(theta, features, rectified.outcome) @ directions
     v = loss.gradients(theta, features, proxy) @ directions

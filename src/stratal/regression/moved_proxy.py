@@ -104,15 +104,8 @@ class Move(Record):
     def of(self, rectified: RectifiedLoss) -> RectifiedLoss:
         """Return the loss with the moved proxy."""
         proxy, units = rectified.proxied()
-        return RectifiedLoss(
-            rectified.loss,
-            rectified.outcome,
-            rectified.weighting,
-            rectified.features,
-            self.stretch * proxy + rectified.features @ self.shift,
-            moved(units, self.stretch, self.shift),
-            rectified.names,
-        )
+        own = self.stretch * proxy + rectified.features @ self.shift
+        return rectified.with_proxy(own, moved(units, self.stretch, self.shift))
 
 
 def move_of(rectified: RectifiedLoss, options: Options) -> Move | None:
@@ -138,7 +131,7 @@ def move_of(rectified: RectifiedLoss, options: Options) -> Move | None:
         return None
     x, y, weights = rectified.features, rectified.outcome, rectified.weights
     proxy, _ = rectified.proxied()
-    bread = require_inverse((x * weights[:, None]).T @ x)
+    bread = rectified.labelled_inverse(np.zeros(x.shape[1]))
     own, proxys = (bread @ (x.T @ (weights * column)) for column in (y, proxy))
     stretch = _stretch(rectified, bread, y - x @ own, proxy - x @ _population_fit(rectified))
     bias = own - stretch * proxys

@@ -7,6 +7,7 @@ The design enters through a `Weighting` alone: its weights form the means over S
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any
 
@@ -62,6 +63,7 @@ class RectifiedLoss:
         names: Sequence[str] | None = None,
     ) -> None:
         self.loss, self.unlabelled = loss, unlabelled
+        self._constant: FloatArray | None = None
         self.weighting = weighting.independent() if self.separate else weighting
         self.outcome = finite_array("outcome", outcome)
         n = len(self.outcome)
@@ -164,6 +166,20 @@ class RectifiedLoss:
             theta, features, outcome, self.proxy, weights, self.per_unit(lam), curvature=curvature
         )
         return labelled.plus(self.unlabelled.summed(loss, theta, self.shares * lam, curvature=curvature))
+
+    def labelled_inverse(self, theta: FloatArray) -> FloatArray:
+        """Return the inverse of the labelled units' own Hessian (d, d); of a quadratic loss it is kept."""
+        if self._constant is not None:
+            return self._constant
+        found = require_inverse(self.loss.hessian(theta, self.features, self.outcome, self.weights))
+        self._constant = found if self.loss.quadratic else None
+        return found
+
+    def with_proxy(self, proxy: FloatArray, unlabelled: Unlabelled) -> RectifiedLoss:
+        """Return the loss with another proxy of the same units."""
+        found = copy.copy(self)
+        found.proxy, found.unlabelled = proxy, unlabelled
+        return found
 
     def residual_gradients(self, theta: FloatArray, lam: FloatArray) -> FloatArray:
         """Return ∇ℓ(x, y) − λ∇ℓ(x, f) of the labelled units (n, d)."""

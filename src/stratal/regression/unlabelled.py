@@ -161,7 +161,10 @@ class Unlabelled(ABC):
 
 def _stratum_rows(stratum: IntArray, n_strata: int) -> Iterator[tuple[int, Any]]:
     """Yield each stratum in the block with its rows: slices where the block is sorted by stratum."""
-    if n_strata > 1 and np.any(stratum[1:] < stratum[:-1]):
+    if n_strata == 1:
+        yield 0, slice(None)
+        return
+    if np.any(stratum[1:] < stratum[:-1]):
         for h in np.unique(stratum):
             yield int(h), np.flatnonzero(stratum == h)
         return

@@ -33,6 +33,8 @@ def stratum_means(variables: FloatArray, stratum: IntArray, n_strata: int) -> Fl
     >>> stratum_means(np.array([[1.0], [3.0], [5.0]]), np.array([0, 0, 1]), 2)
     array([[2.], [5.]])
     """
+    if n_strata == 1 and variables.shape[1] > 1 and len(variables):
+        return np.asarray(np.add.reduce(variables, axis=0)[None, :] / len(variables))
     counts = stratum_counts(stratum, n_strata)
     sums = np.stack([np.bincount(stratum, column, minlength=n_strata) for column in variables.T], axis=1)
     with np.errstate(invalid="ignore"):
@@ -298,8 +300,8 @@ def pooled_stratum_covariances(
     """
     n_strata = len(sizes)
     own = stratum_covariances(variables, stratum, n_strata)
-    group = collapse_singletons(counts, sizes)
-    if not np.array_equal(group, np.arange(n_strata)):
+    group = np.arange(1) if n_strata == 1 else collapse_singletons(counts, sizes)
+    if n_strata > 1 and not np.array_equal(group, np.arange(n_strata)):
         joint = stratum_covariances(variables, group[stratum], n_strata)[group]
         own = np.where(np.isnan(own), joint, own)
     settled = (counts >= sizes) | (counts == 0)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.work import calls
 
 from stratal.regression.models import linear_regression
 from stratal.regression.moved_proxy import Move, MovedUnlabelled, moved
@@ -95,3 +96,16 @@ def test_units_in_memory_are_moved_at_once_and_others_block_by_block():
         assert one.proxy == pytest.approx(other.proxy, rel=1e-12)
         assert one.stratum.tolist() == other.stratum.tolist()
     assert sorted(units.proxy.tolist()) == sorted(f.tolist())  # the units themselves stay
+
+
+def test_a_fit_with_its_interval_repeats_no_work():
+    x, y, f = world()
+    weighting = StratifiedWeighting(stratum=np.zeros(200, int), sizes=np.array([N]))
+    units = ArrayUnlabelled(features=x, proxy=f)
+
+    def fit():
+        found = linear_regression(x[:200], y[:200], proxy=f[:200], unlabelled=units, weighting=weighting)
+        return found.confidence_interval()
+
+    fit()
+    assert calls(fit)[1] < 3_000  # 3,300 when Hessians and checks were made anew each time
