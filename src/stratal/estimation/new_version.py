@@ -98,8 +98,8 @@ def new_version(
     Raises
     ------
     InputError
-        If nothing says what the old answers were, and for an outcome without bounds whose new values are not
-        all known.
+        For another option, if nothing says what the old answers were, and for an outcome without bounds whose
+        new values are not all known.
     LabelError
         If no drawn unit has a new answer.
 
@@ -115,7 +115,9 @@ def new_version(
     >>> found["complete"], found["known"] + len(found["needs_labels"])
     (False, 20)
     """
-    options = {name: value for name, value in options.items() if name in _CHOICES}
+    strange = [name for name in options if name not in _CHOICES]
+    if strange:
+        raise InputError(f"new_version takes no {strange[0]}=", allowed=", ".join(_CHOICES))
     joined = combined(said(join(sample, labels), predicted), combine)[0]
     z = _scattered(joined.labelled, outcomes(sample, joined, predicted))
     old = estimate(sample, labels, predicted=predicted, combine=combine, **options)

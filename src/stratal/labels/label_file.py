@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from stratal.errors import LabelError
+from stratal.errors import InputError, LabelError
 from stratal.labels.answer_columns import ANNOTATOR_NAMES, id_column, skipped
 from stratal.labels.exchange.exchange import VERDICT, Answers
 from stratal.labels.exchange.sheets import LABEL
@@ -55,7 +55,7 @@ def read_labels(
     Raises
     ------
     InputError
-        For a file that cannot be read, and for missing columns (naming near ones).
+        For no file, one that cannot be read, and for missing columns (naming near ones).
 
     Examples
     --------
@@ -65,6 +65,8 @@ def read_labels(
     >>> read_labels(path).values
     ('Pass', None)
     """
+    if not paths:
+        raise InputError("no file of labels is given", action="Give its path: read_labels('labels.csv').")
     parts = [_read_one(Path(path), id_name, value, order) for path in paths]
     labels = parts[0] if len(parts) == 1 else _together(parts)
     if positive is None and mapping is None:

@@ -61,6 +61,11 @@ class Labels(Record):
     bounds : (float, float), optional
         What no answer can leave, where words were mapped to numbers.
 
+    Raises
+    ------
+    LabelError
+        If there are not as many ids, values and annotators.
+
     Examples
     --------
     >>> Labels(ids=("a", "b"), values=(1.0, None)).answered
@@ -77,6 +82,14 @@ class Labels(Record):
 
     def __post_init__(self) -> None:
         self._set(ids=tuple(map(id_text, self.ids)))
+        columns = (self.values, self.ids if self.annotators is None else self.annotators)
+        lengths = [len(self.ids), *map(len, columns)]
+        if len(set(lengths)) > 1:
+            raise LabelError(
+                "ids, values and annotators of labels must be as many",
+                given=", ".join(map(str, lengths if self.annotators is not None else lengths[:2])),
+                action="Give one id, one value and one annotator for each answer.",
+            )
 
     @property
     def answered(self) -> int:

@@ -20,7 +20,7 @@ from stratal.simulation.cell import cell_key, rows_of, run_cell, seeds_of
 from stratal.simulation.cell_store import CellStore
 from stratal.simulation.drawn import collect_drawn
 from stratal.simulation.estimand_runs import estimand_table
-from stratal.simulation.settings import Settings, check_settings
+from stratal.simulation.settings import Settings, check_settings, several
 from stratal.simulation.simulated_design import SimulatedDesign
 from stratal.simulation.simulation_table import SimulationTable
 from stratal.simulation.truth import Truth
@@ -74,7 +74,7 @@ def simulate(
         N units in memory, with proxies.
     outcome : array-like (N,)
         The outcome of every unit.
-    designs : sequence of str or SimulatedDesign
+    designs : sequence of str or SimulatedDesign, or one of them
         `simple-random`, or `stratification:n_strata:allocation[:pilot[:step]]`: `k-means:10:robust`,
         `neyman:10:oracle`, `k-means:10:two-round`, `equal-size:6:opt-a2:5:10`. Or `poisson`,
         `proportional-to-size`, `systematic`, which are drawn one by one and take a millisecond each.
@@ -145,14 +145,14 @@ def simulate(
     z = finite_vector("outcome", outcome)
     if len(z) != population.size:
         raise InputError("there must be one outcome per unit", given=len(z), allowed=f"{population.size}")
-    chosen = tuple(SimulatedDesign.parse(d) if isinstance(d, str) else d for d in designs)
+    chosen = tuple(SimulatedDesign.parse(d) if isinstance(d, str) else d for d in several(designs))
     if not chosen or len({design.name for design in chosen}) < len(chosen):
         raise InputError("designs must be given, each once", allowed="one or more, none of them twice")
     if bounds is None and np.all((z == 0) | (z == 1)):
         bounds = (0.0, 1.0)
     settings = Settings(
-        estimators=tuple(estimators),
-        intervals=tuple(intervals),
+        estimators=several(estimators),
+        intervals=several(intervals),
         budgets=tuple(sorted({int(budget) for budget in budgets})),
         replicates=int(replicates),
         seed=check_seed(seed),

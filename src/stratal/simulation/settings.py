@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from stratal.errors import BudgetError, InputError, no_level
 
@@ -52,6 +53,17 @@ class Settings:
     def thirds(self) -> bool:
         """Whether an interval looks at the skewness of the labels: those of outcomes without bounds."""
         return self.bounds is None and bool({"auto", "skewness-corrected"} & set(self.intervals))
+
+
+def several(given: Any) -> tuple[Any, ...]:
+    """Return one name, or several, as a tuple.
+
+    Examples
+    --------
+    >>> several("simple-random"), several(["t", "wilson"])
+    (('simple-random',), ('t', 'wilson'))
+    """
+    return (given,) if isinstance(given, str) or not hasattr(given, "__iter__") else tuple(given)
 
 
 def check_settings(settings: Settings, size: int) -> None:

@@ -104,6 +104,13 @@ def test_answers_of_other_units_alone_are_refused(world):
         stratal.new_version(sample, judged, {f"row {unit}": answer for unit, answer in enumerate(old)})
 
 
+def test_an_option_that_it_has_not_is_refused(world):
+    sample, _, old, _ = world
+    judged = dict.fromkeys(sample.ids.tolist(), 1.0)
+    with pytest.raises(stratal.InputError, match=r"takes no lam= \(allowed: estimator, target"):
+        stratal.new_version(sample, judged, dict(enumerate(old)), lam=1.0)
+
+
 def test_unchanged_answers_change_nothing(world):
     sample, true, old, _ = world
     judged = {unit: float(true[unit] == old[unit]) for unit in sample.ids.tolist()}

@@ -179,3 +179,8 @@ def test_json_that_is_no_table_is_refused(tmp_path, content, message):
 
     with pytest.raises(InputError, match=message):
         read_labels(path)
+
+
+def test_no_file_is_an_error():
+    with pytest.raises(InputError, match="no file of labels is given"):
+        read_labels()

@@ -162,3 +162,15 @@ def test_masked_labels_are_not_there():
 
     assert join(sample, given).labelled.tolist() == [True, False, True]
     assert stratal.estimate(sample, given).n == 2
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"values": (1, 2)}, "given: 1, 2"),
+        ({"values": (1,), "annotators": ("ann", "bob")}, "given: 1, 1, 2"),
+    ],
+)
+def test_ids_values_and_annotators_are_as_many(columns, said):
+    with pytest.raises(LabelError, match=said):
+        stratal.Labels(ids=("a",), **columns)

@@ -461,3 +461,14 @@ def test_second_round_is_the_one_that_the_library_draws(benchmark, seed):
 
     assert pilot_counts(design, strata.sizes, 120).tolist() == allocation.n_h.tolist()
     assert counts[0].tolist() == np.bincount(second.stratum, minlength=6).tolist()
+
+
+def test_one_design_estimator_or_interval_needs_no_list():
+    population = stratal.Population.from_arrays(proxy=[0.2] * 30 + [0.9] * 30)
+    asked = {"outcome": [0, 1] * 30, "budgets": [20], "replicates": 10, "seed": 1}
+    one = stratal.simulate(population, designs="simple-random", estimators="hajek", intervals="t", **asked)
+    listed = stratal.simulate(
+        population, designs=["simple-random"], estimators=["hajek"], intervals=["t"], **asked
+    )
+
+    assert one.rows() == listed.rows()

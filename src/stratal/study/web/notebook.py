@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stratal.errors import InputError, MissingExtraError, StratalError
+from stratal.sampling.asked import require_sample
 from stratal.study.database import DATABASE
 from stratal.study.faults import StudyError
 from stratal.study.opening import create_study, open_study
@@ -54,7 +55,7 @@ def annotate(
     Raises
     ------
     InputError
-        If the folder holds the study of another sample.
+        If the folder holds the study of another sample, and for what is neither sample nor study.
     MissingExtraError
         If anywidget is not installed.
 
@@ -132,6 +133,7 @@ def _opened(
         return sample
     if isinstance(sample, str | Path):
         return open_study(sample)
+    require_sample(sample, "annotate")
     if not (folder / DATABASE).is_file():
         asked = question if isinstance(question, Question) else Question.of_choices(question, choices)
         return create_study(folder, sample, asked, annotators=[annotator])
