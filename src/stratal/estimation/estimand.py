@@ -87,7 +87,8 @@ class Estimand(Described):
         if "@" in self.kind:
             return f"{self.kind.rstrip('@')} by {getattr(self, 'group', '')}".strip()
         listed = getattr(self, self.listed, None) if self.listed else None
-        of = ", ".join([listed] if isinstance(listed, str) else map(str, listed or ()))
+        several = listed if isinstance(listed, tuple) else () if listed is None else (listed,)
+        of = ", ".join(map(str, several))
         return self.kind.replace("_", " ") + (f" of {of}" if of else "")
 
     @staticmethod
@@ -101,6 +102,8 @@ class Estimand(Described):
         """
         head, _, tail = text.strip().partition(":")
         name, at, group = head.partition("@")
+        group, _, rest = group.partition(",")  # a comma that stands for the colon
+        tail = ",".join(filter(None, (rest, tail)))
         kind = Estimand.of_kind(f"{name}@" if at else name)
         if kind is None:
             raise InputError("no such estimand", given=repr(text), allowed=near_names(head, _kinds()))

@@ -18,6 +18,7 @@ from stratal.population.cells import Cells
 from stratal.population.expressions import ByLevel, Expression, OnArrays, total
 from stratal.population.population import Population
 from stratal.population.rules.derived import CELL, INFLUENCE
+from stratal.population.rules.gaps import in_digits
 from stratal.population.rules.rule import Everything, Rule
 from stratal.proxy.proxy import Proxy
 
@@ -82,7 +83,8 @@ class Influence(Record):
     def seen_in(self, population: Population) -> Population:
         """Return the population as a plan for the estimand sees it: u is its proxy, the cells its groups."""
         mean, square, cells = self.moments(population)
-        proxy = Proxy(values=mean, second_moments=square, bounds=None, name=INFLUENCE)
+        mean = in_digits(mean)
+        proxy = Proxy(values=mean, second_moments=np.maximum(square, mean**2), bounds=None, name=INFLUENCE)
         return Population.from_arrays(proxy=proxy, groups={CELL: cells})
 
 

@@ -16,6 +16,7 @@ from stratal.population.influence import Influence
 from stratal.population.population import require_population
 from stratal.population.rules.crossed import Crossed
 from stratal.population.rules.derived import CELL, INFLUENCE, Derived
+from stratal.population.rules.gaps import cut_between
 from stratal.population.rules.rule import Categories, Everything, Rule
 from stratal.report import Bars, Plotted, Tabular
 from stratal.strata.categories import category_draft, crossed_draft
@@ -337,7 +338,9 @@ def _by_influence(
             counts = [part.n_strata for part in found.rule.inner]
             cells = np.repeat(found.rule.categories.levels, counts).tolist()
         known = tuple(influence.cells.test_of(c) if c in influence.known else None for c in cells)
-    rule = Derived(inner=found.rule, cells=influence.cells, influence=influence.mean)
+    (values,) = (batch[INFLUENCE] for batch in view.batches((INFLUENCE,), view.size))
+    inner = cut_between(found.rule, np.unique(values))
+    rule = Derived(inner=inner, cells=influence.cells, influence=influence.mean)
     in_memory = population.codes(Everything()) is not None
     return replace(
         found,

@@ -72,6 +72,23 @@ def test_a_slip_is_named(text, message):
         Estimand.parse_text(text)
 
 
+def test_a_comma_does_for_the_colon_after_a_category():
+    found = Estimand.parse_text("mean@language,predicted=new")
+
+    assert found == Estimand.parse_text("mean@language:predicted=new")
+
+
+def test_titles_say_what_it_is_of():
+    texts = ("quantile:.9", "difference:new,old", "mean@language", "coefficient:length")
+
+    assert [Estimand.parse_text(text).title for text in texts] == [
+        "quantile of 0.9",
+        "difference of new, old",
+        "mean by language",
+        "coefficient of length",
+    ]
+
+
 def test_what_is_no_estimand_is_refused():
     with pytest.raises(InputError, match="that is not an estimand"):
         as_estimand(3)
