@@ -103,4 +103,6 @@ def test_a_sample_gets_its_folder_once(tmp_path, monkeypatch):
     other = stratal.SimpleRandom(budget=3).draw(population, seed=8)
     with pytest.raises(InputError, match="another sample"):
         stratal.annotate(other)
+    with pytest.raises(InputError, match="annotate takes a Sample"):
+        stratal.annotate(population, study="new")
     assert stratal.annotate("study", annotator="me").study.progress("me").submitted == 1
