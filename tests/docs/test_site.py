@@ -115,6 +115,14 @@ def test_every_result_of_a_benchmark_is_on_the_list():
     assert [path.name for path in ROOT.glob("benchmarks/results/*.md") if path.name not in listed] == []
 
 
+def test_every_result_of_a_benchmark_is_on_the_index():
+    listed = re.findall(r"\(results/([^)]+)\)", (ROOT / "benchmarks" / "RESULTS.md").read_text())
+
+    assert sorted(listed) == sorted(page.name for page in ROOT.glob("benchmarks/results/*.md")), (
+        "write it: python -m benchmarks.run --gather"
+    )
+
+
 def test_every_figure_of_the_script_is_drawn():
     names = re.findall(r"^@figure\ndef (\w+)", (DOCS / "figures.py").read_text(), re.MULTILINE)
 
