@@ -6,6 +6,7 @@ given, as in `python -m benchmarks.limits 500,2000 1000,10000`, or "" for none: 
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import subprocess
@@ -53,10 +54,15 @@ def seconds(*words: object) -> float:
 
 def inspected(folder: Path, columns: int) -> str:
     """Return a line of the table of `inspect`."""
-    table, parquet, text = wide(columns), folder / "wide.parquet", folder / "wide.csv"
+    table = wide(columns)
+    parquet, text, lines = (folder / f"wide.{ending}" for ending in ("parquet", "csv", "jsonl"))
     pyarrow.parquet.write_table(table, parquet)
     pyarrow.csv.write_csv(table, text)
-    return f"| {columns:,} | {seconds('inspect', parquet):.1f} | {seconds('inspect', text):.1f} |"
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    with lines.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(dict(zip(table.column_names, row, strict=True))) + "\n" for row in rows)
+    taken = [f"{seconds('inspect', path):.1f}" for path in (parquet, text, lines)]
+    return f"| {columns:,} | {' | '.join(taken)} |"
 
 
 def drawn(folder: Path, levels: int) -> str:
@@ -106,8 +112,8 @@ def write(wide_lines: list[str], fine_lines: list[str]) -> None:
         "",
         inspecting,
         "",
-        "| columns | Parquet, s | CSV, s |",
-        "|---|---|---|",
+        "| columns | Parquet, s | CSV, s | JSON Lines, s |",
+        "|---|---|---|---|",
         *with_earlier(wide_lines, inspecting),
         "",
         drawing,

@@ -88,6 +88,7 @@ def _json_rows(path: str, places: Sequence[Sequence[str]], longest: int) -> str:
         _text(literal_path(path)),
         columns=_columns(dict.fromkeys(place[0] for place in places), "JSON"),
         format="'newline_delimited'",
+        records="true",  # else DuckDB looks through the file for it, which takes longer than all else
         maximum_object_size=str(longest),
     )
 

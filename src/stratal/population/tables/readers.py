@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import reduce
@@ -206,21 +206,24 @@ def _read_json_lines(backend: Any, file: Path, request: Request) -> tuple[Source
     if log is not None:
         return log_source(log, request, str(file))
     with closing(opened(file)) as text:
-        records = [record for _, record in json_records(text, file, _RECORDS_LOOKED_AT)]
-    return _of_json(backend, file, request, records, _locator(file, _full_lines))
+        records = (record for _, record in json_records(text, file, _RECORDS_LOOKED_AT))
+        return _of_json(backend, file, request, records, _locator(file, _full_lines))
 
 
 def _of_json(
     backend: Any,
     file: Path,
     request: Request,
-    records: list[dict[str, Any]],
+    records: Iterable[dict[str, Any]],
     locate: Callable[[int], str] | None,
 ) -> tuple[Source, Declaration]:
     """Return a JSON Lines file whose first `records` tell its keys, nested ones by dotted names."""
-    keys = dict.fromkeys(name for record in records for name in record)
-    order = {name: number for number, name in enumerate(keys)}
-    names = list(dict.fromkeys([*keys, *(name for record in records for name in flat(record))]))
+    keys: dict[str, None] = {}
+    nested: dict[str, None] = {}
+    for record in records:
+        keys |= dict.fromkeys(record)
+        nested |= dict.fromkeys(flat(record))
+    order, names = {name: number for number, name in enumerate(keys)}, list(keys | nested)
     if not names:
         raise InputError(f"{file} is empty", allowed="one JSON object per line")
     declared = request.among(names, str(file))
