@@ -4,18 +4,18 @@ A stratum whose first labels happened to agree gets fewer later ones to correct 
 power of p̂(1 − p̂), the final rate is biased by −e (1 − 2p)/n_h: as much as e labels of either kind make up
 for, as the pseudo-labels of inverse binomial sampling do (Haldane 1945). Neyman's shares have e = ½, and a
 total that is to bring an interval to a width adds ½ in a stratum that makes up all of the variance. A rule
-that smooths (`allocation.rates`) hardly follows the first labels.
+that smooths follows n_h labels by n_h/(n_h + k), its prior weighing k labels: 16, 64 or 256, equally likely
+(`allocation.rates`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from stratal.allocation.rates import PSEUDO_LABELS
 from stratal.arrays import FloatArray
 
 _ELASTICITY = 0.5
-_LABELS_SMOOTHED = 64.0
-"""Labels that the rule's prior weighs: 16, 64 or 256. The middle one covers as 16 does, with fewer labels."""
 
 
 def drawn_back(
@@ -38,10 +38,11 @@ def drawn_back(
     --------
     >>> n_h, one = np.array([200.0]), np.ones(1)
     >>> drawn_back(np.array([0.05]), n_h, one, np.array([2e-4]), np.ones(())).round(4)
-    array([0.0534])
+    array([0.0532])
     """
     whole = np.sum(parts, axis=-1, keepdims=True)
     share = parts / np.where(whole > 0, whole, 1.0)
-    each = _ELASTICITY * (1.0 + share) * left * counts / (counts + _LABELS_SMOOTHED)
+    followed = sum(counts / (counts + weight) for weight in PSEUDO_LABELS) / len(PSEUDO_LABELS)
+    each = _ELASTICITY * (1.0 + share) * left * followed
     each = each / np.maximum(factor, 1.0)[..., None]
     return np.asarray((counts * rates + each) / np.maximum(counts + 2.0 * each, 1.0))
