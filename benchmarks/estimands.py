@@ -55,14 +55,16 @@ truth, score, answer = data["truth"].astype(int), data["score"], data["answer"].
 kind = getattr(oasis, sys.argv[4] + "Sampler")
 given = [answer] if sys.argv[4] == "Passive" else [answer, score]
 more = {} if sys.argv[4] == "Passive" else {"proba": True}
+if sys.argv[4] == "Druck":  # begins with two labels of each stratum, of which it would make 1,191
+    more["stratification_n_strata"] = 30
 budgets = [int(n) for n in sys.argv[5].split(",")]
 found = []
 for run in range(int(sys.argv[2])):
     np.random.seed(run)
     sampler = kind(0.5, *given, lambda i: truth[i], max_iter=200_000, **more)
     row = []
-    for n in np.diff([0, *budgets]):
-        sampler.sample_distinct(int(n))
+    for n in budgets:
+        sampler.sample_distinct(n - int(np.sum(~np.isnan(sampler.cached_labels_))))
         row.append(sampler.estimate_[-1])
     found.append(row)
 np.save(sys.argv[3], np.array(found, dtype=float))
