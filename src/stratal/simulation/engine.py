@@ -140,7 +140,8 @@ def simulate(
     """
     check_workers(workers)
     require_population(population, "simulate")
-    if estimand is not None and (asked := as_estimand(estimand)) is not None and asked.kind != "mean":
+    planned = "planned" in several(designs) or "two-round" in several(designs)
+    if (asked := as_estimand(estimand)) is not None and (asked.kind != "mean" or planned):
         return estimand_table(asked, locals())
     z = finite_vector("outcome", outcome)
     if len(z) != population.size:

@@ -78,3 +78,17 @@ def test_units_with_ids_of_their_own_are_refused(labelled):
     )
     with pytest.raises(InputError, match="numbered by row"):
         stratal.simulate(named, truth, designs=["planned"], budgets=[60], replicates=2, estimand="f1:match")
+
+
+def test_the_mean_is_simulated_by_its_plan_too():
+    rng = np.random.default_rng(1)
+    proxy = rng.beta(3, 1, 1000)
+    z = (rng.random(1000) < proxy) * 1.0
+    population = stratal.Population.from_arrays(proxy=proxy)
+    table = stratal.simulate(
+        population, z, designs=["simple-random", "planned", "two-round"], budgets=[80], replicates=10,
+        estimand="mean",
+    )  # fmt: skip
+
+    assert table["design"].tolist() == ["simple-random", "planned", "two-round"]
+    assert table["truth"][0] == pytest.approx(z.mean())
