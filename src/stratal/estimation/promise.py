@@ -114,8 +114,8 @@ def _mean_note(strata: Strata, ways: Scenario, found: Estimate) -> str | None:
     if interval.high >= low and interval.low <= high:
         return None
     return (
-        f"the mean is {interval.low:.3g} to {interval.high:.3g}, where the proxy made it {means[0]:.3g}, and "
-        f"{low:.3g} to {high:.3g} if it was off. {_GO_ON}"
+        f"the mean is {interval.low:.3g} to {interval.high:.3g}, where the plan expected {means[0]:.3g}, "
+        f"and {low:.3g} to {high:.3g} in all the ways in which the proxy may be off. {_GO_ON}"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
@@ -93,7 +94,7 @@ def p_value(null: float, interval: Callable[[float], tuple[float, float]]) -> fl
     Raises
     ------
     InputError
-        If `null` is NaN.
+        If `null` is no number.
 
     Examples
     --------
@@ -101,8 +102,8 @@ def p_value(null: float, interval: Callable[[float], tuple[float, float]]) -> fl
     0.2
     """
 
-    if np.isnan(null):
-        raise InputError("the hypothetical value is not a number", given=null, allowed="a number")
+    if not isinstance(null, Real) or np.isnan(float(null)):
+        raise InputError("the hypothetical value is not a number", given=repr(null), allowed="a number")
 
     from scipy.optimize import brentq  # takes longer to import than anything else here
 

@@ -14,7 +14,7 @@ from stratal import __version__
 from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray, Record, frozen
 from stratal.errors import InputError, not_bounds
 from stratal.labels.labels import Labels
-from stratal.population.keywords import listing
+from stratal.population.keywords import listing, of_caller
 from stratal.population.population import Population
 from stratal.population.summary import ProxyInfo, StratumSummary
 from stratal.randomness import id_texts
@@ -340,7 +340,11 @@ class Sample(Record, Tabular):
         >>> stratal.estimate(sample, labels).value
         0.875
         """
-        parts, labels = parts_of_labelled(table, Labelled(**given))
+        try:
+            how = Labelled(**given)
+        except TypeError as error:
+            raise of_caller(error, Labelled, "Sample.from_labelled") from None
+        parts, labels = parts_of_labelled(table, how)
         return _of_parts(parts), labels
 
 

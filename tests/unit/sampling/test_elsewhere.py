@@ -225,3 +225,8 @@ def test_a_column_of_labels_under_another_name_is_to_be_named():
         InputError, match=r"no column 'label' .*'human'.*Name the column of labels.*--value COL"
     ):
         stratal.Sample.from_labelled({"id": ["a", "b"], "human": [1, 0]}, value="label", population_size=10)
+
+
+def test_a_misspelt_keyword_is_told_with_those_that_there_are():
+    with pytest.raises(TypeError, match=r"Sample\.from_labelled\(\) got .* 'valeu'; it takes value"):
+        stratal.Sample.from_labelled({"right": [1, 0]}, valeu="right")  # type: ignore[call-arg]
