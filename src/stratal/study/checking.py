@@ -134,6 +134,8 @@ def _samples(connection: sqlite3.Connection, folder: Path) -> Iterator[str]:
     try:
         sample = Sample.read(folder / rounds[-1]["file"])
     except InputError as error:
+        if isinstance(error.__context__, MemoryError):  # which tells nothing of the file
+            raise
         yield str(error)
         return
     drawn = set(id_texts(sample.ids))
