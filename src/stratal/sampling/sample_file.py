@@ -141,6 +141,8 @@ def read_parts(path: Path) -> tuple[dict[str, AnyArray], dict[str, Any]]:
     except InputError:
         raise
     except _UNREADABLE as error:
+        if _NO_THREAD in str(error):
+            raise MemoryError(str(error)) from error
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"{path}: not a sample file ({reason[:300]})", action=_WRITTEN_BY_DRAW) from None
 
@@ -184,6 +186,9 @@ _UNREADABLE = (
     *(ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError, MemoryError),
 )
 """What reading a damaged file raises, in Arrow and in what is taken from its description."""
+
+_NO_THREAD = "Failed to launch worker thread"
+"""What Arrow says where memory does not suffice for a thread; it tells nothing of the file."""
 
 
 def _read_parquet(path: Path) -> tuple[pa.Table, dict[str, Any] | None]:
