@@ -56,8 +56,15 @@ def estimate_page(estimate: Mapping[str, Any], most_rows: int | None = MOST_STRA
     return Page(lines=_sentences(estimate), tables=tables, notes=noted(estimate.get("notes", ())))
 
 
-def estimates_table(title: str, rows: Sequence[Mapping[str, Any]], confidence_level: float) -> Table:
+def estimates_table(
+    title: str,
+    rows: Sequence[Mapping[str, Any]],
+    confidence_level: float,
+    most_rows: int | None = MOST_ESTIMATES,
+) -> Table:
     """Return a table of several estimates: metrics, comparisons, domains; rows' own dicts are left out.
+
+    Of more than `most_rows` the first are shown, and a line says how many more there are; all for None.
 
     Examples
     --------
@@ -71,7 +78,7 @@ def estimates_table(title: str, rows: Sequence[Mapping[str, Any]], confidence_le
     return Table(
         title=title,
         header=[headers.get(name, name.replace("_", " ")) for name in names],
-        rows=first_rows([[row.get(name) for name in names] for row in rows], MOST_ESTIMATES, title.lower()),
+        rows=first_rows([[row.get(name) for name in names] for row in rows], most_rows, title.lower()),
     )
 
 
@@ -126,7 +133,7 @@ def _worth(estimate: Mapping[str, Any]) -> list[str]:
         return []
     if estimate["standard_error"] == 0 and estimate["n"] < estimate["population_size"]:
         return [
-            "All labels within each stratum agree: how many random labels they are worth is not known yet."
+            "All labels within each stratum agree: how many random labels they are worth cannot be told yet."
         ]
     labels = "labels are" if estimate["n"] != 1 else "label is"
     return [] if size is None else [f"Your {estimate['n']:,} {labels} worth {size:,.0f} random ones."]
