@@ -86,8 +86,8 @@ def own_case(kind: str, size: int, d: int) -> dict[str, Any]:
 
 
 def fresh(interpreter: str, side: str, case: tuple[str, int, int]) -> dict[str, Any]:
-    """Run one case in a process of its own."""
-    command = [interpreter, __file__, "--side", side, "--case", *map(str, case)]
+    """Run one case in a process of its own, which does not take files beside this one for modules."""
+    command = [interpreter, "-P", __file__, "--side", side, "--case", *map(str, case)]
     one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     output = subprocess.run(command, capture_output=True, check=True, text=True, env=os.environ | one).stdout
     result: dict[str, Any] = json.loads(output)
