@@ -131,6 +131,8 @@ class Fieller(Reach):
     def _skewness(self, leans: FloatArray) -> FloatArray:
         """Return the skewness (m,) of the mean of a − ρb."""
         residuals = self.centred @ leans.T
+        largest = np.max(np.abs(residuals), axis=0, initial=0.0)
+        residuals = residuals / np.where(largest > 0, largest, 1.0)  # no power that overflows
         second, third = (self._by_stratum(residuals**power) for power in (2, 3))
         spreads = second / np.maximum(self.counts - 1.0, 1.0)
         return np.asarray(mean_skewness(self.counts, self.factors, spreads, third))

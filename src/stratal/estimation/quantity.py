@@ -296,7 +296,8 @@ class Quantity(Printed):
             alternative=alternative,
         )
         if self.scale == "log":
-            ends = np.exp(ends[0]), np.exp(ends[1])
+            with np.errstate(over="ignore"):  # nothing known: an end beyond all numbers
+                ends = np.exp(ends[0]), np.exp(ends[1])
         return float(ends[0]), float(ends[1])
 
     def _binomial_ends(self, trials: float, confidence_level: float, alternative: str) -> tuple[float, float]:

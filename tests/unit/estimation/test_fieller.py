@@ -73,3 +73,13 @@ def test_strata_and_bounds_of_what_cannot_be_negative():
     assert stratal.ratio(sample, errors, words).p_value(0.5) < 0.01
     wider = stratal.ratio(sample, errors, words, target="superpopulation").confidence_interval()
     assert wider.high > high
+
+
+def test_numbers_near_the_largest_do_not_overflow():
+    rng = np.random.default_rng(5)
+    a, b = rng.random(30), 1.0 + rng.random(30)
+    plain = Fieller.of(a, b, simple(30)).ends(float(np.mean(a) / np.mean(b)), 0.95, "two-sided")
+    with np.errstate(over="raise"):
+        huge = Fieller.of(a * 1e110, b, simple(30))
+        found = huge.ends(float(np.mean(a * 1e110) / np.mean(b)), 0.95, "two-sided")
+    assert np.array(found) / 1e110 == pytest.approx(np.array(plain), rel=1e-6)

@@ -139,3 +139,12 @@ def test_simultaneous_intervals_of_right_and_wrong_are_wider_and_agree_with_p(al
             if level == 0.95:
                 assert low <= single["confidence_interval"][0]
                 assert high >= single["confidence_interval"][1]
+
+
+def test_a_ratio_of_which_nothing_is_known_has_no_upper_end():
+    _, frame = drawn(2)
+    first, second = np.array([1e-300, 1.0]), np.array([1.0, 1.0])
+    with np.errstate(over="raise"):
+        low, high = ModelPair(first=first, second=second, frame=frame).ratio().confidence_interval(1 - 1e-9)
+    assert low == 0.0
+    assert high == np.inf
