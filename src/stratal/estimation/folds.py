@@ -13,12 +13,14 @@ and stratified sampling, and a census is exact, although φ is fitted.
 from __future__ import annotations
 
 import numbers
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError
-from stratal.estimation.lam import ProxyMoments, Trust, fit_lam
+from stratal.estimation.lam import ChosenLam, ProxyMoments, Trust, fit_lam
 from stratal.weighting import Weighting
 
 N_FOLDS = 5
@@ -133,6 +135,35 @@ def sampled_fractions(weighting: Weighting, n_strata: int) -> FloatArray:
     """
     fractions = weighting.sampled_fractions
     return fractions if len(fractions) == n_strata else np.full(n_strata, float(fractions.mean()))
+
+
+def cross_fitted(
+    chosen: ChosenLam,
+    z: FloatArray,
+    proxy: ProxyMoments | None,
+    weighting: Weighting,
+    folds: IntArray,
+    **how: Any,
+) -> tuple[ChosenLam, FloatArray | None]:
+    """Return λ fitted without each unit's own fold: its mean per stratum, and each unit's (n, k).
+
+    Where λ was not fitted it stays as it is; `how` are further arguments of `cross_fitted_lam`.
+
+    Examples
+    --------
+    >>> from stratal.weighting import StratifiedWeighting
+    >>> fixed, weighting = ChosenLam(lam=np.ones((1, 1)), spent=np.zeros(1)), StratifiedWeighting(
+    ...     stratum=np.zeros(4, int), sizes=np.array([40]))
+    >>> cross_fitted(fixed, np.zeros(4), None, weighting, np.array([0, 0, 1, 1]))[0].notes
+    ('λ was not fitted, so there was nothing to cross-fit',)
+    """
+    if proxy is None or not chosen.fitted:
+        note = "λ was not fitted, so there was nothing to cross-fit"
+        return replace(chosen, notes=(*chosen.notes, note)), None
+    by_unit, lam = cross_fitted_lam(z, proxy, weighting, folds, **how)
+    note = f"λ was cross-fitted in {folds.max() + 1} folds"
+    # Residuals of units that λ has not seen need no correction.
+    return replace(chosen, lam=lam, spent=0.0 * chosen.spent, notes=(*chosen.notes, note)), by_unit
 
 
 def cross_fitted_lam(

@@ -14,7 +14,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record
 from stratal.errors import InputError, near_names
-from stratal.estimation.folds import cross_fitted_lam
+from stratal.estimation.folds import cross_fitted
 from stratal.estimation.lam import SHRINKAGE, ChosenLam, ProxyMoments, Trust, fit_lam, inflation, intercept
 from stratal.intervals.evidence import OutcomeKind, require_target
 from stratal.weighting import Weighting
@@ -239,7 +239,8 @@ def mean_estimate(
     options = replace(options, **changed)
     chosen, by_unit = choose_lam(z, proxy, weighting, options), None
     if options.folds is not None:
-        chosen, by_unit = _cross_fitted(chosen, z, proxy, weighting, options)
+        how = {"clip": options.clip, **options.fitting}
+        chosen, by_unit = cross_fitted(chosen, z, proxy, weighting, options.folds, **how)
     residuals, known = _residuals(z, proxy, weighting, chosen.lam, by_unit)
     centred = chosen.fitted and not weighting.random_within_strata
     if centred:
@@ -337,24 +338,6 @@ def fixed_lam(options: EstimateOptions, n_strata: int, k: int) -> FloatArray:
             given=f"{lam.shape}",
             allowed=f"one number, ({k},) or ({n_strata}, {k})",
         ) from None
-
-
-def _cross_fitted(
-    chosen: ChosenLam,
-    z: FloatArray,
-    proxy: ProxyMoments | None,
-    weighting: Weighting,
-    options: EstimateOptions,
-) -> tuple[ChosenLam, FloatArray | None]:
-    """Return λ fitted without each unit's own fold: its mean per stratum, and each unit's (n, k)."""
-    folds = options.folds
-    if folds is None or proxy is None or not chosen.fitted:
-        note = "λ was not fitted, so there was nothing to cross-fit"
-        return replace(chosen, notes=(*chosen.notes, note)), None
-    by_unit, lam = cross_fitted_lam(z, proxy, weighting, folds, clip=options.clip, **options.fitting)
-    note = f"λ was cross-fitted in {folds.max() + 1} folds"
-    # Residuals of units that λ has not seen need no correction.
-    return replace(chosen, lam=lam, spent=0.0 * chosen.spent, notes=(*chosen.notes, note)), by_unit
 
 
 def _residuals(

@@ -60,9 +60,7 @@ class ModelPair(Record):
     @property
     def right_or_wrong(self) -> bool:
         """Whether every outcome is 0 or 1: the difference is the share of wins less that of losses."""
-        return self.bounds is not None and never_between(
-            np.column_stack([self.first, self.second]), self.bounds
-        )
+        return never_between(np.column_stack([self.first, self.second]), self.bounds)
 
     def difference(self) -> Quantity:
         """Return the difference of the mean outcomes over the whole population."""
