@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 from stratal.errors import InputError
+from stratal.population.tables.nested import arrow_names
 
 SAMPLE_KEY = b"stratal"
 """Metadata key by which a sample file is known."""
 
 _WHOLE, _NUMBER = "whole numbers", "numbers"
+_ONE_TYPE = "Write all parts of a directory with one type."
 
 
 def refuse_unlike_parts(parts: Sequence[Path], used: Sequence[str], keys: Mapping[str, Path]) -> None:
     """Refuse parts that an engine would read by casting one to another, or a folder over a file's column.
 
-    Whole numbers and others may stand side by side: they are read as the wider type.
+    Whole numbers and others may stand side by side, read as the wider type, where none is rounded by that.
 
     Parameters
     ----------
@@ -40,19 +45,15 @@ def refuse_unlike_parts(parts: Sequence[Path], used: Sequence[str], keys: Mappin
     """
     if len(parts) < 2 and not keys:
         return
-    first: dict[str, tuple[str, Path]] = {}
-    for part in parts:
-        kinds = _kinds(part)
-        for name in used:
-            if name in keys:
-                _refuse_both(part, name, name in kinds)
-            elif name not in kinds:
-                raise InputError(
-                    f"{part}: no column {name!r}", allowed="the same columns in every part of a directory"
-                )
-            else:
-                kind, where = first.setdefault(name, (kinds[name], part))
-                _refuse_unlike(part, name, kinds[name], kind, where)
+    schemas = {part: _schema(part) for part in parts}
+    _refuse_other_letters(schemas)
+    _refuse_both(schemas, used, keys)
+    read = [name for name in used if name not in keys]
+    held = {part: _held(part, schema, read) for part, schema in schemas.items()}
+    for name in read:
+        kinds = {part: types[name] for part, types in held.items()}
+        _refuse_unlike(name, kinds)
+        _refuse_rounded(name, kinds)
 
 
 def parts_of(folder: Path) -> list[Path]:
@@ -89,7 +90,12 @@ def partition_keys(part: Path) -> list[str]:
     >>> partition_keys(Path("language=de/0.parquet"))
     ['language']
     """
-    return [unquote(folder.partition("=")[0]) for folder in part.parts[:-1] if "=" in folder]
+    given = [folder.partition("=")[0] for folder in part.parts[:-1] if "=" in folder]
+    return list(dict.fromkeys(name for key in given for name in (unquote(key), key)))
+
+
+def _folder_names(part: Path) -> list[str]:
+    return [folder.partition("=")[0].lower() for folder in part.parts[:-1] if "=" in folder]
 
 
 def parquet_names(part: Path, count: int) -> list[str]:
@@ -116,27 +122,119 @@ def parquet_names(part: Path, count: int) -> list[str]:
     return names if len(names) <= count else []
 
 
-def _refuse_both(part: Path, name: str, held: bool) -> None:
-    if held:
-        raise InputError(
-            f"{part}: column {name!r} is in the file and in the folder's name",
-            allowed="one of them",
-            action="Rename the folders, or write the parts without the column.",
+def _refuse_other_letters(schemas: Mapping[Path, Any]) -> None:
+    """Refuse `P` beside `p` unless all parts have the same columns: an engine tells them by their order."""
+    names = {part: list(schema.names) for part, schema in schemas.items()}
+    if len({tuple(columns) for columns in names.values()}) == 1:
+        return
+    for part, columns in names.items():
+        counts = Counter(map(str.lower, columns))
+        same = [name for name in columns if counts[name.lower()] > 1]
+        if same:
+            raise InputError(
+                f"{part}: an engine takes columns {same[0]!r} and {same[1]!r} for one",
+                allowed="names that differ in more than capital letters, "
+                "or the same columns in the same order in every part",
+                action="Rename or drop one of them.",
+            )
+
+
+def _refuse_both(schemas: Mapping[Path, Any], used: Sequence[str], keys: Mapping[str, Path]) -> None:
+    """Refuse a column that is in a folder's name and in a part too: an engine takes the folder's."""
+    asked = {name.lower() for name in used}
+    for key, where in keys.items():
+        if _folder_names(where).count(key.lower()) > 1:
+            raise InputError(
+                f"{where}: two folders give {key!r}", allowed="one", action="Rename one of them."
+            )
+        for part, schema in schemas.items():
+            if key.lower() in asked.intersection(map(str.lower, schema.names)):
+                raise InputError(
+                    f"{part}: column {key!r} is in the file and in the folder's name",
+                    allowed="one of them",
+                    action="Rename the folders, or write the parts without the column.",
+                )
+
+
+def _refuse_unlike(name: str, kinds: Mapping[Path, Any]) -> None:
+    where, other = next(iter(kinds)), _kind(next(iter(kinds.values())))
+    for part, kind in ((part, _kind(kind)) for part, kind in kinds.items()):
+        if kind != other and {kind, other} != {_WHOLE, _NUMBER}:
+            raise InputError(
+                f"{part}: column {name!r} holds {kind}",
+                allowed=f"{other}, as in {where.name}",
+                action=_ONE_TYPE,
+            )
+
+
+def _refuse_rounded(name: str, kinds: Mapping[Path, Any]) -> None:
+    """Refuse numbers that an engine would round because another part holds floating-point numbers.
+
+    Whole numbers are looked up in the files' own statistics.
+    """
+    import pyarrow as pa
+
+    floats = {part: kind for part, kind in kinds.items() if pa.types.is_floating(kind)}
+    if not floats or len(floats) == len(kinds):
+        return
+    digits = 53 if any(kind.bit_width == 64 for kind in floats.values()) else 24
+    for part, kind in kinds.items():
+        if part not in floats and not _fits(part, name, kind, digits):
+            raise InputError(
+                f"{part}: column {name!r} holds {kind}, which would be rounded",
+                allowed=f"whole numbers up to 2**{digits} beside {next(iter(floats.values()))}, "
+                f"as in {next(iter(floats)).name}",
+                action=_ONE_TYPE,
+            )
+
+
+def _fits(part: Path, name: str, kind: Any, digits: int) -> bool:
+    """Return whether floating-point numbers of so many binary digits hold a column's numbers."""
+    import pyarrow as pa
+
+    if pa.types.is_decimal(kind):
+        return digits == 53 and (kind.scale > 0 or kind.precision <= 15)
+    if not pa.types.is_integer(kind) or kind.bit_width < digits:
+        return True
+    return all(abs(value) <= 2**digits for value in _extremes(part, name))
+
+
+def _extremes(part: Path, name: str) -> Iterator[float]:
+    """Yield the least and largest values of a column, infinity where its file does not tell them."""
+    import pyarrow.parquet
+
+    found = pyarrow.parquet.read_metadata(part)
+    groups = [found.row_group(number) for number in range(found.num_row_groups)]
+    for group in groups:
+        pieces = (group.column(place) for place in range(group.num_columns))
+        piece = next(piece for piece in pieces if piece.path_in_schema == name)
+        told = piece.statistics
+        if told is None or not told.has_min_max:
+            yield 0 if told is not None and told.null_count == piece.num_values else math.inf
+        else:
+            yield from (told.min, told.max)
+
+
+def _held(part: Path, schema: Any, used: Sequence[str]) -> dict[str, Any]:
+    """Return the types of a part's columns that are read, and of fields of its structs that are."""
+    paths = arrow_names(schema)
+    found = {}
+    for name in used:
+        if name not in paths:
+            raise InputError(
+                f"{part}: no column {name!r}", allowed="the same columns in every part of a directory"
+            )
+        kind = reduce(
+            lambda outer, step: outer.field(step).type, paths[name][1:], schema.field(paths[name][0]).type
         )
+        found[name] = kind.value_type if _is_dictionary(kind) else kind
+    return found
 
 
-def _refuse_unlike(part: Path, name: str, kind: str, other: str, where: Path) -> None:
-    if kind != other and {kind, other} != {_WHOLE, _NUMBER}:
-        raise InputError(
-            f"{part}: column {name!r} holds {kind}",
-            allowed=f"{other}, as in {where.name}",
-            action="Write all parts of a directory with one type.",
-        )
+def _is_dictionary(kind: Any) -> bool:
+    import pyarrow as pa
 
-
-def _kinds(part: Path) -> dict[str, str]:
-    """Return what each column of a Parquet file holds."""
-    return {field.name: _kind(field.type) for field in _schema(part)}
+    return bool(pa.types.is_dictionary(kind))
 
 
 def _schema(part: Path) -> Any:
@@ -158,8 +256,6 @@ def _schema(part: Path) -> Any:
 def _kind(kind: Any) -> str:
     import pyarrow as pa
 
-    if pa.types.is_dictionary(kind):
-        return _kind(kind.value_type)
     if pa.types.is_integer(kind):
         return _WHOLE
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):

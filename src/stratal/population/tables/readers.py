@@ -130,11 +130,9 @@ def _read_parquet(
     table, columns = with_nested(table, columns)
     declared = request.among(list(columns), str(file))
     if local:
-        there = set(names)
-        used = [name for name in declared.used if name in there]
-        refuse_unlike_parts(local, used, keys)
+        refuse_unlike_parts(local, declared.among(columns), keys)
         for part in local:
-            refuse_exploding(part, used)
+            refuse_exploding(part, declared.among(names))
     return Source(label=str(file), backend=backend, table=table, columns=columns), declared
 
 

@@ -62,7 +62,7 @@ def read_on_spark(
     declared = request.among(list(columns), text)
     if parts and here is not None:
         keys = {key: part for part in parts for key in partition_keys(part.relative_to(here))}
-        refuse_unlike_parts(parts, [name for name in declared.used if name in frame.columns], keys)
+        refuse_unlike_parts(parts, declared.among(columns), keys)
     return Source(
         label=text, backend=backend, table=table, columns=columns, text=kind == "csv", ordered=False
     ), declared

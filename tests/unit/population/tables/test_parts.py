@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from itertools import permutations
 from pathlib import Path
 
@@ -101,3 +102,95 @@ def test_a_flipped_bit_of_the_footer_is_one_message_or_read(tmp_path):
                 kinds.add(type(error.__context__))
 
     assert {pa.ArrowNotImplementedError, pa.ArrowInvalid, OSError} <= kinds
+
+
+def refused(folder: Path, message: str, **columns: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Population.read(folder, **{"proxy": "proxy", **columns}, directory=True)
+
+
+WHOLE, HALF = pa.array([0, 1], pa.int64()), [0.5, 0.25]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize(
+    ("large", "small"),
+    [
+        (pa.array([2**24 + 1, 1], pa.int64()), pa.array(HALF, pa.float32())),
+        (pa.array([2**24 + 1, 1], pa.uint32()), pa.array(np.array(HALF, np.float16))),
+        (pa.array([-(2**53) - 1, 1], pa.int64()), pa.array(HALF, pa.float64())),
+        (pa.array([Decimal("0.123456789"), Decimal(1)]), pa.array(HALF, pa.float32())),
+        (pa.array([Decimal(10**30), Decimal(1)], pa.decimal128(38, 0)), pa.array(HALF, pa.float64())),
+    ],
+    ids=["float", "half", "double", "decimal", "long decimal"],
+)
+@pytest.mark.parametrize("what", ["groups", "show", "proxy", "id"])
+def test_numbers_that_another_part_would_round_are_refused_by_name(tmp_path, large, small, order, what):
+    parts = [{"key": ["a", "b"], "proxy": HALF, "x": large}, {"key": ["c", "d"], "proxy": HALF, "x": small}]
+    folder = written(tmp_path, *parts[::order])
+
+    refused(folder, "column 'x' holds .* which would be rounded", **{"id": "key", what: "x"})
+
+
+def test_whole_numbers_whose_size_the_file_does_not_tell_are_refused_beside_floats(tmp_path):
+    folder = written(tmp_path, {"id": ["a", "b"], "proxy": pa.array(HALF, pa.float32())})
+    rows = pa.table({"id": ["c", "d"], "proxy": WHOLE})
+    pq.write_table(rows, folder / "told.parquet")
+    assert values(folder) == {"a": 0.5, "b": 0.25, "c": 0, "d": 1}
+
+    pq.write_table(rows, folder / "told.parquet", write_statistics=False)
+    refused(folder, r"told.parquet: column 'proxy' holds int64, which would be rounded")
+
+
+@pytest.mark.parametrize("inner", ["01", True, {"x": 1}], ids=["text", "truth", "struct"])
+def test_fields_of_structs_are_held_to_the_same(tmp_path, inner):
+    parts = [
+        {"id": ["a"], "proxy": [0.5], "of": [{"x": 1}]},
+        {"id": ["b"], "proxy": [0.5], "of": [{"x": inner}]},
+    ]
+    folder = written(tmp_path, *parts)
+
+    refused(folder, "part1.parquet: column 'of.x' holds .*allowed: whole numbers", groups="of.x")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [["id", "P", "proxy", "PROXY"], ["id", "PROXY", "proxy", "P"], ["proxy", "PROXY", "id", "P"]],
+    ids=["one more", "swapped", "other order"],
+)
+def test_parts_whose_names_differ_in_capitals_alone_are_not_mistaken_for_each_other(tmp_path, other):
+    first = ["id", "P", "proxy", "PROXY"] if other[1] == "PROXY" else ["id", "P", "proxy"]
+    cells = {"id": ["a", "b"], "proxy": [0.5, 0.25], "PROXY": [1.0, 1.0], "P": [1.0, 1.0]}
+    folder = written(tmp_path, {name: cells[name] for name in first})
+    pq.write_table(
+        pa.table({**{name: cells[name] for name in other}, "id": ["c", "d"]}), folder / "q.parquet"
+    )
+
+    refused(folder, "an engine takes columns '(proxy|PROXY)' and '(proxy|PROXY)' for one")
+
+    for part, ids in (("part0", ["a", "b"]), ("q", ["c", "d"])):
+        rows = {**{name: cells[name] for name in other}, "id": ids}
+        pq.write_table(pa.table(rows), folder / f"{part}.parquet")
+    assert values(folder) == {"a": 0.5, "b": 0.25, "c": 0.5, "d": 0.25}
+
+
+@pytest.mark.parametrize("asked", ["language", "Language"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_folder_that_differs_from_a_files_column_in_capitals_does_not_speak_over_it(tmp_path, asked, count):
+    parts = [{"id": [name], "proxy": [0.5], "language": ["fr"]} for name in "ab"[:count]]
+    folder = written(tmp_path, *parts, under=("Language=de", "Language=en"))
+
+    refused(folder, "'Language' is in the file and in the folder's name", groups=asked)
+
+
+def test_a_folder_written_in_percent_signs_does_not_speak_over_the_files_column(tmp_path):
+    columns = {"id": ["a"], "proxy": [0.5], "a%20b": ["fr"]}
+    folder = written(tmp_path, columns, under=("a%20b=de",))
+
+    refused(folder, "'a%20b' is in the file and in the folder's name", groups="a%20b")
+
+
+def test_two_folders_that_give_one_column_are_refused(tmp_path):
+    folder = written(tmp_path, {"id": ["a"], "proxy": [0.5]}, under=("day=1/DAY=2",))
+
+    refused(folder, "two folders give 'day'", groups="day")
