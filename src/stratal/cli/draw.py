@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stratal.cli import options as o
-from stratal.cli.again import as_drawn, so_far
+from stratal.cli.again import population_again, so_far
 from stratal.cli.output import print_json, print_next, print_page, print_text, progress
 from stratal.cli.records import takes
 from stratal.errors import InputError
@@ -178,7 +178,7 @@ def _extended(asked: DrawOptions, extend: Path) -> tuple[Sample, Narrowing | Non
         )
     earlier, given, classes = so_far(asked, extend, asked.labels, asked.value)
     with progress("reading and drawing"):
-        population = as_drawn(o.part(o.Reading, asked), earlier).population()
+        population = population_again(o.part(o.Reading, asked), earlier)
         needed = None
         if half_width is not None:
             level = asked.confidence_level

@@ -10,7 +10,7 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.model_pairs import ModelPair
+from stratal.estimation.model_pairs import ModelPair, quantity_of
 from stratal.estimation.paired import paired_differences, unseen_pair
 from stratal.estimation.quantity import Quantity
 from stratal.estimation.respondents import Respondents
@@ -93,8 +93,14 @@ def contrast_interval(found: Estimate, frame: Respondents, target: str) -> Quant
 
     Examples
     --------
-    >>> contrast_interval.__name__
-    'contrast_interval'
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.2] * 50 + [0.8] * 50)
+    >>> sample = stratal.SimpleRandom(budget=6).draw(population, seed=7)
+    >>> gaps = [0.1, 0.6, 0.2, 0.9, 0.7, 0.3]
+    >>> found = stratal.estimate(sample, gaps, estimator="ppi++", outcome="bounded", bounds=(-1, 1))
+    >>> frame = Respondents.of(sample, np.ones(6, dtype=bool))
+    >>> [round(end, 2) for end in contrast_interval(found, frame, "population").confidence_interval()]
+    [0.11, 0.94]
     """
     seen, bounds = found.evidence, found.bounds
     made = paired_differences(
@@ -105,14 +111,7 @@ def contrast_interval(found: Estimate, frame: Respondents, target: str) -> Quant
         bound=None if bounds is None else bounds[1],
         target=target,
     )
-    return Quantity(
-        value=found.value,
-        standard_error=float(made.standard_errors[0]),
-        degrees_of_freedom=math.inf if made.census else float(made.degrees_of_freedom[0]),
-        n=found.n,
-        bounds=bounds,
-        interval_error=float(made.interval_errors[0]),
-    )
+    return quantity_of(made, found.n)
 
 
 def ratio_of_pair(sample: Sample, pair: ModelPair, models: Sequence[str], labelled: BoolArray) -> Quantity:

@@ -11,14 +11,14 @@ unit for either model, as Bonett & Price (2012) add to a difference.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from stratal.arrays import FloatArray, Record
 from stratal.estimation.evaluation import estimate_mean
 from stratal.estimation.linearisation import of_variable, ratio_of_means
-from stratal.estimation.paired import Family, paired_differences, unseen_pair
+from stratal.estimation.paired import Differences, Family, paired_differences, unseen_pair
 from stratal.estimation.quantity import Parts, Quantity
 from stratal.estimation.respondents import Respondents
 from stratal.sampling.sample import Sample
@@ -70,15 +70,7 @@ class ModelPair(Record):
         most = None if bounds is None else frame.share * float(bounds[1] - bounds[0])
         contrast = frame.share * (self.first - self.second)
         found = paired_differences(contrast[:, None], frame.weighting, bound=most, target=self.target)
-        return Quantity(
-            value=float(found.values[0]),
-            standard_error=float(found.standard_errors[0]),
-            interval_error=float(found.interval_errors[0]),
-            degrees_of_freedom=np.inf if found.census else float(found.degrees_of_freedom[0]),
-            n=len(self.first),
-            bounds=None if most is None else (-most, most),
-            notes=frame.notes,
-        )
+        return replace(quantity_of(found, len(self.first)), notes=frame.notes)
 
     def ratio(self) -> Quantity:
         """Return the ratio of the mean outcomes; undefined where a mean is not positive.
@@ -161,6 +153,28 @@ class ModelPair(Record):
             ),
             notes=frame.notes,
         )
+
+
+def quantity_of(found: Differences, n: int) -> Quantity:
+    """Return one difference, estimated from n labelled units, as a quantity.
+
+    Examples
+    --------
+    >>> from stratal.weighting import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([40]))
+    >>> found = paired_differences(np.array([[1.0], [0.0], [0.5], [1.0]]), weighting, bound=1.0)
+    >>> [round(end, 2) for end in quantity_of(found, 4).confidence_interval()]
+    [-0.42, 1.0]
+    """
+    bound = found.bound
+    return Quantity(
+        value=float(found.values[0]),
+        standard_error=float(found.standard_errors[0]),
+        interval_error=float(found.interval_errors[0]),
+        degrees_of_freedom=np.inf if found.census else float(found.degrees_of_freedom[0]),
+        n=n,
+        bounds=None if bound is None else (-bound, bound),
+    )
 
 
 def differences_in_family(

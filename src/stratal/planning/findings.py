@@ -31,6 +31,7 @@ from stratal.labels.labels import join, with_ids_of
 from stratal.labels.numbers import words_for_one
 from stratal.planning.estimand_findings import estimand_contents
 from stratal.planning.more_labels import more_labels
+from stratal.population.keywords import listing, refuse_unlisted
 from stratal.report import WRITERS, answer_sentence, described_method, plain_dict, report_html
 from stratal.sampling import Stratified
 from stratal.sampling.asked import require_sample
@@ -100,6 +101,7 @@ class Findings:
         return report_html(self.found, whole=False)
 
 
+@listing(estimate)
 def findings(
     sample: Sample,
     labels: Any,
@@ -156,6 +158,8 @@ def findings(
     ------
     InputError, LabelError
         As `stratal.estimate`.
+    TypeError
+        For a keyword that neither has.
 
     Examples
     --------
@@ -167,6 +171,7 @@ def findings(
     (0.5, ['labels, unweighted', 'proxy alone', 'with the design'])
     """
     require_sample(sample, "findings")
+    refuse_unlisted(options, findings)
     predicted, combine = options.get("predicted", False), options.get("combine", "mean")
     asked = _question(sample, options)
     if asked.kind == "accuracy":

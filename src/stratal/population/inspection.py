@@ -102,6 +102,11 @@ def describe_columns(path: str | os.PathLike[str], **reading: Any) -> dict[str, 
     return {"rows": rows, "columns": described, "softmax": pattern, "models": models, "notes": notes}
 
 
+def column_names(path: str | os.PathLike[str], **reading: Any) -> tuple[str, ...]:
+    """Return the names of a file's columns; `reading` as for `describe_columns`."""
+    return read_source(path, _EveryColumn(), FileReading(**reading))[1].shown
+
+
 def _with_commas(source: Source, names: Sequence[str]) -> list[str]:
     """Return a note for each column of text whose first rows are numbers with a comma or a percent sign."""
     texts = [name for name in names if source.is_text(name)][:_COLUMNS_AT_ONCE]

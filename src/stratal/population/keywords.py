@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
+
+from stratal.errors import near_names
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -28,8 +30,27 @@ def of_caller(error: TypeError, record: type, called: str) -> TypeError:
     return TypeError(f"{said}; it takes {', '.join(inspect.signature(record).parameters)}")
 
 
-def listing(*records: type, without: tuple[str, ...] = ()) -> Callable[[Function], Function]:
-    """Return a decorator that puts the fields of records in place of `**keywords` in what a function shows.
+def refuse_unlisted(given: Iterable[str], function: Callable[..., Any]) -> None:
+    """Refuse keywords that a function does not show, with Python's error about them.
+
+    Examples
+    --------
+    >>> def draw(path, *, size=3, **others): ...
+    >>> refuse_unlisted({"size": 4}, draw)
+    >>> refuse_unlisted({"sise": 4}, draw)
+    Traceback (most recent call last):
+    TypeError: draw() got an unexpected keyword argument 'sise'; it takes 'size'
+    """
+    shown = inspect.signature(function).parameters
+    for name in given:
+        if name not in shown:
+            taken = near_names(name, [own for own, one in shown.items() if one.kind is one.KEYWORD_ONLY])
+            called = f"{function.__name__}() got an unexpected keyword argument {name!r}"
+            raise TypeError(f"{called}; it takes {taken}")
+
+
+def listing(*records: Callable[..., Any], without: tuple[str, ...] = ()) -> Callable[[Function], Function]:
+    """Return a decorator that shows the fields of records, or keywords of functions, for a `**keywords`.
 
     Examples
     --------

@@ -82,11 +82,14 @@ def population_of(sample: Sample, population: Population | None) -> Population:
             "this sample does not hold the population that it was drawn from",
             action="Give population=, the one that it was drawn from.",
         )
-    if where.size != sample.population_size:
+    lacking = [name for name in sample.proxy_names if name not in where.proxy_names]
+    if lacking or where.size != sample.population_size:
+        named = ", ".join(map(repr, lacking))
         raise InputError(
             "this is not the population that the sample was drawn from",
-            given=f"{where.size} units",
-            allowed=f"{sample.population_size} units",
+            given=f"{where.size} units" + (f" without {named}" if lacking else ""),
+            allowed=f"{sample.population_size} units" + (f" with {named}" if lacking else ""),
+            action="Give the one that it was drawn from, unchanged.",
         )
     return where
 

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from tests.unit.cli.test_draw import run
 
+from stratal.errors import InputError
+
 
 @pytest.fixture
 def predictions(tmp_path):
@@ -102,3 +104,33 @@ def test_rounds_of_several_have_a_half_width_each(predictions, tmp_path):
     assert drawn["half_widths"] == [0.06, 0.1]
     assert drawn["n"] == max(50, round(planned["budget"] / 2))
     assert "--half-width 0.06,0.1" in said.splitlines()[-1]
+
+
+def drawn_by(predictions, folder):
+    """Draw a sample by the score and the answers; return how another round of it is asked for."""
+    run("draw", predictions, "--id", "id", "--proxy", "score", "--groups", "answer", "--budget", 60,
+        "--output", folder)  # fmt: skip
+    files = ("--extend", folder / "sample.parquet", "--labels", folder / "to_label.csv")
+    return (*files, "--additional", 20)
+
+
+def test_a_round_from_another_file_says_which_columns_it_lacks(predictions, tmp_path):
+    words = drawn_by(predictions[0], tmp_path / "a")
+    other = tmp_path / "other.csv"
+    other.write_text("id,text\n" + "".join(f"{k},{k}\n" for k in range(3000)))
+
+    lacks = (
+        r"other.csv: the sample was not drawn from this file, which lacks 'score', 'answer' \(given: columns "
+    )
+    with pytest.raises(InputError, match=lacks + r"'id', 'text'\)\. Give the file that it was drawn from"):
+        run("draw", other, *words, "--output", tmp_path / "b")
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_round_by_another_proxy_says_what_the_sample_has(predictions, tmp_path):
+    words = drawn_by(predictions[0], tmp_path / "a")
+    other = tmp_path / "other.csv"
+    other.write_text("id,other,answer\n" + "".join(f"{k},{k / 3000},cat\n" for k in range(3000)))
+
+    with pytest.raises(InputError, match="3000 units without 'score'; allowed: 3000 units with 'score'"):
+        run("draw", other, *words, "--proxy", "other", "--output", tmp_path / "b")

@@ -1,5 +1,6 @@
 """All that a report says: equal to the estimate, weighted where it must be, silent where nothing is known."""
 
+import inspect
 import json
 
 import numpy as np
@@ -209,3 +210,15 @@ def test_samples_from_elsewhere():
         sample, labels = stratal.Sample.from_labelled(table, value="y", **known)
         found = stratal.findings(sample, labels).to_dict()
         assert found["estimate"] == stratal.estimate(sample, labels).to_dict()
+
+
+def test_a_keyword_that_nobody_has_is_refused_in_the_name_of_findings(population, truth):
+    sample = stratal.SimpleRandom(budget=20).draw(population, seed=7)
+    labels = [truth[unit] for unit in sample.ids.tolist()]
+
+    with pytest.raises(
+        TypeError, match=r"findings\(\) got an unexpected keyword .*'quality'; it takes 'quantity'"
+    ):
+        stratal.findings(sample, labels, quality="accuracy")
+    assert stratal.findings(sample, labels, estimator="difference").to_dict()["estimate"]["n"] == 20
+    assert {"quantity", "estimator", "cross_fit"} <= set(inspect.signature(stratal.findings).parameters)

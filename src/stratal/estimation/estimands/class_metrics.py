@@ -18,6 +18,7 @@ class _OfAll(Classification):
     predicted: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class Accuracy(_OfAll):
     """The share of answers that are right.
 
@@ -32,7 +33,6 @@ class Accuracy(_OfAll):
     'accuracy'
     """
 
-    __slots__ = ()
     kind: ClassVar[str] = "accuracy"
 
     def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Estimate:
@@ -40,6 +40,7 @@ class Accuracy(_OfAll):
         return self._answered(sample, labels).accuracy(sample, target)
 
 
+@dataclass(frozen=True, slots=True)
 class BalancedAccuracy(_OfAll):
     """The mean recall over the classes.
 
@@ -49,7 +50,6 @@ class BalancedAccuracy(_OfAll):
     'balanced_accuracy:predicted=answer'
     """
 
-    __slots__ = ()
     kind: ClassVar[str] = "balanced_accuracy"
 
     def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Quantity:
@@ -57,6 +57,7 @@ class BalancedAccuracy(_OfAll):
         return self._metric(sample, labels, target)
 
 
+@dataclass(frozen=True, slots=True)
 class MatthewsCorrelation(_OfAll):
     """Matthews' correlation of answers and truth, of any number of classes.
 
@@ -66,7 +67,6 @@ class MatthewsCorrelation(_OfAll):
     'mcc'
     """
 
-    __slots__ = ()
     kind: ClassVar[str] = "mcc"
 
     def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Quantity:
@@ -166,6 +166,7 @@ class OfClass(Classification):
         return self._metric(sample, labels, target)
 
 
+@dataclass(frozen=True, slots=True)
 class Precision(OfClass):
     """The share of the units answered as a class that are of it.
 
@@ -175,10 +176,10 @@ class Precision(OfClass):
     'precision:match'
     """
 
-    __slots__ = ()
     kind: ClassVar[str] = "precision"
 
 
+@dataclass(frozen=True, slots=True)
 class Recall(OfClass):
     """The share of the units of a class that are answered as it.
 
@@ -188,10 +189,10 @@ class Recall(OfClass):
     'recall:match'
     """
 
-    __slots__ = ()
     kind: ClassVar[str] = "recall"
 
 
+@dataclass(frozen=True, slots=True)
 class F1(OfClass):
     """The harmonic mean of a class's precision and recall.
 
@@ -214,10 +215,10 @@ class F1(OfClass):
     'f1:match'
     """
 
-    __slots__ = ()
     kind: ClassVar[str] = "f1"
 
 
+@dataclass(frozen=True, slots=True)
 class Specificity(OfClass):
     """The share of the units of other classes that are not answered as the class.
 
@@ -227,10 +228,10 @@ class Specificity(OfClass):
     'specificity:match'
     """
 
-    __slots__ = ()
     kind: ClassVar[str] = "specificity"
 
 
+@dataclass(frozen=True, slots=True)
 class NegativePredictiveValue(OfClass):
     """The share of the units not answered as a class that are not of it.
 
@@ -240,10 +241,10 @@ class NegativePredictiveValue(OfClass):
     'negative_predictive_value:match'
     """
 
-    __slots__ = ()
     kind: ClassVar[str] = "negative_predictive_value"
 
 
+@dataclass(frozen=True, slots=True)
 class Jaccard(OfClass):
     """Hits over the units that are of a class or answered as it.
 
@@ -253,10 +254,10 @@ class Jaccard(OfClass):
     'jaccard:match'
     """
 
-    __slots__ = ()
     kind: ClassVar[str] = "jaccard"
 
 
+@dataclass(frozen=True, slots=True)
 class Prevalence(OfClass):
     """The share of the units that are of a class.
 
@@ -266,7 +267,6 @@ class Prevalence(OfClass):
     'prevalence:match'
     """
 
-    __slots__ = ()
     kind: ClassVar[str] = "prevalence"
 
 

@@ -164,3 +164,12 @@ def test_answers_alone_will_do():
     assert 0 < influence.value < 1
     assert set(cells) == {"answer a", "other answers"}
     assert np.all(square > 0)
+
+
+@pytest.mark.parametrize("kind", sorted(set(Estimand.registry)))
+def test_an_estimand_names_itself_where_an_argument_is_strange(kind):
+    made = Estimand.of_kind(kind)
+    with pytest.raises(
+        TypeError, match=rf"^{made.__name__}\.__init__\(\) got an unexpected keyword .*'colour'"
+    ):
+        made(colour="red")
