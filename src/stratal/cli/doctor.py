@@ -140,7 +140,7 @@ def _say_table(file: Path, *, json: bool) -> bool:
     if json:
         return False
     own = answers.counted and answers.name == LABEL
-    unnamed = answers.name is None and answers.human is not None
+    unnamed = answers.human is not None and (answers.name is None or answers.predicted is not None)
     return ((own or unnamed) and answers.model is None and _say_labelled(file, answers)) or _say_strata(
         file, table
     )
@@ -200,7 +200,7 @@ def _say_labelled(file: Path, answers: AnswerColumn) -> bool:
     from stratal.report import inspection_page
 
     found = describe_columns(file)
-    others = [row for row in found["columns"] if row["name"] != answers.human]
+    others = [row for row in found["columns"] if row["name"] not in (answers.human, answers.predicted)]
     known = suggestion({**found, "columns": others}, None, None)
     whole = answers.filled == answers.rows
     if not whole and "--proxy" not in known:
@@ -213,6 +213,7 @@ def _say_labelled(file: Path, answers: AnswerColumn) -> bool:
     )
     words = ["estimate", "--labelled", str(file)]
     words += [] if answers.human == LABEL else ["--value", str(answers.human)]
+    words += [] if answers.predicted is None else ["--predicted", answers.predicted]
     if whole and "--proxy" in known:
         print_text(
             "If the labelled ones were drawn at random from a file with the proxy of all units:",

@@ -144,7 +144,8 @@ def _say_drawn(asked: DrawOptions, sample: Sample, written: Handover, needed: Na
     if asked.json:
         print_json(found)
         return
-    print_page(handover_page(found, _strata(sample)))
+    first_of_ids = asked.extend is None and not sample.shown
+    print_page(handover_page(found, _strata(sample), shown=not first_of_ids))
     labels = [*asked.earlier_labels, written.to_label]
     if asked.half_width is None:
         print_next("estimate", written.sample, *labels, *_told(asked, sample))

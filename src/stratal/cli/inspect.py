@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,12 @@ def _of_one_model(file: Path, models: dict[str, Any]) -> Path:
     from stratal.population.tables.duckdb_files import COPIED, copy_of_rows
 
     kept = Path("one_model.parquet" if file.suffix == ".parquet" else "one_model.csv")
-    print_text("", "Each model is judged by itself. Keep the rows of one in a file of its own.")
+    print_text(
+        "",
+        "Units to label are drawn by the rows of one model: keep those in a file of its own. To compare the",
+        "models, have the answers of all of them to the drawn units labelled, one row for each answer;",
+        f"`stratal estimate` tells them apart by --model {shlex.quote(models['column'])}.",
+    )
     if COPIED & set(file.suffixes) and file.is_file():
         copied = copy_of_rows(str(file), models["column"], models["first"], str(kept))
         print_text("In Python:", f"  import duckdb; duckdb.sql({copied!r})")

@@ -19,6 +19,9 @@ ANNOTATOR_NAMES = ("annotator", "annotator_id", "rater", "labeler", "labeller")
 _FEW = 3
 """Different answers of a column that is taken for one of answers, though it is not called so."""
 
+_PREDICTED = "pred"
+"""In the name of a column of the model's answers."""
+
 ANSWER_NAMES = ("label", "verdict")
 """Columns of answers, the first that is there."""
 
@@ -66,6 +69,8 @@ class AnswerColumn:
         Column of what people said of some units: called so, or one of few values and empty in most rows.
     texts : frozenset of str
         The answers of the column `name`, as text.
+    predicted : str, optional
+        Column of the model's answers, where what people said in the column `human` is of the same classes.
 
     Examples
     --------
@@ -82,6 +87,7 @@ class AnswerColumn:
     model: str | None = None
     human: str | None = None
     texts: frozenset[str] = frozenset()
+    predicted: str | None = None
 
     @classmethod
     def of(cls, table: SmallTable) -> Self:
@@ -98,6 +104,8 @@ class AnswerColumn:
         )
         others = tuple(column for column in few if _stand_for_numbers(given[column]))
         human = _of_people(table, given, others) if name is None else name
+        classes = _classes_beside(table, given)
+        human, predicted = (human, None) if classes is None else classes
         answered = given.get(name or human or "", [])
         return cls(
             name=name,
@@ -107,6 +115,7 @@ class AnswerColumn:
             others=others,
             model=table.find("model"),
             human=human,
+            predicted=predicted,
             texts=frozenset(text for text in map(plain_text, answered) if text is not None),
         )
 
@@ -117,6 +126,29 @@ def _of_people(table: SmallTable, given: dict[str, list[Any]], few: tuple[str, .
     if called is not None and _stand_for_numbers(given[called]):
         return called
     return next((name for name in few if 2 * len(given[name]) < len(table)), None)
+
+
+def _classes_beside(table: SmallTable, given: dict[str, list[Any]]) -> tuple[str, str] | None:
+    """Return a column of what people said and one of the model's answers, if both are of the same classes.
+
+    Classes that are numbers are taken for classes where the model's column is called so.
+    """
+    called = table.find(*ANSWER_NAMES)
+    sparse = (name for name, values in given.items() if 2 * len(values) < len(table))
+    candidates = [table.find(*HUMAN_NAMES), *sparse] if called is None else [called]
+    full = {
+        name: set(map(plain_text, values))
+        for name, values in given.items()
+        if len(values) == len(table) and not any(isinstance(value, (dict, list)) for value in values[:1])
+    }
+    for human in filter(None, candidates):
+        said = set(map(plain_text, given[human]))
+        numbers = _stand_for_numbers(given[human])
+        for name, classes in full.items():
+            likely = name != human and (not numbers or _PREDICTED in name.lower())
+            if likely and 1 < len(classes) <= len(table) / 2 and 2 * len(said & classes) > len(said):
+                return human, name
+    return None
 
 
 def _stand_for_numbers(values: list[Any]) -> bool:

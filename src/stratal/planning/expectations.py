@@ -126,7 +126,7 @@ def expectations(
     n_h, census = allocation.n_h, allocation.budget == whole.sizes[0]
     blind = not (has_proxy and whole.scaled) or (whole.standard_deviations[0] == 0 and not census)
     if labels is None and blind:
-        low, high = whole.bounds if math.isfinite(whole.bounds[1] - whole.bounds[0]) else (0.0, 1.0)
+        low, high = worst_bounds(whole)
         # The worst: half of each stratum's labels lie at either end of their bounds.
         worst = math.sqrt(expected_variance(strata.sizes, n_h, np.full(len(n_h), ((high - low) / 2) ** 2)))
         return [
@@ -150,6 +150,19 @@ def expectations(
         found = error, float(errors.min()), float(errors.max()), efficiency
         rows.append(PlannedDesign(design=design, estimator=name, **dict(zip(_EXPECTED, found, strict=True))))
     return rows
+
+
+def worst_bounds(strata: Strata) -> tuple[float, float]:
+    """Return the ends between which labels may lie where the worst is planned for: 0 and 1 if none are known.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> worst_bounds(stratal.stratify(stratal.Population.from_arrays(groups={"g": ["a"]}), "none"))
+    (0.0, 1.0)
+    """
+    low, high = strata.bounds
+    return (low, high) if math.isfinite(high - low) else (0.0, 1.0)
 
 
 def with_residual(strata: Strata, residual_sd: float | None) -> Strata:

@@ -14,7 +14,7 @@ from stratal.errors import InputError
 from stratal.estimation.planned_trials import PLANNED
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.detectable import detectable_difference
-from stratal.planning.expectations import PlannedDesign
+from stratal.planning.expectations import PlannedDesign, worst_bounds
 from stratal.planning.planned_parts import PlannedPart
 from stratal.planning.widths import expected_half_width
 from stratal.report import Bars, Page, Plotted, Printed, Tabular, plain, plan_page
@@ -219,6 +219,7 @@ class Plan(Printed, Tabular, Plotted):
             "expected_half_width": self.expected_half_width,
             "half_width_range": plain(self.half_width_range),
             "worst_half_width": self.worst_half_width,
+            "worst_bounds": None if self.worst_half_width is None else list(worst_bounds(strata)),
             "detectable_difference": self.detectable_difference,
             "confidence_level": self.confidence_level,
             "recommended": self.recommended.to_dict(),

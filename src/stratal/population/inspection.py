@@ -340,7 +340,9 @@ def suggestion(
     chosen_id = (
         id_name
         or models.get("id")
-        or _likeliest([row["name"] for row in found if _may_be_id(row, columns["rows"])], ID_NAMES)
+        or _likeliest(
+            [row["name"] for row in found if row["name"] and _may_be_id(row, columns["rows"])], ID_NAMES
+        )
     )
     first = ["--id", chosen_id or ROW]
     chosen_softmax = softmax or columns.get("softmax")

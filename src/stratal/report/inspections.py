@@ -28,7 +28,8 @@ def _columns_table(found: Mapping[str, Any]) -> Table:
         header=("column", "kind", "missing", "distinct", "least", "mean", "most"),
         rows=[
             [
-                *(row[name] for name in ("name", "kind", "missing", "distinct")),
+                row["name"] or "(no name)",
+                *(row[name] for name in ("kind", "missing", "distinct")),
                 *(number(row[name]) for name in ("minimum", "mean", "maximum")),
             ]
             for row in found["columns"]
@@ -52,7 +53,10 @@ def _proxies_table(found: Mapping[str, Any]) -> Table:
     )
 
 
-def handover_page(found: Mapping[str, Any], strata: Sequence[Sequence[Any]]) -> Page:
+_IDS_ALONE = "Whoever labels sees ids alone; --show COL,… puts columns beside them, such as the text."
+
+
+def handover_page(found: Mapping[str, Any], strata: Sequence[Sequence[Any]], *, shown: bool = True) -> Page:
     """Return what is said of a draw, and where its files are.
 
     Parameters
@@ -60,6 +64,8 @@ def handover_page(found: Mapping[str, Any], strata: Sequence[Sequence[Any]]) -> 
     found : dict
         `n`, `population_size`, `design`, `seed`, `round`, `new`, and the paths `sample` and `to_label`.
     strata : sequence of (name, units, drawn units)
+    shown : bool
+        Whether the table for the annotators has more than ids.
 
     Examples
     --------
@@ -73,6 +79,7 @@ def handover_page(found: Mapping[str, Any], strata: Sequence[Sequence[Any]]) -> 
     notes = [
         f"To label: {found['to_label']}  (fill in the column `label`)",
         f"Sample:   {found['sample']}  (keep it: the estimate needs it)",
+        *([] if shown else [_IDS_ALONE]),
     ]
     table = Table(title="Strata", header=("stratum", "units", "to label"), rows=strata)
     return Page(

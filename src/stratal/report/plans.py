@@ -45,7 +45,8 @@ def _sentences(plan: Mapping[str, Any]) -> list[str]:
         )
     elif plan.get("worst_half_width") is not None:
         lines.append(
-            f"Standard error at most {chosen['worst_standard_error']:.4f}; "
+            f"{_labels_between(*plan['worst_bounds'])}: standard error at most "
+            f"{chosen['worst_standard_error']:.4f}; "
             f"{level_text(plan['confidence_level'])} at worst about ± {plan['worst_half_width']:.4f}"
         )
     if gain is not None and gain > 1:
@@ -56,6 +57,11 @@ def _sentences(plan: Mapping[str, Any]) -> list[str]:
             "show in four draws of five (a smaller one will if they err on the same units)."
         )
     return lines
+
+
+def _labels_between(low: float, high: float) -> str:
+    """Return what the worst is the worst of."""
+    return "With labels of 0 or 1" if (low, high) == (0, 1) else f"With labels of {low:g} to {high:g}"
 
 
 def _labels_sentence(labels: Mapping[str, Any]) -> str:

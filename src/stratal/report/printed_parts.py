@@ -122,6 +122,7 @@ PARTS: dict[str, Any] = {
         "expected_half_width": "number?",
         "half_width_range": "interval?",
         "worst_half_width": "number?",
+        "worst_bounds": "interval?",
         "detectable_difference": "number?",
         "confidence_level": "number",
         "recommended": "planned",

@@ -8,7 +8,10 @@ import shutil
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 from typer.testing import CliRunner
 
 import stratal
@@ -145,6 +148,37 @@ def test_predictions_with_classes_or_an_empty_column_stay_predictions(tmp_path, 
 
     assert next_line(said).startswith("plan rows.csv --id id --proxy proxy")
     assert ("nothing is filled in yet" in said) == labels.startswith("\n")
+
+
+@pytest.mark.parametrize(
+    ("classes", "names"),
+    [
+        (("cat", "dog"), ("gold", "answer")),
+        (("3", "8"), ("label", "prediction")),
+        (("x", "y"), ("seen", "p")),
+    ],
+)
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_classes_that_people_gave_to_some_are_compared_with_the_models(
+    tmp_path, monkeypatch, classes, names, ending
+):
+    monkeypatch.chdir(tmp_path)
+    human, predicted = names
+    said = [classes[n % 3 == 0] if n % 4 == 1 else None for n in range(60)]
+    rows = [{"id": f"u{n}", predicted: classes[n % 2], "score": n / 60, human: said[n]} for n in range(60)]
+    table = pa.Table.from_pylist(rows)
+    (pq.write_table if ending == "parquet" else csv.write_csv)(table, f"rows.{ending}")
+
+    said = run("doctor", f"rows.{ending}").output
+
+    assert "15 of 60 rows are labelled" in said
+    words = shlex.split(next_line(said))
+    value = [] if human == "label" else ["--value", human]
+    known = ["--predicted", predicted, "--id", "id", "--proxy", "score"]
+    assert words == ["estimate", "--labelled", f"rows.{ending}", *value, *known]
+    right = [row[human] == row[predicted] for row in rows if row[human]]
+    alone = run(*words, "--json", "--estimator", "horvitz-thompson")
+    assert json.loads(alone.output)["estimate"] == pytest.approx(sum(right) / len(right))
 
 
 @pytest.mark.parametrize("made", ["sample", "study"])
@@ -309,6 +343,7 @@ def test_of_a_long_table_the_rows_of_one_model_are_planned(tmp_path, monkeypatch
     duckdb.sql(f"""COPY ({rows} FROM range(200) t(i)) TO '{name.replace("'", "''")}'""")
 
     said = run("doctor", name)
+    assert "by --model model" in said.output
     shown = next(line for line in said.output.splitlines() if line.startswith("  import duckdb;"))
     exec(shown.strip())
     said = run(*shlex.split(next_line(said.output)))

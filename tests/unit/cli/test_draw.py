@@ -115,3 +115,12 @@ def test_extending_takes_a_number_of_units_or_a_half_width(demo, tmp_path):
     for options in ((), ("--additional", 5, "--half-width", 0.1)):
         with pytest.raises(InputError, match="or a half-width"):
             run(*words, *options)
+
+
+def test_whoever_labels_ids_alone_is_told_of_the_columns(demo, tmp_path):
+    words = ("draw", demo / "predictions.parquet", "--budget", 20, "--seed", 1, "--output")
+
+    alone, beside = run(*words, tmp_path / "1"), run(*words, tmp_path / "2", "--show", "predicted")
+
+    assert "Whoever labels sees ids alone; --show COL" in alone
+    assert "--show" not in beside

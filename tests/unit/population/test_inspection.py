@@ -11,6 +11,7 @@ import stratal
 from stratal.errors import InputError
 from stratal.population import inspection
 from stratal.population.inspection import describe_columns, describe_proxies, suggestion
+from stratal.report import inspection_page
 
 
 def test_columns_of_a_csv_file(tmp_path):
@@ -25,6 +26,16 @@ def test_columns_of_a_csv_file(tmp_path):
     assert (score["kind"], score["minimum"], score["maximum"]) == ("number", 0.5, 0.9)
     assert (note["kind"], note["distinct"]) == ("text", 1)
     assert suggestion(found, None, None) == ["--id", "key", "--proxy", "score"]
+
+
+def test_a_column_without_a_name_is_shown_as_such_and_is_no_id(tmp_path):
+    path = tmp_path / "p.csv"
+    path.write_text(",filename,score\n0,a.png,0.5\n1,b.png,0.7\n2,c.png,0.9\n")
+
+    found = describe_columns(path)
+
+    assert suggestion(found, None, None) == ["--id", "filename", "--proxy", "score"]
+    assert "(no name)" in str(inspection_page({"file": "p.csv", **found}))
 
 
 def test_nothing_to_suggest_is_said(tmp_path):

@@ -5,22 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from stratal.population.tables.declaration import Declaration
 from stratal.population.tables.source import Source
 
 _NUMBER = r"^\s*[-+]?[0-9]+(,[0-9]+)?([eE][-+]?[0-9]+)?\s*$"
+_THOUSANDS = r"^\s*[-+]?[1-9][0-9]{0,2},[0-9]{3}\s*$"
 _HEAD = 1_000
 """Rows of a large file that are looked at."""
 
 
 def with_points(
-    lists: Mapping[str, list[str]], left: Sequence[str] = ()
-) -> tuple[dict[str, list[str]], tuple[str, ...]]:
+    lists: Mapping[str, list[Any]], left: Sequence[str] = (), *, grouped: bool = False
+) -> tuple[dict[str, list[Any]], tuple[str, ...]]:
     """Return columns of text with a point in numbers that have a decimal comma, and what is said of it.
 
     A column is changed where every entry is such a number, a whole one or blank. Ids are left as they are:
-    columns in `left`, and those that are called so.
+    columns in `left`, and those that are called so. Where commas may be `grouped` digits, as in 1,234, one
+    of the numbers must be none of those.
 
     Examples
     --------
@@ -28,18 +31,18 @@ def with_points(
     ({'id': ['1,2'], 'score': ['0.5']}, ("'score' is written with a decimal comma: '0,5' is read as 0.5",))
     """
     found = {
-        name: next(entry for entry in entries if "," in entry)
+        name: next(entry for entry in entries if entry and "," in entry)
         for name, entries in lists.items()
-        if name not in left and not _is_id(name) and _all_with_commas(entries)
+        if name not in left and not _is_id(name) and _all_with_commas(entries, grouped)
     }
     changed = {
-        name: [entry.replace(",", ".") for entry in entries] if name in found else entries
+        name: [entry and entry.replace(",", ".") for entry in entries] if name in found else entries
         for name, entries in lists.items()
     }
     return changed, _notes(found)
 
 
-def source_with_points(source: Source, declared: Declaration) -> Source:
+def source_with_points(source: Source, declared: Declaration, *, grouped: bool = False) -> Source:
     """Return a source of text with a point in numbers that have a decimal comma; see `with_points`.
 
     The first rows decide, and later ones that are no such numbers stay as they are.
@@ -54,7 +57,7 @@ def source_with_points(source: Source, declared: Declaration) -> Source:
     found = {
         name: next(entry for entry in entries if "," in entry)
         for name, entries in texts.items()
-        if _all_with_commas(entries)
+        if _all_with_commas(entries, grouped)
     }
     if not found:
         return source
@@ -67,10 +70,11 @@ def source_with_points(source: Source, declared: Declaration) -> Source:
     return replace(source, table=source.table.mutate(**changed), notes=notes)
 
 
-def _all_with_commas(entries: Sequence[str]) -> bool:
-    """Return whether all entries are numbers or blank, and some have a comma."""
-    return any("," in entry for entry in entries) and all(
-        not entry.strip() or re.match(_NUMBER, entry) for entry in entries
+def _all_with_commas(entries: Sequence[str | None], grouped: bool) -> bool:
+    """Return whether all entries are numbers or blank, and some have a comma that groups no digits."""
+    there = [entry for entry in entries if entry and entry.strip()]
+    return any("," in entry and not (grouped and re.match(_THOUSANDS, entry)) for entry in there) and all(
+        re.match(_NUMBER, entry) for entry in there
     )
 
 

@@ -315,7 +315,8 @@ def _read_workbook(backend: Any, file: Path, request: Request) -> tuple[Source, 
     source = arrow_source(found, str(file), backend)
     notes = (*sheet.notes, *blank_note(str(file), len(sheet.rows) - len(full)))
     places = [sheet.places[row] for row in full]
-    return replace(source, text=True, notes=notes, locate=lambda row: f"row {places[row]}"), declared
+    source = replace(source, text=True, notes=notes, locate=lambda row: f"row {places[row]}")
+    return source_with_points(source, declared, grouped=True), declared
 
 
 _READERS = {

@@ -225,10 +225,13 @@ def _read_csv(path: Path) -> SmallTable:
                 f"{path}, line {line}: wrong number of columns", given=len(fields), allowed=str(len(header))
             )
     table = _table(path, header, [fields for _, fields in rows], [f"line {line}" for line, _ in rows])
-    if delimiter == ",":
-        return table
-    lists, notes = with_points(table.lists)
-    return replace(table, lists=lists, notes=(*table.notes, *notes))
+    return table if delimiter == "," else _with_points(table)
+
+
+def _with_points(table: SmallTable, before: Sequence[str] = (), *, grouped: bool = False) -> SmallTable:
+    """Return a table with a point in numbers that have a decimal comma, which its notes say."""
+    lists, notes = with_points(table.lists, grouped=grouped)
+    return replace(table, lists=lists, notes=(*before, *table.notes, *notes))
 
 
 def _read_json_lines(path: Path) -> SmallTable:
@@ -303,7 +306,7 @@ _FIRST_VERSION = b"FEA1"
 def _read_workbook(path: Path, wanted: Sequence[str]) -> SmallTable:
     sheet = one_sheet(path, lambda names: all(same_name(name, names) is not None for name in wanted))
     table = _table(path, sheet.names, sheet.rows, [f"row {row}" for row in sheet.places])
-    return replace(table, notes=(*sheet.notes, *table.notes))
+    return _with_points(table, sheet.notes, grouped=True)
 
 
 _READERS = {

@@ -36,6 +36,30 @@ def test_a_table_of_labels_is_read_with_decimal_commas(tmp_path):
     assert any("decimal comma" in note for note in table.notes)
 
 
+@pytest.mark.parametrize("made", ["population", "labels"])
+def test_a_workbook_is_read_with_decimal_commas_that_were_typed_as_text(tmp_path, made):
+    workbook = pytest.importorskip("openpyxl").Workbook()
+    for row in (["Nr", "Text", "score"], [1, "a", "0,25"], [2, "b", 1], [3, None, None], [4, "d", "0,5"]):
+        workbook.active.append(row)
+    workbook.save(tmp_path / "rows.xlsx")
+
+    if made == "labels":
+        table = SmallTable.of(tmp_path / "rows.xlsx", "labels")
+        assert (table.lists["score"], table.lists["Nr"]) == (["0.25", "1", None, "0.5"], ["1", "2", "3", "4"])
+        notes = table.notes
+    else:
+        path = tmp_path / "rows.xlsx"
+        population = stratal.Population.read(path, id="Nr", proxy="score", missing="own-stratum")
+        assert population.size == 4
+        notes = population.notes
+    assert "'score' is written with a decimal comma: '0,25' is read as 0.25" in notes
+
+
+def test_commas_of_a_workbook_that_may_group_thousands_are_left_alone():
+    assert with_points({"n": ["1,234", "2,500"]}, grouped=True) == ({"n": ["1,234", "2,500"]}, ())
+    assert with_points({"n": ["1,234", "2,5"]}, grouped=True)[0] == {"n": ["1.234", "2.5"]}
+
+
 @pytest.mark.parametrize(
     "entries", [["0,5", "x"], ["0,5", "0.5"], ["1,234,567"], ["1", "2"], ["a,b"], ["5,1 %"]]
 )
