@@ -43,6 +43,8 @@ _HEAD = 1_000
 """Rows that are looked at for numbers that are written as text."""
 
 _FEW_ROWS, _FEW_CELLS, _MANY_COLUMNS = 10_000, 2_000_000, 2_000
+_NARROW = 20
+"""Columns up to which one query costs less than pandas, which is loaded to set them below each other."""
 
 
 def describe_columns(path: str | os.PathLike[str], **reading: Any) -> dict[str, Any]:
@@ -156,8 +158,8 @@ def as_pattern(names: Sequence[str], existing: Sequence[str]) -> str:
 
 
 def _every_column(source: Source, names: Sequence[str], rows: int) -> list[dict[str, Any]]:
-    """Describe all columns: a query per block, of columns of one kind below each other where rows are few."""
-    if _is_duckdb(source) and 0 < rows <= _FEW_ROWS:
+    """Describe all columns: a query per block; few rows of many columns with those of one kind stacked."""
+    if _is_duckdb(source) and len(names) > _NARROW and 0 < rows <= _FEW_ROWS:
         chunk = max(1, min(_MANY_COLUMNS, _FEW_CELLS // rows))
         found: dict[str, dict[str, Any]] = {}
         for start in range(0, len(names), chunk):

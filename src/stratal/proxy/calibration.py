@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit
+import scipy  # of which a part is loaded at its first use
 
 from stratal.arrays import FloatArray, Record, finite_vector, plain, same_length
 from stratal.errors import InputError
@@ -70,7 +70,9 @@ class Calibration(Record):
         if self.method == "isotonic":
             return np.asarray(np.interp(values, self.scores, self.levels))
         low, high = self.bounds
-        curve = expit(self.intercept + self.slope * _standardised(values, self.centre, self.scale))
+        curve = scipy.special.expit(
+            self.intercept + self.slope * _standardised(values, self.centre, self.scale)
+        )
         return np.asarray(low + (high - low) * curve)
 
     def proxy(self, scores: Any, *, name: str = "calibrated") -> Proxy:
@@ -204,7 +206,7 @@ def _score_values(scores: Any) -> FloatArray:
 
 def _standardised(values: FloatArray, centre: float, scale: float) -> FloatArray:
     if scale == 0.0:
-        return np.asarray(logit(np.clip(values, _EDGE, 1.0 - _EDGE)))
+        return np.asarray(scipy.special.logit(np.clip(values, _EDGE, 1.0 - _EDGE)))
     return (values - centre) / scale
 
 
@@ -244,7 +246,7 @@ def _penalised(t: FloatArray, share: FloatArray, w: FloatArray, prior_slope: flo
 
     beta, value = prior, objective(prior)
     for _ in range(100):
-        mean = expit(design @ beta)
+        mean = scipy.special.expit(design @ beta)
         gradient = design.T @ (w * (share - mean)) - PENALTY * (beta - prior)
         curvature = design.T @ (design * (w * mean * (1.0 - mean))[:, None]) + PENALTY * np.eye(2)
         step = np.linalg.solve(curvature, gradient)

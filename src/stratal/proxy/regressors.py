@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import erf
+import scipy  # of which a part is loaded at its first use
 
 from stratal.arrays import FloatArray, finite_vector, same_length
 from stratal.errors import InputError
@@ -45,7 +45,7 @@ def absolute_regression_error(
     sigma = np.sqrt(sigma2)
     standardised = np.divide(bias, sigma, out=np.full(len(bias), np.inf), where=sigma > 0)
     folded = np.exp(-0.5 * np.minimum(standardised, 40.0) ** 2)
-    values = sigma * np.sqrt(2.0 / np.pi) * folded + bias * erf(standardised / np.sqrt(2.0))
+    values = sigma * np.sqrt(2.0 / np.pi) * folded + bias * scipy.special.erf(standardised / np.sqrt(2.0))
     return Proxy(values=values, second_moments=sigma2 + bias**2, bounds=None, name=name)
 
 

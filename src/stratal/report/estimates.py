@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stratal.report.leaderboard import leaderboard_table
-from stratal.report.text import Page, Table, interval_text, level_text, noted, number
+from stratal.report.text import (
+    MOST_STRATA,
+    Page,
+    Table,
+    first_rows,
+    interval_text,
+    level_text,
+    noted,
+    number,
+)
 
 TARGETS = ("metrics", "comparisons", "domains")
 """Tables that an estimate's dict may carry besides its strata."""
@@ -19,9 +28,6 @@ _KINDS = (
 )
 _HEADERS = {"standard_error": "standard error", "p_value": "p"}
 
-
-MOST_STRATA = 100
-"""Strata that a page shows; a plain dict has them all."""
 
 MOST_ESTIMATES = 1_000
 """Estimates that a table shows: of groups, classes, models."""
@@ -158,21 +164,6 @@ def _required(estimate: Mapping[str, Any]) -> list[str]:
         *([f"upper end at most {wanted['upper']:g}"] if wanted["upper"] is not None else []),
     ]
     return [f"Required: {', '.join(limits)}: {'met' if wanted['met'] else 'NOT met'}."]
-
-
-def first_rows(rows: Sequence[Sequence[Any]], most: int | None, what: str) -> list[Sequence[Any]]:
-    """Return the first rows of a table, with a last one that says how many more there are, and where.
-
-    Examples
-    --------
-    >>> first_rows([["a", 1], ["b", 2], ["c", 3]], 2, "strata")
-    [['a', 1], ['b', 2], ['… and 1 more strata: see --json or to_dict()', '']]
-    """
-    shown = list(rows[:most])
-    if len(shown) < len(rows):
-        rest = f"… and {len(rows) - len(shown):,} more {what}: see --json or to_dict()"
-        shown.append([rest, *[""] * (len(rows[0]) - 1)])
-    return shown
 
 
 def _strata_table(strata: Sequence[Mapping[str, Any]], most_rows: int | None) -> Table:

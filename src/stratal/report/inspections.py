@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stratal.report.text import Page, Table, noted, number
+from stratal.report.text import MOST_STRATA, Page, Table, first_rows, noted, number
 
 
 def inspection_page(found: Mapping[str, Any]) -> Page:
@@ -81,7 +81,8 @@ def handover_page(found: Mapping[str, Any], strata: Sequence[Sequence[Any]], *, 
         f"Sample:   {found['sample']}  (keep it: the estimate needs it)",
         *([] if shown else [_IDS_ALONE]),
     ]
-    table = Table(title="Strata", header=("stratum", "units", "to label"), rows=strata)
+    shown = first_rows(strata, MOST_STRATA, "strata", "stratal plan --json")
+    table = Table(title="Strata", header=("stratum", "units", "to label"), rows=shown)
     return Page(
         lines=[f"{drew} ({found['design']}, seed {found['seed']}){added}."],
         tables=[table] if strata else [],

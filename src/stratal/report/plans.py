@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stratal.report.text import Page, Table, level_text, noted
+from stratal.report.text import MOST_STRATA, Page, Table, first_rows, level_text, noted
 
 
 def plan_page(plan: Mapping[str, Any]) -> Page:
@@ -122,5 +122,5 @@ def _strata_table(plan: Mapping[str, Any]) -> Table:
     return Table(
         title="Strata",
         header=("stratum", "units", "to label", "mean proxy", "expected sd"),
-        rows=[[row[name] for name in names] for row in plan["strata"]],
+        rows=first_rows([[row[name] for name in names] for row in plan["strata"]], MOST_STRATA, "strata"),
     )

@@ -11,7 +11,7 @@ from stratal.report.drawings import (
     strata_drawing,
     width_drawing,
 )
-from stratal.report.estimates import MOST_STRATA, estimate_page, first_rows
+from stratal.report.estimates import estimate_page
 from stratal.report.section import Findings, Section
 from stratal.report.several import (
     estimands_section,
@@ -20,7 +20,7 @@ from stratal.report.several import (
     new_version_section,
     slices_section,
 )
-from stratal.report.text import Table, filled, level_text, noted, number
+from stratal.report.text import MOST_STRATA, Table, filled, first_rows, level_text, noted, number
 
 RANKS = "means and the ranks left open"
 """The start of the note that a table of models makes needless."""

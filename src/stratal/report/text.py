@@ -10,6 +10,10 @@ _NUMERIC = "0123456789+-−–<∞"
 """What an entry begins with that stands to the right of its column."""
 
 
+MOST_STRATA = 100
+"""Strata that a page shows; a plain dict has them all."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
     """A table whose entries are numbers, text, intervals, or None where nothing is known.
@@ -78,6 +82,23 @@ def filled(table: Table) -> Table:
         return table
     rows = [[row[k] for k in kept] for row in table.rows]
     return replace(table, header=[table.header[k] for k in kept], rows=rows)
+
+
+def first_rows(
+    rows: Sequence[Sequence[Any]], most: int | None, what: str, where: str = "--json or to_dict()"
+) -> list[Sequence[Any]]:
+    """Return the first rows of a table, with a last one that says how many more there are, and where.
+
+    Examples
+    --------
+    >>> first_rows([["a", 1], ["b", 2], ["c", 3]], 2, "strata")
+    [['a', 1], ['b', 2], ['… and 1 more strata: see --json or to_dict()', '']]
+    """
+    shown = list(rows[:most])
+    if len(shown) < len(rows):
+        rest = f"… and {len(rows) - len(shown):,} more {what}: see {where}"
+        shown.append([rest, *[""] * (len(rows[0]) - 1)])
+    return shown
 
 
 def page_text(page: Page) -> str:

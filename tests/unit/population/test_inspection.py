@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -162,7 +165,9 @@ def test_many_columns_of_one_type_are_one_query(tmp_path, monkeypatch):
 def test_words_in_the_first_rows_of_a_large_file_are_not_read_as_numbers(tmp_path, monkeypatch):
     path = tmp_path / "p.csv"
     path.write_text("id,score,mixed\na,0.5,1\nb,,2\nc,0.9,x\n")
-    small = describe_columns(path)
+    with monkeypatch.context() as wide:
+        wide.setattr(inspection, "_NARROW", 0)
+        small = describe_columns(path)
     monkeypatch.setattr(inspection, "_FEW_ROWS", 0)
     monkeypatch.setattr(inspection, "_HEAD", 2)
     facts, asked = inspection._facts, []
@@ -202,3 +207,23 @@ def test_a_column_more_is_little_work_beside_its_values(tmp_path, ending, write)
         work.append(calls(describe_columns, path)[1])
 
     assert work[2] - work[1] < 2_000 * 400
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_to_look_into_a_file_neither_pandas_nor_the_functions_of_scipy_are_loaded(tmp_path, ending):
+    """Each takes a fifth of a second: longer than the questions to a small file."""
+    path = tmp_path / f"p.{ending}"
+    if ending == "parquet":
+        pq.write_table(pa.table({"id": ["a", "b"], "x": [0.5, 0.7], "y": [0.25, 0.75]}), path)
+    else:
+        rows = (
+            '{"id": "a", "x": 0.5}\n{"id": "b", "x": 0.7}\n' if ending == "jsonl" else "id,x\na,0.5\nb,0.7\n"
+        )
+        path.write_text(rows)
+    code = (
+        "import sys; from stratal.population.inspection import describe_columns;"
+        f"describe_columns({str(path)!r}); print(*{{'pandas', 'scipy.special'}} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == ""

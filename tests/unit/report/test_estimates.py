@@ -7,7 +7,8 @@ import pytest
 
 import stratal
 from stratal.report import Page, estimate_page, estimates_table, page_text
-from stratal.report.estimates import MOST_ESTIMATES, MOST_STRATA
+from stratal.report.estimates import MOST_ESTIMATES
+from stratal.report.text import MOST_STRATA
 
 FOUND = {
     "estimate": 0.9485,

@@ -10,7 +10,7 @@ from typing import Any
 
 from stratal.errors import InputError
 from stratal.population.logs.log import Log
-from stratal.population.tables.engine import read_columns, record_batches, share_done
+from stratal.population.tables.engine import answer, read_columns, record_batches, share_done
 from stratal.population.tables.watching import scanning, watched
 
 _DRIVERS = {"psycopg": "PostgreSQL", "pyspark": "Spark", "py4j": "Spark", "sqlite3": "SQLite"}
@@ -73,7 +73,7 @@ class Source:
     def run(self, expression: Any) -> Any:
         """Return the small result of a query as a PyArrow table."""
         with readable(self.label), self._scanning():
-            return self.backend.to_pyarrow(expression)
+            return answer(self.backend, expression)
 
     def read(self, names: Sequence[str]) -> Any:
         """Return some columns of a small table as a PyArrow table, under the table's own names."""

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from stratal.population.tables.engine import connect, memory_limit, record_batches, small_table
+from stratal.population.tables.engine import answer, connect, memory_limit, record_batches, small_table
 
 TEXTS = ["a", "b\tc\nd", "'quoted' \\ \ue000", "日本"]
 
@@ -58,3 +58,22 @@ def test_batches_have_the_size_that_was_asked_for_however_the_engine_hands_them_
         found = list(record_batches(engine, None, size))
         assert [batch.num_rows for batch in found] == expected
         assert [entry for batch in found for entry in batch.column("a").to_pylist()] == list(range(10))
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"nothing": pa.nulls(2), "there": pa.array([1, 2])},
+        {"flag": pa.array([True, None]), "moment": pa.array([0, None], pa.timestamp("us", "UTC"))},
+        {
+            "few": pa.array([1, None], pa.int8()),
+            "list": pa.array([["a"], []]),
+            "amount": pa.array([1.5, None]),
+        },
+    ],
+)
+def test_an_answer_of_duckdb_is_what_ibis_hands_on(columns):
+    ibis = pytest.importorskip("ibis")
+    connection, table = connect(), ibis.memtable(pa.table(columns))
+
+    assert answer(connection, table).equals(connection.to_pyarrow(table))

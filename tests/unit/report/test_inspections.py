@@ -1,0 +1,27 @@
+"""What was drawn, in words: what is shown of thousands of strata."""
+
+from stratal.report import handover_page, page_text
+from stratal.report.text import MOST_STRATA
+
+DRAWN = {
+    "n": 25_000,
+    "population_size": 50_000,
+    "design": "stratified",
+    "seed": 7,
+    "round": 1,
+    "new": 25_000,
+    "sample": "audit/sample.parquet",
+    "to_label": "audit/to_label.csv",
+}
+
+
+def strata(count):
+    return [[f"s{number}", 10, 5] for number in range(count)]
+
+
+def test_of_thousands_of_strata_the_first_are_shown_and_the_page_says_where_all_are():
+    page = handover_page(DRAWN, strata(5_000))
+
+    assert [row[0] for row in page.tables[0].rows[:-1]] == [f"s{number}" for number in range(MOST_STRATA)]
+    assert f"… and {5_000 - MOST_STRATA:,} more strata: see stratal plan --json" in page_text(page)
+    assert handover_page(DRAWN, strata(MOST_STRATA)).tables[0].rows == strata(MOST_STRATA)

@@ -1,0 +1,31 @@
+"""A plan in words: what is shown of thousands of strata."""
+
+from stratal.report import page_text, plan_page
+from stratal.report.text import MOST_STRATA
+
+PLAN = {
+    "budget": 20,
+    "population_size": 100_000,
+    "recommended": {
+        "design": "stratified",
+        "estimator": "horvitz-thompson",
+        "expected_standard_error": None,
+        "relative_efficiency": None,
+    },
+    "designs": [],
+    "assumptions": [],
+    "notes": [],
+}
+
+
+def strata(count):
+    facts = {"size": 10, "n": 5, "proxy_mean": 0.5, "expected_standard_deviation": None}
+    return [{"name": f"s{number}", **facts} for number in range(count)]
+
+
+def test_of_thousands_of_strata_the_first_are_shown_and_the_plan_says_where_all_are():
+    page = plan_page(PLAN | {"strata": strata(5_000)})
+
+    assert [row[0] for row in page.tables[1].rows[:-1]] == [f"s{number}" for number in range(MOST_STRATA)]
+    assert f"… and {5_000 - MOST_STRATA:,} more strata: see --json or to_dict()" in page_text(page)
+    assert len(plan_page(PLAN | {"strata": strata(MOST_STRATA)}).tables[1].rows) == MOST_STRATA
