@@ -6,26 +6,27 @@ came out. Part 2 is Kumar & Raj's comparison of OPT-A1 and OPT-A2 on a simulated
 accuracy of their epsilon set: the ratio of mean *estimated* variances that they report, and beside it the
 ratio of true mean squared errors.
 
-    OMP_NUM_THREADS=1 python benchmarks/adaptive.py [--data DIR] [--replicates 2000] [--output FILE]
+    OMP_NUM_THREADS=1 python -m benchmarks.adaptive [--data DIR] [--replicates 2000] [--output FILE]
 """
 
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
+from benchmarks.circumstances import circumstances
+from benchmarks.rounds import Pool, rounds
 
 from stratal.allocation import equal, neyman, proportional
 from stratal.arrays import FloatArray, IntArray
 from stratal.planning.counts_so_far import interval_of_counts
 from stratal.population import Population
-from stratal.simulation.adaptive_rounds import recalibrated_deviations
-from stratal.simulation.sums import StratumSums
+from stratal.simulation.draws import Urns
+from stratal.simulation.truth import Truth
 from stratal.strata import CutPoints, Strata, stratify
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -61,31 +62,15 @@ RULES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
-    """A population in strata: sizes, and units with z = 1 in each."""
+class Case(Pool):
+    """A population of outcomes 0 and 1 in strata."""
 
     name: str
-    strata: Strata
-    good: IntArray
-
-    @property
-    def sizes(self) -> IntArray:
-        return self.strata.sizes
-
-    @property
-    def truth(self) -> float:
-        return float(self.good.sum() / self.sizes.sum())
-
-    @property
-    def deviations(self) -> FloatArray:
-        rates = self.good / self.sizes
-        return np.sqrt(rates * (1 - rates) * self.sizes / np.maximum(self.sizes - 1, 1))
 
     def variance(self, n_h: IntArray) -> FloatArray:
         """Return the variance of the stratified mean for each row of n_h (R, H)."""
-        weights = self.sizes / self.sizes.sum()
-        parts = weights**2 * (1 - n_h / self.sizes) * self.deviations**2 / n_h
-        return np.asarray(parts.sum(axis=-1))
+        weights, truth = self.truth.weights, self.truth
+        return np.asarray((weights**2 * (1 - n_h / self.sizes) * truth.variances / n_h).sum(axis=-1))
 
 
 def cases(directory: Path) -> Iterator[Case]:
@@ -94,59 +79,20 @@ def cases(directory: Path) -> Iterator[Case]:
         table = pq.read_table(directory / f"{name}.parquet", columns=["z", "proxy"])
         z = table["z"].to_numpy().astype(np.float64)
         strata: Strata = stratify(Population.from_arrays(proxy=table["proxy"].to_numpy()), "k-means", 10)
-        good = np.bincount(np.asarray(strata.codes), z, minlength=strata.n_strata).astype(np.int64)
-        yield Case(name=name, strata=strata, good=good)
-
-
-# ---- rounds, all replicates at once
-
-
-def raw(counts: IntArray, right: IntArray, case: Case) -> FloatArray:
-    """Return s_h (R, H) of Kumar & Raj's eq. 3."""
-    rate = right / counts
-    return np.sqrt(counts / np.maximum(counts - 1, 1) * rate * (1 - rate))
-
-
-def recalibrated(counts: IntArray, right: IntArray, case: Case) -> FloatArray:
-    """Return the default's S_h (R, H)."""
-    ones = right.astype(np.float64)
-    sums = StratumSums(counts=counts.astype(np.float64), z=ones, zz=ones)
-    return recalibrated_deviations(sums, 0.0, case.strata, binary=True)
-
-
-DEVIATIONS: dict[str, Callable[[IntArray, IntArray, Case], FloatArray]] = {
-    "raw": raw,
-    "recalibrated": recalibrated,
-}
-
-
-def allotted(case: Case, counts: IntArray, deviations: FloatArray, extra: int, of: str) -> IntArray:
-    """Return n_h (R, H) after `extra` more labels, one at a time to the highest priority value."""
-    importance = case.sizes * deviations
-    importance = np.where(importance.sum(axis=1, keepdims=True) > 0, importance, case.sizes)
-    n_h, base = counts.copy(), np.zeros_like(counts) if of == "remainder" else counts.copy()
-    rows = np.arange(len(counts))
-    for _ in range(extra):
-        worth = importance / np.sqrt(np.maximum(base * (base + 1.0), 1e-12))
-        chosen = np.where(n_h < case.sizes, worth, -1.0).argmax(axis=1)
-        n_h[rows, chosen] += 1
-        base[rows, chosen] += 1
-    return n_h
+        yield Case(
+            name=name, strata=strata, truth=Truth.of(z, None, np.asarray(strata.codes), strata.n_strata)
+        )
 
 
 def run(
     case: Case, budget: int, pilot: IntArray, rule: Rule, step: int, replicates: int, rng: np.random.Generator
 ) -> tuple[IntArray, IntArray]:
     """Return n_h and labels that are 1 (R, H)."""
-    counts = np.tile(pilot, (replicates, 1))
-    right = rng.hypergeometric(case.good, case.sizes - case.good, counts)
-    while (left := budget - int(counts[0].sum())) > 0:
-        found = DEVIATIONS[rule.deviations](counts, right, case)
-        larger = allotted(case, counts, found, min(step, left), rule.allocation_of)
-        good, bad = case.good - right, case.sizes - case.good - (counts - right)
-        right = right + rng.hypergeometric(good, bad, larger - counts)
-        counts = larger
-    return counts, right
+    draws = Urns(case.truth, replicates, rng)
+    counts = rounds(case, draws, pilot, budget, step, rule.deviations, rule.allocation_of)
+    sums = draws.sums(counts)
+    right = np.rint(sums.z + case.truth.centre * sums.counts).astype(np.int64)
+    return np.broadcast_to(counts, right.shape), right
 
 
 def pilot_of(case: Case, size: int, kind: str) -> IntArray:
@@ -156,7 +102,7 @@ def pilot_of(case: Case, size: int, kind: str) -> IntArray:
 def covered(case: Case, counts: IntArray, right: IntArray) -> float:
     """Return the share of default intervals that hold the truth."""
     low, high = interval_of_counts(case.sizes, counts, right, 0.95, looked=True)
-    return float(np.mean((low <= case.truth) & (case.truth <= high)))
+    return float(np.mean((low <= case.truth.value) & (case.truth.value <= high)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,18 +119,16 @@ class Result:
 
 def measure(case: Case, budget: int, rule: Rule, replicates: int, intervals: int) -> Result:
     rng = np.random.default_rng([budget, SETS.index(case.name)])
-    size = max(budget // 2, 2 * len(case.sizes))
-    if rule.steps:
-        size = max(5 * len(case.sizes), 2 * len(case.sizes)) if budget > 50 else size
+    size = 5 * len(case.sizes) if rule.steps and budget > 50 else max(budget // 2, 2 * len(case.sizes))
     step = STEP if rule.steps else budget
     counts, right = run(case, budget, pilot_of(case, size, rule.pilot), rule, step, replicates, rng)
-    estimates = (right / counts) @ (case.sizes / case.sizes.sum())
-    oracle = case.variance(neyman(case.sizes, case.deviations, budget))
+    estimates = (right / counts) @ case.truth.weights
+    oracle = case.variance(neyman(case.sizes, np.sqrt(case.truth.variances), budget))
     checked = intervals if rule.deviations == "recalibrated" else intervals // OTHERS
     return Result(
         case=case.name,
         budget=budget,
-        bias=float((estimates.mean() - case.truth) / estimates.std()),
+        bias=float((estimates.mean() - case.truth.value) / estimates.std()),
         error=1 / np.sqrt(replicates),
         coverage=covered(case, counts[:checked], right[:checked]),
         efficiency=float(oracle / case.variance(counts).mean()),
@@ -196,17 +140,17 @@ def measure(case: Case, budget: int, rule: Rule, replicates: int, intervals: int
 
 def like_epsilon() -> Case:
     """Return 450,000 units in six strata of equal size, 88 % of them right, as in the paper's section 4."""
-    sizes = np.full(6, 75_000)
-    rates = np.array([0.65, 0.80, 0.90, 0.95, 0.98, 0.992])
+    size, rates = 75_000, np.array([0.65, 0.80, 0.90, 0.95, 0.98, 0.992])
     strata = Strata(
         rule=CutPoints(column="score", cuts=np.arange(1.0, 6.0)),
         names=tuple(f"score {h}" for h in range(6)),
-        sizes=sizes,
+        sizes=np.full(6, size),
         proxy_means=rates,
         proxy_variances=np.zeros(6),
         conditional_variances=rates * (1 - rates),
     )
-    return Case(name="like epsilon", strata=strata, good=(sizes * rates).astype(np.int64))
+    z = np.concatenate([np.arange(size) < np.rint(size * rate) for rate in rates]).astype(np.float64)
+    return Case(name="like epsilon", strata=strata, truth=Truth.of(z, None, np.repeat(np.arange(6), size), 6))
 
 
 def ratios(
@@ -216,13 +160,14 @@ def ratios(
     rng = np.random.default_rng([budget, initial, step])
     pilot = pilot_of(case, initial * len(case.sizes), rule.pilot)
     counts, right = run(case, budget, pilot, rule, step, replicates, rng)
-    weights, rates = case.sizes / case.sizes.sum(), right / counts
+    truth, weights, rates = case.truth, case.truth.weights, right / counts
     estimated = (weights**2 * rates * (1 - rates) / (counts - 1)).sum(axis=1).mean()
-    error = ((rates @ weights - case.truth) ** 2).mean()
-    random = rng.hypergeometric(case.good.sum(), case.sizes.sum() - case.good.sum(), budget, replicates)
+    error = ((rates @ weights - truth.value) ** 2).mean()
+    good = int(truth.successes.sum())
+    random = rng.hypergeometric(good, truth.size - good, budget, replicates)
     share = random / budget
     estimated_random = (share * (1 - share) / (budget - 1)).mean()
-    true_random = case.truth * (1 - case.truth) / budget
+    true_random = truth.value * (1 - truth.value) / budget
     return float(estimated / estimated_random), float(error / true_random)
 
 
@@ -238,8 +183,8 @@ def comparison(replicates: int) -> Iterator[str]:
                 cells = " | ".join(f"{estimated:.3f}, {true:.3f}" for estimated, true in found)
                 name = "as printed" if rule.deviations == "raw" else "default"
                 yield f"| {name} | {budget} | {initial} | {cells} |"
-    weights, s = case.sizes / case.sizes.sum(), case.deviations
-    best = (weights @ s) ** 2 / (case.truth * (1 - case.truth))
+    value, s = case.truth.value, np.sqrt(case.truth.variances)
+    best = (case.truth.weights @ s) ** 2 / (value * (1 - value))
     yield ""
     yield f"Each cell: ratio of mean estimated variances, ratio of true MSE. With known S_h: {best:.3f}."
 
@@ -295,16 +240,12 @@ def main() -> None:
     options = parser.parse_args()
     if options.steps:
         some = [case for case in cases(options.data) if case.name in options.steps.split(",")]
-        command = f"python benchmarks/adaptive.py --steps {options.steps} --replicates {options.replicates}"
-        lines = ["# Steps of 20 labels", "", f"`{command}`", "", *steps(some, options.replicates)]
+        command = f"python -m benchmarks.adaptive --steps {options.steps} --replicates {options.replicates}"
+        found = list(steps(some, options.replicates))
+        lines = ["# Steps of 20 labels", "", f"`{command}`, {circumstances()}", "", *found]
         options.output.with_name("adaptive_steps.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
         return
-    start = time.perf_counter()
     lines = [
-        "# Adaptive rounds",
-        "",
-        f"`python benchmarks/adaptive.py --replicates {options.replicates} --intervals {options.intervals}`",
-        "",
         "## Real predictions, ten exact k-means strata, half the budget in the pilot",
         "",
         *report(list(cases(options.data)), options.replicates, options.intervals),
@@ -314,9 +255,10 @@ def main() -> None:
         *comparison(options.replicates),
     ]
     options.output.parent.mkdir(exist_ok=True)
-    options.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    told = f"--replicates {options.replicates} --intervals {options.intervals}"
+    head = ["# Adaptive rounds", "", f"`python -m benchmarks.adaptive {told}`, {circumstances()}", ""]
+    options.output.write_text("\n".join([*head, *lines]) + "\n", encoding="utf-8")
     print("\n".join(lines))
-    print(f"\n{time.perf_counter() - start:.0f} s")
 
 
 if __name__ == "__main__":

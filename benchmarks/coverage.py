@@ -1,7 +1,6 @@
 """Coverage and width of the `auto` interval, cell by cell, through the same functions that a user calls.
 
-    python benchmarks/coverage.py                    # 10,000 draws per cell, about ten minutes on one core
-    python benchmarks/coverage.py --draws 1000
+    python -m benchmarks.coverage [--draws 10000] [--only GROUP]
 
 Every cell is a population with a known truth; the table says how often the 95 % interval held it, the
 interval's mean width, and the mean width of the Clopper–Pearson interval of a simple random sample of the
@@ -11,11 +10,14 @@ same size beside it (for a bounded outcome, Student's t).
 from __future__ import annotations
 
 import argparse
+import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from benchmarks.circumstances import circumstances
 
 import stratal
 from stratal.arrays import FloatArray, IntArray
@@ -38,6 +40,7 @@ BINARY = (
 )
 GRADED = ("pandalm_pairwise", "frank_factuality")
 FEWER_DRAWS = ("binary data, simple random, one λ", "bounded data, simple random, one λ")
+METHODS = "Every method, λ = 0, binary"
 SEED = 20261120
 
 
@@ -217,7 +220,7 @@ def table(cells: list[Cell], draws: int, only: str = "") -> list[str]:
             count = draws // 5 if group in FEWER_DRAWS else draws
             lines += [
                 "",
-                f"### {group[0].upper()}{group[1:]} ({count:,} draws)",
+                f"### {group[0].upper()}{group[1:]} ({count:,} draws, {time.strftime('%Y-%m-%d')})",
                 "",
                 "| cell | n | coverage | width | plain |",
             ]
@@ -232,7 +235,8 @@ def methods_table(draws: int) -> list[str]:
     """Return each method's worst coverage and width against Clopper–Pearson's, in small binary cells."""
     cells = [c for c in simple_random_cells() if c.n_h.sum() in (20, 50)]
     cells += [c for c in stratified_cells() if c.estimator == "horvitz-thompson" and c.n_h[0] in (2, 5, 20)]
-    lines = ["", "### Every method, λ = 0, binary: worst coverage of the cells, mean width over `auto`'s", ""]
+    told = f"({draws:,} draws, {time.strftime('%Y-%m-%d')})"
+    lines = ["", f"### {METHODS}: worst coverage of the cells, mean width over `auto`'s {told}", ""]
     lines += ["| method | simple random | width | five strata | width |", "|---|---|---|---|---|"]
     found: dict[tuple[str, str], list[tuple[float, float]]] = {
         (cell.group, name): [] for cell in cells for name in BOUNDED
@@ -257,9 +261,9 @@ def measure_methods(cell: Cell, draws: int, rng: np.random.Generator) -> dict[st
     weighting = StratifiedWeighting(stratum=stratum, sizes=sizes)
     truth = float(cell.z.mean())
     counts = [tuple(np.bincount(stratum, cell.z[units]).astype(int)) for units in draw(cell, draws, rng)]
-    exact = [name for name in BOUNDED if not name.startswith("betting")]
+    exact = ["auto", *(name for name in BOUNDED if not name.startswith("betting"))]
     found = {count: every_interval(cell, count, exact, weighting, None) for count in set(counts)}
-    usual = -np.mean([np.subtract(*found[count]["clopper-pearson"]) for count in counts])
+    usual = -np.mean([np.subtract(*found[count]["auto"]) for count in counts])
     rows = {name: [found[count][name] for count in counts] for name in exact}
     # Betting depends on the order of the labels: a new shuffle for every draw, and fewer draws.
     betting = [name for name in BOUNDED if name.startswith("betting")]
@@ -289,10 +293,16 @@ def every_interval(
     return {name: (interval.low, interval.high) for name, interval in intervals.items()}
 
 
+def sections(text: str) -> dict[str, str]:
+    """Return the sections of a page by the beginning of their headings."""
+    parts = re.split(r"(?m)^(?=### )", text)
+    return {re.split(r": worst| \(", part, maxsplit=1)[0]: part.strip() + "\n" for part in parts[1:]}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=10_000)
-    parser.add_argument("--only", default="", help="groups of cells whose name holds this text")
+    parser.add_argument("--only", default="", help="groups that hold this text; the rest of the page stays")
     parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     cells = [*simple_random_cells(), *judge_cells(), *stratified_cells()]
@@ -300,18 +310,26 @@ def main() -> None:
         cells += [*data_cells(BINARY, "binary data"), *data_cells(GRADED, "bounded data")]
     groups = list(dict.fromkeys(cell.group for cell in cells))
     cells.sort(key=lambda cell: groups.index(cell.group))
+    lines = table(cells, arguments.draws, arguments.only)
+    if arguments.only in METHODS:
+        lines += methods_table(min(arguments.draws, 2000))
+    before = sections(arguments.output.read_text()) if arguments.only and arguments.output.exists() else {}
+    found = {**before, **sections("\n".join(lines))}
+    order = [*(f"### {group[0].upper()}{group[1:]}" for group in groups), f"### {METHODS}"]
     head = [
         "## Coverage of the `auto` interval at 95 %",
         "",
-        f"`python benchmarks/coverage.py --draws {arguments.draws}`, seed {SEED}; one standard error of a "
-        f"coverage of .95 is {np.sqrt(0.95 * 0.05 / arguments.draws):.4f}. 'plain' is the mean width of the "
-        "Clopper–Pearson interval of a simple random sample of that n (Student's t for bounded outcomes).",
+        "`python -m benchmarks.coverage --draws DRAWS --only GROUP` for each section; the last: "
+        f"{circumstances()}",
+        "",
+        f"Seed {SEED}; one standard error of a coverage of .95 is .22 over the root of the draws. 'plain' is "
+        "the mean width of the Clopper–Pearson interval of a simple random sample of that n (Student's t for "
+        "bounded outcomes).",
+        "",
     ]
     arguments.output.parent.mkdir(exist_ok=True)
-    lines = [*head, *table(cells, arguments.draws, arguments.only)]
-    if not arguments.only:
-        lines += methods_table(min(arguments.draws, 2000))
-    arguments.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    text = "\n".join([*head, *(found[name] for name in order if name in found)])
+    arguments.output.write_text(f"{text.rstrip()}\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

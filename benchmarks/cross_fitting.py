@@ -1,6 +1,6 @@
 """Cross-fitted λ and cross-fitted calibration on real, miscalibrated predictions, simple random samples.
 
-Run: python benchmarks/cross_fitting.py --replicates 2000
+Run: python -m benchmarks.cross_fitting --replicates 2000
 Writes benchmarks/results/cross_fitting.md. Needs the folder of real predictions (../shared/data).
 """
 
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
+from benchmarks.circumstances import circumstances
 
 import stratal
 from stratal.arrays import FloatArray
@@ -108,15 +109,16 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--output", type=Path, default=OUTPUT)
     options = parser.parse_args()
+    found = list(report(options.data, options.replicates, options.processes))
     lines = [
         "# Cross-fitting",
         "",
-        f"`python benchmarks/cross_fitting.py --replicates {options.replicates}`",
+        f"`python -m benchmarks.cross_fitting --replicates {options.replicates}`, {circumstances()}",
         "",
         "Efficiency: mean squared error of the plain mean (`horvitz-thompson`) over that of the method; then "
         "the same against the plain difference estimator. Five folds. Width: of the automatic interval.",
         "",
-        *report(options.data, options.replicates, options.processes),
+        *found,
     ]
     options.output.write_text("\n".join(lines), encoding="utf-8")
     print("\n".join(lines))

@@ -2,7 +2,7 @@
 
 Efficiency is Var(simple random mean) / MSE with the same number of labels, above 1 is better.
 
-    OMP_NUM_THREADS=1 python benchmarks/designs.py [--data DIR] [--replicates 400] [--output FILE]
+    OMP_NUM_THREADS=1 python -m benchmarks.designs [--data DIR] [--replicates 400] [--output FILE]
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
+from benchmarks.circumstances import circumstances
 
 import stratal
 from stratal.arrays import FloatArray
@@ -114,13 +115,9 @@ def main() -> None:
     parser.add_argument("--replicates", type=int, default=400)
     parser.add_argument("--output", type=Path, default=OUTPUT)
     options = parser.parse_args()
-    lines = [
-        "# Designs",
-        "",
-        f"`python benchmarks/designs.py --replicates {options.replicates}`",
-        "",
-        *report(options.data, options.replicates),
-    ]
+    found = list(report(options.data, options.replicates))
+    command = f"`python -m benchmarks.designs --replicates {options.replicates}`"
+    lines = ["# Designs", "", f"{command}, {circumstances()}", "", *found]
     options.output.parent.mkdir(exist_ok=True)
     options.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print("\n".join(lines))

@@ -1,17 +1,17 @@
 """How long an estimate takes once the labels are there: many strata, and the rescaling bootstrap.
 
-OMP_NUM_THREADS=1 python benchmarks/estimates.py [--repeats 9] [--output FILE]
+OMP_NUM_THREADS=1 python -m benchmarks.estimates [--repeats 9] [--output FILE]
 """
 
 from __future__ import annotations
 
 import argparse
-import platform
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from benchmarks.circumstances import circumstances
 
 import stratal
 
@@ -33,13 +33,13 @@ def drawn(units: int, labels: int, n_strata: int) -> tuple[stratal.Sample, np.nd
 
 
 def seconds(work: Callable[[], object], repeats: int) -> tuple[float, float]:
-    """Return the first and the median time of the later runs."""
+    """Return the first and the least time of the later runs."""
     taken = []
     for _ in range(repeats + 1):
         start = time.perf_counter()
         work()
         taken.append(time.perf_counter() - start)
-    return taken[0], float(np.median(taken[1:]))
+    return taken[0], min(taken[1:])
 
 
 def rows(repeats: int) -> list[str]:
@@ -84,9 +84,8 @@ def page(repeats: int) -> str:
     return "\n".join([
         "# Estimates and bootstrap",
         "",
-        f"`OMP_NUM_THREADS=1 python benchmarks/estimates.py`; Python {platform.python_version()}, NumPy "
-        f"{np.__version__}. Labels as an",
-        "array in the sample's order, joining and checking included; the median of the later runs.",
+        f"`OMP_NUM_THREADS=1 python -m benchmarks.estimates --repeats {repeats}`, {circumstances()}",
+        "Labels as an array in the sample's order, joining and checking included; the least of later runs.",
         "",
         "| what | n | strata | first run | later | required |",
         "|---|---|---|---|---|---|",

@@ -1,6 +1,6 @@
 """Variance ratio of every stratification and allocation of Kumar & Raj, K = 2 … 10, on real predictions.
 
-    python benchmarks/kumar_raj.py [--data DIR] [--budget 100]
+    python -m benchmarks.kumar_raj [--data DIR] [--budget 100]
 
 Closed forms (their eq. 5, 7 and 8 without replacement): variance of the stratified mean over that of the
 mean of a simple random sample, with the outcomes known. Optimal is Neyman's rule on the true S_h; at least
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet
+from benchmarks.circumstances import circumstances
 
 import stratal
 from stratal.strata import Strata
@@ -62,8 +63,9 @@ def main() -> None:
     options = parser.parse_args()
     lines = [
         "## Kumar & Raj's stratifications and allocations on real predictions\n",
-        "`python benchmarks/kumar_raj.py`: variance over that of a simple random sample, "
-        f"n = {options.budget}, closed form, below 1 is better; cells are K = 2, 3, …, 10.\n",
+        f"`python -m benchmarks.kumar_raj --budget {options.budget}`, {circumstances()}\n",
+        f"Variance over that of a simple random sample, n = {options.budget}, closed form, below 1 is "
+        "better; cells are K = 2, 3, …, 10.\n",
     ]
     for name in SETS:
         table = pyarrow.parquet.read_table(options.data / f"{name}.parquet", columns=["z", "proxy"])

@@ -1,6 +1,6 @@
 """Coverage and width beside ppi-python 0.2.3, on the same draws.
 
-    python benchmarks/peers_coverage.py --peer PYTHON_WITH_PPI [--draws 1000]
+    python -m benchmarks.peers_coverage --peer PYTHON_WITH_PPI [--draws 1000]
 
 Simple random samples of N = 1000 units, binary outcome with rate p, a judge that is right 85 % of the time.
 Both sides get the same labelled and unlabelled units; stratal takes λ = 0 and the fitted λ, ppi-python its
@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from benchmarks.circumstances import circumstances
 
 import stratal
 
@@ -88,9 +89,6 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1000)
     options = parser.parse_args()
     lines = [
-        "## Coverage beside ppi-python 0.2.3, the same draws\n",
-        f"`python benchmarks/peers_coverage.py --peer …`: {options.draws} draws a cell; coverage at 95 % and "
-        "(mean width).\n",
         "| n | p | stratal, λ = 0 | stratal, fitted λ | ppi-python, power-tuned |",
         "|---|---|---|---|---|",
     ]
@@ -101,7 +99,13 @@ def main() -> None:
         truth = round(SIZE * rate) / SIZE
         cells = [cell(ours["horvitz-thompson"], truth), cell(ours["ppi++"], truth), cell(theirs, truth)]
         lines.append(f"| {n} | {rate} | " + " | ".join(cells) + " |")
-    RESULTS.write_text("\n".join(lines) + "\n")
+    head = (
+        "## Coverage beside ppi-python 0.2.3, the same draws\n\n"
+        f"`python -m benchmarks.peers_coverage --peer … --draws {options.draws}`, {circumstances()}\n\n"
+        f"{options.draws} draws a cell; coverage at 95 % and (mean width); one standard error of a coverage "
+        f"of .95 is {np.sqrt(0.95 * 0.05 / options.draws):.4f}.\n\n"
+    )
+    RESULTS.write_text(head + "\n".join(lines) + "\n")
     print(RESULTS.read_text())
 
 

@@ -1,11 +1,13 @@
 """Do plans keep their word? Half-widths that are asked for, on real predictions and on generated proxies.
 
-    python benchmarks/promises.py [--runs 1000] [--only NAME,…|real]
+    python -m benchmarks.promises [--runs 1000] [--only "NAME;…"]
 
 Each run draws the pilot, then as many rounds as `labels_needed` says, four at most with the pilot, by the
 library's own rule for thousands of studies at once (`stratal.simulation.stopping`). Beside the labels it took
 stand those of a planner that knows every stratum's true rate before the first label: the same strata and
-interval, Neyman's shares of the true S_h, the smallest budget whose expected half-width is the one asked for.
+interval, the smallest budget whose expected half-width is the one asked for. Its shares are Neyman's of the
+true S_h, none taken for less than a part of the largest, whichever part is cheapest: the interval does not
+know that a stratum has no error, and two labels in a large one would keep it wide.
 """
 
 from __future__ import annotations
@@ -13,9 +15,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from benchmarks.circumstances import circumstances
 from scipy.special import expit
 
 import stratal
@@ -35,6 +39,9 @@ ASKED = (0.05, 0.03, 0.02, 0.01)
 SEED = 20261121
 MOST_ROUNDS = 4
 GENERATED = 10_000
+PARTS = (0.0, 0.05, 0.1, 0.2, 0.4)
+"""Of the largest S_h, below which the planner that knows takes none."""
+
 COLUMNS = (
     "population", "asked", "pilot", "labels, mean", "of a planner that knows", "ratio",
     "at most 1.05 × asked", "coverage", "rounds",
@@ -117,11 +124,13 @@ def known(plan: Plan, z: FloatArray, asked: float) -> int:
     rates = np.bincount(codes, z, minlength=strata.n_strata) / strata.sizes
     spread = rates * (1 - rates)
 
-    def width(budget: int) -> float:
-        n_h = neyman(strata.sizes, np.sqrt(spread), budget)
+    def width(budget: int, part: float) -> float:
+        deviations = np.sqrt(spread)
+        n_h = neyman(strata.sizes, np.maximum(deviations, part * deviations.max()), budget)
         return expected_half_width(strata.sizes, n_h, rates, spread, bounds=(0.0, 1.0), confidence_level=0.95)
 
-    return smallest_budget(width, asked, 200, 2 * strata.n_strata, len(z))
+    least = 2 * strata.n_strata
+    return min(smallest_budget(partial(width, part=part), asked, 200, least, len(z)) for part in PARTS)
 
 
 def measured(case: Case, runs: int) -> Iterator[Cell]:
@@ -162,7 +171,7 @@ def page(cells: list[Cell], options: str, every: int, runs: int) -> str:
         ".90 of the runs keep the half-width, where coverage is below .94 by more than 3.1 Monte Carlo "
         f"errors, or where labels exceed 1.25 times the planner's. {verdict}"
     )
-    command = f"    OMP_NUM_THREADS=1 python benchmarks/promises.py {options}"
+    command = f"`OMP_NUM_THREADS=1 python -m benchmarks.promises {options}`, {circumstances()}"
     header = [f"| {' | '.join(COLUMNS)} |", "|---" * len(COLUMNS) + "|"]
     return "\n".join(["# Promises", "", command, "", summary, "", *header, *map(str, cells), ""])
 
@@ -170,18 +179,18 @@ def page(cells: list[Cell], options: str, every: int, runs: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("--only", help="names of populations, or 'real' for the files")
+    parser.add_argument("--only", help="populations, separated by semicolons, or 'real' for the files")
     parser.add_argument("--output", type=Path, default=RESULTS)
     options = parser.parse_args()
     cells: list[Cell] = []
     every = [*real(), *generated()]
     for case in every:
-        if options.only and case.name not in options.only.replace("real", ",".join(BINARY)).split(","):
+        if options.only and case.name not in options.only.replace("real", ";".join(BINARY)).split(";"):
             continue
         for cell in measured(case, options.runs):
             print(cell, flush=True)
             cells.append(cell)
-            command = f"--runs {options.runs}" + (f" --only {options.only}" if options.only else "")
+            command = f"--runs {options.runs}" + (f' --only "{options.only}"' if options.only else "")
             options.output.write_text(page(cells, command, len(ASKED) * len(every), options.runs), "utf-8")
 
 

@@ -17,16 +17,14 @@ from pathlib import Path
 
 import numpy as np
 from benchmarks.heavy_tails import SEED, SIZE, populations, with_noise
+from benchmarks.rounds import Pool, rounds
 
 from stratal import Population, stratify
 from stratal.allocation import proportional
 from stratal.allocation.integers import Bounds, optimal_integers
 from stratal.arrays import FloatArray, IntArray
-from stratal.simulation.adaptive_rounds import recalibrated_deviations
 from stratal.simulation.draws import OrderedUnits
-from stratal.simulation.sums import StratumSums, spread
 from stratal.simulation.truth import Truth
-from stratal.strata import Strata
 
 RESULTS = Path(__file__).with_name("results") / "unbounded_rounds.md"
 BUDGETS = (100, 400)
@@ -36,11 +34,9 @@ INITIAL = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class Cell(Pool):
     """A population in strata, and draws of it."""
 
-    strata: Strata
-    truth: Truth
     draws: OrderedUnits
 
     def error(self, n_h: IntArray) -> tuple[float, float]:
@@ -48,27 +44,7 @@ class Cell:
         off = self.draws.sums(n_h).means @ self.truth.weights
         return float(np.mean(off**2)), float(off.mean() / np.sqrt(np.mean(off**2)))
 
-    def rounds(self, pilot: IntArray, budget: int, step: int, deviations: str) -> IntArray:
-        """Return n_h (R, H) after rounds of so many labels."""
-        n_h, sizes = pilot[None], self.strata.sizes
-        for drawn in range(int(pilot.sum()), budget, step):
-            found = DEVIATIONS[deviations](self.draws.sums(n_h), self)
-            bounds = Bounds(sizes=sizes, lower=n_h, upper=sizes)
-            n_h = optimal_integers(sizes * found, bounds, min(drawn + step, budget))
-        return n_h
 
-
-def recalibrated(sums: StratumSums, cell: Cell) -> FloatArray:
-    none = (-np.inf, np.inf)
-    return recalibrated_deviations(sums, cell.truth.centre, cell.strata, binary=False, bounds=none)
-
-
-def raw(sums: StratumSums, cell: Cell) -> FloatArray:
-    found = np.sqrt(np.nan_to_num(spread(sums.counts, sums.z, sums.zz)))
-    return np.where(found.sum(axis=1, keepdims=True) > 0, found, 1.0)
-
-
-DEVIATIONS = {"recalibrated": recalibrated, "raw": raw}
 RULES = {
     "two rounds": ("half", "recalibrated"),
     "steps of 20": ("few", "recalibrated"),
@@ -98,7 +74,7 @@ def row(cell: Cell, budget: int) -> list[str]:
     for pilot, deviations in RULES.values():
         first = budget // 2 if pilot == "half" else min(INITIAL * len(sizes), budget // 2)
         step = budget if pilot == "half" else STEP
-        error, bias = cell.error(cell.rounds(share(first), budget, step, deviations))
+        error, bias = cell.error(rounds(cell, cell.draws, share(first), budget, step, deviations))
         found.append(f"{error / one:.2f} ({bias:+.2f})")
     return found
 

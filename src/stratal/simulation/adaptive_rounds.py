@@ -18,6 +18,9 @@ from stratal.simulation.sums import StratumSums, spread
 from stratal.simulation.truth import Truth
 from stratal.strata import Strata
 
+_ROUNDING = 1e-12
+"""Of Σ y²: a variance of labels below it is rounding."""
+
 
 def adaptive_sums(
     design: SimulatedDesign,
@@ -124,6 +127,22 @@ def recalibrated_deviations(
     )
 
 
+def raw_deviations(sums: StratumSums) -> FloatArray:
+    """Return s_h (R, H) of [K] eq. 3: of the labels alone, 0 where they all agree or there is but one.
+
+    Sums of outcomes with a centre taken off leave rounding where labels agree; it says nothing of S_h.
+
+    Examples
+    --------
+    >>> labels = np.array([[0.3, 0.3, 0.3], [-0.7, 0.3, 0.3]])
+    >>> z, zz = labels.sum(axis=1)[None], (labels**2).sum(axis=1)[None]
+    >>> raw_deviations(StratumSums(counts=np.full((1, 2), 3.0), z=z, zz=zz)).round(2)
+    array([[0.  , 0.58]])
+    """
+    variances = np.nan_to_num(spread(sums.counts, sums.z, sums.zz))
+    return np.sqrt(np.where(variances > _ROUNDING * sums.zz, variances, 0.0))
+
+
 @dataclass(frozen=True, slots=True)
 class _Run:
     """What the rules share: the design, its strata, the truth, the budgets, and fresh draws."""
@@ -187,8 +206,7 @@ def _limits(strata: Strata, truth: Truth) -> tuple[float, float]:
 def _shares(sums: StratumSums, strata: Strata, taken: IntArray, labels: int) -> IntArray:
     """Return [K] eq. 9 for the next `labels`, with raw S_h (eq. 3), in whole numbers."""
     left = np.maximum(strata.sizes - taken, 0)
-    deviations = np.sqrt(np.nan_to_num(spread(sums.counts, sums.z, sums.zz)))
-    importance: FloatArray = strata.weights * deviations
+    importance: FloatArray = strata.weights * raw_deviations(sums)
     if np.all(left >= labels):
         return nearest_integers(importance, strata.sizes, labels)
     total = np.sum(np.atleast_2d(taken), axis=1, keepdims=True) + labels

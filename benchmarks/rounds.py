@@ -1,0 +1,57 @@
+"""Rounds of labels whose shares follow from the labels so far, for thousands of replicates at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from stratal.allocation.integers import Bounds, nearest_integers, optimal_integers
+from stratal.arrays import FloatArray, IntArray
+from stratal.simulation.adaptive_rounds import raw_deviations, recalibrated_deviations
+from stratal.simulation.draws import Draws
+from stratal.simulation.sums import StratumSums
+from stratal.simulation.truth import Truth
+from stratal.strata import Strata
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """A population in strata, and its truth."""
+
+    strata: Strata
+    truth: Truth
+
+    @property
+    def sizes(self) -> IntArray:
+        return self.strata.sizes
+
+
+def recalibrated(sums: StratumSums, pool: Pool) -> FloatArray:
+    """Return the default's S_h (R, H)."""
+    return recalibrated_deviations(sums, pool.truth.centre, pool.strata, binary=pool.truth.binary)
+
+
+def raw(sums: StratumSums, pool: Pool) -> FloatArray:
+    """Return s_h (R, H) of Kumar & Raj's eq. 3; where no labels differ, the same in every stratum."""
+    found = raw_deviations(sums)
+    return np.where(found.sum(axis=1, keepdims=True) > 0, found, 1.0)
+
+
+DEVIATIONS: dict[str, Callable[[StratumSums, Pool], FloatArray]] = {"recalibrated": recalibrated, "raw": raw}
+
+
+def rounds(
+    pool: Pool, draws: Draws, pilot: IntArray, budget: int, step: int, deviations: str, of: str = "total"
+) -> IntArray:
+    """Return n_h (R, H) after rounds of `step` labels, Neyman's shares of the total or of the remainder."""
+    n_h, sizes = pilot[None], pool.sizes
+    for drawn in range(int(pilot.sum()), budget, step):
+        importance = sizes * DEVIATIONS[deviations](draws.sums(n_h), pool)
+        total = min(drawn + step, budget)
+        if of == "total":
+            n_h = optimal_integers(importance, Bounds(sizes=sizes, lower=n_h, upper=sizes), total)
+        else:
+            n_h = n_h + nearest_integers(importance, sizes - n_h, total - drawn)
+    return n_h
