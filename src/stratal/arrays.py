@@ -70,6 +70,24 @@ def finite_vector(name: str, values: Any) -> FloatArray:
     return frozen(array)
 
 
+def array_of(values: Any) -> AnyArray:
+    """Return `values` as the array that NumPy makes of them.
+
+    PyArrow's dictionaries apart: where a value is missing, chunks of them would give another.
+
+    Examples
+    --------
+    >>> array_of([1, 2])
+    array([1, 2])
+    """
+    pieces = getattr(values, "chunks", [values]) if type(values).__module__.startswith("pyarrow") else []
+    if not any(hasattr(piece, "dictionary") for piece in pieces):
+        return np.asarray(values)
+    entries = [np.array([*piece.dictionary.to_pylist(), None], object) for piece in pieces]
+    codes = [np.asarray(piece.indices.cast("int64").fill_null(-1)) for piece in pieces]
+    return np.concatenate([known[code] for known, code in zip(entries, codes, strict=True)])
+
+
 def unmasked(name: str, values: Any) -> AnyArray:
     """Return `values` as an array, refusing masked entries, which NumPy would silently take for values.
 
@@ -79,7 +97,7 @@ def unmasked(name: str, values: Any) -> AnyArray:
     Traceback (most recent call last):
     stratal.errors.InputError: proxy holds a missing value (masked) at position 1 (allowed: finite numbers)...
     """
-    array = np.asarray(values)
+    array = array_of(values)
     if np.ma.is_masked(values):
         _refuse_missing(name, "masked", np.ma.getmaskarray(values))
     return array
@@ -93,7 +111,7 @@ def without_mask(values: Any) -> AnyArray:
     >>> without_mask(np.ma.masked_array([0.5, 99.0], [False, True])).tolist()
     [0.5, None]
     """
-    array = np.asarray(values)
+    array = array_of(values)
     if np.ma.is_masked(values):
         array = array.astype(object)
         array[np.ma.getmaskarray(values)] = None
@@ -186,29 +204,6 @@ def same_length(**arrays: AnyArray) -> int:
                 action="Give one number for each unit, in the same order.",
             )
     return len(first)
-
-
-def one_per_stratum(name: str, values: Any, count: int) -> FloatArray:
-    """Return `values` as a read-only float64 vector of `count` numbers, none negative.
-
-    Examples
-    --------
-    >>> one_per_stratum("deviations", [0.1, 0.2], 2)
-    array([0.1, 0.2])
-    """
-    array = finite_vector(name, values)
-    if len(array) != count:
-        raise InputError(
-            f"{name} must have one entry per stratum",
-            given=f"{len(array)} for {count} strata",
-            action="Give one number for each stratum, in the order of the first array.",
-        )
-    if np.any(array < 0):
-        h = int(np.flatnonzero(array < 0)[0])
-        raise InputError(
-            f"{name} must not be negative", given=f"{array[h]:g} in stratum {h}", allowed="0 or more"
-        )
-    return array
 
 
 class Record:

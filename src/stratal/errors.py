@@ -152,6 +152,23 @@ def not_positive(name: str, given: object) -> InputError:
     return InputError(f"{name} must be a positive number", given=repr(given), allowed=allowed)
 
 
+def half_a_character(holder: str, text: str) -> InputError:
+    """Return the error for a text that UTF-8 cannot hold, as JSON with half of an emoji gives it.
+
+    Examples
+    --------
+    >>> print(half_a_character("an id", chr(0xD83D)))
+    an id holds half a character, which no file can (given: '\\ud83d'; allowed: Unicode text). Replace it, \
+such as by text.encode(errors="replace").decode().
+    """
+    return InputError(
+        f"{holder} holds half a character, which no file can",
+        given=ascii(text if len(text) <= 60 else text[:59] + "…"),
+        allowed="Unicode text",
+        action='Replace it, such as by text.encode(errors="replace").decode().',
+    )
+
+
 def kind_of(given: object) -> str:
     """Return what kind of thing was given, with its article, for an error.
 

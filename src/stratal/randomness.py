@@ -17,8 +17,8 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from stratal.arrays import AnyArray, FloatArray, IntArray
-from stratal.errors import InputError
+from stratal.arrays import AnyArray, FloatArray, IntArray, array_of
+from stratal.errors import InputError, half_a_character
 
 KeyArray = NDArray[np.uint64]
 
@@ -95,7 +95,7 @@ def id_array(values: Any) -> AnyArray:
     >>> id_array(["a", "b"])
     array(['a', 'b'], dtype='<U1')
     """
-    array = np.asarray(values, dtype=object if isinstance(values, list | tuple) else None)
+    array = np.asarray(values, dtype=object) if isinstance(values, list | tuple) else array_of(values)
     if np.ma.is_masked(values):
         raise InputError("an id is missing (masked)", action="Every unit needs an id.")
     if array.ndim != 1:
@@ -159,7 +159,10 @@ def keys_of_ids(texts: Iterable[str], seed: int, purpose: str = "") -> KeyArray:
     digests = bytearray()
     for text in texts:
         digest = base.copy()
-        digest.update(text.encode())
+        try:
+            digest.update(text.encode())
+        except UnicodeEncodeError:
+            raise half_a_character("an id", text) from None
         digests += digest.digest()[:8]
     return np.frombuffer(bytes(digests), dtype=">u8").astype(np.uint64)
 

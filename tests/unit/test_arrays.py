@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from stratal.arrays import equal_values, finite_vector, frozen, numeric_array, same_length
+from stratal.arrays import array_of, equal_values, finite_vector, frozen, numeric_array, same_length
 from stratal.errors import InputError
 
 
@@ -77,3 +78,13 @@ def test_masked_entries_are_missing():
         numeric_array("proxy", np.ma.masked_array([0.1, 0.2], [False, True]))
 
     assert numeric_array("proxy", np.ma.masked_array([0.1, 0.2])).tolist() == [0.1, 0.2]
+
+
+@pytest.mark.parametrize("chunks", [1, 2])
+@pytest.mark.parametrize("entries", [["x", None, "y"], [0.5, None, 0.25]])
+def test_what_is_missing_in_a_dictionary_of_pyarrow_stays_missing(entries, chunks):
+    column = pa.chunked_array([pa.array(entries).dictionary_encode()] * chunks)
+
+    found = array_of(column).tolist()
+
+    assert [None if value != value else value for value in found] == entries * chunks

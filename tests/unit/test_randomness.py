@@ -110,3 +110,8 @@ def test_dates_and_complex_numbers_are_no_ids(ids):
 def test_masked_ids_are_missing():
     with pytest.raises(InputError, match="masked"):
         id_array(np.ma.masked_array([1, 2], [True, False]))
+
+
+def test_ids_that_no_file_can_hold_are_refused():
+    with pytest.raises(InputError, match=r"an id holds half a character, .*given: 'a\\ud83d'"):
+        keys_of_ids(["a\ud83d"], seed=7)

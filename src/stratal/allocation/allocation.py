@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from stratal.allocation.cost import cost_optimal
-from stratal.allocation.integers import Bounds, importance_of, optimal_integers, whole_number
-from stratal.arrays import FloatArray, IntArray, Record, numeric_array, one_per_stratum
+from stratal.allocation.integers import Bounds, importance_of, one_per_stratum, optimal_integers, whole_number
+from stratal.arrays import FloatArray, IntArray, Record, numeric_array
 from stratal.errors import InputError, kind_of, near_names
 from stratal.report import Tabular
 from stratal.strata.known_moments import KnownMoments

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from stratal.allocation.integers import Bounds, by_threshold, importance_of
-from stratal.arrays import FloatArray, IntArray, one_per_stratum
+from stratal.allocation.integers import Bounds, by_threshold, importance_of, one_per_stratum
+from stratal.arrays import FloatArray, IntArray
 from stratal.errors import BudgetError, InputError
 
 _SLACK = 1e-12

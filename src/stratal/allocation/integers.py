@@ -24,7 +24,6 @@ from stratal.arrays import (
     Record,
     finite_vector,
     frozen,
-    one_per_stratum,
 )
 from stratal.errors import BudgetError, InputError
 
@@ -321,3 +320,26 @@ def importance_of(bounds: Bounds, name: str, deviations: Any) -> FloatArray:
     array = one_per_stratum(name, deviations, len(bounds.sizes))
     largest = array.max()
     return np.asarray(bounds.sizes * (array / largest)) if largest > 0 else np.zeros(len(array))
+
+
+def one_per_stratum(name: str, values: Any, count: int) -> FloatArray:
+    """Return `values` as a read-only float64 vector of `count` numbers, none negative.
+
+    Examples
+    --------
+    >>> one_per_stratum("deviations", [0.1, 0.2], 2)
+    array([0.1, 0.2])
+    """
+    array = finite_vector(name, values)
+    if len(array) != count:
+        raise InputError(
+            f"{name} must have one entry per stratum",
+            given=f"{len(array)} for {count} strata",
+            action="Give one number for each stratum, in the order of the first array.",
+        )
+    if np.any(array < 0):
+        h = int(np.flatnonzero(array < 0)[0])
+        raise InputError(
+            f"{name} must not be negative", given=f"{array[h]:g} in stratum {h}", allowed="0 or more"
+        )
+    return array

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from stratal.allocation.allocation import allocate, power_importance
-from stratal.allocation.integers import Bounds, optimal_integers
+from stratal.allocation.integers import Bounds, one_per_stratum, optimal_integers
 from stratal.arrays import (
     AnyArray,
     FloatArray,
@@ -20,7 +20,6 @@ from stratal.arrays import (
     Record,
     finite_vector,
     numeric_array,
-    one_per_stratum,
 )
 from stratal.errors import InputError
 from stratal.strata.moments import expected_deviations

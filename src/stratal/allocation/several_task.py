@@ -10,7 +10,7 @@ import numpy as np
 
 from stratal.allocation.allocation import Allocation
 from stratal.allocation.cost import check_money
-from stratal.allocation.integers import Bounds
+from stratal.allocation.integers import Bounds, one_per_stratum
 from stratal.allocation.several_dual import Demands, Optimum
 from stratal.allocation.several_integers import Whole
 from stratal.arrays import (
@@ -19,7 +19,6 @@ from stratal.arrays import (
     IntArray,
     Record,
     numeric_array,
-    one_per_stratum,
     plain,
     refuse_nonfinite,
 )  # fmt: skip

@@ -11,6 +11,7 @@ from stratal.arrays import (
     AnyArray,
     BoolArray,
     FloatArray,
+    array_of,
     finite_vector,
     frozen,
     same_length,
@@ -48,7 +49,7 @@ def from_arrays(given: ArrayRequest) -> ArrayPopulation:
     units = ArrayUnits(
         values={info.name: values for info, values, _ in described},
         second={info.name: moments for info, _, moments in described},
-        ids=None if given.ids is None else id_array(given.ids),
+        ids=None if given.ids is None else _ids(given.ids),
         groups={name: _group_column(name, values) for name, values in groups.items()},
         features={name: finite_vector(name, values) for name, values in features.items()},
         shown={name: frozen(object_column(values), object) for name, values in (given.show or {}).items()},
@@ -102,7 +103,7 @@ def describe_proxy(
 def _absent(named: Mapping[str, Any]) -> BoolArray | None:
     """Return which units lack a proxy (N,), None where none does."""
     missing = [
-        np.isnan(np.asarray(entry, np.float64))
+        np.isnan(array_of(entry).astype(np.float64))
         for entry in named.values()
         if not hasattr(entry, "second_moments")
     ]
@@ -114,7 +115,7 @@ def _filled(entry: Any, absent: BoolArray, bounds: tuple[float, float] | None) -
     """Return a proxy with the middle of what the outcome may be where it is missing."""
     if hasattr(entry, "second_moments"):
         return entry
-    values = np.asarray(entry, np.float64)
+    values = array_of(entry).astype(np.float64)
     known = values[~absent]
     ends = (float(known.min()), float(known.max())) if len(known) else (None, None)
     return np.where(absent, middle(bounds, *ends), values)
@@ -146,7 +147,7 @@ def _named_features(features: Any) -> dict[str, Any]:
 
 def _group_column(name: str, values: Any) -> AnyArray:
     listed = isinstance(values, list | tuple)  # taken as objects: an array of text drops a NUL at the end
-    array = object_column(values) if listed else np.asarray(values)
+    array = object_column(values) if listed else array_of(values)
     if array.ndim != 1 or array.dtype.kind in "SVc":
         raise InputError(
             f"group column '{name}' cannot be a group",
@@ -159,7 +160,8 @@ def _group_column(name: str, values: Any) -> AnyArray:
     missing = np.flatnonzero(absent).tolist()
     if missing:
         raise InputError(
-            f"group column '{name}' holds {len(missing)} missing values (first at position {missing[0]})",
+            f"group column '{name}' holds {len(missing)} missing value{'s' if len(missing) > 1 else ''} "
+            f"(first at position {missing[0]})",
             action="Give them a category of their own.",
         )
     if array.dtype.kind == "f":
@@ -203,15 +205,33 @@ def object_column(values: Any) -> AnyArray:
     """
     if isinstance(values, np.ndarray) and values.ndim == 1:
         return without_mask(values)
-    entries = list(values)
+    entries = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
+    texts = any(isinstance(entry, str) for entry in entries)
     column = np.empty(len(entries), dtype=object)
-    column[:] = entries
+    column[:] = [None if _is_gone(entry, texts) else entry for entry in entries]
     return column
+
+
+def _is_gone(entry: Any, beside_texts: bool) -> bool:
+    """Return whether an entry is a dataframe's NA or NaT, or NaN where there should be a text."""
+    return type(entry).__name__ in ("NAType", "NaTType") or (
+        beside_texts and isinstance(entry, float) and entry != entry
+    )
 
 
 def _is_missing(entry: Any) -> bool:
     """Return whether a category is None, NaN or a dataframe's NA, which is equal to nothing and to itself."""
     return entry is None or type(entry).__name__ in ("NAType", "NaTType") or bool(entry != entry)
+
+
+def _ids(given: Any) -> AnyArray:
+    ids = id_array(given)
+    blank = ids.dtype.kind == "U" and np.char.strip(ids) == ""
+    if np.any(blank):
+        raise InputError(
+            f"an id is missing (empty, at position {np.argmax(blank)})", action="Every unit needs an id."
+        )
+    return ids
 
 
 def _common_size(units: ArrayUnits) -> int:

@@ -18,7 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
-from stratal.errors import InputError
+from stratal.errors import InputError, half_a_character
 from stratal.population.tables.limits import bounded_table
 from stratal.population.tables.parts import SAMPLE_KEY as _KEY
 from stratal.population.tables.text_files import existing_file
@@ -52,19 +52,23 @@ def write_parts(path: Path, columns: Mapping[str, AnyArray], description: Mappin
         raise InputError(f"{path}: unknown kind of sample file", allowed=".parquet or .csv")
     as_csv = path.suffix == ".csv"
     encoded = [name for name, values in columns.items() if as_csv and not _is_text(name, values)]
-    table = pa.table({name: _arrow(name, values, name in encoded) for name, values in columns.items()})
     described: dict[str, Any] = {"format": FORMAT, **description}
     if as_csv:
         described["encoded"] = [name.removeprefix("show.") for name in encoded]
-    described["digest"] = _digest(table, described)
-    text = json.dumps(described, ensure_ascii=False, allow_nan=False)
+    try:
+        table = pa.table({name: _arrow(name, values, name in encoded) for name, values in columns.items()})
+        described["digest"] = _digest(table, described)
+        text = json.dumps(described, ensure_ascii=False, allow_nan=False)
+        told = text.encode()
+    except UnicodeEncodeError as error:
+        raise half_a_character(f"{path}: the sample", error.object) from None
     if as_csv:
         with replacing(path) as partial, replacing(path.with_suffix(".json")) as beside:
             pyarrow.csv.write_csv(table, partial)
-            beside.write_text(text + "\n", encoding="utf-8")
+            beside.write_bytes(told + b"\n")
     else:
         with replacing(path) as partial:
-            described_table = table.replace_schema_metadata({_KEY: text.encode()})
+            described_table = table.replace_schema_metadata({_KEY: told})
             pyarrow.parquet.write_table(described_table, partial, write_page_checksum=True)
     return path
 

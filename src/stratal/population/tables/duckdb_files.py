@@ -6,6 +6,8 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from stratal.population.tables.engine import table_of
 
 
@@ -48,22 +50,27 @@ def create_parquet_view(backend: Any, paths: Sequence[str], **options: bool) -> 
     return _view(backend, f"SELECT * FROM {read}")
 
 
-def create_json_view(backend: Any, path: str, places: Sequence[Sequence[str]], longest: int) -> Any:
+def create_json_view(backend: Any, path: str, places: Mapping[tuple[str, ...], bool], longest: int) -> Any:
     """Return a JSON Lines file as an Ibis table of text columns named `c0`, `c1`, ….
 
-    Each is told by its key, and the keys of what is nested within.
+    Each is told by its key, and the keys of what is nested within; with it stands whether it is a number.
 
     Text is unquoted; other values keep their digits, but whole floating-point numbers below 2⁵³ become
-    integers and truth values are written as Python writes them, so that a category is the same from a
-    dataframe. No line may have more than `longest` bytes.
+    integers, truth values are written as Python writes them and a NaN that is no number is missing, so that
+    a category is the same from a dataframe. No line may have more than `longest` bytes.
     """
-    texts = {f"c{number}": _json_text(_json_place(place)) for number, place in enumerate(places)}
+    texts = {
+        f"c{column}": _json_text(_json_place(place), str(number).lower())
+        for column, (place, number) in enumerate(places.items())
+    }
     selected = ", ".join(f"{text} AS {name}" for name, text in texts.items())
     query = f"SELECT {selected} FROM {_json_rows(path, places, longest)}"
     return _view(backend, query, dict.fromkeys(texts, "string"))
 
 
-def read_json_texts(backend: Any, path: str, places: Sequence[Sequence[str]], longest: int) -> list[Any]:
+def read_json_texts(
+    backend: Any, path: str, places: Mapping[tuple[str, ...], bool], longest: int
+) -> list[Any]:
     """Return columns of `create_json_view` as PyArrow arrays: all values below each other, turned at once.
 
     The view has an expression of its own for each column, over which DuckDB takes longer than over the rows.
@@ -75,14 +82,16 @@ def read_json_texts(backend: Any, path: str, places: Sequence[Sequence[str]], lo
     read = backend.con.sql(rows).to_arrow_table()
     raw = f"raw_{uuid.uuid4().hex}"
     values = pa.chunked_array([chunk for column in read.columns for chunk in column.chunks], pa.string())
-    backend.con.register(raw, pa.table({"value": values}))
-    turned = f"SELECT {_json_text('value')} AS value FROM (SELECT CAST(value AS JSON) AS value FROM {raw})"
+    numbers = np.repeat(list(places.values()), read.num_rows)
+    backend.con.register(raw, pa.table({"value": values, "number": numbers}))
+    parsed = f"SELECT CAST(value AS JSON) AS value, number FROM {raw}"
+    turned = f"SELECT {_json_text('value', 'number')} AS value FROM ({parsed})"
     found = backend.con.sql(turned).to_arrow_table()["value"].combine_chunks()
     backend.con.unregister(raw)
     return [found.slice(start, read.num_rows) for start in range(0, len(found), max(read.num_rows, 1))]
 
 
-def _json_rows(path: str, places: Sequence[Sequence[str]], longest: int) -> str:
+def _json_rows(path: str, places: Iterable[Sequence[str]], longest: int) -> str:
     return _call(
         "read_json",
         _text(literal_path(path)),
@@ -157,13 +166,13 @@ def _json_place(place: Sequence[str]) -> str:
     return f"json_extract({_quoted(place[0])}, {_text(inner)})" if inner else _quoted(place[0])
 
 
-def _json_text(column: str) -> str:
+def _json_text(column: str, is_number: str) -> str:
     text = f"({column} ->> '$')"
     number = f"TRY_CAST({text} AS DOUBLE)"
     whole = f"({number} = floor({number}) AND abs({number}) < 9007199254740992)"
     return (
         f"CASE json_type({column}) WHEN 'BOOLEAN' THEN upper({text}[1]) || {text}[2:] "
-        f"WHEN 'DOUBLE' THEN CASE WHEN {whole} THEN CAST(CAST({number} AS BIGINT) AS VARCHAR) "
-        f"ELSE {text} END "
+        f"WHEN 'DOUBLE' THEN CASE WHEN {text} = 'NaN' AND NOT {is_number} THEN NULL "
+        f"WHEN {whole} THEN CAST(CAST({number} AS BIGINT) AS VARCHAR) ELSE {text} END "
         f"ELSE {text} END"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from stratal.errors import InputError
+from stratal.errors import InputError, half_a_character
 from stratal.population.tables.declaration import Declaration, Request
 from stratal.population.tables.engine import connect
 from stratal.population.tables.nested import arrow_names, with_nested
@@ -13,6 +13,14 @@ from stratal.population.tables.source import Source, readable
 from stratal.population.tables.spark_files import table_of
 
 LABEL = "the table"
+
+_WIDER = (
+    ("is_string_view", "large_string"),
+    ("is_binary_view", "large_binary"),
+    ("is_fixed_size_binary", "large_binary"),
+    ("is_float16", "float32"),
+)
+"""Types of PyArrow's that not every engine reads, and those that hold the same."""
 
 
 def table_source(table: Any, request: Request) -> tuple[Source, Declaration]:
@@ -113,6 +121,8 @@ def _pandas_columns(frame: Any, positions: Mapping[str, int]) -> dict[str, Any]:
     for name, position in positions.items():
         try:
             columns[name] = _pandas_array(frame.iloc[:, position])
+        except UnicodeEncodeError as error:
+            raise half_a_character(f"{LABEL}: column {name!r}", error.object) from None
         except (pa.ArrowException, TypeError, OverflowError) as error:
             raise InputError(
                 f"{LABEL}: column {name!r} mixes kinds of values", given=str(error), allowed="one kind"
@@ -153,22 +163,32 @@ def arrow_source(columns: dict[str, Any], label: str = LABEL, backend: Any = Non
 
     names = list(columns)
     internal = [f"c{number}" for number in range(len(names))]
-    plain = [_plain(columns[name]) for name in names]
+    plain = [_engines(name, columns[name], label) for name in names]
     backend = connect() if backend is None else backend
     with readable(label):
-        try:
-            table = ibis.memtable(pa.table(dict(zip(internal, plain, strict=True))))
-        except KeyError as error:
-            raise InputError(
-                f"{label}: a column has a type that no engine reads",
-                given=str(error.args[0]),
-                action="Make it text or numbers.",
-            ) from None
+        table = ibis.memtable(pa.table(dict(zip(internal, plain, strict=True))))
     return Source(label=label, backend=backend, table=table, columns=dict(zip(names, internal, strict=True)))
 
 
+def _engines(name: str, column: Any, label: str) -> Any:
+    """Return a column in a type that every engine reads, or refuse it by name."""
+    import pyarrow as pa
+    from ibis.formats.pyarrow import PyArrowType
+
+    try:
+        plain = _plain(column)
+        PyArrowType.to_ibis(plain.type)
+    except (KeyError, ValueError, pa.ArrowException):
+        raise InputError(
+            f"{label}: column {name!r} has a type that no engine reads",
+            given=str(column.type),
+            action="Make it text or numbers.",
+        ) from None
+    return plain
+
+
 def _plain(column: Any) -> Any:
-    """Return the column in a type that every engine reads: no dictionaries, runs, views or half floats."""
+    """Return the column without dictionaries, runs, views, half floats and the like; durations are text."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -184,8 +204,12 @@ def _plain(column: Any) -> Any:
         return pa.chunked_array(parts, None if parts else _plain(pa.array([], kind.value_type)).type)
     if pa.types.is_run_end_encoded(kind):
         return _plain(pc.run_end_decode(column))
-    if pa.types.is_string_view(kind):
-        return column.cast(pa.large_string())
-    if pa.types.is_float16(kind):
-        return column.cast(pa.float32())
+    if pa.types.is_duration(kind):  # engines keep microseconds
+        texts = column.to_numpy().astype(str)
+        return pa.chunked_array([pa.array(texts, mask=column.is_null().to_numpy())])
+    if pa.types.is_decimal256(kind):
+        return column.cast(pa.decimal128(38, kind.scale))
+    for is_kind, wider in _WIDER:
+        if getattr(pa.types, is_kind)(kind):
+            return column.cast(getattr(pa, wider)())
     return column

@@ -13,7 +13,7 @@ from functools import reduce
 from pathlib import Path
 from typing import Any, TextIO
 
-from stratal.errors import InputError
+from stratal.errors import InputError, half_a_character
 from stratal.population.logs.hugging_face import saved_table
 from stratal.population.logs.inspect_ai import read_packed
 from stratal.population.logs.reading import log_of_document, log_of_lines
@@ -228,12 +228,13 @@ def _of_json(
     used = declared.among(names)
     places = {f"c{number}": _place_of(name, order) for number, name in enumerate(used)}
     columns = dict(zip(used, places, strict=True))
+    kinds = {places[columns[name]]: name in declared.numbers for name in used}
     path = str(without_mark(file))
     with readable(str(file)):
         if len(places) <= _MANY_KEYS or file.stat().st_size > STORE_LIMIT:
-            table = create_json_view(backend, path, list(places.values()), LONGEST)
+            table = create_json_view(backend, path, kinds, LONGEST)
             return _text_source(file, backend, table, columns, locate), declared
-        groups = [[places[name] for name in group] for group in _groups(list(places))]
+        groups = [{places[name]: kinds[places[name]] for name in group} for group in _groups(list(places))]
         read = [column for group in groups for column in read_json_texts(backend, path, group, LONGEST)]
     table = _in_memory(read, list(places))
     return Source(
@@ -264,7 +265,10 @@ def _read_json(backend: Any, file: Path, request: Request) -> tuple[Source, Decl
     with tempfile.TemporaryDirectory() as folder:
         lines = Path(folder, "rows.jsonl")
         with lines.open("w", encoding="utf-8") as text:
-            text.writelines(json.dumps(record) + "\n" for record in records)
+            try:
+                text.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+            except UnicodeEncodeError as error:
+                raise half_a_character(str(file), error.object[error.start : error.end]) from None
         source, declared = _of_json(backend, lines, request, records, None)
         with readable(str(file)):
             table = stored(source.backend, source.table)

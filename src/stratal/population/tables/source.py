@@ -13,7 +13,13 @@ from stratal.population.logs.log import Log
 from stratal.population.tables.engine import answer, read_columns, record_batches, share_done
 from stratal.population.tables.watching import scanning, watched
 
-_DRIVERS = {"psycopg": "PostgreSQL", "pyspark": "Spark", "py4j": "Spark", "sqlite3": "SQLite"}
+_DRIVERS = {
+    "psycopg": "PostgreSQL",
+    "py4j": "Spark",
+    "pyarrow": "PyArrow",
+    "pyspark": "Spark",
+    "sqlite3": "SQLite",
+}
 """What raises errors of its own, and how it is called."""
 
 
@@ -132,7 +138,7 @@ def readable(label: str) -> Iterator[None]:
         ) from error
     except Exception as error:
         engine = type(error).__module__.split(".")[0]
-        if engine not in _DRIVERS:
+        if engine not in _DRIVERS or isinstance(error, MemoryError):
             raise
         raise InputError(
             f"{label}: {_DRIVERS[engine]} could not answer",

@@ -561,3 +561,28 @@ def test_blank_rows_of_a_wide_text_file_are_left_out(tmp_path) -> None:
 
     assert found["rows"] == 2
     assert "2 blank rows were left out" in found["notes"][0]
+
+
+@pytest.mark.parametrize("many", [200, 0], ids=["few keys", "many keys"])
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.json"])
+@pytest.mark.parametrize("column", ["id", "language", "proxy"])
+def test_a_nan_in_json_is_no_category_and_no_id(tmp_path: Path, monkeypatch, name, column, many) -> None:
+    monkeypatch.setattr("stratal.population.tables.readers._MANY_KEYS", many)
+    rows = [{"id": "a", "language": "NaN", "proxy": 0.5}, {"id": "NaN", "language": "de", "proxy": 0.25}]
+    text = {"rows.jsonl": "\n".join(map(json.dumps, rows)), "rows.json": json.dumps(rows)}[name]
+    read = Population.read(write(tmp_path, name, text), proxy="proxy", groups="language")
+    assert read.levels("language") == {"NaN": 1, "de": 1}
+
+    rows[1][column] = float("nan")
+    text = {"rows.jsonl": "\n".join(map(json.dumps, rows)), "rows.json": json.dumps(rows)}[name]
+    write(tmp_path, name, text)
+    said = "1 value that is NaN" if column == "proxy" else "1 missing"
+    assert said in refusal(tmp_path / name, proxy="proxy", groups="language")
+
+
+@pytest.mark.parametrize("name", ["rows.jsonl", "rows.json"])
+def test_half_a_character_in_json_is_refused_by_the_name_of_the_file(tmp_path: Path, name: str) -> None:
+    row = '{"id": "\\ud83d", "proxy": 0.5}'
+
+    write(tmp_path, name, f"[{row}]" if name.endswith(".json") else row)
+    assert str(tmp_path / name) in refusal(tmp_path / name, proxy="proxy")
