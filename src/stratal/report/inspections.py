@@ -81,8 +81,8 @@ def handover_page(found: Mapping[str, Any], strata: Sequence[Sequence[Any]], *, 
         f"Sample:   {found['sample']}  (keep it: the estimate needs it)",
         *([] if shown else [_IDS_ALONE]),
     ]
-    shown = first_rows(strata, MOST_STRATA, "strata", "stratal plan --json")
-    table = Table(title="Strata", header=("stratum", "units", "to label"), rows=shown)
+    rows = first_rows(strata, MOST_STRATA, "strata", "stratal plan --json")
+    table = Table(title="Strata", header=("stratum", "units", "to label"), rows=rows)
     return Page(
         lines=[f"{drew} ({found['design']}, seed {found['seed']}){added}."],
         tables=[table] if strata else [],
