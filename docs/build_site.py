@@ -51,7 +51,7 @@ def sources() -> Iterator[tuple[str, str, str]]:
         if not (DOCS / place).exists():
             yield place, PurePosixPath(name).parent.as_posix(), (ROOT / name).read_text()
     for path in sorted(ROOT.glob("benchmarks/results/*.md")):
-        yield f"benchmarks/{path.name}", "benchmarks/results", UNSEARCHED + path.read_text()
+        yield f"benchmarks/{path.name}", "benchmarks/results", UNSEARCHED + titled(path.read_text())
     made = {"reference/messages.md": messages.page(), "reference/json.md": json_keys.page()}
     for place, text in (make_pages.reference_pages() | made).items():
         yield place, "docs/reference", text
@@ -73,6 +73,13 @@ def write_pages(target: Path) -> list[str]:
         text = LINK.sub(lambda found, at=(home, place): moved(found, *at, places), text)
         (target / place).write_text(FIGURE.sub(lambda found, home=home: inlined(found, home), text))
     return sorted(places)
+
+
+def titled(text: str) -> str:
+    """Return a page that begins with a section with its headings one level up, so that the first is its title."""
+    parts = re.split(r"(^```.*?^```$)", text, flags=re.DOTALL | re.MULTILINE)
+    raised = "".join(part if part.startswith("```") else re.sub(r"^##", "#", part, flags=re.MULTILINE) for part in parts)
+    return raised if text.startswith("## ") else text
 
 
 def with_notebook(text: str, name: str) -> str:

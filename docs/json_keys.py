@@ -14,7 +14,7 @@ def kind(schema: dict[str, Any]) -> str:
         name = schema["$ref"].rsplit("/", 1)[-1]
         return f"[{name}](#{name})"
     if "anyOf" in schema:
-        return " or ".join(kind(part) for part in schema["anyOf"])
+        return " or ".join(dict.fromkeys(kind(part) for part in schema["anyOf"]))
     if "enum" in schema or "const" in schema:
         return ", ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
     types = schema.get("type", "anything")
@@ -47,9 +47,12 @@ def page() -> str:
         schema = json.loads(text)
         shared |= schema.get("$defs", {})
         name = file_name.removesuffix(".json")
-        goal = kind(schema) if "$ref" in schema or "anyOf" in schema else ""
+        ways = schema.get("anyOf", [schema] if "$ref" in schema else [])
+        goals = [kind(way) for way in ways if "$ref" in way]
+        goals += ["one with some of the keys below"] if goals and len(goals) < len(ways) else []
+        said = f" One object: {' or '.join(goals)}." if goals else " One object, with some of these keys." if ways else ""
         head = f"## stratal {name}\n\n[The schema](../schemas/{file_name}); `stratal schema {name}` prints it."
-        sections.append(head + (f" One object: {goal}." if goal else "") + table(rows(schema)))
+        sections.append(head + said + table(rows(schema)))
     parts = [f"## {name}\n{table(rows(schema))}" for name, schema in sorted(shared.items()) if rows(schema)]
     plain = [f"## {name}\n\n{kind(schema)}\n" for name, schema in sorted(shared.items()) if not rows(schema)]
     return "# JSON keys\n\nWhat the commands print with `--json`, and what `to_dict()` returns in Python.\n\n" + "\n\n".join(

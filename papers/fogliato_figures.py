@@ -101,7 +101,7 @@ def violins(page: Page, number: str, title: str, groups: dict[str, dict[str, Mea
         "Red dashes: as good as HT under SRS. One point for each set, with one Monte Carlo standard error."
     )
     if ranges:
-        words += " Black brackets: smallest and largest of the 34 printed rows."
+        words += " Brackets: smallest and largest of the 34 printed rows."
     page.add_figure(f"Figure {number}: {title}", path, words)
 
 

@@ -73,6 +73,13 @@ def test_links_that_leave_the_folder_find_their_page(build_site):
     assert moved("[a](nowhere.md)", "docs/methods", "methods/means.md") == "[a](nowhere.md)"
 
 
+def test_a_page_that_begins_with_a_section_gets_its_title(build_site):
+    assert build_site.titled("## A & b\n\n```\n## no heading\n```\n\n### c\n") == (
+        "# A & b\n\n```\n## no heading\n```\n\n## c\n"
+    )
+    assert build_site.titled("# A\n\n## b\n") == "# A\n\n## b\n"
+
+
 def test_an_option_in_a_sentence_is_kept_whole(build_site):
     page = "<p><code>a --by-x B</code> <code>--c</code></p><pre><span></span><code>plan --by x</code></pre>"
 
@@ -127,6 +134,13 @@ def test_every_figure_of_the_script_is_drawn():
     names = re.findall(r"^@figure\ndef (\w+)", (DOCS / "figures.py").read_text(), re.MULTILINE)
 
     assert {name.replace("_", "-") for name in names} == {path.stem for path in DOCS.glob("figures/*.svg")}
+
+
+def test_kinds_of_objects_are_named_once(build_site):
+    page = build_site.json_keys.page()
+
+    assert "One object: [inspection](#inspection) or one with some of the keys below." in page
+    assert "object or object" not in page
 
 
 def test_every_json_key_is_on_its_page(build_site):

@@ -285,7 +285,7 @@ def _scales(ax: Any, panel: Panel) -> None:
         ax.set_xscale("log")
         ax.set_xticks(list(_sparse(places)))
         ax.set_xticks([], minor=True)
-        ax.xaxis.set_major_formatter("{x:.0f}")
+        ax.xaxis.set_major_formatter("{x:.10g}")
     elif all(x.is_integer() for x in places):
         ax.xaxis.get_major_locator().set_params(integer=True)
     if "y" in panel.logarithmic:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from stratal.report.figures import LEAST_PIXELS, Line, Panel, draw_lines
+from stratal.report.figures import LEAST_PIXELS, Line, Panel, _scales, draw_lines
 
 
 @pytest.mark.parametrize(("panels", "columns"), [(1, 1), (1, 2), (2, 2), (6, 3)])
@@ -13,3 +13,16 @@ def test_figures_are_wide_enough_to_print(tmp_path, panels, columns):
     path = draw_lines([panel] * panels, tmp_path / "figure.png", columns=columns)
 
     assert image.imread(path).shape[1] >= LEAST_PIXELS - 1
+
+
+def test_places_of_a_logarithmic_scale_are_written_as_they_are():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    figure, ax = pyplot.subplots()
+    line = Line(x=[100 * (1 - 0.995), 1, 2, 100_000, 2_000_000], y=[1] * 5, label="HT")
+    _scales(ax, Panel(title="t", x_label="failures, %", y_label="error", lines=[line], logarithmic="x"))
+    ax.plot(line.x, line.y)
+
+    figure.canvas.draw()
+
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["0.5", "1", "2", "100000", "2000000"]
+    pyplot.close(figure)
