@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
 from benchmarks.circumstances import circumstances
+from benchmarks.predictions import BINARY, DATA, load
 from benchmarks.rounds import Pool, rounds
 
 from stratal.allocation import equal, neyman, proportional
@@ -29,12 +29,7 @@ from stratal.simulation.draws import Urns
 from stratal.simulation.truth import Truth
 from stratal.strata import CutPoints, Strata, stratify
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 OUTPUT = Path(__file__).resolve().parent / "results" / "adaptive.md"
-SETS = (
-    "cifar10_vgg", "birds_resnet50", "galaxies", "forest", "nq301_llmjudge", "gsm8k_models",
-    "imagenet_golden_crowd",
-)  # fmt: skip
 BUDGETS = (50, 100, 200, 400)
 COMPARED = (150, 300)
 STEP = 20
@@ -67,18 +62,22 @@ class Case(Pool):
 
     name: str
 
+    @property
+    def deviations(self) -> FloatArray:
+        """The true S_h (H,)."""
+        return np.sqrt(self.truth.variances)
+
     def variance(self, n_h: IntArray) -> FloatArray:
-        """Return the variance of the stratified mean for each row of n_h (R, H)."""
+        """Return the variance of the stratified mean at n_h (H,), or at each row (R, H)."""
         weights, truth = self.truth.weights, self.truth
         return np.asarray((weights**2 * (1 - n_h / self.sizes) * truth.variances / n_h).sum(axis=-1))
 
 
-def cases(directory: Path) -> Iterator[Case]:
+def cases(directory: Path, method: str) -> Iterator[Case]:
     """Yield each binary data set in ten strata."""
-    for name in SETS:
-        table = pq.read_table(directory / f"{name}.parquet", columns=["z", "proxy"])
-        z = table["z"].to_numpy().astype(np.float64)
-        strata: Strata = stratify(Population.from_arrays(proxy=table["proxy"].to_numpy()), "k-means", 10)
+    for name in BINARY:
+        z, proxy = load(name, directory)
+        strata = stratify(Population.from_arrays(proxy=proxy), method, 10)
         yield Case(
             name=name, strata=strata, truth=Truth.of(z, None, np.asarray(strata.codes), strata.n_strata)
         )
@@ -118,12 +117,12 @@ class Result:
 
 
 def measure(case: Case, budget: int, rule: Rule, replicates: int, intervals: int) -> Result:
-    rng = np.random.default_rng([budget, SETS.index(case.name)])
+    rng = np.random.default_rng([budget, BINARY.index(case.name)])
     size = 5 * len(case.sizes) if rule.steps and budget > 50 else max(budget // 2, 2 * len(case.sizes))
     step = STEP if rule.steps else budget
     counts, right = run(case, budget, pilot_of(case, size, rule.pilot), rule, step, replicates, rng)
     estimates = (right / counts) @ case.truth.weights
-    oracle = case.variance(neyman(case.sizes, np.sqrt(case.truth.variances), budget))
+    oracle = case.variance(neyman(case.sizes, case.deviations, budget))
     checked = intervals if rule.deviations == "recalibrated" else intervals // OTHERS
     return Result(
         case=case.name,
@@ -183,7 +182,7 @@ def comparison(replicates: int) -> Iterator[str]:
                 cells = " | ".join(f"{estimated:.3f}, {true:.3f}" for estimated, true in found)
                 name = "as printed" if rule.deviations == "raw" else "default"
                 yield f"| {name} | {budget} | {initial} | {cells} |"
-    value, s = case.truth.value, np.sqrt(case.truth.variances)
+    value, s = case.truth.value, case.deviations
     best = (case.truth.weights @ s) ** 2 / (value * (1 - value))
     yield ""
     yield f"Each cell: ratio of mean estimated variances, ratio of true MSE. With known S_h: {best:.3f}."
@@ -239,7 +238,7 @@ def main() -> None:
     parser.add_argument("--steps", metavar="NAME,…", help="steps of 20 labels alone, on these files")
     options = parser.parse_args()
     if options.steps:
-        some = [case for case in cases(options.data) if case.name in options.steps.split(",")]
+        some = [case for case in cases(options.data, "k-means") if case.name in options.steps.split(",")]
         command = f"python -m benchmarks.adaptive --steps {options.steps} --replicates {options.replicates}"
         found = list(steps(some, options.replicates))
         lines = ["# Steps of 20 labels", "", f"`{command}`, {circumstances()}", "", *found]
@@ -248,7 +247,7 @@ def main() -> None:
     lines = [
         "## Real predictions, ten exact k-means strata, half the budget in the pilot",
         "",
-        *report(list(cases(options.data)), options.replicates, options.intervals),
+        *report(list(cases(options.data, "k-means")), options.replicates, options.intervals),
         "",
         "## OPT-A1 and OPT-A2, a population like epsilon, six strata of equal size",
         "",

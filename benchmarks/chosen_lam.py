@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from benchmarks.predictions import BINARY, load
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 
@@ -21,11 +22,6 @@ import stratal
 from stratal.arrays import FloatArray
 
 RESULTS = Path(__file__).with_name("results") / "chosen_lam.md"
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-FILES = (
-    "cifar10_vgg", "birds_resnet50", "galaxies", "forest", "nq301_llmjudge", "gsm8k_models",
-    "imagenet_golden_crowd",
-)  # fmt: skip
 BUDGETS = (50, 100, 200, 400, 1000)
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++")
 SIZE = 20_000
@@ -35,11 +31,8 @@ ASKED = 1.05
 
 def files() -> Iterator[tuple[str, FloatArray, FloatArray]]:
     """Yield name, outcome and proxy of the binary files."""
-    import pyarrow.parquet as pq
-
-    for name in FILES:
-        table = pq.read_table(DATA / f"{name}.parquet", columns=["z", "proxy"])
-        yield name, *(table[column].to_numpy().astype(np.float64) for column in ("z", "proxy"))
+    for name in BINARY:
+        yield name, *load(name)
 
 
 def generated() -> Iterator[tuple[str, FloatArray, FloatArray]]:

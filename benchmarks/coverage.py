@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 from benchmarks.circumstances import circumstances
+from benchmarks.predictions import BINARY, DATA, GRADED, load
 
 import stratal
 from stratal.arrays import FloatArray, IntArray
@@ -28,17 +29,6 @@ from stratal.population.summary import StratumSummary
 from stratal.weighting import StratifiedWeighting
 
 RESULTS = Path(__file__).parent / "results" / "coverage.md"
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-BINARY = (
-    "cifar10_vgg",
-    "birds_resnet50",
-    "galaxies",
-    "forest",
-    "nq301_llmjudge",
-    "gsm8k_models",
-    "imagenet_golden_crowd",
-)
-GRADED = ("pandalm_pairwise", "frank_factuality")
 FEWER_DRAWS = ("binary data, simple random, one λ", "bounded data, simple random, one λ")
 METHODS = "Every method, λ = 0, binary"
 SEED = 20261120
@@ -109,14 +99,6 @@ def judged(sizes: list[int], rates: list[float]) -> tuple[FloatArray, FloatArray
             z.append(np.full(units, outcome))
             judge.append(np.r_[np.full(right, outcome), np.full(units - right, 1.0 - outcome)])
     return np.concatenate(z), np.concatenate(judge), np.repeat(np.arange(len(sizes)), sizes)
-
-
-def load(name: str) -> tuple[FloatArray, FloatArray]:
-    import pyarrow.parquet as pq
-
-    table = pq.read_table(DATA / f"{name}.parquet", columns=["z", "proxy"])
-    z, proxy = (table[column].to_numpy().astype(np.float64) for column in ("z", "proxy"))
-    return z, proxy
 
 
 def _cell(

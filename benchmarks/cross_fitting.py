@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from benchmarks.circumstances import circumstances
+from benchmarks.predictions import DATA, load
 
 import stratal
 from stratal.arrays import FloatArray
 
 ROOT = Path(__file__).resolve().parents[1]
-DATA = ROOT.parent / "shared" / "data"
 OUTPUT = ROOT / "benchmarks" / "results" / "cross_fitting.md"
 SETS = ("gsm8k_models", "cifar10_vgg")
 SIZES = (100, 400)
@@ -39,16 +38,10 @@ METHODS: dict[str, dict[str, Any]] = {
 """What is tried, with the options of `stratal.estimate`."""
 
 
-def load(directory: Path, name: str) -> tuple[FloatArray, FloatArray]:
-    """Return proxy and outcome."""
-    table = pq.read_table(directory / f"{name}.parquet", columns=["proxy", "z"])
-    return np.asarray(table["proxy"], np.float64), np.asarray(table["z"], np.float64)
-
-
 def measured(job: tuple[Path, str, int, int]) -> FloatArray:
     """Return value, variance, whether covered by `auto` and by t, and width (replicates, methods, 5)."""
     directory, name, size, replicates = job
-    proxy, z = load(directory, name)
+    z, proxy = load(name, directory)
     population, truth = stratal.Population.from_arrays(proxy=proxy), float(z.mean())
     rows = np.empty((replicates, len(METHODS), 5))
     for number in range(replicates):

@@ -15,14 +15,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 from benchmarks.circumstances import circumstances
+from benchmarks.predictions import BINARY, DATA
 
 import stratal
 from stratal.arrays import FloatArray
 from stratal.sampling import Design, inclusion_probabilities
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 OUTPUT = Path(__file__).resolve().parent / "results" / "designs.md"
-SETS = ("cifar10_vgg", "birds_resnet50", "galaxies", "forest", "nq301_llmjudge", "gsm8k_models")
+SETS = BINARY[:6]
 CLUSTERS = {"nq301_llmjudge": "question", "gsm8k_models": "item"}
 BUDGET = 100
 
@@ -112,7 +112,7 @@ def main() -> None:
     """Print the tables and write them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--replicates", type=int, default=400)
+    parser.add_argument("--replicates", type=int, default=1000)
     parser.add_argument("--output", type=Path, default=OUTPUT)
     options = parser.parse_args()
     found = list(report(options.data, options.replicates))

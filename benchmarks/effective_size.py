@@ -14,15 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
+from benchmarks.predictions import BINARY, DATA, GRADED
 
 import stratal
 from stratal.estimation.worth import effective_size_interval
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-SETS = (
-    *("birds_resnet50", "cifar10_vgg", "forest", "frank_factuality", "galaxies", "gsm8k_models"),
-    *("imagenet_golden_crowd", "pandalm_pairwise"),
-)
+SETS = sorted({*BINARY, *GRADED} - {"nq301_llmjudge"})
 BUDGETS = (100, 400)
 
 

@@ -26,14 +26,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
+from benchmarks.predictions import DATA, load
 
 import stratal
 from stratal.arrays import AnyArray, BoolArray, FloatArray
 from stratal.estimation.estimands import F1, Difference, LevelMeans
 
 OUTPUT = Path(__file__).resolve().parent / "results" / "estimands.md"
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 BUDGETS = (200, 500, 1000)
 GENERATED = ("calibrated", "too sure", "balanced")
 PEERS = {
@@ -74,8 +73,7 @@ np.save(sys.argv[3], np.array(found, dtype=float))
 def pool(name: str, data: Path) -> tuple[BoolArray, FloatArray, BoolArray]:
     """Return truth, score and answer (N,) of a generated pool, or of a file of real predictions."""
     if name not in GENERATED:
-        table = pq.read_table(data / f"{name}.parquet", columns=["z", "proxy"])
-        z, proxy = (table[column].to_numpy() for column in ("z", "proxy"))
+        z, proxy = load(name, data)
         return z >= 0.5, proxy, proxy > 0.5
     rng, size = np.random.default_rng(1), 60_000
     if name == "calibrated":

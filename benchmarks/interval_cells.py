@@ -15,23 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
+from benchmarks.predictions import BINARY, DATA, load
 
 import stratal
 from stratal.arrays import FloatArray, IntArray
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
 
 RESULTS = Path(__file__).parent / "results" / "interval_cells.md"
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-BINARY = (
-    "cifar10_vgg",
-    "birds_resnet50",
-    "galaxies",
-    "forest",
-    "nq301_llmjudge",
-    "gsm8k_models",
-    "imagenet_golden_crowd",
-)
 SEED = 20261121
 REQUIRED = 0.94
 RATES = ((0.97, 0.9), (0.99, 0.7), (0.995, 0.5), (0.9, 0.6), (0.5, 0.9), (0.97, 0.995), (0.995, 0.97))
@@ -97,8 +87,7 @@ def planned(group: str, name: str, z: FloatArray, proxy: FloatArray, budget: int
 def files() -> Iterator[Cell]:
     for budget in (50, 100, 400, 1000, 2000):
         for name in BINARY:
-            table = pq.read_table(DATA / f"{name}.parquet", columns=["z", "proxy"])
-            z, proxy = (table[column].to_numpy().astype(np.float64) for column in ("z", "proxy"))
+            z, proxy = load(name)
             if budget < 0.9 * len(z):
                 yield from planned(f"default plan, n = {budget}", name, z, proxy, budget)
 

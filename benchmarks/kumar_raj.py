@@ -14,15 +14,14 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet
 from benchmarks.circumstances import circumstances
+from benchmarks.predictions import BINARY, DATA, load
 
 import stratal
 from stratal.strata import Strata
 
 ROOT = Path(__file__).parent
 RESULTS = ROOT / "results" / "kumar_raj.md"
-SETS = ("birds_resnet50", "cifar10_vgg", "forest", "galaxies", "gsm8k_models", "imagenet_golden_crowd")
 METHODS = {
     "SQRT": "cum-sqrt-f", "CBRT": "cum-cbrt-f", "WTMN": "weighted-mean", "KM": "k-means",
     "GMM": "gaussian-mixture", "EQSZ": "equal-size", "EQWD": "equal-width",
@@ -58,7 +57,7 @@ def ratios(proxy: np.ndarray, z: np.ndarray, budget: int) -> dict[tuple[str, str
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, default=ROOT.parent.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--budget", type=int, default=100)
     options = parser.parse_args()
     lines = [
@@ -67,9 +66,8 @@ def main() -> None:
         f"Variance over that of a simple random sample, n = {options.budget}, closed form, below 1 is "
         "better; cells are K = 2, 3, …, 10.\n",
     ]
-    for name in SETS:
-        table = pyarrow.parquet.read_table(options.data / f"{name}.parquet", columns=["z", "proxy"])
-        z, proxy = (table[column].to_numpy().astype(np.float64) for column in ("z", "proxy"))
+    for name in sorted(BINARY):
+        z, proxy = load(name, options.data)
         lines += [f"### {name}\n", "| strata | allocation | " + " | ".join(map(str, range(2, 11))) + " |"]
         lines.append("|---" * 11 + "|")
         for (method, allocation), values in ratios(proxy, z, options.budget).items():

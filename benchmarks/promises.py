@@ -20,6 +20,7 @@ from pathlib import Path
 
 import numpy as np
 from benchmarks.circumstances import circumstances
+from benchmarks.predictions import BINARY, load
 from scipy.special import expit
 
 import stratal
@@ -30,11 +31,6 @@ from stratal.planning.widths import expected_half_width, smallest_budget
 from stratal.simulation.stopping import stopped
 
 RESULTS = Path(__file__).parent / "results" / "promises.md"
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-BINARY = (
-    "cifar10_vgg", "birds_resnet50", "galaxies", "forest", "nq301_llmjudge", "gsm8k_models",
-    "imagenet_golden_crowd",
-)  # fmt: skip
 ASKED = (0.05, 0.03, 0.02, 0.01)
 SEED = 20261121
 MOST_ROUNDS = 4
@@ -94,11 +90,8 @@ class Cell:
 
 def real() -> Iterator[Case]:
     """Yield the binary files."""
-    import pyarrow.parquet as pq
-
     for name in BINARY:
-        table = pq.read_table(DATA / f"{name}.parquet", columns=["z", "proxy"])
-        z, proxy = (table[column].to_numpy().astype(np.float64) for column in ("z", "proxy"))
+        z, proxy = load(name)
         yield Case(name=name, z=z, proxy=proxy)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
+from benchmarks.predictions import BINARY, GRADED, load
 
 import stratal
 from stratal.arrays import FloatArray
@@ -22,11 +22,7 @@ from stratal.planning.plan import Plan
 from stratal.strata.moments import expected_variance
 
 RESULTS = Path(__file__).parent / "results" / "recalibrated_plans.md"
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-FILES = (
-    "birds_resnet50", "cifar10_vgg", "forest", "frank_factuality", "galaxies", "gsm8k_models",
-    "imagenet_golden_crowd", "nq301_llmjudge", "pandalm_pairwise",
-)  # fmt: skip
+FILES = sorted([*BINARY, *GRADED])
 LABELS = (100,)
 BUDGET = 400
 
@@ -53,8 +49,7 @@ def true_error(plan: Plan, z: FloatArray) -> float:
 
 def rows(name: str, draws: int) -> Iterator[str]:
     """Yield a row of the table for each number of labels."""
-    table = pq.read_table(DATA / f"{name}.parquet", columns=["z", "proxy"])
-    z, proxy = (table[column].to_numpy().astype(np.float64) for column in ("z", "proxy"))
+    z, proxy = load(name)
     population = stratal.Population.from_arrays(proxy=proxy)
     before = stratal.plan(population, BUDGET, n_strata=10)
     true, (low, middle, high) = true_error(before, z), errors(before)

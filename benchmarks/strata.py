@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from benchmarks.circumstances import circumstances
+from benchmarks.predictions import BINARY, DATA, load
 from numpy.typing import NDArray
 
 from stratal.allocation import allocate
@@ -29,16 +29,6 @@ from stratal.population import Population
 from stratal.strata import METHODS, Strata, stratify
 
 RESULTS = Path(__file__).parent / "results" / "strata.md"
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
-SETS = (
-    "cifar10_vgg",
-    "birds_resnet50",
-    "galaxies",
-    "forest",
-    "nq301_llmjudge",
-    "gsm8k_models",
-    "imagenet_golden_crowd",
-)
 BUDGETS = (50, 100, 200, 400)
 N_STRATA = 10
 SEED = 7
@@ -169,10 +159,9 @@ def true_variance(strata: Strata, z: NDArray[np.float64], n_h: NDArray[np.int64]
 def real_rows(directory: Path) -> list[str]:
     """Each method with ten strata and "auto": true variance beside simple random sampling's."""
     ratios: dict[tuple[str, str], list[tuple[float, float, int]]] = {}
-    for name in SETS:
-        table = pq.read_table(directory / f"{name}.parquet", columns=["z", "proxy"])
-        z = table["z"].to_numpy().astype(np.float64)
-        population = Population.from_arrays(proxy=table["proxy"].to_numpy())
+    for name in BINARY:
+        z, proxy = load(name, directory)
+        population = Population.from_arrays(proxy=proxy)
         for budget, method in itertools.product(BUDGETS, INTERVALS):
             simple = z.mean() * (1 - z.mean()) * len(z) / (len(z) - 1) * (1 / budget - 1 / len(z))
             for label in ("10", "auto"):
@@ -236,7 +225,7 @@ def main() -> None:
         lines += [
             "",
             "True variance over simple random sampling's, geometric mean over "
-            f"{len(SETS)} binary data sets and budgets of {', '.join(map(str, BUDGETS))}, "
+            f"{len(BINARY)} binary data sets and budgets of {', '.join(map(str, BUDGETS))}, "
             "under robust and proportional allocation:",
             "",
             "| method | n_strata | strata made | robust | proportional |",

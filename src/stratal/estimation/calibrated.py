@@ -149,8 +149,8 @@ def population_of(sample: Sample, path: Path, features: Sequence[str] = ()) -> P
 def calibrated_estimator(estimator: str, *, given: bool) -> str:
     """Return the estimator of a calibrated proxy: `auto` is `difference`.
 
-    A calibrated proxy needs no λ: fitting one as well gained nothing where it was measured, and brought back
-    the bias that cross-fitting removes (benchmarks/results/cross_fitting.md).
+    A calibrated proxy needs no λ: fitting one as well gained nothing where it was measured
+    (benchmarks/results/cross_fitting.md).
 
     Raises
     ------
