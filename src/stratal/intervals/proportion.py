@@ -179,8 +179,10 @@ def student_quantile(probability: float | FloatArray, degrees_of_freedom: Any) -
     """
     freedom = np.asarray(degrees_of_freedom, dtype=np.float64)
     large = freedom > 1e10
+    normal = special.ndtri(probability)
     t = special.stdtrit(np.where(large, 1.0, freedom), probability)
-    return np.asarray(np.where(large, special.ndtri(probability), t))
+    # SciPy's quantile at 0 is +∞ for some degrees of freedom.
+    return np.asarray(np.where(large | np.isinf(normal), normal, t))
 
 
 def _broadcast(proportion: Any, size: Any) -> tuple[FloatArray, FloatArray]:

@@ -216,3 +216,13 @@ def test_graded_outcomes_have_the_bounds_that_the_sample_knows():
     assert row["confidence_interval"] == told["confidence_interval"]
     undeclared = stratal.compare(sample.with_outcome("unbounded"), {"new": ratings, "old": ratings}).rows[0]
     assert undeclared["confidence_interval"] is None
+
+
+@pytest.mark.parametrize("alternative", ["two-sided", "less"])
+def test_a_difference_beyond_all_doubt_has_the_smallest_p_value_of_all(sample, alternative):
+    models = outcomes(sample, (0.05, 0.5, 0.6, 0.98))
+
+    rows = stratal.compare(sample, models, alternative=alternative).rows
+
+    p = {(row["a"], row["b"]): row["p_value"] for row in rows}
+    assert p["m0", "m3"] == min(p.values()) < 1e-4
