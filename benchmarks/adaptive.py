@@ -42,7 +42,6 @@ class Rule:
 
     name: str
     pilot: str = "proportional"
-    allocation_of: str = "total"
     deviations: str = "recalibrated"
     steps: bool = False
 
@@ -52,7 +51,7 @@ RULES = (
     Rule(name="default, steps of 20", steps=True),
     Rule(name="raw S_h", deviations="raw"),
     Rule(name="raw S_h, equal pilot", deviations="raw", pilot="equal"),
-    Rule(name="OPT-A1 as printed", deviations="raw", pilot="equal", allocation_of="remainder"),
+    Rule(name="OPT-A1 as printed", deviations="printed", pilot="equal"),
 )
 
 
@@ -88,7 +87,7 @@ def run(
 ) -> tuple[IntArray, IntArray]:
     """Return n_h and labels that are 1 (R, H)."""
     draws = Urns(case.truth, replicates, rng)
-    counts = rounds(case, draws, pilot, budget, step, rule.deviations, rule.allocation_of)
+    counts = rounds(case, draws, pilot, budget, step, rule.deviations)
     sums = draws.sums(counts)
     right = np.rint(sums.z + case.truth.centre * sums.counts).astype(np.int64)
     return np.broadcast_to(counts, right.shape), right
@@ -180,7 +179,7 @@ def comparison(replicates: int) -> Iterator[str]:
             for initial in (5, 10, 20):
                 found = [ratios(case, budget, initial, rule, step, replicates) for step in (budget, 10, 20)]
                 cells = " | ".join(f"{estimated:.3f}, {true:.3f}" for estimated, true in found)
-                name = "as printed" if rule.deviations == "raw" else "default"
+                name = "as printed" if rule.deviations == "printed" else "default"
                 yield f"| {name} | {budget} | {initial} | {cells} |"
     value, s = case.truth.value, case.deviations
     best = (case.truth.weights @ s) ** 2 / (value * (1 - value))

@@ -36,9 +36,9 @@ def seconds(work: Callable[[], object], repeats: int) -> tuple[float, float]:
     """Return the first and the least time of the later runs."""
     taken = []
     for _ in range(repeats + 1):
-        start = time.perf_counter()
+        start = time.process_time()
         work()
-        taken.append(time.perf_counter() - start)
+        taken.append(time.process_time() - start)
     return taken[0], min(taken[1:])
 
 
@@ -85,7 +85,9 @@ def page(repeats: int) -> str:
         "# Estimates and bootstrap",
         "",
         f"`OMP_NUM_THREADS=1 python -m benchmarks.estimates --repeats {repeats}`, {circumstances()}",
-        "Labels as an array in the sample's order, joining and checking included; the least of later runs.",
+        "",
+        "Time of the processor. Labels as an array in the sample's order, joining and checking included; "
+        "'later' is the least of the later runs.",
         "",
         "| what | n | strata | first run | later | required |",
         "|---|---|---|---|---|---|",

@@ -7,9 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stratal.allocation.integers import Bounds, nearest_integers, optimal_integers
+from stratal.allocation.integers import Bounds, optimal_integers
 from stratal.arrays import FloatArray, IntArray
-from stratal.simulation.adaptive_rounds import raw_deviations, recalibrated_deviations
+from stratal.simulation.adaptive_rounds import (
+    raw_deviations,
+    recalibrated_deviations,
+    shares_of_the_remainder,
+)
 from stratal.simulation.draws import Draws
 from stratal.simulation.sums import StratumSums
 from stratal.simulation.truth import Truth
@@ -42,16 +46,17 @@ def raw(sums: StratumSums, pool: Pool) -> FloatArray:
 DEVIATIONS: dict[str, Callable[[StratumSums, Pool], FloatArray]] = {"recalibrated": recalibrated, "raw": raw}
 
 
-def rounds(
-    pool: Pool, draws: Draws, pilot: IntArray, budget: int, step: int, deviations: str, of: str = "total"
-) -> IntArray:
-    """Return n_h (R, H) after rounds of `step` labels, Neyman's shares of the total or of the remainder."""
+def rounds(pool: Pool, draws: Draws, pilot: IntArray, budget: int, step: int, deviations: str) -> IntArray:
+    """Return n_h (R, H) after rounds of `step` labels: Neyman's shares of all of them.
+
+    With deviations "printed" they are Kumar & Raj's: raw S_h, and shares of the step's labels alone.
+    """
     n_h, sizes = pilot[None], pool.sizes
     for drawn in range(int(pilot.sum()), budget, step):
-        importance = sizes * DEVIATIONS[deviations](draws.sums(n_h), pool)
-        total = min(drawn + step, budget)
-        if of == "total":
-            n_h = optimal_integers(importance, Bounds(sizes=sizes, lower=n_h, upper=sizes), total)
+        total, sums = min(drawn + step, budget), draws.sums(n_h)
+        if deviations == "printed":
+            n_h = n_h + shares_of_the_remainder(sums, pool.strata, n_h, total - drawn)
         else:
-            n_h = n_h + nearest_integers(importance, sizes - n_h, total - drawn)
+            importance = sizes * DEVIATIONS[deviations](sums, pool)
+            n_h = optimal_integers(importance, Bounds(sizes=sizes, lower=n_h, upper=sizes), total)
     return n_h

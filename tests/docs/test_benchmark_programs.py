@@ -54,9 +54,9 @@ def test_a_part_of_the_page_of_coverage_takes_the_place_of_the_same_part():
     }
 
 
-@pytest.mark.parametrize("deviations", ["recalibrated", "raw"])
-@pytest.mark.parametrize("of", ["total", "remainder"])
-def test_rounds_end_at_the_budget_and_take_no_label_back(deviations, of):
+@pytest.mark.parametrize("deviations", ["recalibrated", "raw", "printed"])
+@pytest.mark.parametrize("budget", [120, 640])
+def test_rounds_end_at_the_budget_and_take_no_label_back(deviations, budget):
     rng = np.random.default_rng(3)
     proxy = np.repeat([0.3, 0.7, 0.97], [400, 250, 30])
     strata = stratify(stratal.Population.from_arrays(proxy=proxy), n_strata=3)
@@ -64,10 +64,10 @@ def test_rounds_end_at_the_budget_and_take_no_label_back(deviations, of):
     pool = Pool(strata=strata, truth=Truth.of(z, None, np.asarray(strata.codes), 3))
     pilot = np.array([8, 8, 8])
 
-    found = rounds(pool, Urns(pool.truth, 50, rng), pilot, 120, 17, deviations, of)
+    found = rounds(pool, Urns(pool.truth, 50, rng), pilot, budget, 17, deviations)
 
     assert found.shape == (50, 3)
-    assert np.all(found.sum(axis=1) == 120)
+    assert np.all(found.sum(axis=1) == budget)
     assert np.all((pilot <= found) & (found <= strata.sizes))
     assert len(np.unique(found, axis=0)) > 1  # they follow from the labels
 

@@ -175,7 +175,7 @@ def _opt_a1(run: _Run) -> Iterator[StratumSums]:
         pilot = pilot_counts(run.design, run.strata.sizes, budget)
         draws = run.start()
         rest = budget - int(pilot.sum())
-        yield draws.sums(pilot + _shares(draws.sums(pilot), run.strata, pilot, rest))
+        yield draws.sums(pilot + shares_of_the_remainder(draws.sums(pilot), run.strata, pilot, rest))
 
 
 def _opt_a2(run: _Run) -> Iterator[StratumSums]:
@@ -185,13 +185,13 @@ def _opt_a2(run: _Run) -> Iterator[StratumSums]:
     sums = draws.sums(counts)
     for budget in run.budgets:
         while budget - spent >= step:
-            counts = counts + _shares(sums, strata, counts, step)
+            counts = counts + shares_of_the_remainder(sums, strata, counts, step)
             spent += step
             sums = draws.sums(counts)
         if spent == budget:
             yield sums
         else:  # the last step is cut short; the next budget goes on from where it was not
-            yield draws.branch().sums(counts + _shares(sums, strata, counts, budget - spent))
+            yield draws.branch().sums(counts + shares_of_the_remainder(sums, strata, counts, budget - spent))
 
 
 def _limits(strata: Strata, truth: Truth) -> tuple[float, float]:
@@ -203,8 +203,28 @@ def _limits(strata: Strata, truth: Truth) -> tuple[float, float]:
     return (low, high) if inside else (-np.inf, np.inf)
 
 
-def _shares(sums: StratumSums, strata: Strata, taken: IntArray, labels: int) -> IntArray:
-    """Return [K] eq. 9 for the next `labels`, with raw S_h (eq. 3), in whole numbers."""
+def shares_of_the_remainder(sums: StratumSums, strata: Strata, taken: IntArray, labels: int) -> IntArray:
+    """Return [K] eq. 9 for the next `labels` (R, H), with raw S_h (eq. 3), in whole numbers.
+
+    Parameters
+    ----------
+    sums : StratumSums
+        Of the labels so far.
+    strata : Strata
+    taken : int (H,) or (R, H)
+        How many these are.
+    labels : int
+
+    Examples
+    --------
+    >>> from stratal.population import Population
+    >>> from stratal.strata import stratify
+    >>> strata = stratify(Population.from_arrays(proxy=[0.6] * 50 + [0.9] * 50), n_strata=2)
+    >>> seen = np.array([[2.0, 4.0]])
+    >>> sums = StratumSums(counts=np.full((1, 2), 5.0), z=seen, zz=seen)
+    >>> shares_of_the_remainder(sums, strata, np.array([5, 5]), 10)
+    array([[6, 4]])
+    """
     left = np.maximum(strata.sizes - taken, 0)
     importance: FloatArray = strata.weights * raw_deviations(sums)
     if np.all(left >= labels):
