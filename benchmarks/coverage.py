@@ -288,7 +288,8 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     cells = [*simple_random_cells(), *judge_cells(), *stratified_cells()]
-    if DATA.exists():
+    generated = any(arguments.only in group for group in [METHODS, *(cell.group for cell in cells)])
+    if DATA.exists() and not (arguments.only and generated):
         cells += [*data_cells(BINARY, "binary data"), *data_cells(GRADED, "bounded data")]
     groups = list(dict.fromkeys(cell.group for cell in cells))
     cells.sort(key=lambda cell: groups.index(cell.group))
@@ -297,7 +298,6 @@ def main() -> None:
         lines += methods_table(min(arguments.draws, 2000))
     before = sections(arguments.output.read_text()) if arguments.only and arguments.output.exists() else {}
     found = {**before, **sections("\n".join(lines))}
-    order = [*(f"### {group[0].upper()}{group[1:]}" for group in groups), f"### {METHODS}"]
     head = [
         "## Coverage of the `auto` interval at 95 %",
         "",
@@ -310,7 +310,7 @@ def main() -> None:
         "",
     ]
     arguments.output.parent.mkdir(exist_ok=True)
-    text = "\n".join([*head, *(found[name] for name in order if name in found)])
+    text = "\n".join([*head, *found.values()])
     arguments.output.write_text(f"{text.rstrip()}\n", encoding="utf-8")
 
 

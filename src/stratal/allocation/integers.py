@@ -168,16 +168,23 @@ def nearest_integers(importance: FloatArray, sizes: IntArray, budget: int) -> In
     """Return n_h (…, H) as near to budget · a_h / Σ a_h as whole numbers get, at most N_h (Webster's rule).
 
     What a paper's real-valued rule becomes; a larger budget never takes a label back. Where all a_h are 0
-    the sizes take their place.
+    the sizes take their place; so they do for what the strata with a_h above 0 cannot hold.
 
     Examples
     --------
     >>> nearest_integers(np.array([[5.2, 4.8, 0.0]]), np.array([50, 50, 50]), 7)
     array([[4, 3, 0]])
+    >>> nearest_integers(np.array([[5.2, 4.8, 0.0]]), np.array([3, 50, 50]), 60)
+    array([[ 3, 50,  7]])
     """
     share = np.where(importance.max(axis=-1, keepdims=True) > 0, importance, sizes)
     upper = np.where(share > 0, sizes, 0)
-    return _highest(share, np.zeros_like(upper), upper, budget, WEBSTER)
+    total = np.minimum(budget, upper.sum(axis=-1, keepdims=True))
+    n_h = _highest(share, np.zeros_like(upper), upper, total, WEBSTER)
+    if np.any(total < budget):
+        others = np.where(share > 0, n_h, sizes)
+        n_h = _highest(np.broadcast_to(sizes, n_h.shape).astype(np.float64), n_h, others, budget, WEBSTER)
+    return n_h
 
 
 def _highest(a: FloatArray, lower: IntArray, upper: IntArray, budget: Any, divisor: Divisor) -> IntArray:

@@ -225,12 +225,5 @@ def shares_of_the_remainder(sums: StratumSums, strata: Strata, taken: IntArray, 
     >>> shares_of_the_remainder(sums, strata, np.array([5, 5]), 10)
     array([[6, 4]])
     """
-    left = np.maximum(strata.sizes - taken, 0)
     importance: FloatArray = strata.weights * raw_deviations(sums)
-    if np.all(left >= labels):
-        return nearest_integers(importance, strata.sizes, labels)
-    total = np.sum(np.atleast_2d(taken), axis=1, keepdims=True) + labels
-    return (
-        optimal_integers(importance, Bounds(sizes=strata.sizes, lower=taken, upper=strata.sizes), total)
-        - taken
-    )
+    return nearest_integers(importance, np.maximum(strata.sizes - taken, 0), labels)

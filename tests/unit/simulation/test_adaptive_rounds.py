@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from stratal.population import Population
-from stratal.simulation.adaptive_rounds import adaptive_sums, raw_deviations
+from stratal.simulation.adaptive_rounds import adaptive_sums, raw_deviations, shares_of_the_remainder
 from stratal.simulation.draws import Urns
 from stratal.simulation.simulated_design import SimulatedDesign
+from stratal.simulation.sums import StratumSums
 from stratal.simulation.truth import Truth
 from stratal.strata import stratify
 
@@ -49,3 +50,25 @@ def test_where_all_labels_agree_the_rest_goes_by_the_sizes(nearly_perfect, alloc
     more = found.counts[agree] - 5
     share = more / more.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(share, [[0.6, 0.3, 0.1]] * len(more), atol=0.034)
+
+
+def test_a_stratum_that_is_nearly_used_up_does_not_change_the_shares_of_the_others():
+    """Then the labels of before counted too, in all strata of all replicates."""
+    strata = stratify(Population.from_arrays(proxy=np.repeat([0.2, 0.5, 0.8], (600, 300, 8))), n_strata=3)
+    ones = np.array([[2.0, 2.0, 2.0], [2.0, 2.0, 0.0]])
+    sums = StratumSums(counts=np.full((2, 3), 5.0), z=ones, zz=ones)
+
+    more = shares_of_the_remainder(sums, strata, np.array([5, 5, 5]), 30)
+
+    assert more.tolist() == [[20, 10, 0], [20, 10, 0]]
+
+
+def test_what_the_strata_that_differ_cannot_hold_goes_to_the_others():
+    strata = stratify(Population.from_arrays(proxy=np.repeat([0.2, 0.5, 0.8], (60, 30, 10))), n_strata=3)
+    ones = np.array([[0.0, 0.0, 2.0]])
+    sums = StratumSums(counts=np.full((1, 3), 5.0), z=ones, zz=ones)
+
+    more = shares_of_the_remainder(sums, strata, np.array([5, 5, 5]), 25)
+
+    assert more[0, 2] == 5
+    assert more.sum() == 25
