@@ -19,7 +19,7 @@ from stratal.population.tables.reading import FileReading
 from stratal.population.tables.units import number_of_text, with_point
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from stratal.population.population import Population
     from stratal.population.tables.source import Source
@@ -79,7 +79,8 @@ def describe_columns(path: str | os.PathLike[str], **reading: Any) -> dict[str, 
     2
     """
     source, declared = read_source(path, _EveryColumn(), FileReading(**reading))
-    rows = int(source.first(source.table.aggregate(n=source.table.count()))["n"])
+    one = _of_columns(source, declared.shown[:1])
+    rows = int(source.first(one.aggregate(n=one.count()))["n"])
     described = _every_column(source, declared.shown, rows)
     notes, log = [*source.notes], source.log
     if log is not None:
@@ -159,18 +160,18 @@ def as_pattern(names: Sequence[str], existing: Sequence[str]) -> str:
 
 def _every_column(source: Source, names: Sequence[str], rows: int) -> list[dict[str, Any]]:
     """Describe all columns: a query per block; few rows of many columns with those of one kind stacked."""
+    found: dict[str, dict[str, Any]] = {}
     if _is_duckdb(source) and len(names) > _NARROW and 0 < rows <= _FEW_ROWS:
-        chunk = max(1, min(_MANY_COLUMNS, _FEW_CELLS // rows))
-        found: dict[str, dict[str, Any]] = {}
-        for start in range(0, len(names), chunk):
-            found |= _few_rows(source, names[start : start + chunk])
-        return [_described(name, rows, dict.fromkeys(_FACTS) | found[name]) for name in names]
-    chunk = max(1, min(_COLUMNS_AT_ONCE, _CELLS_AT_ONCE // max(rows, 1)))
-    return [
-        column
-        for start in range(0, len(names), chunk)
-        for column in _describe_columns(source, names[start : start + chunk], rows)
-    ]
+        for block in _blocks(names, min(_MANY_COLUMNS, _FEW_CELLS // rows)):
+            found |= _few_rows(source, block)
+    else:
+        for block in _blocks(names, min(_COLUMNS_AT_ONCE, _CELLS_AT_ONCE // max(rows, 1))):
+            found |= _side_by_side(source, block)
+    return [_described(name, rows, dict.fromkeys(_FACTS) | found[name]) for name in names]
+
+
+def _blocks(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    return (names[start : start + max(size, 1)] for start in range(0, len(names), max(size, 1)))
 
 
 def _by_type(source: Source, names: Sequence[str]) -> list[list[str]]:
@@ -188,10 +189,8 @@ def _few_rows(source: Source, names: Sequence[str]) -> dict[str, dict[str, Any]]
     """Return what is asked of columns of few rows, which are read once."""
     kinds = _by_type(source, names)
     found: dict[str, dict[str, Any]] = {}
-    for name in (kind[0] for kind in kinds if len(kind) == 1):
-        few = some_columns(source.backend, source.table, [source.columns[name]])
-        facts = _facts(few[few.columns[0]], source.is_text(name))
-        found[name] = source.first(few.aggregate(**facts))
+    for block in _blocks([kind[0] for kind in kinds if len(kind) == 1], _COLUMNS_AT_ONCE):
+        found |= _side_by_side(source, block)
     several = [kind for kind in kinds if len(kind) > 1]
     if not several:
         return found
@@ -214,19 +213,15 @@ def _below_each_other(source: Source, names: Sequence[str], read: Any) -> dict[s
     return {names[row.pop("which")]: row for row in rows}
 
 
-def _describe_columns(source: Source, names: Sequence[str], rows: int) -> list[dict[str, Any]]:
-    """Describe some columns by one query."""
-    table = source.table.select(**{f"k{number}": source.column(name) for number, name in enumerate(names)})
-    words = _words(source, names)
+def _side_by_side(source: Source, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return what is asked of some columns, by one query."""
+    few, words = _of_columns(source, names), _words(source, names)
     facts: dict[str, Any] = {}
     for number, name in enumerate(names):
-        asked = _facts(table[f"k{number}"], source.is_text(name), name in words)
+        asked = _facts(few[source.columns[name]], source.is_text(name), name in words)
         facts |= {f"{key}{number}": fact for key, fact in asked.items()}
-    found = source.first(table.aggregate(**facts))
-    return [
-        _described(name, rows, {key: found.get(f"{key}{number}") for key in _FACTS})
-        for number, name in enumerate(names)
-    ]
+    found = source.first(few.aggregate(**facts))
+    return {name: {key: found.get(f"{key}{number}") for key in _FACTS} for number, name in enumerate(names)}
 
 
 def _words(source: Source, names: Sequence[str]) -> set[str]:
@@ -247,13 +242,19 @@ def _of_first_rows(
 ) -> dict[str, dict[str, int]]:
     """Return how many of a column's first values are there, read in each of several ways."""
     columns = [source.columns[name] for name in names]
-    few = some_columns(source.backend, source.table, columns) if _is_duckdb(source) else source.table
+    few = _of_columns(source, names)
     head = few.limit(_HEAD).select(**{f"k{k}": few[column] for k, column in enumerate(columns)})
     counts = {
         f"{way}{k}": read(head[f"k{k}"]).count() for k in range(len(names)) for way, read in ways.items()
     }
     found = source.first(head.aggregate(**counts))
     return {name: {way: int(found[f"{way}{k}"]) for way in ways} for k, name in enumerate(names)}
+
+
+def _of_columns(source: Source, names: Sequence[str]) -> Any:
+    """Return the table with some of its columns alone, where each that it has costs each query."""
+    columns = [source.columns[name] for name in names]
+    return some_columns(source.backend, source.table, columns) if _is_duckdb(source) else source.table
 
 
 def _is_duckdb(source: Source) -> bool:

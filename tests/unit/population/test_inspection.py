@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ import stratal
 from stratal.errors import InputError
 from stratal.population import inspection
 from stratal.population.inspection import describe_columns, describe_proxies, suggestion
+from stratal.population.tables.engine import answer
 from stratal.report import inspection_page
 
 
@@ -160,6 +162,18 @@ def test_many_columns_of_one_type_are_one_query(tmp_path, monkeypatch):
 
     assert len(describe_columns(path)["columns"]) == 200
     assert len(asked) == 1
+
+
+def test_columns_of_lists_are_asked_together(tmp_path, monkeypatch):
+    path = tmp_path / "p.parquet"
+    pq.write_table(pa.table({f"c{number}": [[number], [1, 2], None] for number in range(60)}), path)
+    asked = mock.Mock(wraps=answer)
+    monkeypatch.setattr("stratal.population.tables.source.answer", asked)
+
+    found = describe_columns(path)["columns"]
+
+    assert [(row["missing"], row["distinct"]) for row in found] == [(1, 2)] * 60
+    assert asked.call_count == 2  # the number of rows, and the columns
 
 
 def test_words_in_the_first_rows_of_a_large_file_are_not_read_as_numbers(tmp_path, monkeypatch):

@@ -80,15 +80,48 @@ def read_json_texts(
     selected = ", ".join(f"CAST({_json_place(place)} AS VARCHAR)" for place in places)
     rows = f"SELECT {selected} FROM {_json_rows(path, places, longest)}"
     read = backend.con.sql(rows).to_arrow_table()
-    raw = f"raw_{uuid.uuid4().hex}"
     values = pa.chunked_array([chunk for column in read.columns for chunk in column.chunks], pa.string())
     numbers = np.repeat(list(places.values()), read.num_rows)
-    backend.con.register(raw, pa.table({"value": values, "number": numbers}))
-    parsed = f"SELECT CAST(value AS JSON) AS value, number FROM {raw}"
-    turned = f"SELECT {_json_text('value', 'number')} AS value FROM ({parsed})"
-    found = backend.con.sql(turned).to_arrow_table()["value"].combine_chunks()
-    backend.con.unregister(raw)
+    found = _turned(backend, _json_text("CAST(value AS JSON)", "number"), value=values, number=numbers)
     return [found.slice(start, read.num_rows) for start in range(0, len(found), max(read.num_rows, 1))]
+
+
+def turned_texts(backend: Any, texts: Any, kinds: Any, numbers: Any) -> Any:
+    """Return values of JSON as `create_json_view` turns them, a PyArrow array of text.
+
+    Parameters
+    ----------
+    backend : Ibis backend
+        Of DuckDB.
+    texts, kinds : pyarrow.Array
+        What `json_extract_string` and `json_type` say of each.
+    numbers : array of bool
+        Whether each is to be a number.
+    """
+    return _turned(backend, _as_text("value", "kind", "number"), value=texts, kind=kinds, number=numbers)
+
+
+def _turned(backend: Any, expression: str, **columns: Any) -> Any:
+    """Return an expression of columns as a PyArrow array."""
+    import pyarrow as pa
+
+    raw = f"raw_{uuid.uuid4().hex}"
+    backend.con.register(raw, pa.table(columns))
+    found = backend.con.sql(f"SELECT {expression} AS value FROM {raw}").to_arrow_table()
+    backend.con.unregister(raw)
+    return found["value"].combine_chunks()
+
+
+def json_objects(path: str, longest: int) -> str:
+    """Return the objects of a JSON Lines file as a table of SQL with a column `json`.
+
+    Examples
+    --------
+    >>> json_objects("rows.jsonl", 100)
+    "read_json_objects('rows.jsonl', format = 'newline_delimited', maximum_object_size = 100)"
+    """
+    lines = {"format": "'newline_delimited'", "maximum_object_size": str(longest)}
+    return _call("read_json_objects", _text(literal_path(path)), **lines)
 
 
 def _json_rows(path: str, places: Iterable[Sequence[str]], longest: int) -> str:
@@ -119,7 +152,8 @@ def _view(backend: Any, query: str, types: Mapping[str, str] | None = None) -> A
     backend.raw_sql(f"CREATE TEMP VIEW {view} AS {query}").fetchall()
     if types is None:
         described = [row[:2] for row in backend.raw_sql(f"DESCRIBE {view}").fetchall()]
-        known = {kind: backend.compiler.type_mapper.from_string(kind) for _, kind in described}
+        named = {kind for _, kind in described}
+        known = {kind: backend.compiler.type_mapper.from_string(kind) for kind in named}
         types = {name: known[kind] for name, kind in described}
     return table_of(backend, view, types)
 
@@ -167,11 +201,15 @@ def _json_place(place: Sequence[str]) -> str:
 
 
 def _json_text(column: str, is_number: str) -> str:
-    text = f"({column} ->> '$')"
+    return _as_text(f"({column} ->> '$')", f"json_type({column})", is_number)
+
+
+def _as_text(text: str, kind: str, is_number: str) -> str:
+    """Return an expression of a value's text and type of JSON: the text that `create_json_view` tells of."""
     number = f"TRY_CAST({text} AS DOUBLE)"
     whole = f"({number} = floor({number}) AND abs({number}) < 9007199254740992)"
     return (
-        f"CASE json_type({column}) WHEN 'BOOLEAN' THEN upper({text}[1]) || {text}[2:] "
+        f"CASE {kind} WHEN 'BOOLEAN' THEN upper({text}[1]) || {text}[2:] "
         f"WHEN 'DOUBLE' THEN CASE WHEN {text} = 'NaN' AND NOT {is_number} THEN NULL "
         f"WHEN {whole} THEN CAST(CAST({number} AS BIGINT) AS VARCHAR) ELSE {text} END "
         f"ELSE {text} END"

@@ -343,10 +343,13 @@ def some_columns(backend: Any, table: Any, names: Sequence[str]) -> Any:
     ('b',)
     """
     import ibis
+    import ibis.expr.operations as ops
 
-    types = table.schema()
+    types, held = table.schema(), table.op()
+    if isinstance(held, ops.InMemoryTable):
+        return ibis.memtable(held.data.to_pyarrow(types).select(list(names)))
     schema = ibis.schema({name: types[name] for name in names})
-    return backend.sql(_selecting(names, _whole(backend, table)), schema=schema)
+    return backend.sql(_selecting(names, _behind(backend, table)), schema=schema)
 
 
 def read_columns(backend: Any, table: Any, names: Sequence[str]) -> Any:

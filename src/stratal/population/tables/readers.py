@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import reduce
@@ -24,10 +24,16 @@ from stratal.population.tables.duckdb_files import (
     create_json_view,
     create_parquet_view,
     literal_path,
-    read_json_texts,
 )
 from stratal.population.tables.engine import connect, read_columns, some_columns, stored
 from stratal.population.tables.frames import arrow_source, frame_columns
+from stratal.population.tables.json_lines import (
+    MANY_KEYS,
+    names_of_keys,
+    place_of,
+    read_wide,
+    wide_lines,
+)
 from stratal.population.tables.limits import refuse_exploding
 from stratal.population.tables.log_source import log_source
 from stratal.population.tables.nested import with_nested
@@ -43,7 +49,6 @@ from stratal.population.tables.text_files import (
     UNREADABLE,
     csv_records,
     delimiter_of,
-    flat,
     format_of,
     header_line,
     json_array,
@@ -58,7 +63,7 @@ from stratal.population.tables.workbooks import one_sheet
 
 STORE_LIMIT = 256 * 2**20
 """Text files of up to this many bytes are parsed once and kept; larger ones are parsed by each query."""
-_WIDE, _MANY_KEYS = 2_000, 200
+_WIDE = 2_000
 
 HERE = FileReading()
 
@@ -173,8 +178,8 @@ def _without_blank_rows(source: Source, declared: Declaration, file: Path, table
     """
     if declared.id not in source.columns or file.stat().st_size > STORE_LIMIT:
         return source
-    ids = source.column(declared.id)
-    if not int(source.first(source.table.aggregate(n=ids.isnull().sum()))["n"] or 0):
+    ids = some_columns(source.backend, source.table, [source.columns[declared.id]])
+    if not int(source.first(ids.aggregate(n=ids[0].isnull().sum()))["n"] or 0):
         return source
     kept = _full_rows(source, table)
     count = int(source.first(source.table.aggregate(n=source.table.count()))["n"])
@@ -205,7 +210,7 @@ def _read_json_lines(backend: Any, file: Path, request: Request) -> tuple[Source
         return log_source(log, request, str(file))
     with closing(opened(file)) as text:
         records = (record for _, record in json_records(text, file, _RECORDS_LOOKED_AT))
-        return _of_json(backend, file, request, records, _locator(file, _full_lines))
+        return _of_json(backend, file, request, records, _RECORDS_LOOKED_AT, _locator(file, _full_lines))
 
 
 def _of_json(
@@ -213,43 +218,30 @@ def _of_json(
     file: Path,
     request: Request,
     records: Iterable[dict[str, Any]],
+    most: int,
     locate: Callable[[int], str] | None,
 ) -> tuple[Source, Declaration]:
-    """Return a JSON Lines file whose first `records` tell its keys, nested ones by dotted names."""
-    keys: dict[str, None] = {}
-    nested: dict[str, None] = {}
-    for record in records:
-        keys |= dict.fromkeys(record)
-        nested |= dict.fromkeys(flat(record))
-    order, names = {name: number for number, name in enumerate(keys)}, list(keys | nested)
+    """Return a JSON Lines file whose first `most` records tell its keys, nested ones by dotted names."""
+    given, path = iter(records), str(without_mark(file))
+    first, small = next(given, {}), file.stat().st_size <= STORE_LIMIT
+    alike = len(first) > MANY_KEYS and small and file.suffix != ".gz"
+    wide = wide_lines(backend, path, most) if alike else None
+    keys, names = names_of_keys(wide, itertools.chain([first], given))
     if not names:
         raise InputError(f"{file} is empty", allowed="one JSON object per line")
     declared = request.among(names, str(file))
-    used = declared.among(names)
-    places = {f"c{number}": _place_of(name, order) for number, name in enumerate(used)}
+    used, order = declared.among(names), {key: number for number, key in enumerate(keys)}
+    places = {f"c{number}": place_of(name, order) for number, name in enumerate(used)}
     columns = dict(zip(used, places, strict=True))
-    kinds = {places[columns[name]]: name in declared.numbers for name in used}
-    path = str(without_mark(file))
+    numbers = {places[columns[name]]: name in declared.numbers for name in used}
     with readable(str(file)):
-        if len(places) <= _MANY_KEYS or file.stat().st_size > STORE_LIMIT:
-            table = create_json_view(backend, path, kinds, LONGEST)
+        if len(places) <= MANY_KEYS or not small:
+            table = create_json_view(backend, path, numbers, LONGEST)
             return _text_source(file, backend, table, columns, locate), declared
-        groups = [{places[name]: kinds[places[name]] for name in group} for group in _groups(list(places))]
-        read = [column for group in groups for column in read_json_texts(backend, path, group, LONGEST)]
-    table = _in_memory(read, list(places))
+        table = _in_memory(read_wide(backend, path, wide, numbers, _WIDE), list(places))
     return Source(
         label=str(file), backend=backend, table=table, columns=columns, text=True, locate=locate
     ), declared
-
-
-def _place_of(name: str, keys: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the key of an object, and those within it, that a dotted name stands for."""
-    if name in keys:
-        return (name,)
-    parts = name.split(".")
-    above = (".".join(parts[:count]) for count in range(1, len(parts)))
-    top = min((key for key in above if key in keys), key=keys.__getitem__)
-    return (top, *name.removeprefix(f"{top}.").split("."))
 
 
 # ---- read by a library
@@ -269,7 +261,7 @@ def _read_json(backend: Any, file: Path, request: Request) -> tuple[Source, Decl
                 text.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
             except UnicodeEncodeError as error:
                 raise half_a_character(str(file), error.object[error.start : error.end]) from None
-        source, declared = _of_json(backend, lines, request, records, None)
+        source, declared = _of_json(backend, lines, request, records, len(records), None)
         with readable(str(file)):
             table = stored(source.backend, source.table)
     return replace(source, label=str(file), table=table), declared

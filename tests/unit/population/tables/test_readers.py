@@ -543,7 +543,7 @@ def test_json_lines_of_many_keys_are_read_as_those_of_few(tmp_path, monkeypatch,
         return source.run(source.table.select(**{name: source.column(name) for name in source.columns}))
 
     few = held()
-    monkeypatch.setattr("stratal.population.tables.readers._MANY_KEYS", 1)
+    monkeypatch.setattr("stratal.population.tables.readers.MANY_KEYS", 1)
     monkeypatch.setattr("stratal.population.tables.readers._WIDE", 3)
     monkeypatch.setattr("stratal.population.tables.readers.create_json_view", None)  # not called
 
@@ -567,7 +567,7 @@ def test_blank_rows_of_a_wide_text_file_are_left_out(tmp_path) -> None:
 @pytest.mark.parametrize("name", ["rows.jsonl", "rows.json"])
 @pytest.mark.parametrize("column", ["id", "language", "proxy"])
 def test_a_nan_in_json_is_no_category_and_no_id(tmp_path: Path, monkeypatch, name, column, many) -> None:
-    monkeypatch.setattr("stratal.population.tables.readers._MANY_KEYS", many)
+    monkeypatch.setattr("stratal.population.tables.readers.MANY_KEYS", many)
     rows = [{"id": "a", "language": "NaN", "proxy": 0.5}, {"id": "NaN", "language": "de", "proxy": 0.25}]
     text = {"rows.jsonl": "\n".join(map(json.dumps, rows)), "rows.json": json.dumps(rows)}[name]
     read = Population.read(write(tmp_path, name, text), proxy="proxy", groups="language")
