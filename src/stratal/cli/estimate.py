@@ -106,6 +106,8 @@ class Made:
     estimate: Estimate
     tables: list[EstimateTable]
     remarks: list[str]
+    model: str | None = None
+    """The one that the estimate is of, where several are compared."""
 
     @property
     def is_table(self) -> bool:
@@ -147,7 +149,8 @@ def made(asked: EstimateOptions) -> Made:
         from stratal.estimation.winsorised import within_limits
 
         labels = within_limits(evidence.sample, labels, limits)
-    return Made(asked, evidence.sample, labels, result, tables, remarks)
+    model = None if evidence.answered == asked.value else evidence.answered
+    return Made(asked, evidence.sample, labels, result, tables, remarks, model)
 
 
 def _with_population(asked: EstimateOptions, evidence: Evidence) -> Evidence:
@@ -170,16 +173,17 @@ def _with_population(asked: EstimateOptions, evidence: Evidence) -> Evidence:
     return replace(evidence, sample=replace(sample, population=units))
 
 
-def _agreement(sample: Sample, labels: Labels) -> list[str]:
+def _agreement(sample: Sample, labels: Labels, *, classes: bool) -> list[str]:
     """Return how far several annotators agree, in words."""
     from stratal.errors import MissingExtraError
-    from stratal.labels.annotators import annotator_agreement
+    from stratal.labels.annotators import annotator_agreement, level_of_answers
     from stratal.labels.labels import with_ids_of
 
     if len(set(labels.annotators or ())) < 2:
         return []
     try:
-        return [str(annotator_agreement(with_ids_of(sample, labels)))]
+        level = level_of_answers(labels, classes=classes)
+        return [str(annotator_agreement(with_ids_of(sample, labels), level=level))]
     except MissingExtraError as error:
         return [f"how far the annotators agree: {error}"]
 
@@ -245,7 +249,7 @@ def _tables(
 def _remarks(asked: EstimateOptions, evidence: Evidence, labels: Labels) -> list[str]:
     """Return what else is to be said: how far annotators agree, and what the labels were taken for."""
     sample = evidence.sample
-    found = _agreement(sample, labels)
+    found = _agreement(sample, labels, classes=asked.predicted is not None)
     asked_for_mean = asked.estimand is None and sample.estimand is None
     if asked_for_mean and asked.predicted is None and sample.predicted is not None and not asked.compare:
         found.append(

@@ -98,7 +98,7 @@ def _findings(asked: ReportOptions) -> Findings:
         notes=result.remarks,
         title=asked.title,
         question=asked.question or known.get("question"),
-        quantity=asked.quantity or known.get("quantity") or _counted(asked.positive),
+        quantity=_of_model(asked.quantity or known.get("quantity") or _counted(asked.positive), result.model),
         confidence_level=asked.confidence_level,
         interval=asked.interval,
         agreement=known.get("agreement"),
@@ -110,6 +110,11 @@ def _findings(asked: ReportOptions) -> Findings:
         estimand=asked.estimand,
         target=asked.target,
     )
+
+
+def _of_model(quantity: str | None, model: str | None) -> str | None:
+    """Return what the estimate is called where it is of one of several models."""
+    return quantity if model is None else f"{quantity or 'mean outcome'} of {model}"
 
 
 def _counted(positive: str | None) -> str | None:

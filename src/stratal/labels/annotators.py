@@ -126,6 +126,21 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> Agreement:
     )
 
 
+def level_of_answers(labels: Labels, *, classes: bool = False) -> str:
+    """Return what answers measure as far as they show it: three numbers or more a scale, unless `classes`.
+
+    Examples
+    --------
+    >>> level_of_answers(Labels(ids=("a", "b", "c"), values=(1, 2, 5)))
+    'interval'
+    >>> level_of_answers(Labels(ids=("a", "b"), values=("good", "bad")))
+    'nominal'
+    """
+    given = np.array([value for value in labels.values if value is not None], dtype=object)
+    numbers, numeric = _numbers(given, "nominal", labels.source)
+    return "interval" if numeric and not classes and len(np.unique(numbers)) > 2 else "nominal"
+
+
 def combine_answers(answers: Sequence[str]) -> str | None:
     """Return the answer given most often, None where two are.
 

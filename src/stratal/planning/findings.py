@@ -26,7 +26,7 @@ from stratal.estimation.proxy_check import proxy_check
 from stratal.estimation.respondents import combined, said
 from stratal.estimation.side_by_side import side_by_side
 from stratal.estimation.worth import effective_size_interval
-from stratal.labels.annotators import annotator_agreement
+from stratal.labels.annotators import annotator_agreement, level_of_answers
 from stratal.labels.labels import join, with_ids_of
 from stratal.labels.numbers import words_for_one
 from stratal.planning.estimand_findings import estimand_contents
@@ -203,7 +203,7 @@ def findings(
                 "confidence_level": confidence_level,
                 **contents,
                 **({"quantity": quantity} if quantity else {}),
-                "agreement": agreement or _agreement(sample, labels),
+                "agreement": agreement or _agreement(sample, labels, classes=bool(predicted)),
                 "new_version": None if new is None else new.to_dict(),
                 "method": described_method(contents["estimate"], _allocation(sample)),
                 "provenance": _provenance(sample, commands),
@@ -274,12 +274,12 @@ def _strata(sample: Sample, found: Estimate) -> list[dict[str, Any]]:
     ]
 
 
-def _agreement(sample: Sample, labels: Any) -> dict[str, Any] | None:
+def _agreement(sample: Sample, labels: Any, *, classes: bool) -> dict[str, Any] | None:
     given = with_ids_of(sample, labels)
     if len(set(given.annotators or ())) < 2:
         return None
     try:
-        return annotator_agreement(given).to_dict()
+        return annotator_agreement(given, level=level_of_answers(given, classes=classes)).to_dict()
     except MissingExtraError:
         return None
 

@@ -37,14 +37,16 @@ def report_sections(findings: Findings) -> list[Section]:
     >>> report_sections.__name__
     'report_sections'
     """
+    first, then = (models_section, _no_section) if _compared(findings) else (_no_section, models_section)
     makers = (
         _answer,
+        first,
         _beside,
         _strata,
         _calibration,
         estimands_section,
         metrics_section,
-        models_section,
+        then,
         slices_section,
         new_version_section,
         _nonresponse,
@@ -57,6 +59,20 @@ def report_sections(findings: Findings) -> list[Section]:
     )
     found = [section for make in makers if (section := make(findings)) is not None]
     return [replace(section, tables=[*map(_shortened, section.tables)]) for section in found]
+
+
+def _no_section(found: Findings) -> None:
+    return None
+
+
+def _compared(found: Findings) -> bool:
+    """Return whether several models were compared, so that the estimate is of one of them."""
+    return bool(found["estimate"].get("leaderboard"))
+
+
+def _of_one(found: Findings) -> list[str]:
+    """Return what a section is about, where the answer is about several models."""
+    return [f"Of one model alone: {found['quantity']}."] if _compared(found) else []
 
 
 def _shortened(table: Table) -> Table:
@@ -73,7 +89,7 @@ def _answer(found: Findings) -> Section:
     asked = found.get("question") if found.get("title") else None
     question = f"Question: {asked}" if asked else ""
     without = {"strata": (), "effective_sample_size": None, "nonresponse": None}
-    facts = list(estimate_page({**estimate, **without}).lines[1:])
+    facts = [] if _compared(found) else list(estimate_page({**estimate, **without}).lines[1:])
     return Section(
         title="Answer",
         name="answer",
@@ -91,8 +107,9 @@ def _beside(found: Findings) -> Section | None:
         title="With and without the design",
         name="side-by-side",
         lines=[
+            *_of_one(found),
             "The same labels, read in several ways. Only the reported one takes account of how the units "
-            "were drawn and of what the proxy knows; the others show what that changes."
+            "were drawn and of what the proxy knows; the others show what that changes.",
         ],
         drawings=[forest_drawing("side-by-side", "Estimates side by side", drawn, found)],
         tables=[
@@ -121,9 +138,10 @@ def _strata(found: Findings) -> Section | None:
         title="Strata",
         name="strata",
         lines=[
+            *_of_one(found),
             f"The population was divided into {len(rows):,} strata. Where outcomes vary more, a larger share "
             "of the labels was spent; each stratum counts by its share of the units, whatever its share of "
-            "labels."
+            "labels.",
         ],
         drawings=[strata_drawing(rows)],
         tables=[
@@ -158,6 +176,7 @@ def _calibration(found: Findings) -> Section | None:
         title="Calibration of the proxy",
         name="calibration",
         lines=[
+            *_of_one(found),
             f"What the proxy {check['proxy']!r} said beside what people said, in groups of units with "
             "similar proxies. A calibrated proxy lies on the diagonal. The estimate does not need it to: a "
             "proxy that is off makes the interval wider, not the estimate wrong.",
@@ -238,7 +257,11 @@ def _more_labels(found: Findings) -> Section | None:
     return Section(
         title="What more labels would buy",
         name="more-labels",
-        lines=[said, "Expected from the labels so far, each further round going where it helps most."],
+        lines=[
+            *_of_one(found),
+            said,
+            "Expected from the labels so far, each further round going where it helps most.",
+        ],
         drawings=[width_drawing(rows, found)],
         tables=[
             Table(

@@ -24,7 +24,8 @@ def _targets(found: Findings, kind: str, title: str, naming: tuple[str, ...], va
         for row in rows
     ]
     drawing = forest_drawing(kind, title, [(*row, False) for row in drawn], found)
-    table = estimates_table(title, rows, found["confidence_level"], None)
+    named = "Differences" if kind == TARGETS[1] else title
+    table = estimates_table(named, rows, found["confidence_level"], None)
     return Section(title=title, name=kind, drawings=[drawing], tables=[table])
 
 

@@ -85,7 +85,9 @@ def status_page(found: Mapping[str, Any]) -> Page:
     if found["flags"]:
         rows = [[row["item"], row["annotator"], row["note"]] for row in found["flags"]]
         tables.append(Table(title="Flagged", header=("item", "by", "note"), rows=rows))
-    return Page(lines=_headline(found), tables=tables, notes=noted(found["notes"]))
+    missing = (found["agreement"] or {}).get("note")
+    unknown = [f"how far the annotators agree: {missing}"] if missing else []
+    return Page(lines=_headline(found), tables=tables, notes=noted([*found["notes"], *unknown]))
 
 
 def check_page(found: Mapping[str, Any]) -> Page:

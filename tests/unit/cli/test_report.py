@@ -208,3 +208,23 @@ def test_the_lines_of_the_pipeline_in_the_guide_work(audit, run_command, tmp_pat
     statuses = [run_command(*line.split()[1:]).status for line in lines]
     assert statuses[:2] == [0, 0]
     assert statuses[2] in (0, 4)
+
+
+def test_ratings_of_two_people_are_a_scale_and_models_are_named(audit, run_command):
+    ids = audit.ids.tolist()
+    rated = [
+        [unit, who, 1 + (k + (who == "bob")) % 4] for k, unit in enumerate(ids) for who in ("ann", "bob")
+    ]
+    write("rated.csv", ["id", "annotator", "label"], rated)
+    write("models.csv", ["id", "one", "two"], [[unit, k % 2, 1] for k, unit in enumerate(ids)])
+
+    ratings = figures(run_command, "report", "audit/sample.parquet", "rated.csv", "--output", "r.json")
+    compared = figures(
+        *(run_command, "report", "audit/sample.parquet", "models.csv", "--compare", "one,two"),
+        *("--quantity", "pass rate", "--output", "c.json"),
+    )
+    said = run_command("estimate", "audit/sample.parquet", "rated.csv")
+
+    assert ratings["agreement"]["level"] == "interval"
+    assert "alpha (interval)" in said.stdout
+    assert compared["quantity"] == "pass rate of one"

@@ -7,6 +7,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError, LabelError, MissingExtraError
+from stratal.labels.annotators import level_of_answers
 
 pytest.importorskip("krippendorff")
 
@@ -102,3 +103,18 @@ def test_alpha_is_undefined_where_shared_units_show_one_answer_though_others_dif
 
     assert found.alpha is None
     assert found.agreed == 1.0
+
+
+@pytest.mark.parametrize(
+    ("values", "classes", "level"),
+    [
+        (["1", "5", "3", None], False, "interval"),
+        ([1, 5, 3], True, "nominal"),
+        ([0, 1, 1], False, "nominal"),
+        (["good", "bad", "ugly"], False, "nominal"),
+    ],
+)
+def test_three_numbers_or_more_that_are_no_classes_are_a_scale(values, classes, level):
+    given = stratal.Labels(ids=[f"u{k}" for k in range(len(values))], values=values)
+
+    assert level_of_answers(given, classes=classes) == level

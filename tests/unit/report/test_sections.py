@@ -37,6 +37,21 @@ def test_several_models_are_ranked_in_answer_picture_and_table(audit):
     assert not [point for point in named(found)["answer"].points if "ranks left open" in point]
 
 
+def test_of_several_models_the_table_comes_first_and_the_rest_says_whose_labels_it_reads(audit):
+    sample, labels = audit
+    models = {"a": labels, "b": dict.fromkeys(labels, 1.0), "c": dict.fromkeys(labels, 0.0)}
+    compared = stratal.compare(sample, models)
+    found = stratal.findings(sample, labels, tables=[compared], quantity="accuracy of a")
+
+    sections = report_sections(found.to_dict())
+
+    assert [section.name for section in sections][:3] == ["answer", "models", "side-by-side"]
+    assert sections[1].tables[1].title == "Differences"
+    assert not any("Standard error" in line for line in sections[0].lines)
+    of_one = [section.name for section in sections if "Of one model alone: accuracy of a." in section.lines]
+    assert of_one == ["side-by-side", "strata", "calibration", "more-labels"]
+
+
 def test_what_is_not_there_has_no_section(audit):
     sample, labels = audit
     shown = set(named(stratal.findings(sample, labels)))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from tests.unit.study.conftest import answer_all
 
+from stratal.report.studies import status_page
 from stratal.study import Question, study_status
 from stratal.study.agreement import cohen_kappa, confusion_table, drift, pair_agreement
 
@@ -78,3 +81,14 @@ def test_a_scale_weighs_disagreements_by_distance(make_study):
 
     assert found["level"] == "interval"
     assert found["pairs"][0]["kappa"] > 0.7 > found["pairs"][0]["agreeing"]
+
+
+def test_why_there_is_no_alpha_is_said(make_study, monkeypatch):
+    monkeypatch.setitem(sys.modules, "krippendorff", None)
+    study = make_study(overlap=1.0)
+    answer_all(study, "ann")
+    answer_all(study, "bob", lambda item: "Pass" if item.position <= 20 else "Fail")
+
+    notes = status_page(study_status(study)).notes
+
+    assert any("how far the annotators agree: krippendorff is not installed" in note for note in notes)
