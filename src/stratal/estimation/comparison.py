@@ -12,9 +12,8 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray
 from stratal.errors import InputError, near_names
 from stratal.estimation.columns import number_columns
-from stratal.estimation.contrasts import contrast_proxy, ratio_of_pair
+from stratal.estimation.contrasts import contrast_moments, left_by_strata, ratio_of_pair
 from stratal.estimation.estimate_table import EstimateTable, title_of
-from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.leaderboard import leaderboard
 from stratal.estimation.mean import EstimateOptions, default_estimator, mean_estimate
 from stratal.estimation.model_pairs import ModelPair, bounds_of_outcomes, differences_in_family, never_between
@@ -59,7 +58,7 @@ def compare(
         Compare every other model with this one; all pairs if not given. Rank sets need all pairs.
     proxies : mapping of model name to proxy name, optional
         Proxies of the models' outcomes; the difference of two proxies then reduces the variance of the
-        difference of their models, by a fitted λ.
+        difference of their models, by a fitted λ, where the sample's strata leave enough of it.
     alternative : {"two-sided", "less", "greater"}
         `greater` asks whether a is better than b, and bounds the difference from below.
     simultaneous : bool
@@ -104,8 +103,8 @@ def compare(
     frame = Respondents.of(sample, labelled)
     bounds = bounds_of_outcomes(sample, z) if bounds is None else bounds
     first, second = np.array(pairs).T
-    slopes = _proxies(sample, names, proxies)
-    contrasts, taken = z[:, first] - z[:, second], slopes[first] - slopes[second]
+    contrasts, slopes = z[:, first] - z[:, second], _proxies(sample, names, proxies)
+    taken = _taken(sample, frame, labelled, slopes[first] - slopes[second])
     differences = _differences(sample, frame, labelled, contrasts, taken, bounds, target)
     family = Family.of(differences, alternative, simultaneous=simultaneous, seed=seed)
     low, high = differences.intervals(family.critical(confidence_level), alternative)
@@ -203,6 +202,11 @@ def _proxies(sample: Sample, names: list[str], proxies: Mapping[str, str] | None
     return np.array([[float(given.get(name) == proxy) for proxy in sample.proxy_names] for name in names])
 
 
+def _taken(sample: Sample, frame: Respondents, labelled: BoolArray, slopes: FloatArray) -> FloatArray:
+    """Return what each pair takes of every proxy (m, k): nothing where the strata have used it already."""
+    return np.array([slope * left_by_strata(sample, frame, labelled, slope) for slope in slopes])
+
+
 def _differences(
     sample: Sample,
     frame: Respondents,
@@ -218,11 +222,7 @@ def _differences(
     for i, slope in enumerate(slopes):
         proxy = None
         if np.any(slope):
-            values, summary = contrast_proxy(sample, frame, labelled, slope)
-            means, spreads = summary.proxy_means, summary.proxy_covariances
-            proxy = ProxyMoments(
-                values=values, stratum=frame.stratum, sizes=summary.sizes, means=means, covariances=spreads
-            )
+            proxy = contrast_moments(sample, frame, labelled, slope)
         estimator = plain if proxy is None else "ppi++"
         result = mean_estimate(contrasts[:, i], proxy, weighting=frame.weighting, estimator=estimator)
         residuals[:, i], known[i] = result.residuals, result.known

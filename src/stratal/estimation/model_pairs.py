@@ -17,7 +17,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, Record
 from stratal.estimation.evaluation import estimate_mean
-from stratal.estimation.linearisation import of_variable, ratio_of_means
+from stratal.estimation.linearisation import Linearised, of_variable, ratio_of_means
 from stratal.estimation.paired import Differences, Family, paired_differences, unseen_pair
 from stratal.estimation.quantity import Parts, Quantity
 from stratal.estimation.respondents import Respondents
@@ -72,8 +72,10 @@ class ModelPair(Record):
         found = paired_differences(contrast[:, None], frame.weighting, bound=most, target=self.target)
         return replace(quantity_of(found, len(self.first)), notes=frame.notes)
 
-    def ratio(self) -> Quantity:
+    def ratio(self, made: Linearised | None = None) -> Quantity:
         """Return the ratio of the mean outcomes; undefined where a mean is not positive.
+
+        It is the ratio of the labels' means, or what was made of it with proxies.
 
         Examples
         --------
@@ -85,7 +87,7 @@ class ModelPair(Record):
         [0.35, 5.06]
         """
         weighting, first, second = self.frame.weighting, self.first, self.second
-        result = ratio_of_means(first, second, weighting, self.target)
+        result = ratio_of_means(first, second, weighting, self.target) if made is None else made
         if not (np.isfinite(result.value) and result.value > 0):
             return Quantity.undefined(len(first), None, "the mean outcome of a model is 0")
         hidden = 0.0

@@ -89,8 +89,7 @@ def proxy_mean(sample: Sample) -> float | None:
     """
     if not sample.proxy_info or not sample.proxy_info[0].scaled:
         return None
-    sizes = sample.summary.sizes
-    value = float(sizes @ sample.summary.proxy_means[:, 0] / sizes.sum())
+    value = float(sample.summary.overall_means[0])
     return value if np.isfinite(value) else None
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from stratal.allocation import Allocation, allocate
 from stratal.allocation.integers import check_budget
 from stratal.errors import BudgetError, InputError, near_names, no_level, not_positive
-from stratal.estimation.estimand import Asked, as_estimand
+from stratal.estimation.estimand import Asked, Estimand, as_estimand
 from stratal.estimation.mean import default_estimator
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.earlier_labels import EarlierLabels
@@ -147,9 +147,10 @@ def plan(
     if residual_sd is not None and not _positive(residual_sd):
         raise not_positive("residual_sd", residual_sd)
     population = require_population(population, "plan")
+    asked = None if estimand is None else as_estimand(estimand)
     if labels is not None:
-        _refuse_beside_labels(pilot, estimand)
-    if estimand is not None and (asked := as_estimand(estimand)) is not None and asked.kind != "mean":
+        _refuse_beside_labels(pilot, asked)
+    if asked is not None and asked.kind != "mean":
         return plan_for(asked, locals())
     if half_width is not None and not isinstance(half_width, int | float):
         raise not_positive("half_width (one for a mean)", half_width)
@@ -212,11 +213,16 @@ def check_half_width(half_width: float, bounds: tuple[float, float]) -> None:
         )
 
 
-def _refuse_beside_labels(pilot: bool, estimand: Asked) -> None:
-    if pilot or estimand is not None:
+def _refuse_beside_labels(pilot: bool, asked: Estimand | None) -> None:
+    """Refuse a pilot beside earlier labels, and an estimand of which these tell nothing."""
+    if pilot:
+        raise InputError("earlier labels take the place of a pilot", action="Leave pilot or labels out.")
+    if asked is not None and asked.kind != "mean":
         raise InputError(
-            "earlier labels take the place of a pilot, and tell of the mean alone",
-            action="Leave pilot, estimand or labels out.",
+            "a plan learns from earlier labels for the mean alone",
+            given=f"labels with the estimand '{asked.text}'",
+            action="Plan without them. If they are of a sample that was drawn for it, draw more of that one: "
+            "next_round(sample, labels, half_width=…) (draw --extend SAMPLE --labels FILE --half-width W).",
         )
 
 

@@ -169,6 +169,11 @@ class StratumSummary(Record):
         """N."""
         return int(self.sizes.sum())
 
+    @property
+    def overall_means(self) -> FloatArray:
+        """Proxy means (k,) over all strata."""
+        return np.asarray(self.sizes @ self.proxy_means / self.size)
+
     @classmethod
     def of_sums(
         cls, counts: IntArray, sums: FloatArray, products: FloatArray, centres: FloatArray

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.estimands import Difference
+from stratal import estimands
+from stratal.estimands import Difference, Ratio, WinRate
 
 ASKED = Difference(("new", "old"), ("p", "q"))
 
@@ -103,3 +104,149 @@ def test_a_ratio_minds_no_unseen_pair_where_both_answer_alike():
 
     assert covered.mean() > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 150)
     assert np.median(widths) < 1.2 * plan.expected_half_width
+
+
+def asked_with(kind):
+    return estimands.Estimand.parse_text(f"{kind}:new,old,proxies=p+q"), f"{kind}:new,old"
+
+
+@pytest.mark.parametrize("stratified", [False, True])
+def test_the_win_rate_of_right_and_wrong_with_proxies_is_half_the_difference(truth, stratified):
+    population = population_of(truth, truth["p"], truth["q"])
+    design = stratal.plan(population, 120, proxy="p", n_strata=4).using(
+        "stratified" if stratified else "simple-random"
+    )
+    sample = design.draw(seed=3)
+    difference = stratal.estimate(sample, ["right"] * 120, estimand=ASKED)
+    wins = stratal.estimate(sample, ["right"] * 120, estimand=WinRate(("new", "old"), ("p", "q")))
+
+    assert wins.estimator == "ppi++"
+    assert wins.value == pytest.approx(0.5 + difference.value / 2, abs=1e-12)
+    assert wins.standard_error == pytest.approx(difference.standard_error / 2)
+    assert [*wins.confidence_interval()] == pytest.approx(
+        [0.5 + end / 2 for end in difference.confidence_interval()], abs=1e-12
+    )
+    assert wins.p_value(0.5) == pytest.approx(difference.p_value(0.0), abs=1e-9)
+
+
+def test_wins_with_proxies_beside_strata_without_labels_are_half_the_difference(truth):
+    population = population_of(truth, truth["p"], truth["q"])
+    sample = stratal.plan(population, 80, estimand=Difference(("new", "old"))).draw(seed=2)
+    difference = stratal.estimate(sample, ["right"] * 80, estimand=ASKED)
+    wins = stratal.estimate(sample, ["right"] * 80, estimand=WinRate(("new", "old"), ("p", "q")))
+
+    assert sample.design.strata.is_known.any()
+    assert wins.value == pytest.approx(0.5 + difference.value / 2, abs=1e-12)
+    assert [*wins.confidence_interval()] == pytest.approx(
+        [0.5 + end / 2 for end in difference.confidence_interval()], abs=1e-12
+    )
+
+
+def test_proxies_that_know_all_leave_the_ratio_no_error(truth):
+    population = population_of(truth, truth["new"] * 1.0, truth["old"] * 1.0)
+    sample = stratal.SimpleRandom(budget=60).draw(population, seed=2)
+    found = stratal.estimate(sample, ["right"] * 60, estimand=Ratio(("new", "old"), ("p", "q")))
+
+    assert found.value == pytest.approx(truth["new"].mean() / truth["old"].mean(), abs=1e-3)
+    assert found.standard_error < 1e-3
+
+
+def test_the_ratio_with_proxies_solves_its_equation(truth):
+    """At the ratio R the mean of a − R b, less λ times that of p − R q, is 0: written out once more."""
+    population = population_of(truth, truth["p"], truth["q"])
+    sample = stratal.SimpleRandom(budget=150).draw(population, seed=4)
+    found = stratal.estimate(sample, ["right"] * 150, estimand=Ratio(("new", "old"), ("p", "q")))
+    a, b = (truth[name][sample.ids] * 1.0 for name in ("new", "old"))
+    p, q = (truth[name][sample.ids] for name in ("p", "q"))
+    z, proxy = a - found.value * b, p - found.value * q
+    everywhere = np.mean(truth["p"] - found.value * truth["q"])
+
+    lam = np.mean(z) / (np.mean(proxy) - everywhere)
+    assert lam == pytest.approx(np.cov(z, proxy)[0, 1] / np.var(proxy, ddof=1), rel=0.1)
+    below = np.mean(b) - lam * (np.mean(q) - np.mean(truth["q"]))
+    left = (z - lam * proxy) / below
+    stated = np.sqrt((1 - 150 / 3000) * np.var(left, ddof=1) / 150 * 149 / 148)
+    assert found.standard_error == pytest.approx(stated, rel=1e-3)
+
+
+def test_a_ratio_that_the_proxies_would_make_negative_is_that_of_the_labels():
+    population = stratal.Population.from_arrays(
+        proxy={"p": np.r_[np.zeros(60), np.full(940, 0.9)], "q": np.full(1000, 0.5)}
+    )
+    sample = stratal.SimpleRandom(budget=60).draw(population, seed=6)
+    hits = {"new": [1.0] + [0.0] * 59, "old": [1.0] + [0.0] * 59}
+    asked = Ratio(("new", "old"), ("p", "q"))
+
+    assert stratal.estimate(sample, hits, estimand=asked).value > 0
+    nothing = stratal.estimate(sample, {**hits, "old": [0.0] * 60}, estimand=asked)
+    assert np.isnan(nothing.value)
+
+
+@pytest.mark.parametrize("kind", ["win_rate", "ratio"])
+@pytest.mark.parametrize("labels", [40, 50])
+def test_few_labels_leave_the_proxies_out(truth, kind, labels):
+    sample = stratal.SimpleRandom(budget=labels).draw(population_of(truth, truth["p"], truth["q"]), seed=1)
+    found, plain = (stratal.estimate(sample, ["right"] * labels, estimand=way) for way in asked_with(kind))
+
+    assert (found.value == plain.value) == (labels < 50)
+
+
+@pytest.mark.parametrize("kind", ["win_rate", "ratio"])
+@pytest.mark.parametrize("graded", [False, True])
+def test_what_the_proxies_leave_of_wins_and_ratios_covers(truth, kind, graded):
+    """300 samples of 60: narrower than without proxies, and as many intervals hold."""
+    population = population_of(truth, truth["p"], truth["q"])
+    new, old = truth["new"] * 1.0, truth["old"] * 1.0
+    if graded:
+        new, old = (np.round(2 * (z + chance)) / 4 for z, chance in ((new, truth["p"]), (old, truth["q"])))
+    value = new.mean() / old.mean() if kind == "ratio" else np.mean(0.5 + 0.5 * np.sign(new - old))
+    held, widths = np.zeros((2, 300)), np.zeros((2, 300))
+    for seed in range(300):
+        sample = stratal.SimpleRandom(budget=60).draw(population, seed=seed)
+        labels = {"new": new[sample.ids], "old": old[sample.ids]}
+        for way, asked in enumerate(asked_with(kind)):
+            low, high = stratal.estimate(sample, labels, estimand=asked).confidence_interval()
+            held[way, seed], widths[way, seed] = low <= value <= high, high - low
+
+    assert held[0].mean() > 0.95 - 3 * np.sqrt(0.95 * 0.05 / 300)
+    assert widths[0].mean() < 0.97 * widths[1].mean()
+
+
+@pytest.mark.parametrize("kind", ["difference", "win_rate", "ratio"])
+def test_strata_that_were_made_of_the_proxies_leave_nothing_to_fit(truth, kind):
+    """A λ fitted on a handful of labels in each of a dozen strata made intervals up to 1.9 times as wide."""
+    population = population_of(truth, truth["p"], truth["q"])
+    asked, plain = asked_with(kind)
+    rated = stratal.Population.from_arrays(proxy={"p": truth["p"], "q": truth["q"]})
+    sample = stratal.plan(rated, 60, estimand=asked).draw(seed=3)
+    labels = {name: truth[name][sample.ids] * 1.0 for name in ("new", "old")}
+    found, without = (stratal.estimate(sample, labels, estimand=way) for way in (asked, plain))
+
+    assert len(sample.summary.sizes) > 5
+    assert found.value == without.value
+    assert [*found.confidence_interval()] == [*without.confidence_interval()]
+    other = stratal.SimpleRandom(budget=60).draw(population, seed=3)
+    assert stratal.estimate(other, ["right"] * 60, estimand=asked).value != pytest.approx(
+        stratal.estimate(other, ["right"] * 60, estimand=plain).value
+    )
+
+
+def test_strata_of_something_else_leave_the_proxies(truth):
+    groups = {"half": np.where(np.arange(3000) % 2, "odd", "even")}
+    population = stratal.Population.from_arrays(proxy={"p": truth["p"], "q": truth["q"]}, groups=groups)
+    sample = stratal.plan(population, 100, method="category", by="half", n_strata=2).draw(seed=3)
+    labels = {name: truth[name][sample.ids] * 1.0 for name in ("new", "old")}
+
+    assert len(sample.summary.sizes) == 2
+    assert stratal.estimate(sample, labels, estimand=ASKED).estimator == "ppi++"
+    row = stratal.compare(sample, labels, proxies={"new": "p", "old": "q"}).rows[0]
+    assert row["difference"] != pytest.approx(stratal.compare(sample, labels).rows[0]["difference"])
+
+
+def test_compare_fits_nothing_in_strata_that_were_made_of_the_proxies(truth):
+    rated = stratal.Population.from_arrays(proxy={"p": truth["p"], "q": truth["q"]})
+    sample = stratal.plan(rated, 60, estimand=ASKED).draw(seed=3)
+    labels = {name: truth[name][sample.ids] * 1.0 for name in ("new", "old")}
+
+    with_proxies = stratal.compare(sample, labels, proxies={"new": "p", "old": "q"})
+    assert with_proxies.rows == stratal.compare(sample, labels).rows

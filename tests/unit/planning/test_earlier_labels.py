@@ -127,3 +127,24 @@ def test_labels_of_nobody_and_of_strangers_are_refused():
         stratal.plan(population, 20, labels=[1.0, 0.0])
     with pytest.raises(InputError, match="take the place of a pilot"):
         stratal.plan(population, half_width=0.1, pilot=True, labels={3: 1.0})
+
+
+@pytest.mark.parametrize("estimand", ["f1:match", "recall:match", "difference:new,old", "mean@answer"])
+def test_another_estimand_than_the_mean_learns_nothing_and_says_what_to_do(estimand):
+    population = stratal.Population.from_arrays(
+        proxy=[0.2, 0.8] * 50, groups={"answer": ["match", "other"] * 50}, predicted="answer"
+    )
+    with pytest.raises(InputError, match="for the mean alone") as refused:
+        stratal.plan(population, 20, labels={3: 1.0, 4: 0.0}, estimand=estimand)
+
+    assert f"'{estimand}'" in str(refused.value)
+    assert "next_round(sample, labels, half_width=…)" in str(refused.value)
+
+
+def test_the_mean_by_name_learns_as_without():
+    population = stratal.Population.from_arrays(proxy=[0.2, 0.8] * 50)
+    labels = {unit: float(unit % 2) for unit in range(20)}
+
+    named = stratal.plan(population, 30, labels=labels, estimand="mean")
+
+    assert named.to_dict() == stratal.plan(population, 30, labels=labels).to_dict()

@@ -16,7 +16,7 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.errors import InputError
 from stratal.estimation.classes import shares_equal
 from stratal.estimation.columns import number_columns
-from stratal.estimation.contrasts import contrast_proxy, ratio_of_pair, slopes_of
+from stratal.estimation.contrasts import contrast_proxy, left_by_strata, ratio_of_pair
 from stratal.estimation.estimand import Estimand, LabelledInfluence
 from stratal.estimation.estimands.beliefs import UNTOLD
 from stratal.estimation.estimands.pair_means import mean_of_pair
@@ -191,10 +191,19 @@ class TwoModels(OfModels):
     def __post_init__(self) -> None:
         self._check(most=2)
 
-    def pair(self, sample: Sample, labels: Any, needless: Expression | None, target: str) -> ModelPair:
-        """Return the two models' outcomes of the labelled units."""
-        z, _, frame = self.outcomes(sample, labels, needless)
-        return pair_of(sample, z, frame, target)
+    def slopes(self, sample: Sample, frame: Respondents, labelled: BoolArray) -> FloatArray | None:
+        """Return which of the sample's proxies (2, k) is each model's; None where no λ is to be fitted."""
+        known = bool(self.proxies) and set(self.proxies) <= set(sample.proxy_names)
+        if not known or int(labelled.sum()) < MINIMUM_FOR_FITTING:
+            return None
+        found = np.array([[float(own == name) for name in sample.proxy_names] for own in self.proxies])
+        first, second = found @ frame.summary.overall_means
+        of_second = self.share_of_second(float(first), float(second))
+        return found if left_by_strata(sample, frame, labelled, found[0] - of_second * found[1]) else None
+
+    def share_of_second(self, first: float, second: float) -> float:
+        """Return how much of the second model's outcome is taken off the first's, from both means."""
+        return 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +216,9 @@ class Difference(TwoModels):
         Two group columns of answers, which labels of the true class decide between; or two names of which
         the labels give the outcomes.
     proxies : tuple of str, optional
-        The proxy of each. From 50 labels on the estimate takes their difference off with a fitted λ, as
-        `compare` does.
+        The proxy of each. From 50 labels on the estimate takes off, with a fitted λ, what they say of the
+        two models: their difference, as `compare` does, of a ratio R the first less R times the second.
+        Strata that were made of them leave nothing to take.
 
     Examples
     --------
@@ -240,13 +250,11 @@ class Difference(TwoModels):
         pair = pair_of(sample, z, frame, target)
         most = None if pair.bounds is None else pair.bounds[1] - pair.bounds[0]
         ends = None if most is None else (-most, most)
-        contrast = pair.first - pair.second
-        told = bool(self.proxies) and set(self.proxies) <= set(sample.proxy_names)
-        if told and len(z) >= MINIMUM_FOR_FITTING:
-            slopes = slopes_of(sample.proxy_names, self.proxies)
-            proxy = contrast_proxy(sample, frame, labelled, slopes)
-            return mean_of_pair(sample, pair, contrast, ends, proxy=proxy)
-        return mean_of_pair(sample, pair, contrast, ends, own=pair.difference())
+        contrast, slopes = pair.first - pair.second, self.slopes(sample, frame, labelled)
+        if slopes is None:
+            return mean_of_pair(sample, pair, contrast, ends, own=pair.difference())
+        proxy = contrast_proxy(sample, frame, labelled, slopes[0] - slopes[1])
+        return mean_of_pair(sample, pair, contrast, ends, proxy=proxy)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the paired differences of the labelled units."""
@@ -284,9 +292,13 @@ class WinRate(TwoModels):
 
     def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Estimate:
         """Return the win rate."""
-        pair = self.pair(sample, labels, self.same, target)
+        z, labelled, frame = self.outcomes(sample, labels, self.same)
+        pair, slopes = pair_of(sample, z, frame, target), self.slopes(sample, frame, labelled)
         wins = 0.5 + 0.5 * np.sign(pair.first - pair.second)
-        return mean_of_pair(sample, pair, wins, (0.0, 1.0), own=pair.win_rate())
+        if slopes is None:
+            return mean_of_pair(sample, pair, wins, (0.0, 1.0), own=pair.win_rate())
+        proxy = contrast_proxy(sample, frame, labelled, 0.5 * (slopes[0] - slopes[1]), 0.5)
+        return mean_of_pair(sample, pair, wins, (0.0, 1.0), proxy=proxy)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the wins of the labelled units, less one half."""
@@ -335,10 +347,15 @@ class Ratio(TwoModels):
             cells=cells,
         )
 
+    def share_of_second(self, first: float, second: float) -> float:
+        """Return the ratio of both means."""
+        return first / second if second > 0 else 1.0
+
     def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Quantity:
         """Return the ratio, with an interval made on its logarithm."""
-        pair = self.pair(sample, labels, None, target)
-        return ratio_of_pair(sample, pair, self.models, self.outcomes(sample, labels, None)[1])
+        z, labelled, frame = self.outcomes(sample, labels, None)
+        pair, slopes = pair_of(sample, z, frame, target), self.slopes(sample, frame, labelled)
+        return ratio_of_pair(sample, pair, self.models, labelled, slopes)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the ratio's linearised variable on the labelled units."""

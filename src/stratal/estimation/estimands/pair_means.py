@@ -63,7 +63,7 @@ def mean_of_pair(
     refuse_other_target(frame, target)
     left_out = 0.0 if bounds is None else (bounds[0] + bounds[1]) / 2.0
     known = (1.0 - frame.share) * left_out
-    values, summary = (np.zeros((len(z), 0)), None) if proxy is None else scaled(*proxy, frame.share)
+    values, summary = (np.zeros((len(z), 0)), None) if proxy is None else scaled(*proxy, frame.share, known)
     found = estimate_mean(
         known + frame.share * z,
         values,
