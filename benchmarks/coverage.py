@@ -243,8 +243,8 @@ def measure_methods(cell: Cell, draws: int, rng: np.random.Generator) -> dict[st
     weighting = StratifiedWeighting(stratum=stratum, sizes=sizes)
     truth = float(cell.z.mean())
     counts = [tuple(np.bincount(stratum, cell.z[units]).astype(int)) for units in draw(cell, draws, rng)]
-    exact = ["auto", *(name for name in BOUNDED if not name.startswith("betting"))]
-    found = {count: every_interval(cell, count, exact, weighting, None) for count in set(counts)}
+    exact = [name for name in BOUNDED if not name.startswith("betting")]
+    found = {count: every_interval(cell, count, ["auto", *exact], weighting, None) for count in set(counts)}
     usual = -np.mean([np.subtract(*found[count]["auto"]) for count in counts])
     rows = {name: [found[count][name] for count in counts] for name in exact}
     # Betting depends on the order of the labels: a new shuffle for every draw, and fewer draws.

@@ -129,8 +129,8 @@ def main() -> None:
         lines += [
             "",
             f"Kumar & Raj's whole grid (7 stratifications × 4 allocations × K = 2 … 10 × {len(GRID_BUDGETS)} "
-            f"budgets × 3000 runs = {cells * 3000:,} estimates, N = 7·10⁵): **{seconds:.0f} s** with "
-            f"{options.workers} workers (bound: 300 s).",
+            f"budgets × 3000 runs = {cells * 3000:,} estimates, N = 7·10⁵): **{seconds:.0f} s** on the clock "
+            f"with {options.workers} workers (bound: 300 s).",
         ]
     options.output.parent.mkdir(parents=True, exist_ok=True)
     told = f"{' --peer PYTHON' if options.peer else ''}{' --grid' if options.grid else ''}"
