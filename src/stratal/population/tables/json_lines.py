@@ -171,14 +171,20 @@ def read_wide(
     at_once : int
         Columns for which there is memory.
     """
-    top = [place for place in numbers if wide is not None and len(place) == 1]
-    others = list(numbers.keys() - set(top))
-    keys = {place[0]: numbers[place] for place in top}
-    read = [] if wide is None else _values(backend, path, wide, keys, at_once)
+    import duckdb
+
+    keys = {place[0]: number for place, number in numbers.items() if wide is not None and len(place) == 1}
+    found: dict[tuple[str, ...], Any] = {}
+    try:
+        if wide is not None:
+            read = _values(backend, path, wide, keys, at_once)
+            found = {(name,): column for name, column in zip(keys, read, strict=True)}
+    except duckdb.OutOfMemoryException:  # for all values of some objects; there may be for some columns
+        pass
+    others = [place for place in numbers if place not in found]
     for start in range(0, len(others), at_once):
         group = {place: numbers[place] for place in others[start : start + at_once]}
-        read += read_json_texts(backend, path, group, LONGEST)
-    found = dict(zip([*top, *others], read, strict=True))
+        found |= zip(group, read_json_texts(backend, path, group, LONGEST), strict=True)
     return [found[place] for place in numbers]
 
 
@@ -186,11 +192,14 @@ def _values(backend: Any, path: str, wide: WideLines, numbers: Mapping[str, bool
     """Return the values of keys, a column for each."""
     import pyarrow as pa
 
-    asked = "SELECT json_extract_string(json, '$.*') AS text, json_type(json, '$.*') AS kind FROM "
-    read = backend.con.sql(asked + json_objects(path, LONGEST)).to_arrow_table().combine_chunks()
-    texts, kinds = (read[name].chunk(0) for name in ("text", "kind"))
-    starts = np.asarray(texts.offsets)[:-1] - texts.offsets[0].as_py()
-    texts, kinds, names = texts.flatten(), kinds.flatten(), list(numbers)
+    lists, kinds = (
+        backend.con.sql(f"SELECT {asked}(json, '$.*') AS found FROM {json_objects(path, LONGEST)}")
+        .to_arrow_table()["found"]
+        .combine_chunks()
+        for asked in ("json_extract_string", "json_type")
+    )
+    starts = np.asarray(lists.offsets)[:-1] - lists.offsets[0].as_py()
+    texts, kinds, names = lists.flatten(), kinds.flatten(), list(numbers)
     columns: list[Any] = []
     for start in range(0, len(names), at_once):
         group = names[start : start + at_once]

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+import duckdb
 import pytest
 
 from stratal.errors import InputError
@@ -88,6 +89,20 @@ def test_objects_that_differ_in_too_many_keys_are_not_held(
     monkeypatch.setattr(json_lines, "_MOST_KEYS", 39)
 
     assert json_lines.wide_lines(connect(), str(path), 10) is None
+
+
+def test_where_memory_is_short_for_whole_objects_they_are_read_by_groups_of_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "rows.jsonl", [{f"k{key}": key + row for key in range(400)} for row in range(9)])
+    plenty = describe_columns(path)
+    by_groups = Mock(wraps=json_lines.read_json_texts)
+    monkeypatch.setattr(json_lines, "_values", Mock(side_effect=duckdb.OutOfMemoryException))
+    monkeypatch.setattr(json_lines, "read_json_texts", by_groups)
+    monkeypatch.setattr(readers, "_WIDE", 100)
+
+    assert describe_columns(path) == plenty
+    assert by_groups.call_count == 4
 
 
 def test_python_parses_the_first_object_alone_of_many_flat_ones(
