@@ -100,7 +100,7 @@ def init(asked: InitOptions) -> None:
     if asked.json:
         print_json(found)
         return
-    print_page(study_page(found))
+    print_page(study_page(found, compared=asked.predicted is not None))
     print_next("label", asked.study)
 
 

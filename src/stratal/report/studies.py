@@ -11,8 +11,8 @@ _PAIRS, _CLASSES = 3, 8
 """So many tables of pairs, of so many classes, are shown; `--json` has all."""
 
 
-def study_page(found: Mapping[str, Any]) -> Page:
-    """Return what is said of a study that was made.
+def study_page(found: Mapping[str, Any], *, compared: bool = False) -> Page:
+    """Return what is said of a study that was made; `compared`: with the model's answers, by `--predicted`.
 
     Examples
     --------
@@ -24,8 +24,17 @@ def study_page(found: Mapping[str, Any]) -> Page:
     """
     drew = f"Drew {found['n']:,} of {found['population_size']:,} units"
     question = found["question"]
-    rows = [[choice["name"], choice["value"], choice["key"] or None] for choice in question["choices"]]
+    choices = question["choices"]
+    rows = [[choice["name"], choice["value"], choice["key"] or None] for choice in choices]
     notes = [] if found["shown"] else ["annotators see nothing but the ids: no column is shown (--show)"]
+    classes = question.get("kind") == "choices" and all(choice["value"] is None for choice in choices)
+    if classes and not compared:
+        values = range(len(choices) - 1, -1, -1)
+        numbered = ",".join(f"{choice['name']}={k}" for choice, k in zip(choices, values, strict=True))
+        notes.append(
+            "these choices count as classes: they can be compared with the model's answers (--predicted) but "
+            f"not averaged. To average them say what each counts as, such as --choices {numbered}"
+        )
     return Page(
         lines=[
             f"{drew} ({found['design']}, seed {found['seed']}) into {found['study']}.",

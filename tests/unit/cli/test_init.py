@@ -123,6 +123,17 @@ def test_classes_are_compared_with_the_models_answers(predictions, tmp_path):
     assert json.loads(run("estimate", folder, "--json"))["estimate"] == pytest.approx(0.75)
 
 
+def test_choices_that_stand_for_no_number_are_said_to_be_classes(predictions, tmp_path):
+    words = ["init", predictions, "--question", "Richtig?", "--annotators", "ann", "--proxy", "confidence"]
+    words += ["--budget", 20, "--show", "text"]
+    said = run(*words, "--choices", "ja,nein", "--study", tmp_path / "1")
+    compared = run(*words, "--choices", "ja,nein", "--predicted", "answer", "--study", tmp_path / "2")
+    counted = run(*words, "--choices", "ja=1,nein=0", "--study", tmp_path / "3")
+
+    assert "such as --choices ja=1,nein=0." in " ".join(said.split())
+    assert "count as classes" not in compared + counted
+
+
 def test_status_says_what_is_so_in_words(audit):
     assert "0 of 48 answers" in run("status", audit)
     assert "no item is labelled yet" in run("status", audit)
