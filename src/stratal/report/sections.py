@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from stratal.report.answers import answer_sentence, value_text
 from stratal.report.drawings import (
@@ -139,9 +141,8 @@ def _strata(found: Findings) -> Section | None:
         name="strata",
         lines=[
             *_of_one(found),
-            f"The population was divided into {len(rows):,} strata. Where outcomes vary more, a larger share "
-            "of the labels was spent; each stratum counts by its share of the units, whatever its share of "
-            "labels.",
+            f"The population was divided into {len(rows):,} strata. {_shares(rows)} Each counts by its share "
+            "of the units, whatever its share of the labels.",
         ],
         drawings=[strata_drawing(rows)],
         tables=[
@@ -152,6 +153,14 @@ def _strata(found: Findings) -> Section | None:
             )
         ],
     )
+
+
+def _shares(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Return how labels were shared among strata: as the units are, to a label, or in another way."""
+    drawn, units = (sum(row[name] for row in rows) for name in ("drawn", "size"))
+    if all(abs(row["drawn"] - drawn * row["size"] / units) <= 1 for row in rows):
+        return "Each has its share of the labels."
+    return "Some have a larger share of the labels than of the units, by the rule that is named under Method."
 
 
 def _calibration(found: Findings) -> Section | None:

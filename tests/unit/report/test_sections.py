@@ -60,6 +60,17 @@ def test_what_is_not_there_has_no_section(audit):
     assert {"answer", "side-by-side", "strata", "calibration", "nonresponse", "method", "again"} <= shown
 
 
+@pytest.mark.parametrize(
+    ("allocation", "said"), [("proportional", "has its share of the labels"), ("robust", "under Method")]
+)
+def test_how_labels_were_shared_is_said_as_it_was(population, truth, allocation, said):
+    plan = stratal.plan(population, budget=100, allocation=allocation, n_strata=5)
+    sample = plan.using("stratified").draw(seed=7)
+    found = stratal.findings(sample, [truth[unit] for unit in sample.ids.tolist()])
+
+    assert said in " ".join(named(found)["strata"].lines)
+
+
 def test_one_stratum_has_no_section_of_strata(population, truth):
     sample = stratal.SimpleRandom(budget=60).draw(population, seed=7)
 
