@@ -218,8 +218,8 @@ class CheckedCommand(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except typer.BadParameter as error:
-            if error.param is not None and re.search("valid (number|integer)", error.message):
-                error.message += number_advice(typed, error.param.opts)
+            if error.param is not None and re.search("valid (number|integer|float)", error.message):
+                error.message = error.message.rstrip(".") + number_advice(typed, error.param.opts)
             raise
 
     def invoke(self, ctx: Any) -> Any:
@@ -272,7 +272,9 @@ def refuse_idle(ctx: typer.Context) -> None:
         for name in needs.options:
             source = ctx.get_parameter_source(name)
             given = source is not None and source.name in ("COMMANDLINE", "ENVIRONMENT")
-            if given and name in words and ctx.params.get(name) is not None and not needs.holds(ctx.params):
+            # Typer 0.26 gives an empty list for words that were left out, as if it had been typed.
+            given = given and ctx.params.get(name) not in (None, [], ())
+            if given and name in words and not needs.holds(ctx.params):
                 option = words[name] if words[name].startswith("-") else words[name].upper()
                 raise InputError(
                     f"{option} would have no effect",

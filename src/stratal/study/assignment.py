@@ -22,13 +22,16 @@ LEFT_LYING = 1800.0
 def held(connection: sqlite3.Connection, annotator: str) -> int | None:
     """Return the number of the item that an annotator holds, the one given last; None for none.
 
+    Whose labels are set aside holds nothing until they are taken back.
+
     Examples
     --------
     >>> held.__name__
     'held'
     """
     row = connection.execute(
-        "SELECT item FROM given WHERE annotator = ? AND live = 1 ORDER BY turn DESC, item LIMIT 1",
+        "SELECT item FROM given JOIN annotator ON annotator = name WHERE name = ? AND live = 1 AND aside = 0 "
+        "ORDER BY turn DESC, item LIMIT 1",
         (annotator,),
     ).fetchone()
     return None if row is None else int(row["item"])

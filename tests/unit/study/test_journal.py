@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.unit.study.conftest import answer_all
 
@@ -112,6 +112,7 @@ ACTS = st.lists(
 )
 
 
+@example([("ann", "submit"), ("ann", "undo"), ("ann", "aside"), ("ann", "submit")])
 @given(ACTS)
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_counts_say_what_the_journal_says_whatever_people_do(make_study, clock, acts):

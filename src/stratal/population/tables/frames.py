@@ -77,6 +77,7 @@ def _reader(table: Any) -> Any:
             allowed="pandas, Polars, PyArrow or any dataframe with the Arrow interface, or an Ibis table",
             action=lazy or "Files are read by Population.read, arrays by Population.from_arrays.",
         )
+    _refuse_python_objects(table)
     try:
         return pa.RecordBatchReader.from_stream(table)
     except (pa.ArrowException, OSError, RuntimeError) as error:
@@ -85,6 +86,22 @@ def _reader(table: Any) -> Any:
             given=str(error),
             action="Convert it first, such as by .to_pandas(), or write it to a Parquet file.",
         ) from error
+
+
+def _refuse_python_objects(table: Any) -> None:
+    """Refuse columns of Python objects: Polars 1 ends the process when Arrow asks for them."""
+    schema = getattr(table, "schema", None)
+    named = (
+        [name for name, kind in schema.items() if str(kind) == "Object"]
+        if isinstance(schema, Mapping)
+        else []
+    )
+    if named:
+        raise InputError(
+            f"{LABEL} has a column of Python objects, which the Arrow interface cannot hand over",
+            given=", ".join(map(repr, named)),
+            action=f"Leave it out, .drop({', '.join(map(repr, named))}), or turn it into numbers or texts.",
+        )
 
 
 def _hugging_face(dataset: Any) -> Any:
