@@ -39,6 +39,12 @@ class Needs:
 _UNEQUAL = ("poisson", "proportional-to-size")
 _PLANNED = ("auto", "stratified", "simple-random")
 _PLANNING = ("strata", "stratify", "by", "allocation", "minimum")
+_OF_A_FILE = (
+    *("id", "proxy", "groups", "by", "features", "predicted", "proxy_bounds", "second_moment", "margin"),
+    *("delimiter", "directory", "softmax", "missing", "label", "remote", "engine", "master", "threads"),
+    *("memory", "progress", "strata", "stratify", "allocation", "minimum", "assume", "residual_sd"),
+    *("estimand", "labels"),
+)
 
 
 def _text_table(given: Given) -> bool:
@@ -83,7 +89,7 @@ _DIVIDING = (
         "up to half of --budget, for at least two strata",
     ),
 )
-_FIRST_ROUND = ("budget", "seed", "design", "size", "cluster", *_PLANNING)
+_FIRST_ROUND = ("budget", "seed", "design", "size", "cluster", "estimand", "residual_sd", *_PLANNING)
 _DRAWING = (
     Needs(
         ("half_width",),
@@ -91,6 +97,16 @@ _DRAWING = (
         "with --design stratified or simple-random",
     ),
     Needs(_PLANNING, lambda given: given["design"] in _PLANNED[:2], "with --design stratified"),
+    Needs(
+        ("residual_sd",),
+        lambda given: given["design"] in _PLANNED[:2] or given["half_width"] is not None,
+        "with --design stratified, or with --half-width",
+    ),
+    Needs(
+        ("stratify",),
+        lambda given: given["estimand"] in (None, "mean") or given["stratify"] != "k-means",
+        "other than k-means with --estimand, whose strata are cut by neyman",
+    ),
     Needs(
         ("size",),
         lambda given: given["design"] in _UNEQUAL,
@@ -121,8 +137,9 @@ def _plain_mean(given: Given) -> bool:
 NEEDS: dict[str, tuple[Needs, ...]] = {
     "inspect": _READING,
     "plan": (
+        Needs(_OF_A_FILE, lambda given: given["file"] is not None, "with FILE"),
         Needs(("value", "positive"), lambda given: given["labels"], "with --labels"),
-        Needs(("labels",), lambda given: given["file"] is not None, "with FILE"),
+        Needs(("assume",), lambda given: given["half_width"] is not None, "with --half-width"),
         *_READING,
         *_DIVIDING,
     ),

@@ -143,6 +143,7 @@ def made(asked: EstimateOptions) -> Made:
     labels = evidence.labels
     limits = o.pair("--winsorise", asked.winsorise)
     result = _estimated(asked, evidence.sample, labels, bounds, limits)
+    _refuse_beside(asked, result)
     tables = _tables(asked, evidence, labels, bounds)
     remarks = _remarks(asked, evidence, labels)
     if limits is not None:
@@ -151,6 +152,24 @@ def made(asked: EstimateOptions) -> Made:
         labels = within_limits(evidence.sample, labels, limits)
     model = None if evidence.answered == asked.value else evidence.answered
     return Made(asked, evidence.sample, labels, result, tables, remarks, model)
+
+
+def _refuse_beside(asked: EstimateOptions, result: Any) -> None:
+    """Refuse an interval method for what is no mean, and tables beside a table of several estimands."""
+    method = None if hasattr(result, "evidence") else "interval"
+    beside = [
+        name for name in ("metric", "compare", "by") if hasattr(result, "rows") and getattr(asked, name)
+    ]
+    for name in (method, *beside):
+        if name is not None and getattr(asked, name) != "auto":
+            raise InputError(
+                f"--{name} would have no effect",
+                given=f"--estimand {asked.estimand}"
+                if asked.estimand
+                else "a sample planned for an estimand",
+                allowed="--interval for the mean" if name == "interval" else f"--{name} with one estimand",
+                action="Leave it out, or ask for it in a command of its own.",
+            )
 
 
 def _with_population(asked: EstimateOptions, evidence: Evidence) -> Evidence:

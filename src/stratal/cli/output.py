@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import sys
 import threading
@@ -37,6 +38,9 @@ _WIDEST = 10_000
 _MOST_ROWS = 1_000
 """Rows of a table that are printed; of more, as many from the top, and how many were left out is said."""
 
+_COMMANDING = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""What JSON does not escape though it moves a cursor, ends a line or turns the direction of text."""
+
 PATIENCE = 1.0
 """Seconds before a progress bar is shown."""
 
@@ -56,7 +60,11 @@ def print_json(result: dict[str, Any]) -> None:
         text.encode(sys.stdout.encoding or "utf-8")
     except UnicodeEncodeError:
         text = json.dumps(result, indent=2, allow_nan=False)
-    print(text)
+    print("".join(map(_in_json, text)) if _COMMANDING.search(text) else text)
+
+
+def _in_json(letter: str) -> str:
+    return f"\\u{ord(letter):04x}" if _COMMANDING.match(letter) else letter
 
 
 def printable(stream: Any) -> None:
@@ -82,10 +90,12 @@ def visible(text: str) -> str:
     >>> visible("a\x1b[2Jb")
     'a\\x1b[2Jb'
     """
-    return "".join(
-        letter if letter == "\n" or unicodedata.category(letter) not in ("Cc", "Cs") else _escaped(letter)
-        for letter in text
-    )
+    return "".join(_escaped(letter) if _is_command(letter) else letter for letter in text)
+
+
+def _is_command(letter: str) -> bool:
+    control = unicodedata.category(letter) in ("Cc", "Cs") and letter != "\n"
+    return control or _COMMANDING.match(letter) is not None
 
 
 def _escaped(letter: str) -> str:

@@ -97,10 +97,6 @@ def _without_file(asked: PlanOptions) -> dict[str, Any]:
             "there is nothing to plan for",
             allowed="FILE --budget N, or --population-size N --rate R --budget N",
         )
-    columns = ("proxy", "estimand", "by", "strata", "groups", "features")
-    useless = [name for name in columns if getattr(asked, name) is not None]
-    if useless:
-        raise InputError(f"--{useless[0]} names a column of a file", action="Give FILE, or leave it out.")
     return plan_for_rate(
         asked.population_size,
         WORST_RATE if asked.rate is None else asked.rate,

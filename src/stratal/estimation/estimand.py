@@ -298,6 +298,31 @@ def refuse_options(estimand: Estimand, given: Mapping[str, Any]) -> None:
                 given=repr(value),
                 action="It is an option of the mean; leave it out.",
             )
+    if given.get("combine", "mean") != "mean":
+        raise InputError(
+            f"'{estimand.kind}' averages what several annotators said",
+            given=f"combine={given['combine']!r}",
+            allowed="combine='mean'",
+            action="Take the majority first, and give one label for each unit.",
+        )
+    compared = given.get("predicted") or False
+    if compared and not _compares(estimand, compared, given["sample"].predicted):
+        raise InputError(
+            f"'{estimand.kind}' does not compare labels with predicted={compared!r}",
+            allowed=", ".join(estimand.groups) or None,
+            action="Name the column in the estimand (predicted=COL), or leave it out.",
+        )
+
+
+def _compares(estimand: Estimand, predicted: str | bool, kept: str | None) -> bool:
+    """Return whether an estimand compares labels with these answers, or with the sample's own."""
+    if isinstance(estimand, Several) and hasattr(estimand, "estimands"):
+        return all(_compares(entry, predicted, kept) for entry in estimand.estimands)
+    if predicted is True:
+        return estimand.of_classes
+    own, domain = getattr(estimand, "predicted", None), getattr(estimand, "group", None)
+    answers = {name for name in estimand.groups if name != domain}
+    return predicted in answers or (estimand.of_classes and own is None and predicted == kept)
 
 
 def as_estimand(given: Asked) -> Estimand | None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from stratal.allocation import Allocation
 from stratal.arrays import FloatArray
+from stratal.errors import InputError
 from stratal.planning.earlier_labels import EarlierLabels
 from stratal.strata import Strata
 from stratal.strata.moments import (
@@ -171,7 +172,7 @@ def with_residual(strata: Strata, residual_sd: float | None) -> Strata:
     Parameters
     ----------
     strata : Strata
-        Of an outcome without bounds.
+        Those of an outcome within bounds stay as they are.
     residual_sd : float, optional
         Standard deviation of outcome less proxy; half the proxy's own if left out.
 
@@ -182,7 +183,15 @@ def with_residual(strata: Strata, residual_sd: float | None) -> Strata:
     >>> with_residual(stratal.stratify(counts, "none"), 2.0).conditional_variances
     array([4.])
     """
-    if not strata.scaled or (residual_sd is None and np.any(strata.conditional_variances > 0)):
+    bounded = math.isfinite(strata.bounds[1] - strata.bounds[0])
+    if residual_sd is not None and (bounded or not strata.scaled):
+        raise InputError(
+            "residual_sd would have no effect",
+            given="bounds {:g} to {:g}".format(*strata.bounds) if bounded else "a proxy that only orders",
+            allowed="residual_sd= (--residual-sd) with a proxy on the scale of an outcome without bounds",
+            action="Leave it out.",
+        )
+    if bounded or not strata.scaled or (residual_sd is None and np.any(strata.conditional_variances > 0)):
         return strata
     means, weights = strata.proxy_means, strata.weights
     spread = float(weights @ (strata.proxy_variances + (means - weights @ means) ** 2))

@@ -158,7 +158,7 @@ def plan(
     unbounded = not math.isfinite(whole.bounds[1] - whole.bounds[0])
     planner = _Planner(
         population=population,
-        whole=with_residual(whole, residual_sd) if unbounded else whole,
+        whole=with_residual(whole, residual_sd) if unbounded or residual_sd is not None else whole,
         unbounded=unbounded,
         method=method,
         n_strata=n_strata,

@@ -100,6 +100,7 @@ BASES = {
     "plan": ["plan", "{place}/p.csv", "--proxy", "p", "--budget", "60"],
     "plan none": ["plan", "{place}/p.csv", "--proxy", "p", "--budget", "60", "--stratify", "none"],
     "plan parquet": ["plan", "{place}/p.parquet", "--proxy", "p", "--budget", "60"],
+    "plan of no file": ["plan", "--population-size", "5000", "--half-width", "0.05"],
     "inspect": ["inspect", "{place}/p.csv"],
     "inspect proxy": ["inspect", "{place}/p.csv", "--proxy", "p"],
     "estimate": ["estimate", "{place}/s.parquet", "{place}/l.csv"],
@@ -109,6 +110,11 @@ BASES = {
     "estimate calibrated": [
         *("estimate", "{place}/s.parquet", "{place}/l.csv", "--calibration", "isotonic"),
         *("--population", "{place}/p.csv"),
+    ],
+    "estimate by level": ["estimate", "{place}/s.parquet", "{place}/l.csv", "--estimand", "mean@language"],
+    "estimate one class": [
+        *("estimate", "{place}/s.parquet", "{place}/l.csv", "--value", "answer"),
+        *("--estimand", "recall:1.0,predicted=z"),
     ],
     "estimate elsewhere": [
         *("estimate", "--labelled", "{place}/l.csv", "--stratum", "language", "--sizes", "{place}/sizes.csv"),
@@ -162,6 +168,18 @@ IDLE = [
     *[("init", f"--{name}") for name in ("size equal", "cluster language", "features q")],
     *[("init", f"--{name}") for name in ("confidence-level 0.8", "minimum 1000", "copies 3")],
     ("draw binary", "--bounds 0,2"),
+    *[("draw extend", f"--{name}") for name in ("estimand mean", "residual-sd 0.3")],
+    *[("draw sized", "--residual-sd 0.3"), ("draw random", "--stratify k-means --estimand mean@language")],
+    ("plan", "--assume hopeful"),
+    *[
+        ("plan of no file", f"--{name}")
+        for name in ("id id", "proxy p", "predicted z", "directory", "margin")
+    ],
+    *[("plan of no file", f"--{name}") for name in ("delimiter ;", "softmax p,q", "missing own-stratum")],
+    *[("plan of no file", f"--{name}") for name in ("remote", "threads 1", "memory 1GB", "label 1,5")],
+    *[("plan of no file", f"--{name}") for name in ("engine spark", "assume hopeful", "residual-sd 0.3")],
+    *[("estimate by level", f"--{name}") for name in ("interval t", "by language", "metric accuracy")],
+    *[("estimate by level", "--compare answer,second"), ("estimate one class", "--interval t")],
 ]
 
 

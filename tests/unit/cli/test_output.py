@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from stratal.cli.output import print_table
+from stratal.cli.output import print_json, print_table, visible
 from stratal.report import Table
 
 COMMAND = [sys.executable, "-c", "from stratal.cli import main; main()"]
@@ -70,6 +70,24 @@ def test_levels_are_printed_as_they_are_in_any_encoding(file, encoding, words):
     assert "\x1b" not in text
     if not words:
         assert "'[/x]:x:'" in text.splitlines()[-1]
+
+
+COMMANDING = ["\x9b2J", "\x7f", "\u202etxt", "\u2066a", "\u2028b"]
+
+
+@pytest.mark.parametrize("text", COMMANDING)
+def test_no_text_moves_the_cursor_or_turns_the_line_around(text, capsys):
+    print_json({"level": text})
+    print_table(Table(header=[text], rows=[[text]]))
+    said = capsys.readouterr().out
+
+    assert text[0] not in said
+    assert json.loads(said[: said.index("}") + 1]) == {"level": text}
+
+
+def test_joined_letters_and_marks_stay_as_they_are():
+    families = "👨\u200d👩\u200d👧 a\u200fb e\u0301"
+    assert visible(families) == families
 
 
 @pytest.mark.parametrize("words", [["--help"], ["plan", "--help"], ["nothing"], ["plan", "[/INST]:x:.csv"]])

@@ -150,3 +150,36 @@ def test_levels_that_are_not_asked_about_need_no_label():
 
     assert influence.known == ("other g",)
     assert np.all((square > 0) == (cells == "g a"))
+
+
+@pytest.mark.parametrize(
+    "estimand", ["mean@language", "f1:a", "accuracy", "f1:a;f1:b", "mean@language,predicted=old"]
+)
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ({"combine": "majority"}, "averages what several annotators said"),
+        ({"predicted": "language"}, "does not compare labels with predicted='language'"),
+    ],
+    ids=["combine", "predicted"],
+)
+def test_what_an_estimand_would_leave_out_of_account_is_refused(estimand, option, said):
+    groups = {name: list("ab") * 10 for name in ("new", "old", "language")}
+    population = stratal.Population.from_arrays(proxy=[0.5] * 20, groups=groups, predicted="new")
+    sample = stratal.SimpleRandom(budget=10).draw(population, seed=7)
+    with pytest.raises(InputError, match=said):
+        stratal.estimate(sample, list("ab") * 5, estimand=estimand, **option)
+
+
+@pytest.mark.parametrize(
+    ("estimand", "predicted"),
+    [("f1:a", "new"), ("f1:a", True), ("f1:a;accuracy:predicted=old", True), ("f1:a,predicted=old", "old")],
+)
+def test_what_an_estimand_compares_labels_with_may_be_said(estimand, predicted):
+    groups = {name: list("ab") * 10 for name in ("new", "old")}
+    population = stratal.Population.from_arrays(proxy=[0.5] * 20, groups=groups, predicted="new")
+    sample = stratal.SimpleRandom(budget=10).draw(population, seed=7)
+    labels = list("ab") * 5
+
+    with_answers = stratal.estimate(sample, labels, estimand=estimand, predicted=predicted)
+    assert with_answers.to_dict() == stratal.estimate(sample, labels, estimand=estimand).to_dict()

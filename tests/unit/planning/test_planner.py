@@ -131,6 +131,17 @@ def test_the_residual_of_an_outcome_without_bounds_is_asked_for_and_said(populat
     assert told == pytest.approx(true, rel=0.1)
 
 
+@pytest.mark.parametrize(
+    "given", [{}, {"bounds": (0, 5)}, {"scaled": False}], ids=["share", "bounds", "order"]
+)
+@pytest.mark.parametrize("goal", [{"budget": 50}, {"half_width": 0.5}], ids=["budget", "width"])
+def test_a_residual_that_would_have_no_effect_is_refused(given, goal):
+    population = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 500), **given)
+
+    with pytest.raises(InputError, match="residual_sd would have no effect"):
+        stratal.plan(population, **goal, residual_sd=0.5)
+
+
 def test_a_half_width_close_to_zero_needs_nearly_everything(population):
     assert stratal.plan(population, half_width=1e-4).budget > 490
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -183,7 +184,9 @@ def literal_path(path: str) -> str:
     >>> literal_path("run[1]*.csv")
     'run[[]1][*].csv'
     """
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)
+    literal = "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)
+    beside = literal != path and ":" in path and "://" not in path and not os.path.isabs(path)
+    return f"./{literal}" if beside else literal  # of a colon DuckDB makes the name of a drive
 
 
 def _quoted(name: str) -> str:

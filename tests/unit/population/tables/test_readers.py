@@ -93,6 +93,17 @@ def test_wildcards_in_a_name_are_letters(tmp_path: Path) -> None:
         assert drawn(Population.read(tmp_path / name, proxy="proxy")).ids.tolist() == [name]
 
 
+@pytest.mark.parametrize("name", ["[a] b:c.csv", "a[1]:x.jsonl", "[a]:b.parquet"])
+def test_wildcards_beside_a_colon_in_a_name_are_letters(tmp_path: Path, monkeypatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    if name.endswith(".parquet"):
+        parquet(tmp_path, name, id=["u"], proxy=[0.5])
+    else:
+        write(tmp_path, name, "id,proxy\nu,0.5\n" if ".csv" in name else '{"id": "u", "proxy": 0.5}')
+
+    assert Population.read(name, proxy="proxy").size == 1
+
+
 def test_json_values_are_read_as_text_and_numbers(tmp_path: Path) -> None:
     records = [{"id": 7, "proxy": 0.5, "g": True}, {"id": "b", "proxy": 1, "g": 2.0}]
     path = write(tmp_path, "rows.ndjson", "\n\n".join(map(json.dumps, records)))
