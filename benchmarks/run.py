@@ -71,6 +71,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "least_squares": list,
         "limits": list,
         "small_comparisons": list,
+        "paired_proxies": list,
         "stratified_intervals": list,
         "unbounded_rounds": list,
         "kumar_raj": list,
