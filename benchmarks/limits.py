@@ -12,6 +12,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -44,12 +45,17 @@ def fine(levels: int) -> pa.Table:
     return pa.table({"id": np.arange(units), "score": random.random(units), "kind": level})
 
 
-def seconds(*words: object) -> float:
-    """Return the processor's time of one command, which a busy machine does not lengthen as the clock's."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+def seconds(*words: object) -> str:
+    """Return the processor's time of a command, and the clock's, which a busy machine lengthens more."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run([*COMMAND, *map(str, words)], check=True, stdout=subprocess.DEVNULL)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    after, clock = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter() - start
+    return f"{after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime:.1f} ({clock:.1f})"
+
+
+def load() -> str:
+    """Return the load of the machine."""
+    return f"{os.getloadavg()[0]:.1f}"
 
 
 def inspected(folder: Path, columns: int) -> str:
@@ -61,8 +67,8 @@ def inspected(folder: Path, columns: int) -> str:
     rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
     with lines.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(dict(zip(table.column_names, row, strict=True))) + "\n" for row in rows)
-    taken = [f"{seconds('inspect', path):.1f}" for path in (parquet, text, lines)]
-    return f"| {columns:,} | {' | '.join(taken)} |"
+    taken = [seconds("inspect", path) for path in (parquet, text, lines)]
+    return f"| {columns:,} | {' | '.join(taken)} | {load()} |"
 
 
 def drawn(folder: Path, levels: int) -> str:
@@ -76,7 +82,7 @@ def drawn(folder: Path, levels: int) -> str:
     answers = "".join(f"{unit},{number % 5 > 0:d}\n" for number, unit in enumerate(ids))
     labels.write_text(f"id,label\n{answers}", encoding="utf-8")
     estimating = seconds("estimate", output / "sample.parquet", labels)
-    return f"| {levels:,} | {levels * UNITS_PER_LEVEL:,} | {budget:,} | {drawing:.1f} | {estimating:.1f} |"
+    return f"| {levels:,} | {levels * UNITS_PER_LEVEL:,} | {budget:,} | {drawing} | {estimating} | {load()} |"
 
 
 def with_earlier(lines: list[str], heading: str) -> list[str]:
@@ -108,18 +114,20 @@ def write(wide_lines: list[str], fine_lines: list[str]) -> None:
         "# Wide tables and fine categories",
         "",
         "`python -m benchmarks.limits`, in pieces: seconds of the processor for the whole command, its start"
-        f" included; load of the machine (two cores) at the last piece's end {os.getloadavg()[0]:.1f}.",
+        " included, and in brackets those by the clock; beside them the load of the machine (two cores) once"
+        " they were measured, the command's own included: above 2, the clock tells of others too. A line"
+        " without brackets is of an earlier measurement.",
         "",
         inspecting,
         "",
-        "| columns | Parquet, s | CSV, s | JSON Lines, s |",
-        "|---|---|---|---|",
+        "| columns | Parquet, s | CSV, s | JSON Lines, s | load |",
+        "|---|---|---|---|---|",
         *with_earlier(wide_lines, inspecting),
         "",
         drawing,
         "",
-        "| levels | units | labels | draw, s | estimate, s |",
-        "|---|---|---|---|---|",
+        "| levels | units | labels | draw, s | estimate, s | load |",
+        "|---|---|---|---|---|---|",
         *with_earlier(fine_lines, drawing),
     ]
     RESULT.write_text("\n".join(lines) + "\n", encoding="utf-8")
