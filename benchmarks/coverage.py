@@ -298,9 +298,12 @@ def main() -> None:
         lines += methods_table(min(arguments.draws, 2000))
     before = sections(arguments.output.read_text()) if arguments.only and arguments.output.exists() else {}
     found = {**before, **sections("\n".join(lines))}
+    dated = [re.search(r"\d{4}-\d\d-\d\d", part.partition("\n")[0]) for part in found.values()]
+    old = "*Sections without a date are older than the present interval, and are to be measured again.*"
     head = [
         "## Coverage of the `auto` interval at 95 %",
         "",
+        *([] if all(dated) else [old, ""]),
         "`python -m benchmarks.coverage --draws DRAWS --only GROUP` for each section; the last: "
         f"{circumstances()}",
         "",
