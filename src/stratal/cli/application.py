@@ -87,6 +87,13 @@ def _options(
     """Take the options that stand before a subcommand."""
 
 
+def _open_streams() -> None:
+    """Let what is said go nowhere where the caller closed a stream (`>&-`)."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
+
+
 def main() -> None:
     """Run the command line; a `StratalError` becomes one message and exit status 2.
 
@@ -97,6 +104,7 @@ def main() -> None:
     >>> callable(main)
     True
     """
+    _open_streams()
     printable(sys.stdout)
     console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
 

@@ -72,6 +72,17 @@ def test_levels_are_printed_as_they_are_in_any_encoding(file, encoding, words):
         assert "'[/x]:x:'" in text.splitlines()[-1]
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+@pytest.mark.parametrize("words", ["inspect", "inspect --json", "plan --budget 20 --proxy proxy"])
+def test_a_stream_that_the_caller_closed_is_no_mistake(file, closed, words):
+    command, _, rest = words.partition(" ")
+    line = f'"$0" -m stratal {command} "$1" {rest} {closed}'
+    done = subprocess.run(["sh", "-c", line, sys.executable, str(file)], capture_output=True, check=False)
+
+    assert done.returncode == 0
+    assert b"Traceback" not in done.stderr
+
+
 COMMANDING = ["\x9b2J", "\x7f", "\u202etxt", "\u2066a", "\u2028b"]
 
 
