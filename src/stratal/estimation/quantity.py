@@ -254,7 +254,7 @@ class Quantity(Printed):
             "degrees_of_freedom": plain(self.degrees_of_freedom),
             "confidence_level": confidence_level,
             "interval_method": self.method,
-            "bounds": None if self.bounds is None else list(self.bounds),
+            "bounds": None if self.bounds is None else plain(list(self.bounds)),
             "notes": list(self.notes),
         }
 

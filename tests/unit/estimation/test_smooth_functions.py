@@ -306,3 +306,10 @@ def test_a_tiny_proxy_beside_huge_labels_overflows_nowhere():
     labels = np.arange(12) * 1e99 / 12
     estimate = stratal.estimate(sample, labels, estimator="stratppi", outcome="unbounded")
     assert np.all(np.isfinite([*estimate.confidence_interval()]))
+
+
+def test_the_json_twin_of_a_ratio_without_an_upper_end_is_json():
+    sample = stratal.SimpleRandom(budget=4).draw(stratal.Population.from_arrays(ids=range(9)), seed=7)
+
+    found = stratal.ratio(sample, [1, 2, 3, 4], [2, 3, 4, 6]).to_dict()
+    assert found["bounds"] == [0.0, None]
