@@ -26,7 +26,8 @@ def of_caller(error: TypeError, record: type, called: str) -> TypeError:
     ...     of_caller(error, Wanted, "draw")
     TypeError("draw() got an unexpected keyword argument 'sise'; it takes size")
     """
-    said = str(error).replace(f"{record.__name__}.__init__()", f"{called}()")
+    said = str(error).partition(". Did you mean")[0]  # which Python 3.13 adds
+    said = said.replace(f"{record.__name__}.__init__()", f"{called}()")
     return TypeError(f"{said}; it takes {', '.join(inspect.signature(record).parameters)}")
 
 
