@@ -96,7 +96,11 @@ ROWS = [
     (f"{PLAN} --stratify magic", "k-means", None),
     (f"{PLAN} --stratify category", "--by COL", f"{PLAN} --stratify category --by kind"),
     (f"{PLAN} --allocation neymann", "neyman", f"{PLAN} --allocation neyman"),
-    (f"{PLAN} --assume best", "hopeful", f"{PLAN} --assume hopeful"),
+    (
+        "plan p.csv --proxy confidence --half-width 0.05 --assume best", "hopeful",
+        "plan p.csv --proxy confidence --half-width 0.05 --assume hopeful",
+    ),
+    (f"{PLAN} --assume hopeful", "--assume with --half-width", PLAN),
     (f"{DRAW} --design random", "simple-random", f"{DRAW} --design simple-random"),
     (f"{DRAW} --design clusters", "--cluster COL", None),
     (f"{DRAW} --design poisson --size area", "no such column", f"{DRAW} --design poisson"),
@@ -183,7 +187,7 @@ ROWS = [
      "--budget 40"),
     ("plan --population-size 500 --rate 0.9 --half-width 3", "write 0.03", "plan --population-size 500 "
      "--rate 0.9 --half-width 0.05"),
-    ("plan --population-size 500 --proxy confidence --budget 40", "names a column", None),
+    ("plan --population-size 500 --proxy confidence --budget 40", "--proxy with FILE", PLAN),
     (f"{PLAN} --population-size 500", "Leave FILE out", PLAN),
     (f"{PLAN} --rate 0.9", "Leave FILE out", PLAN),
     ("plan --population-size 500 --budget 600", "larger than the population", None),
