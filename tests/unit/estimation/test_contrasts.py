@@ -28,14 +28,16 @@ def population_of(truth, p, q):
     return stratal.Population.from_arrays(proxy={"p": p, "q": q}, groups=answers)
 
 
+def sample_of(truth, stratified):
+    population = population_of(truth, truth["p"], truth["q"])
+    design = "stratified" if stratified else "simple-random"
+    return stratal.plan(population, 120, proxy="p", n_strata=4).using(design).draw(seed=3)
+
+
 @pytest.mark.parametrize("stratified", [False, True])
 def test_it_is_the_difference_of_compare(truth, stratified):
     """Up to λ, which the rule for means draws a little to a calibrated proxy's: far below the error."""
-    population = population_of(truth, truth["p"], truth["q"])
-    design = stratal.plan(population, 120, proxy="p", n_strata=4).using(
-        "stratified" if stratified else "simple-random"
-    )
-    sample = design.draw(seed=3)
+    sample = sample_of(truth, stratified)
     found = stratal.estimate(sample, ["right"] * 120, estimand=ASKED)
     outcomes = {name: truth[name][sample.ids] * 1.0 for name in ("new", "old")}
     row = stratal.compare(sample, outcomes, proxies={"new": "p", "old": "q"}).rows[0]
@@ -112,11 +114,7 @@ def asked_with(kind):
 
 @pytest.mark.parametrize("stratified", [False, True])
 def test_the_win_rate_of_right_and_wrong_with_proxies_is_half_the_difference(truth, stratified):
-    population = population_of(truth, truth["p"], truth["q"])
-    design = stratal.plan(population, 120, proxy="p", n_strata=4).using(
-        "stratified" if stratified else "simple-random"
-    )
-    sample = design.draw(seed=3)
+    sample = sample_of(truth, stratified)
     difference = stratal.estimate(sample, ["right"] * 120, estimand=ASKED)
     wins = stratal.estimate(sample, ["right"] * 120, estimand=WinRate(("new", "old"), ("p", "q")))
 
