@@ -39,16 +39,16 @@ def report_sections(findings: Findings) -> list[Section]:
     >>> report_sections.__name__
     'report_sections'
     """
-    first, then = (models_section, _no_section) if _compared(findings) else (_no_section, models_section)
+    about_models = [models_section]
     makers = (
         _answer,
-        first,
+        *(about_models if _compared(findings) else []),
         _beside,
         _strata,
         _calibration,
         estimands_section,
         metrics_section,
-        then,
+        *([] if _compared(findings) else about_models),
         slices_section,
         new_version_section,
         _nonresponse,
@@ -61,10 +61,6 @@ def report_sections(findings: Findings) -> list[Section]:
     )
     found = [section for make in makers if (section := make(findings)) is not None]
     return [replace(section, tables=[*map(_shortened, section.tables)]) for section in found]
-
-
-def _no_section(found: Findings) -> None:
-    return None
 
 
 def _compared(found: Findings) -> bool:
