@@ -125,61 +125,6 @@ class House:
         circles = {frozenset(b for b in reached[a] if a in reached[b]) for a in targets}
         return sorted(sorted(circle) for circle in circles if len(circle) > 1)
 
-    @cached_property
-    def texts(self) -> dict[str, str]:
-        """Return the text of each module, the papers' too."""
-        papers = sorted(self.papers.rglob("*.py")) if self.papers else []
-        beside = {f"papers.{path.stem}": path for path in papers if path not in self.paths.values()}
-        return {name: path.read_text() for name, path in (self.paths | beside).items()}
-
-    def definitions(self) -> Iterator[tuple[str, str, Definition]]:
-        """Yield (module, name of the class or "", function) of every function, inner ones too."""
-        for module, text in self.texts.items():
-            tree = ast.parse(text)
-            owners = {
-                id(inner): node.name
-                for node in ast.walk(tree)
-                if isinstance(node, ast.ClassDef)
-                for inner in node.body
-            }
-            for node in ast.walk(tree):
-                if isinstance(node, Definition):
-                    yield module, owners.get(id(node), ""), node
-
-    def public_names(self) -> dict[str, set[str]]:
-        """Return, for each room, the names that its `__init__` exports; "" is for `stratal` itself."""
-        found = {room(name): _exported(tree) for name, tree in self.trees.items() if name.count(".") == 1}
-        face = self.trees["stratal"]
-        return found | {"": {word for text in _strings(face) for word in text.split()}}
-
-    def long_signatures(self, most: int = 7) -> list[str]:
-        """Return the functions outside the public face with more parameters than `most`, besides `self`.
-
-        The public face: what `stratal` or a room's `__init__` exports, public methods of exported classes,
-        and commands.
-        """
-        names, found = self.public_names(), []
-        for module, owner, node in self.definitions():
-            a = node.args
-            count = len(a.posonlyargs) + len(a.args) + len(a.kwonlyargs) + bool(a.vararg) + bool(a.kwarg)
-            count -= bool(owner) and not any(ast.unparse(d) == "staticmethod" for d in node.decorator_list)
-            outer = owner or node.name
-            exported = outer in names.get(room(module), ()) or outer in names[""]
-            public = (exported and not node.name.startswith("_")) or _is_command(module, node)
-            if count > most and not public:
-                found.append(f"{module}.{owner + '.' if owner else ''}{node.name} ({count})")
-        return found
-
-    def long_functions(self, most: int = 60) -> list[str]:
-        """Return the functions with more lines than `most`, besides docstrings, comments and blank lines."""
-        counted = {name: code_line_numbers(text) for name, text in self.texts.items()}
-        found = []
-        for module, _, node in self.definitions():
-            lines = sum(node.lineno <= number <= (node.end_lineno or 0) for number in counted[module])
-            if lines > most:
-                found.append(f"{module}.{node.name} ({lines})")
-        return found
-
     def figures(self) -> dict[str, object]:
         """Return all that is counted without running anything."""
         loose = [
@@ -189,13 +134,8 @@ class House:
         ]
         rooms = {room(name) for name in self.paths if self.paths[name].parent != self.source}
         known = rooms <= set(ROOMS)
-        lengths = {name: len(path.read_text().splitlines()) for name, path in self.paths.items()}
+        lengths = {name: len(code_line_numbers(path.read_text())) for name, path in self.paths.items()}
         longest = max(lengths, key=lambda name: lengths[name])
-        counted = {name: code_line_numbers(text) for name, text in self.texts.items()}
-        sizes = [
-            sum(node.lineno <= number <= (node.end_lineno or 0) for number in counted[module])
-            for module, _, node in self.definitions()
-        ]
         return {
             "rooms": len(rooms),
             "loose files": len(loose),
@@ -205,9 +145,8 @@ class House:
             "import loops between files": len(self.loops()),
             "code lines of stratal": self.code_lines(self.source),
             "code lines of the papers": self.code_lines(self.papers) if self.papers else "—",
-            "longest file (lines)": f"{lengths[longest]} ({longest})",
-            "functions with more than 7 parameters": len(self.long_signatures()),
-            "functions of at most 30 code lines": f"{sum(n <= 30 for n in sizes) / len(sizes):.1%}",
+            "files of fewer than 40 code lines": sum(lines < 40 for lines in lengths.values()),
+            "longest file (code lines)": f"{lengths[longest]} ({longest})",
         }
 
     @staticmethod
@@ -224,23 +163,6 @@ def _reached(start: str, targets: dict[str, set[str]]) -> set[str]:
             seen.add(name)
             waiting.append(name)
     return seen
-
-
-def _exported(tree: ast.Module) -> set[str]:
-    lists = (node for node in tree.body if isinstance(node, ast.Assign))
-    return set().union(*(_strings(node) for node in lists if ast.unparse(node.targets[0]) == "__all__"))
-
-
-def _strings(tree: ast.AST) -> set[str]:
-    constants = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
-    return {value for value in constants if isinstance(value, str)}
-
-
-def _is_command(module: str, node: Definition) -> bool:
-    """Tell whether a function is a command: a file of `cli` gives its command its own name."""
-    return module == f"stratal.cli.{node.name}" or any(
-        "command" in ast.unparse(d) for d in node.decorator_list
-    )
 
 
 def code_line_numbers(text: str) -> list[int]:
@@ -266,10 +188,13 @@ def trip(measure):
     proxy = rng.beta(3, 1, 500)
     population = stratal.Population.from_arrays(proxy=proxy)
     plan = measure("plan", lambda: stratal.plan(population, 100))
+    measure("plan(half_width=)", lambda: stratal.plan(population, half_width=0.05))
     sample = measure("draw", lambda: plan.draw(seed=1))
-    labels = (rng.random(100) < 0.8).astype(float)
+    labels = dict(zip(sample.ids.tolist(), (rng.random(100) < 0.8).astype(float).tolist()))
     estimate = measure("estimate", lambda: stratal.estimate(sample, labels))
     measure("confidence_interval", lambda: estimate.confidence_interval())
+    measure("next_round", lambda: stratal.next_round(sample, labels, half_width=0.05))
+    measure("a report", lambda: stratal.findings(sample, labels)._repr_html_())
 
 def counted(name, call):
     seen = set()
@@ -293,7 +218,7 @@ print(json.dumps(figures))
 
 
 def passed(source: Path) -> dict[str, str]:
-    """Return, for each verb of a trip, the files and functions of stratal that one call passes."""
+    """Return, for each call of a trip, the distinct files and functions of stratal that it enters."""
     done = subprocess.run(
         [sys.executable, "-c", TRIP],
         env={"PYTHONPATH": str(source.parent), "OMP_NUM_THREADS": "1"},
@@ -311,19 +236,12 @@ def main(sources: list[Path]) -> None:
     """Print one column for each source, then what is still wrong in the last."""
     columns = []
     for source in sources:
-        beside = source.parents[1] / "papers"
-        papers = beside if beside.is_dir() else source / "reproduce"
-        house = House(source, papers)
-        figures = house.figures() | passed(source)
-        if papers.parent == source:
-            figures["code lines of stratal"] = f"{figures['code lines of stratal']} (with the papers)"
-        columns.append(figures)
+        house = House(source, source.parents[1] / "papers")
+        columns.append(house.figures() | passed(source))
     for row in columns[0]:
         print(f"| {row} | {' | '.join(str(column[row]) for column in columns)} |")
     for loop in house.loops():
         print("loop:", *(name.removeprefix("stratal.") for name in loop))
-    for signature in house.long_signatures():
-        print("many parameters:", signature)
 
 
 if __name__ == "__main__":

@@ -34,11 +34,11 @@ def test_numbers_of_a_column_are_found_in_every_table(figure, found):
     assert list(entries(figure, PAGE)) == found
 
 
-@pytest.mark.parametrize("name", MAIN)
-def test_every_figure_of_the_index_stands_on_its_page(name):
-    text = (BENCHMARKS / "results" / f"{name}.md").read_text()
+def test_every_figure_of_the_index_stands_on_its_page():
+    for name, figures in MAIN.items():
+        text = (BENCHMARKS / "results" / f"{name}.md").read_text()
 
-    assert all(list(entries(figure, text)) for figure in MAIN[name])
+        assert [figure for figure in figures if not list(entries(figure, text))] == [], name
 
 
 def test_a_page_shows_the_least_and_the_greatest_and_says_that_it_is_old(tmp_path, monkeypatch):
