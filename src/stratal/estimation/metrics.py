@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,6 @@ from stratal.estimation.metric_functions import (
     is_f_measure,
     metric_function,
 )
-from stratal.estimation.planned_trials import planned_deviations, with_planned_trials
 from stratal.estimation.quantity import Quantity
 from stratal.estimation.respondents import Respondents
 from stratal.population.expressions import Expression
@@ -163,7 +162,7 @@ class AnsweredClasses(Record):
         return _mean(sample, self.frame, correct, target)
 
     def metric(self, sample: Sample, name: str, which: int | str | None, target: str) -> Quantity:
-        """Return a metric; where the sample was planned for it, with what the plan says of its variance.
+        """Return a metric, with what the user should know of it.
 
         Parameters
         ----------
@@ -172,12 +171,28 @@ class AnsweredClasses(Record):
             As in `Confusion.metric`.
         """
         found = self.confusion.metric(name, which, target)
-        if target != "population" or not found.defined or not isinstance(which, int):
+        if not isinstance(which, int):
             return found
-        planned = planned_deviations(sample, name, self.levels[which], self.column)
-        if planned is None:
-            return found
-        return with_planned_trials(found, sample, self.influence(name, which), planned)
+        level = self.levels[which]
+        counts = sample.totals.get(self.column or "", {})
+        if name == "predicted_prevalence" and counts and self.frame.share == 1.0:
+            return self._counted(found, counts.get(level, 0), sum(counts.values()), target)
+        unseen = self.confusion.unseen_misses(which) if name in _COUNTS_MISSES or is_f_measure(name) else None
+        return found if unseen is None else replace(found, notes=(*found.notes, unseen.note(level)))
+
+    @staticmethod
+    def _counted(found: Quantity, count: int, size: int, target: str) -> Quantity:
+        """Return the share of answers that are a class, counted over the whole population."""
+        share = count / size
+        drawn = target == "superpopulation"
+        return replace(
+            found,
+            value=share,
+            standard_error=float(np.sqrt(share * (1.0 - share) / size)) if drawn else 0.0,
+            trials=float(size) if drawn else np.inf,
+            parts=None,
+            notes=(f"counted over the answers of all {size:,} units: no label is needed for it",),
+        )
 
     def influence(self, name: str, which: int | str | None) -> LabelledInfluence:
         """Return the influence of the labelled units on a metric, at the shares that the labels estimate."""
@@ -230,6 +245,9 @@ def answered_classes(
         levels=levels, known=known, confusion=whole, frame=frame, labelled=labelled, column=column
     )
 
+
+_COUNTS_MISSES = ("recall", "jaccard")
+"""Metrics of a class that missed units of it make smaller, and F measures."""
 
 _ONLY_SEEN = (
     "balanced_accuracy: the mean over the {} classes that the labels show; name all of them (classes=, "
