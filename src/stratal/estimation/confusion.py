@@ -10,7 +10,7 @@ Matthews' correlation of two classes always are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.estimation.known_answers import four_cells, hits_and_misses, most_unseen, share_of
 from stratal.estimation.linearisation import of_variable
 from stratal.estimation.metric_functions import ClassRatio, Metric, Shares, metric_function, of_two_shares
-from stratal.estimation.quantity import Parts, Quantity
+from stratal.estimation.quantity import Parts, Quantity, Reach
 from stratal.estimation.shares import OfShares
 from stratal.estimation.smoothing import smoothed
 from stratal.weighting import Weighting
@@ -76,6 +76,10 @@ class Confusion:
         value, slopes, note = function(shares)
         lowest = -1.0 if name == "mcc" else 0.0
         if not np.isfinite(value):
+            if which == "macro" or name == "balanced_accuracy":
+                found = self._some_classes_unseen("recall" if which is None else name, target)
+                if found is not None:
+                    return found
             return Quantity.undefined(int(counted.sum()), (lowest, 1.0), note, labels=len(self.true))
         result = of_variable(value, slopes.along(self.true, self.predicted), self.weighting, target)
         trials, error, freedom = self._trials(
@@ -106,20 +110,73 @@ class Confusion:
             labels=len(self.true),
         )
 
+    def _some_classes_unseen(self, name: str, target: str) -> Quantity | None:
+        """Return a macro average where some classes have no label there; None where most have none.
+
+        The mean of the others alone is biased: classes without a label are the rare ones, and a model knows
+        these least. Their best likeness are the classes with the fewest labels, so that the value takes these
+        for them; the interval takes anything from 0 to 1.
+        """
+        each = [self.metric(name, k, target) for k in range(self.n_classes)]
+        seen = [k for k, entry in enumerate(each) if entry.defined]
+        missing = self.n_classes - len(seen)
+        if missing == 0 or missing > len(seen):
+            return None
+        fewest = min(each[k].n for k in seen)
+        alike = float(np.mean([each[k].value for k in seen if each[k].n == fewest]))
+        others = self.restricted(seen).metric(name, "macro", target)
+        share = len(seen) / self.n_classes
+        value = share * others.value + (1.0 - share) * alike
+        note = (
+            f"{missing} of {self.n_classes} classes have no label in the denominator: their {name} is taken "
+            f"for that of the classes with the fewest labels, {alike:.3g}, and the interval takes it for "
+            "anything from 0 to 1"
+        )
+        return replace(
+            others,
+            value=value,
+            standard_error=share * others.standard_error,
+            trials=None,
+            parts=UnseenClasses(seen=others, share=share, value=value),
+            notes=(*others.notes, note),
+        )
+
+    def restricted(self, classes: list[int]) -> Confusion:
+        """Return the confusion of some classes, all others being one that no average counts."""
+        number = np.full(self.n_classes, len(classes), np.int64)
+        number[classes] = np.arange(len(classes))
+        possible = None
+        if self.possible is not None:
+            columns = [
+                self.possible[:, np.append(number, len(classes)) == k] for k in range(len(classes) + 1)
+            ]
+            possible = np.stack([column.any(axis=1) for column in columns], axis=1)
+        return Confusion(
+            true=number[self.true],
+            predicted=number[self.predicted],
+            n_classes=len(classes),
+            weighting=self.weighting,
+            possible=possible,
+        )
+
     def _of_shares(self, name: str, function: Metric, target: str) -> OfShares | None:
         """Return a metric as a function of shares that have intervals of their own; None of many classes."""
-        which = function.which if isinstance(function, ClassRatio) else 1
+        # What concerns both of two classes is the same function of either one's hits and misses.
+        either = (function.which,) if isinstance(function, ClassRatio) else (1, 0)
+        which = either[0]
         if name == "prevalence" and isinstance(function, ClassRatio):
             return share_of((self.true == which).astype(np.float64), self.weighting, target)
         of_two = of_two_shares(function, self.n_classes)
         if of_two is None:
             return None
-        answered = self._answered_alike(which)
-        if answered is not None:
+        for k in either:
+            answered = self._answered_alike(k)
+            if answered is None:
+                continue
             used = self.weighting.counts > 0
             both = bool(np.any(used & answered) and np.any(used & ~answered))
             if both or name in ("precision", "negative_predictive_value"):
-                return hits_and_misses(of_two, self.true == which, answered, self.weighting, target)
+                return hits_and_misses(of_two, self.true == k, answered, self.weighting, target)
         if name == "mcc":
             return four_cells(of_two, self.true == which, self.predicted == which, self.weighting, target)
         return None
@@ -256,6 +313,38 @@ class Confusion:
 
 
 _Pseudo = tuple[IntArray, IntArray, FloatArray]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class UnseenClasses(Reach):
+    """A mean over classes of which only some were seen: the others may be anything from 0 to 1.
+
+    Parameters
+    ----------
+    seen : Quantity
+        The mean over the classes that were seen.
+    share : float
+        Their share of the classes.
+    value : float
+        The mean over all classes.
+
+    Examples
+    --------
+    >>> seen = Quantity(value=0.5, standard_error=0.1, degrees_of_freedom=24, n=25, trials=25)
+    >>> found = UnseenClasses(seen=seen, share=0.9, value=0.5)
+    >>> [round(end, 2) for end in found.ends(0.5, 0.95, "two-sided")]
+    [0.27, 0.73]
+    """
+
+    seen: Quantity
+    share: float
+    value: float
+
+    def _reach(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie below and above the mean, `error` being left out on either side."""
+        low, high = self.seen.confidence_interval(max(1.0 - 2.0 * error, 1e-12))
+        least, most = self.share * low, self.share * high + 1.0 - self.share
+        return self.value - least, most - self.value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

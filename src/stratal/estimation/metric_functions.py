@@ -62,6 +62,8 @@ class Shares:
     def of(true: IntArray, predicted: IntArray, weights: FloatArray, n_classes: int) -> Shares:
         """Return the shares of units (n,) with these weights."""
         hit = true == predicted
+        # A class that no average counts may be among the answers alone, or among the truths alone.
+        n_classes = max(n_classes, *(int(codes.max(initial=-1)) + 1 for codes in (true, predicted)))
         return Shares(
             hits=np.bincount(true[hit], weights[hit], minlength=n_classes).astype(np.float64),
             predicted=np.bincount(predicted, weights, minlength=n_classes).astype(np.float64),
@@ -240,7 +242,8 @@ def metric_function(name: str, which: int | str | None, n_classes: int) -> Metri
 def of_two_shares(function: Metric, n_classes: int) -> Callable[..., FloatArray] | None:
     """Return a metric as a function of the shares (…,) of hits, of misses, and answered with a class.
 
-    That is what every metric of one class is, and of two classes any metric (of class 1). None of others.
+    That is what every metric of one class is, and of two classes any metric, of either one's shares alike.
+    None of others.
 
     Parameters
     ----------

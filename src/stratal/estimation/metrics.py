@@ -100,7 +100,7 @@ def classification_metrics(
     answered = answered_classes(sample, y_true, y_pred, classes)
     levels, whole, known = answered.levels, answered.confusion, answered.known
     reported = _reported(levels, classes)
-    restricted = _restricted(whole, reported)
+    restricted = whole.restricted(reported)
     rows: list[dict[str, Any]] = []
     notes = list(answered.frame.notes)
     for name in wanted:
@@ -231,7 +231,9 @@ def answered_classes(
     true, predicted, labelled = _both(sample, y_true, y_pred)
     frame = Respondents.of(sample, labelled, needless)
     named = y_pred is None or isinstance(y_pred, str)
-    known = list(sample.totals.get(y_pred or sample.predicted or "", {})) if named else []
+    known = list(sample.totals.get((y_pred if named else None) or sample.predicted or "", {}))
+    if not named and not {*true.tolist(), *predicted.tolist()} <= set(known):
+        known = []  # classes of another task than the sample's own answers
     levels, (true_codes, predicted_codes) = _codes(true, predicted, known, classes)
     column = (y_pred or sample.predicted) if named else None
     whole = Confusion(
@@ -325,24 +327,6 @@ def _reported(levels: list[str], classes: Sequence[Any] | None) -> list[int]:
     if isinstance(classes, str):
         raise InputError("classes must be a list", given=repr(classes), action=f"Write [{classes!r}].")
     return [levels.index(class_text(entry)) for entry in classes]
-
-
-def _restricted(whole: Confusion, reported: list[int]) -> Confusion:
-    """Return the confusion of the reported classes, all others being one that no average counts."""
-    number = np.full(whole.n_classes, len(reported), np.int64)
-    number[reported] = np.arange(len(reported))
-    true, predicted = number[whole.true], number[whole.predicted]
-    possible = None
-    if whole.possible is not None:
-        columns = [whole.possible[:, np.append(number, len(reported)) == k] for k in range(len(reported) + 1)]
-        possible = np.stack([column.any(axis=1) for column in columns], axis=1)
-    return Confusion(
-        true=true,
-        predicted=predicted,
-        n_classes=len(reported),
-        weighting=whole.weighting,
-        possible=possible,
-    )
 
 
 def _mean(sample: Sample, frame: Respondents, z: FloatArray, target: str) -> Estimate:

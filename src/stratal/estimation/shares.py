@@ -20,8 +20,8 @@ from stratal.estimation.quantity import Reach, Term
 ShareFunction = Callable[[FloatArray], FloatArray]
 """Shares (d, …) to values (…); NaN where there is none."""
 
-_CIRCLE = 512
-"""Directions of two shares: what lies between them changes an end by under 2e-5 of its distance."""
+_CIRCLE = 256
+"""Directions of two shares: what lies between them changes an end by under 1e-4 of its distance."""
 
 _SPHERE = 1500
 """Directions of three shares: the next one is within .06 radians, which changes an end by under .2 %."""
