@@ -4,20 +4,22 @@ Every metric of a class k is a ratio of two linear forms in four weighted shares
 k), predicted k, true k, and everything. Its linearised variable is the ratio's (Stehman 2014, eq. 23–28,
 where the strata need not be the predicted classes); averages over classes and Matthews' correlation follow
 by the chain rule. Intervals are Clopper–Pearson's on the effective number of trials (Korn & Graubard 1998),
-or, where every stratum is answered alike, made of the hits' and the misses' (`known_answers`).
+or, where every stratum is answered alike, made of the hits' and the misses' (`known_answers`), as those of
+Matthews' correlation of two classes always are.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
-from stratal.estimation.known_answers import HitsAndMisses, hits_and_misses
+from stratal.estimation.known_answers import four_cells, hits_and_misses, most_unseen, share_of
 from stratal.estimation.linearisation import of_variable
-from stratal.estimation.metric_functions import ClassRatio, Metric, Shares, metric_function
-from stratal.estimation.quantity import Parts, Quantity
+from stratal.estimation.metric_functions import ClassRatio, Metric, Shares, metric_function, of_two_shares
+from stratal.estimation.quantity import Parts, Quantity, Reach
+from stratal.estimation.shares import OfShares
 from stratal.estimation.smoothing import smoothed
 from stratal.weighting import Weighting
 
@@ -74,6 +76,10 @@ class Confusion:
         value, slopes, note = function(shares)
         lowest = -1.0 if name == "mcc" else 0.0
         if not np.isfinite(value):
+            if which == "macro" or name == "balanced_accuracy":
+                found = self._some_classes_unseen("recall" if which is None else name, target)
+                if found is not None:
+                    return found
             return Quantity.undefined(int(counted.sum()), (lowest, 1.0), note, labels=len(self.true))
         result = of_variable(value, slopes.along(self.true, self.predicted), self.weighting, target)
         trials, error, freedom = self._trials(
@@ -84,35 +90,127 @@ class Confusion:
         if dice:
             index = self.metric("jaccard", which, target)
             trials = trials if index.trials is None else index.trials
-        own = result.variance if np.isfinite(result.variance) else error**2
-        apart = self._apart(function, target)
+        # Labels that all agree have no variance of their own; what they may have missed has.
+        own = result.variance if np.isfinite(result.variance) and result.variance > 0 else error**2
+        shares_alone = self._of_shares(name, function, target)
         if target == "superpopulation" and not dice:
             trials = _with_population_part(trials, value, lowest, result.population_variance)
+        terms = shares_alone is None and (which == "macro" or name == "balanced_accuracy")
         return Quantity(
             value=value,
             standard_error=float(np.sqrt(max(own, 0.0))),
             degrees_of_freedom=result.degrees_of_freedom,
             n=int(counted.sum()),
             bounds=(lowest, 1.0),
-            trials=trials if apart is None else None,
+            trials=trials if shares_alone is None else None,
             trials_freedom=freedom if averaged else np.inf,
             scale="dice" if dice else "identity",
-            parts=self._terms(name, target) if which == "macro" or name == "balanced_accuracy" else apart,
+            parts=self._terms(name, target) if terms else shares_alone,
             notes=(note,) if note else (),
             labels=len(self.true),
         )
 
-    def _apart(self, function: Metric, target: str) -> HitsAndMisses | None:
-        """Return a class's metric as made of hits and misses, if these are known to lie in strata apart."""
-        known = self.possible is not None and self.weighting.random_within_strata and target == "population"
-        if not known or not isinstance(function, ClassRatio):
+    def _some_classes_unseen(self, name: str, target: str) -> Quantity | None:
+        """Return a macro average where some classes have no label there; None where most have none.
+
+        The mean of the others alone is biased: classes without a label are the rare ones, and a model knows
+        these least. Their best likeness are the classes with the fewest labels, so that the value takes these
+        for them; the interval takes anything from 0 to 1.
+        """
+        each = [self.metric(name, k, target) for k in range(self.n_classes)]
+        seen = [k for k, entry in enumerate(each) if entry.defined]
+        missing = self.n_classes - len(seen)
+        if missing == 0 or missing > len(seen):
             return None
-        rows = self._holds(np.array([function.which, self.n_classes]), function.which)
+        fewest = min(each[k].n for k in seen)
+        alike = float(np.mean([each[k].value for k in seen if each[k].n == fewest]))
+        others = self.restricted(seen).metric(name, "macro", target)
+        share = len(seen) / self.n_classes
+        value = share * others.value + (1.0 - share) * alike
+        note = (
+            f"{missing} of {self.n_classes} classes have no label in the denominator: their {name} is taken "
+            f"for that of the classes with the fewest labels, {alike:.3g}, and the interval takes it for "
+            "anything from 0 to 1"
+        )
+        return replace(
+            others,
+            value=value,
+            standard_error=share * others.standard_error,
+            trials=None,
+            parts=UnseenClasses(seen=others, share=share, value=value),
+            notes=(*others.notes, note),
+        )
+
+    def restricted(self, classes: list[int]) -> Confusion:
+        """Return the confusion of some classes, all others being one that no average counts."""
+        number = np.full(self.n_classes, len(classes), np.int64)
+        number[classes] = np.arange(len(classes))
+        possible = None
+        if self.possible is not None:
+            columns = [
+                self.possible[:, np.append(number, len(classes)) == k] for k in range(len(classes) + 1)
+            ]
+            possible = np.stack([column.any(axis=1) for column in columns], axis=1)
+        return Confusion(
+            true=number[self.true],
+            predicted=number[self.predicted],
+            n_classes=len(classes),
+            weighting=self.weighting,
+            possible=possible,
+        )
+
+    def _of_shares(self, name: str, function: Metric, target: str) -> OfShares | None:
+        """Return a metric as a function of shares that have intervals of their own; None of many classes."""
+        # What concerns both of two classes is the same function of either one's hits and misses.
+        either = (function.which,) if isinstance(function, ClassRatio) else (1, 0)
+        which = either[0]
+        if name == "prevalence" and isinstance(function, ClassRatio):
+            return share_of((self.true == which).astype(np.float64), self.weighting, target)
+        of_two = of_two_shares(function, self.n_classes)
+        if of_two is None:
+            return None
+        for k in either:
+            answered = self._answered_alike(k)
+            if answered is None:
+                continue
+            used = self.weighting.counts > 0
+            both = bool(np.any(used & answered) and np.any(used & ~answered))
+            if both or name in ("precision", "negative_predictive_value"):
+                return hits_and_misses(of_two, self.true == k, answered, self.weighting, target)
+        if name == "mcc":
+            return four_cells(of_two, self.true == which, self.predicted == which, self.weighting, target)
+        return None
+
+    def _answered_alike(self, which: int) -> BoolArray | None:
+        """Return which strata (H,) are answered with a class, if the others hold no such answer."""
+        if self.possible is None or not self.weighting.random_within_strata:
+            return None
+        rows = self._holds(np.array([which, self.n_classes]), which)
         answered, otherwise = (np.asarray(row) for row in rows)
-        used = self.weighting.counts > 0
-        if np.any(used & answered & otherwise) or not (np.any(used & answered) and np.any(used & ~answered)):
+        return None if np.any((self.weighting.counts > 0) & answered & otherwise) else answered
+
+    def unseen_misses(self, which: int) -> UnseenMisses | None:
+        """Return what labels without a miss leave possible; None where one was seen, or nothing can be told.
+
+        Where strata mix answers, every label of a stratum counts: none of them was a miss.
+        """
+        weighting = self.weighting
+        if not weighting.random_within_strata or np.any((self.true == which) & (self.predicted != which)):
             return None
-        return hits_and_misses(function, self.true == function.which, answered, self.weighting)
+        answered = self._answered_alike(which)
+        side = weighting.counts > 0
+        if answered is not None:
+            side = side & ~answered
+        if not np.any(side):
+            return None
+        sizes, counts = np.asarray(weighting.sizes)[side], weighting.counts[side]
+        hits = float(weighting.weights @ ((self.true == which) & (self.predicted == which)))
+        return UnseenMisses(
+            labels=int(np.sum(self.predicted != which)),
+            units=int(sizes.sum()),
+            most=int(np.floor(most_unseen(sizes, counts) + 1e-9)),
+            hits=hits / weighting.total * weighting.population_size,
+        )
 
     def _holds(self, answers: IntArray, which: int | None = None) -> BoolArray:
         """Return which strata can hold which answers (n, H); of a class alone, all others are one."""
@@ -215,6 +313,89 @@ class Confusion:
 
 
 _Pseudo = tuple[IntArray, IntArray, FloatArray]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class UnseenClasses(Reach):
+    """A mean over classes of which only some were seen: the others may be anything from 0 to 1.
+
+    Parameters
+    ----------
+    seen : Quantity
+        The mean over the classes that were seen.
+    share : float
+        Their share of the classes.
+    value : float
+        The mean over all classes.
+
+    Examples
+    --------
+    >>> seen = Quantity(value=0.5, standard_error=0.1, degrees_of_freedom=24, n=25, trials=25)
+    >>> found = UnseenClasses(seen=seen, share=0.9, value=0.5)
+    >>> [round(end, 2) for end in found.ends(0.5, 0.95, "two-sided")]
+    [0.27, 0.73]
+    """
+
+    seen: Quantity
+    share: float
+    value: float
+
+    def _reach(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie below and above the mean, `error` being left out on either side."""
+        low, high = self.seen.confidence_interval(max(1.0 - 2.0 * error, 1e-12))
+        least, most = self.share * low, self.share * high + 1.0 - self.share
+        return self.value - least, most - self.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnseenMisses:
+    """What is possible where no labelled unit of a class was answered otherwise.
+
+    Parameters
+    ----------
+    labels : int
+        Of units that were answered otherwise.
+    units : int
+        Among which misses may be.
+    most : int
+        Misses that are possible at most, with 97.5 % confidence.
+    hits : float
+        Units of the class that were answered so, as the labels estimate.
+
+    Examples
+    --------
+    >>> UnseenMisses(labels=440, units=19_000, most=158, hits=100.0).note("match")
+    "none of the 440 labels of units with other answers is of class 'match', yet up to 158 of these 19,000 \
+units may be (97.5 % confidence), so that the interval is wide. That at most a tenth of the class is missed \
+would take about 6,308 such labels without one"
+    """
+
+    labels: int
+    units: int
+    most: int
+    hits: float
+
+    def note(self, class_name: str) -> str:
+        """Return what the user should know of it."""
+        found = (
+            f"none of the {self.labels:,} labels of units with other answers is of class {class_name!r}, yet "
+            f"up to {self.most:,} of these {self.units:,} units may be (97.5 % confidence), so that the "
+            "interval is wide."
+        )
+        if self.hits <= 0:
+            return found
+        # (1 − M/N)^n = .025 at the M misses that make up the tenth.
+        needed = -np.log(0.025) * self.units / (self.hits * MISSED / (1.0 - MISSED))
+        if needed >= self.units:
+            return found + " Only labels of nearly all of them would show that at most a tenth is missed"
+        return (
+            f"{found} That at most a tenth of the class is missed would take about {needed:,.0f} such labels "
+            "without one"
+        )
+
+
+MISSED = 0.1
+"""Share of a class whose exclusion is what a note counts the labels for."""
 
 
 def satterthwaite_of_groups(true: IntArray, weights: FloatArray, variable: FloatArray) -> float:

@@ -1,30 +1,26 @@
-"""Metrics of a class where every stratum is answered with this class, or with none but others.
+"""Metrics of a class as functions of a few shares, each of which has the interval of a mean (`shares`).
 
-Hits then lie in the strata so answered and misses in the others, two independent samples, and the share
-answered so is known. A metric is a function of these two shares. Each has the interval that a mean over its
-strata has; the metric's runs over all pairs no further from the estimate, in the two together, than these
-ends are alone, as in "MOVER" (Zou & Donner 2008). Where only the hits matter, as for precision, it is the
-hits' own interval.
+Where every stratum is answered with the class, or with none but others, hits lie in the strata so answered
+and misses in the others: two independent samples, and the share answered so is known. Where only the hits
+matter, as for precision, it is the hits' own interval. Where strata mix answers, a metric of two classes is a
+function of the cells of their confusion.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate_mean
-from stratal.estimation.metric_functions import ClassRatio
-from stratal.estimation.quantity import Reach
+from stratal.estimation.quantity import Quantity, Term
 from stratal.estimation.respondents import Respondents
+from stratal.estimation.shares import OfShares
 from stratal.population.rules.possible import possible_levels
 from stratal.sampling.sample import Sample
 from stratal.weighting import StratifiedWeighting, Weighting
-
-_ANGLES = np.linspace(0.0, np.pi / 2.0, 129)
 
 
 def possible_answers(
@@ -60,92 +56,68 @@ def possible_answers(
     return found if fits else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class HitsAndMisses(Reach):
-    """A metric as a function of two independent shares of the population.
+def hits_and_misses(
+    function: Callable[..., FloatArray],
+    is_class: AnyArray,
+    answered: BoolArray,
+    weighting: Weighting,
+    target: str = "population",
+) -> OfShares:
+    """Return a metric of a class as a function of the rates of the class where it is answered and elsewhere.
+
+    Only a metric that does without one of the two, as precision does, may have no label there.
 
     Parameters
     ----------
     function : callable
-        Returns the metric (…,) of the shares of hits and of misses (…,).
-    shares : (float, float)
-        Shares of the population that are answered with the class, and that are not.
-    rates : (Estimate, Estimate)
-        Share of the class in either.
-
-    Examples
-    --------
-    >>> weighting = StratifiedWeighting(stratum=np.repeat([0, 1], 4), sizes=np.array([20, 80]))
-    >>> recall = ClassRatio(np.array([1.0, 0, 0, 0]), np.array([0.0, 0, 1, 0]), 1)
-    >>> hits_and_misses(
-    ...     recall, np.array([1, 1, 1, 0, 0, 0, 0, 1]), np.array([True, False]), weighting
-    ... ).shares
-    (0.2, 0.8)
-    """
-
-    function: Callable[[FloatArray, FloatArray], FloatArray]
-    shares: tuple[float, float]
-    rates: tuple[Estimate, Estimate]
-
-    def _reach(self, error: float, alternative: str) -> tuple[float, float]:
-        """Return how far the ends lie below and above the metric, `error` being left out on either side."""
-        level = max(1.0 - 2.0 * error, 1e-12)
-        centre = [share * rate.value for share, rate in zip(self.shares, self.rates, strict=True)]
-        hits, misses = (
-            [share * end - middle for end in (*rate.confidence_interval(level),)]
-            for share, rate, middle in zip(self.shares, self.rates, centre, strict=True)
-        )
-        around = np.concatenate(
-            [
-                self.function(centre[0] + side * np.cos(_ANGLES), centre[1] + other * np.sin(_ANGLES))
-                for side in hits
-                for other in misses
-            ]
-        )
-        value = float(self.function(np.array(centre[0]), np.array(centre[1])))
-        return value - float(np.nanmin(around)), float(np.nanmax(around)) - value
-
-
-def hits_and_misses(
-    ratio: ClassRatio, is_class: AnyArray, answered: BoolArray, weighting: Weighting
-) -> HitsAndMisses:
-    """Return a metric of a class as a function of its hits and misses.
-
-    Parameters
-    ----------
-    ratio : ClassRatio
+        Shares of hits, of misses and of answers to the metric; see `metric_functions.of_two_shares`.
     is_class : (n,)
         Whether the labelled units are of the class.
     answered : bool (H,)
         Which strata are answered with the class; the others hold none that is.
     weighting : Weighting
         Of strata whose labels stand for their own stratum.
+    target : {"population", "superpopulation"}
+        Of a superpopulation the share of answers is chance, too.
 
     Examples
     --------
     >>> weighting = StratifiedWeighting(stratum=np.repeat([0, 1], 4), sizes=np.array([20, 80]))
-    >>> precision = ClassRatio(np.array([1.0, 0, 0, 0]), np.array([0.0, 1, 0, 0]), 1)
     >>> is_class, answered = np.array([1, 1, 1, 0, 0, 0, 0, 1]), np.array([True, False])
-    >>> low, high = hits_and_misses(precision, is_class, answered, weighting).ends(0.75, 0.95, "two-sided")
+    >>> found = hits_and_misses(lambda hits, misses, all: hits / all, is_class, answered, weighting)
+    >>> low, high = found.ends(0.75, 0.95, "two-sided")
     >>> round(low, 2), round(high, 2)
     (0.24, 0.99)
     """
-    sides = (answered, ~answered)
     used = weighting.counts > 0
-    total = float(np.sum(weighting.sizes[used]))
-    shares = [float(np.sum(weighting.sizes[side & used])) / total for side in sides]
-    rates = [_rate(np.asarray(is_class, np.float64), side & used, weighting) for side in sides]
+    sides = [side & used for side in (answered, ~answered)]
+    sizes = [float(np.sum(weighting.sizes[side])) for side in sides]
+    share = sizes[0] / sum(sizes)
+    present = [bool(np.any(side)) for side in sides]
+    rates: list[Term] = [
+        _rate(np.asarray(is_class, np.float64), side, weighting, target)
+        for side, there in zip(sides, present, strict=True)
+        if there
+    ]
+    if target == "superpopulation" and all(present):
+        rates.append(_drawn_share(share, sum(sizes)))
 
-    def function(hits: FloatArray, misses: FloatArray) -> FloatArray:
-        forms = np.array([hits, shares[0] + 0.0 * hits, hits + misses, 1.0 + 0.0 * hits])
-        above, below = (np.tensordot(form, forms, axes=1) for form in (ratio.above, ratio.below))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(np.where(below > 0, np.clip(above / below, 0.0, 1.0), np.nan))
+    def of_rates(shares: FloatArray) -> FloatArray:
+        given = iter(shares)
+        hit, missed = (next(given) if there else np.zeros(shares.shape[1:]) for there in present)
+        part = next(given, np.full(shares.shape[1:], share))
+        return function(hit * part, missed * (1.0 - part), part)
 
-    return HitsAndMisses(function=function, shares=(shares[0], shares[1]), rates=(rates[0], rates[1]))
+    return OfShares.independent(of_rates, rates)
 
 
-def _rate(is_class: FloatArray, side: BoolArray, weighting: Weighting) -> Estimate:
+def _drawn_share(share: float, size: float) -> Quantity:
+    """Return a share of N units as an estimate of that of the distribution that they came from."""
+    error = float(np.sqrt(share * (1.0 - share) / size))
+    return Quantity(value=share, standard_error=error, degrees_of_freedom=np.inf, n=round(size), trials=size)
+
+
+def _rate(is_class: FloatArray, side: BoolArray, weighting: Weighting, target: str) -> Estimate:
     """Return the mean over some of the strata, as a sample of these alone gives it."""
     inside = side[weighting.stratum]
     stratum: IntArray = (np.cumsum(side) - 1)[weighting.stratum[inside]]
@@ -155,4 +127,145 @@ def _rate(is_class: FloatArray, side: BoolArray, weighting: Weighting) -> Estima
         with_replacement=bool(getattr(weighting, "with_replacement", False)),
     )
     z = is_class[inside]
-    return estimate_mean(z, np.zeros((len(z), 0)), own, None, stratum=stratum, outcome="binary")
+    return estimate_mean(
+        z, np.zeros((len(z), 0)), own, None, stratum=stratum, outcome="binary", target=target
+    )
+
+
+def share_of(indicator: FloatArray, weighting: Weighting, target: str = "population") -> OfShares:
+    """Return the share of units with a property (n,), 0 or 1: a mean, with a mean's interval.
+
+    Examples
+    --------
+    >>> weighting = StratifiedWeighting(stratum=np.repeat([0, 1], 4), sizes=np.array([20, 80]))
+    >>> found = share_of(np.array([1.0, 1, 1, 0, 0, 0, 0, 1]), weighting)
+    >>> [round(end, 2) for end in found.ends(0.35, 0.95, "two-sided")]
+    [0.1, 0.77]
+    """
+    return OfShares.independent(lambda shares: shares[0], [_mean(indicator, weighting, target)])
+
+
+def _mean(indicator: FloatArray, weighting: Weighting, target: str) -> Estimate:
+    return estimate_mean(
+        indicator,
+        np.zeros((len(indicator), 0)),
+        weighting,
+        None,
+        stratum=weighting.stratum,
+        outcome="binary",
+        target=target,
+    )
+
+
+def four_cells(
+    function: Callable[..., FloatArray],
+    true: BoolArray,
+    answered: BoolArray,
+    weighting: Weighting,
+    target: str = "population",
+) -> OfShares:
+    """Return a metric of two classes as a function of the three rarest cells of their confusion.
+
+    The largest cell is what the others leave: where a class is rare these are hits, misses and false alarms,
+    all three small counts, whose limits are those of a count and nearly independent.
+
+    Parameters
+    ----------
+    function : callable
+        As for `hits_and_misses`.
+    true, answered : bool (n,)
+        Whether the labelled units are of the class, and answered so.
+    weighting : Weighting
+    target : {"population", "superpopulation"}
+
+    Examples
+    --------
+    >>> from stratal.estimation.metric_functions import metric_function, of_two_shares
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(40, dtype=int), sizes=np.array([4000]))
+    >>> true, answered = np.arange(40) < 4, np.arange(40) % 13 < 1
+    >>> matthews = of_two_shares(metric_function("mcc", None, 2), 2)
+    >>> found = four_cells(matthews, true, answered, weighting)
+    >>> [round(end, 2) for end in found.ends(0.18, 0.95, "two-sided")]
+    [-0.1, 0.65]
+    """
+    cells = np.stack([true & answered, true & ~answered, ~true & answered, ~true & ~answered]).astype(float)
+    largest = int(np.argmax(cells @ weighting.weights))
+    others = [j for j in range(4) if j != largest]
+
+    def of_cells(shares: FloatArray) -> FloatArray:
+        rest = np.maximum(1.0 - shares.sum(axis=0), 0.0)
+        whole = shares.sum(axis=0) + rest
+        every = np.insert(shares, largest, rest, axis=0) / whole
+        return function(every[0], every[1], every[0] + every[2])
+
+    rates = tuple(_mean(cells[j], weighting, target) for j in others)
+    return OfShares(function=of_cells, rates=rates, correlation=cell_correlation(cells[others], weighting))
+
+
+def cell_correlation(cells: FloatArray, weighting: Weighting) -> FloatArray:
+    """Return the correlation (d, d) of the shares of exclusive cells (d, n).
+
+    Each stratum's shares are mixed with one label of all strata's: few labels would show chance alone.
+
+    Examples
+    --------
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([400]))
+    >>> cell_correlation(np.eye(4)[:2], weighting).round(3)
+    array([[ 1.   , -0.333],
+           [-0.333,  1.   ]])
+    """
+    overall = cells @ weighting.weights / weighting.total
+    own = weighting.random_within_strata
+    counts = weighting.counts if own else np.array([len(weighting.weights)])
+    stratum = weighting.stratum if own else np.zeros(cells.shape[1], dtype=np.int64)
+    sums = np.stack([np.bincount(stratum, row, minlength=len(counts)) for row in cells]).astype(float)
+    if not own:
+        sums = overall[:, None] * counts
+    return correlation_of(sums, counts, overall, weighting.variance_factors)
+
+
+def correlation_of(sums: AnyArray, counts: AnyArray, overall: FloatArray, factors: FloatArray) -> FloatArray:
+    """Return the correlation (d, d) from the cells' labels (d, H) of n_h (H,), and the overall shares (d,).
+
+    Examples
+    --------
+    >>> correlation_of(np.array([[1.0], [1.0]]), np.array([4]), np.full(2, 0.25), np.array([0.25])).round(3)
+    array([[ 1.   , -0.333],
+           [-0.333,  1.   ]])
+    """
+    shares = (sums + overall[:, None]) / (counts + 1.0)
+    covariance = -(shares * factors) @ shares.T
+    covariance[np.diag_indices(len(sums))] += shares @ factors
+    spread = np.sqrt(np.diag(covariance))
+    scale = np.where(spread > 0, 1.0 / np.where(spread > 0, spread, 1.0), 0.0)
+    found = np.asarray(scale[:, None] * covariance * scale)
+    found[np.diag_indices(len(sums))] = 1.0
+    return found
+
+
+def most_unseen(sizes: AnyArray, counts: AnyArray, error: float = 0.025) -> float:
+    """Return how many units at most may have a property that no label showed: no valid limit is less.
+
+    The largest Σ N_h p_h with Π (1 − p_h)^n_h ≥ `error`: p_h = 1 − min(1, μ n_h / N_h), since a label of a
+    stratum excludes the more, the fewer units it stands for.
+
+    Parameters
+    ----------
+    sizes, counts : int (H,)
+        N_h, and n_h of at least 1.
+
+    Examples
+    --------
+    >>> round(most_unseen(np.array([1000]), np.array([50]))), round(1000 * (1 - 0.025 ** (1 / 50)))
+    (71, 71)
+    >>> round(most_unseen(np.array([1000, 9000]), np.array([50, 50])))
+    640
+    """
+    density = counts / sizes
+    low, high = -800.0, float(-np.log(density.min()))
+    for _ in range(100):
+        middle = (low + high) / 2.0
+        likelihood = float(counts @ np.minimum(0.0, middle + np.log(density)))
+        low, high = (middle, high) if likelihood < np.log(error) else (low, middle)
+    kept = np.minimum(1.0, np.exp(high) * density)
+    return float(np.sum(np.where(counts >= sizes, 0.0, sizes * (1.0 - kept))))

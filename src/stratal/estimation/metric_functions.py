@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -61,6 +62,8 @@ class Shares:
     def of(true: IntArray, predicted: IntArray, weights: FloatArray, n_classes: int) -> Shares:
         """Return the shares of units (n,) with these weights."""
         hit = true == predicted
+        # A class that no average counts may be among the answers alone, or among the truths alone.
+        n_classes = max(n_classes, *(int(codes.max(initial=-1)) + 1 for codes in (true, predicted)))
         return Shares(
             hits=np.bincount(true[hit], weights[hit], minlength=n_classes).astype(np.float64),
             predicted=np.bincount(predicted, weights, minlength=n_classes).astype(np.float64),
@@ -234,6 +237,68 @@ def metric_function(name: str, which: int | str | None, n_classes: int) -> Metri
             allowed=f"the number of a class, or {', '.join(AVERAGES)}",
         )
     return ClassRatio(above, below, which)
+
+
+def of_two_shares(function: Metric, n_classes: int) -> Callable[..., FloatArray] | None:
+    """Return a metric as a function of the shares (…,) of hits, of misses, and answered with a class.
+
+    That is what every metric of one class is, and of two classes any metric, of either one's shares alike.
+    None of others.
+
+    Parameters
+    ----------
+    function : Metric
+        As `metric_function` returns it.
+    n_classes : int
+
+    Examples
+    --------
+    >>> recall = of_two_shares(metric_function("recall", 1, 5), 5)
+    >>> recall(np.array([0.1, 0.2]), np.array([0.1, 0.0]), 0.3)
+    array([0.5, 1. ])
+    >>> round(float(of_two_shares(metric_function("mcc", None, 2), 2)(0.1, 0.1, 0.3)), 3)
+    0.218
+    """
+    if isinstance(function, ClassRatio):
+        return lambda hits, misses, answered: _ratio(function, hits, answered, hits + misses)
+    if n_classes != 2:
+        return None
+    if isinstance(function, _Averaged):
+        return lambda hits, misses, answered: _averaged_ratio(function, hits, misses, answered)
+    return _correlation if function is _matthews else None
+
+
+def _ratio(form: ClassRatio | _Averaged, hits: Any, answered: Any, true: Any) -> FloatArray:
+    shares = np.broadcast_arrays(hits, answered, true, 1.0)
+    above, below = (np.tensordot(part, np.array(shares), axes=1) for part in (form.above, form.below))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.where(below > _DUST, np.clip(above / below, 0.0, 1.0), np.nan))
+
+
+def _averaged_ratio(form: _Averaged, hits: Any, misses: Any, answered: Any) -> FloatArray:
+    """Return an average over the two classes; `micro` is that of all shares together."""
+    true = hits + misses
+    either = ((hits, answered, true), (1.0 - answered - misses, 1.0 - answered, 1.0 - true))
+    if form.average == "micro":
+        shares = [np.broadcast_arrays(*rows, 1.0) for rows in either]
+        above, below = (
+            sum(np.tensordot(part, np.array(rows), axes=1) for rows in shares)
+            for part in (form.above, form.below)
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.where(below > _DUST, above / below, np.nan))
+    each = [_ratio(form, *rows) for rows in either]
+    weight = true if form.average == "weighted" else 0.5
+    return np.asarray(weight * each[0] + (1.0 - weight) * each[1])
+
+
+def _correlation(hits: Any, misses: Any, answered: Any) -> FloatArray:
+    """Return Matthews' correlation of two classes, the covariance over both standard deviations."""
+    true = hits + misses
+    spread = true * (1.0 - true) * answered * (1.0 - answered)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = (hits - true * answered) / np.sqrt(spread)
+    return np.asarray(np.where(spread > _DUST**2, np.clip(value, -1.0, 1.0), np.nan))
 
 
 def form_of(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:

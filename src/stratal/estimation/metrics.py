@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,6 @@ from stratal.estimation.metric_functions import (
     is_f_measure,
     metric_function,
 )
-from stratal.estimation.planned_trials import planned_deviations, with_planned_trials
 from stratal.estimation.quantity import Quantity
 from stratal.estimation.respondents import Respondents
 from stratal.population.expressions import Expression
@@ -101,7 +100,7 @@ def classification_metrics(
     answered = answered_classes(sample, y_true, y_pred, classes)
     levels, whole, known = answered.levels, answered.confusion, answered.known
     reported = _reported(levels, classes)
-    restricted = _restricted(whole, reported)
+    restricted = whole.restricted(reported)
     rows: list[dict[str, Any]] = []
     notes = list(answered.frame.notes)
     for name in wanted:
@@ -163,7 +162,7 @@ class AnsweredClasses(Record):
         return _mean(sample, self.frame, correct, target)
 
     def metric(self, sample: Sample, name: str, which: int | str | None, target: str) -> Quantity:
-        """Return a metric; where the sample was planned for it, with what the plan says of its variance.
+        """Return a metric, with what the user should know of it.
 
         Parameters
         ----------
@@ -172,12 +171,28 @@ class AnsweredClasses(Record):
             As in `Confusion.metric`.
         """
         found = self.confusion.metric(name, which, target)
-        if target != "population" or not found.defined or not isinstance(which, int):
+        if not isinstance(which, int):
             return found
-        planned = planned_deviations(sample, name, self.levels[which], self.column)
-        if planned is None:
-            return found
-        return with_planned_trials(found, sample, self.influence(name, which), planned)
+        level = self.levels[which]
+        counts = sample.totals.get(self.column or "", {})
+        if name == "predicted_prevalence" and counts and self.frame.share == 1.0:
+            return self._counted(found, counts.get(level, 0), sum(counts.values()), target)
+        unseen = self.confusion.unseen_misses(which) if name in _COUNTS_MISSES or is_f_measure(name) else None
+        return found if unseen is None else replace(found, notes=(*found.notes, unseen.note(level)))
+
+    @staticmethod
+    def _counted(found: Quantity, count: int, size: int, target: str) -> Quantity:
+        """Return the share of answers that are a class, counted over the whole population."""
+        share = count / size
+        drawn = target == "superpopulation"
+        return replace(
+            found,
+            value=share,
+            standard_error=float(np.sqrt(share * (1.0 - share) / size)) if drawn else 0.0,
+            trials=float(size) if drawn else np.inf,
+            parts=None,
+            notes=(f"counted over the answers of all {size:,} units: no label is needed for it",),
+        )
 
     def influence(self, name: str, which: int | str | None) -> LabelledInfluence:
         """Return the influence of the labelled units on a metric, at the shares that the labels estimate."""
@@ -216,7 +231,9 @@ def answered_classes(
     true, predicted, labelled = _both(sample, y_true, y_pred)
     frame = Respondents.of(sample, labelled, needless)
     named = y_pred is None or isinstance(y_pred, str)
-    known = list(sample.totals.get(y_pred or sample.predicted or "", {})) if named else []
+    known = list(sample.totals.get((y_pred if named else None) or sample.predicted or "", {}))
+    if not named and not {*true.tolist(), *predicted.tolist()} <= set(known):
+        known = []  # classes of another task than the sample's own answers
     levels, (true_codes, predicted_codes) = _codes(true, predicted, known, classes)
     column = (y_pred or sample.predicted) if named else None
     whole = Confusion(
@@ -230,6 +247,9 @@ def answered_classes(
         levels=levels, known=known, confusion=whole, frame=frame, labelled=labelled, column=column
     )
 
+
+_COUNTS_MISSES = ("recall", "jaccard")
+"""Metrics of a class that missed units of it make smaller, and F measures."""
 
 _ONLY_SEEN = (
     "balanced_accuracy: the mean over the {} classes that the labels show; name all of them (classes=, "
@@ -307,24 +327,6 @@ def _reported(levels: list[str], classes: Sequence[Any] | None) -> list[int]:
     if isinstance(classes, str):
         raise InputError("classes must be a list", given=repr(classes), action=f"Write [{classes!r}].")
     return [levels.index(class_text(entry)) for entry in classes]
-
-
-def _restricted(whole: Confusion, reported: list[int]) -> Confusion:
-    """Return the confusion of the reported classes, all others being one that no average counts."""
-    number = np.full(whole.n_classes, len(reported), np.int64)
-    number[reported] = np.arange(len(reported))
-    true, predicted = number[whole.true], number[whole.predicted]
-    possible = None
-    if whole.possible is not None:
-        columns = [whole.possible[:, np.append(number, len(reported)) == k] for k in range(len(reported) + 1)]
-        possible = np.stack([column.any(axis=1) for column in columns], axis=1)
-    return Confusion(
-        true=true,
-        predicted=predicted,
-        n_classes=len(reported),
-        weighting=whole.weighting,
-        possible=possible,
-    )
 
 
 def _mean(sample: Sample, frame: Respondents, z: FloatArray, target: str) -> Estimate:

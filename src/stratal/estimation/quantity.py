@@ -205,7 +205,7 @@ class Quantity(Printed):
     def confidence_interval(
         self, confidence_level: float = 0.95, alternative: str = "two-sided"
     ) -> ConfidenceInterval:
-        """Return a confidence interval; NaN at both ends where the value is undefined.
+        """Return a confidence interval; all that is possible where the value is undefined.
 
         Raises
         ------
@@ -213,7 +213,8 @@ class Quantity(Printed):
             For a level outside (0, 1), and where all labels of an unbounded quantity agree.
         """
         tail_shares(confidence_level, alternative)
-        low, high = self._ends(confidence_level, alternative) if self.defined else (np.nan, np.nan)
+        everything = (-np.inf, np.inf) if self.bounds is None else self.bounds
+        low, high = self._ends(confidence_level, alternative) if self.defined else everything
         return ConfidenceInterval(
             low=low,
             high=high,

@@ -21,6 +21,7 @@ from stratal.intervals.proportion import student_quantile
 from stratal.planning.estimand_plan import EstimandPlanner, checked_half_widths
 from stratal.planning.estimand_rounds import influence_deviations
 from stratal.planning.narrowing import Narrowing, half_width_of, taken_now
+from stratal.planning.within_answers import with_floor
 from stratal.population.population import Population
 from stratal.sampling import Stratified
 from stratal.sampling.sample import Sample
@@ -34,7 +35,7 @@ class InfluencesSoFar(Record):
 
     Parameters
     ----------
-    names : tuple of str (J,)
+    parts : tuple of Estimand (J,)
     half_widths : float (J,)
         Of the intervals now; infinite where there is none yet.
     deviations : float (J, H)
@@ -54,7 +55,7 @@ class InfluencesSoFar(Record):
     (('difference:new,old',), array([ True, False]))
     """
 
-    names: tuple[str, ...]
+    parts: tuple[Estimand, ...]
     half_widths: FloatArray
     deviations: FloatArray
     strata: Strata
@@ -84,7 +85,7 @@ class InfluencesSoFar(Record):
         reached = np.where(np.isfinite(now) & (now > 0), now, normal * expected)
         scale = np.divide(reached, error, out=np.ones_like(error), where=error > 0)
         return cls(
-            names=tuple(part.text for part, _ in pairs),
+            parts=tuple(part for part, _ in pairs),
             half_widths=now,
             deviations=learned * scale[:, None],
             strata=strata,
@@ -92,31 +93,44 @@ class InfluencesSoFar(Record):
             labelled=labelled,
         )
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The text forms of the estimands (J,)."""
+        return tuple(part.text for part in self.parts)
+
     def enough(self, wanted: FloatArray) -> IntArray:
         """Return n_h (H,) of units drawn with which every half-width is expected to be as wanted (J,)."""
         answered = int(self.labelled.sum()) / max(int(self.drawn.sum()), 1)
-        found = allocate_several(
-            self.strata.sizes,
-            self.deviations,
-            standard_errors=wanted,
-            minimum=self.labelled,
-            known=self.strata.is_known,
-            names=self.names,
-        )
-        more = np.ceil((found.n_h - self.labelled) / answered - 1e-9).astype(np.int64)
+
+        def allocated(least: IntArray) -> IntArray:
+            return allocate_several(
+                self.strata.sizes,
+                self.deviations,
+                standard_errors=wanted,
+                minimum=least,
+                known=self.strata.is_known,
+                names=self.names,
+            ).n_h
+
+        n_h = with_floor(self.strata, self.parts, allocated(self.labelled), self.labelled, allocated)
+        more = np.ceil((n_h - self.labelled) / answered - 1e-9).astype(np.int64)
         return np.asarray(np.minimum(self.drawn + np.maximum(more, 0), self.most))
 
     def shared(self, total: int, wanted: FloatArray) -> IntArray:
         """Return n_h (H,) of so many units in all, whose largest half-width over the wanted is smallest."""
-        return allocate_several(
-            self.strata.sizes,
-            self.deviations,
-            total,
-            standard_errors=wanted,
-            minimum=self.drawn,
-            known=self.strata.is_known & (self.drawn == 0),
-            names=self.names,
-        ).n_h
+
+        def allocated(least: IntArray) -> IntArray:
+            return allocate_several(
+                self.strata.sizes,
+                self.deviations,
+                total,
+                standard_errors=wanted,
+                minimum=least,
+                known=self.strata.is_known & (self.drawn == 0),
+                names=self.names,
+            ).n_h
+
+        return with_floor(self.strata, self.parts, allocated(self.drawn), self.drawn, allocated)
 
     @property
     def most(self) -> IntArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -21,6 +21,7 @@ from stratal.planning.expectations import PlannedDesign, expectations
 from stratal.planning.plan import Plan
 from stratal.planning.planned_parts import InfluenceMoments, PlannedPart, planned_parts
 from stratal.planning.widths import smallest_budget
+from stratal.planning.within_answers import with_floor
 from stratal.population.influence import Influence, InfluenceOfLevels, influence_moments
 from stratal.population.population import Population
 from stratal.sampling import Stratified
@@ -167,18 +168,32 @@ class EstimandPlanner:
 
     def _shared(self, strata: Strata, budget: int) -> Allocation:
         if len(self.parts) == 1:
-            return allocate(strata, budget, "neyman", minimum=self.minimum)
+            return self._with_floor(
+                strata, lambda minimum: allocate(strata, budget, "neyman", minimum=minimum)
+            )
         deviations = self.moments(strata).spreads(strata)
         wanted = np.ones(len(deviations)) if self.half_widths is None else self.half_widths
-        return allocate_several(
-            strata.sizes,
-            deviations,
-            budget,
-            standard_errors=wanted,
-            minimum=self.minimum,
-            known=strata.is_known,
-            names=[part.text for part in self.parts],
-        ).allocation
+        return self._with_floor(
+            strata,
+            lambda minimum: (
+                allocate_several(
+                    strata.sizes,
+                    deviations,
+                    budget,
+                    standard_errors=wanted,
+                    minimum=minimum,
+                    known=strata.is_known,
+                    names=[part.text for part in self.parts],
+                ).allocation
+            ),
+        )
+
+    def _with_floor(self, strata: Strata, made: Callable[[Any], Allocation]) -> Allocation:
+        """Return an allocation, no stratum with too few of the labels of its answer."""
+        found = made(self.minimum)
+        minimum = np.minimum(np.full(strata.n_strata, self.minimum), found.n_h)
+        n_h = with_floor(strata, self.parts, found.n_h, minimum, lambda minima: made(minima).n_h)
+        return found if n_h is found.n_h else replace(found, n_h=n_h, budget=int(n_h.sum()))
 
     def moments(self, strata: Strata) -> InfluenceMoments:
         """Return mean and mean square of each influence in each stratum (J, H)."""
@@ -228,15 +243,21 @@ class EstimandPlanner:
         assert self.half_widths is not None
         strata = self.strata(PILOT * CELL_STRATA)
         normal = -float(student_quantile((1.0 - self.confidence_level) / 2.0, np.inf))
-        found = allocate_several(
-            strata.sizes,
-            self.moments(strata).spreads(strata),
-            standard_errors=self.half_widths / normal,
-            minimum=self.minimum,
-            known=strata.is_known,
-            names=[part.text for part in self.parts],
+        deviations, wanted = self.moments(strata).spreads(strata), self.half_widths / normal
+        found = self._with_floor(
+            strata,
+            lambda minimum: (
+                allocate_several(
+                    strata.sizes,
+                    deviations,
+                    standard_errors=wanted,
+                    minimum=minimum,
+                    known=strata.is_known,
+                    names=[part.text for part in self.parts],
+                ).allocation
+            ),
         )
-        return self._planned(strata, found.allocation, strata.notes)
+        return self._planned(strata, found, strata.notes)
 
 
 _UNTOLD: dict[str, Any] = dict.fromkeys(

@@ -152,7 +152,13 @@ def _means(
 
 
 def next_allocation(
-    sizes: IntArray, drawn: IntArray, deviations: FloatArray, additional: int, *, allocation_of: str = "total"
+    sizes: IntArray,
+    drawn: IntArray,
+    deviations: FloatArray,
+    additional: int,
+    *,
+    allocation_of: str = "total",
+    least: IntArray | None = None,
 ) -> IntArray:
     """Return the total n_h (H,) after another round by Neyman's rule.
 
@@ -168,6 +174,8 @@ def next_allocation(
         Units to add.
     allocation_of : {"total", "remainder"}
         See `next_round`.
+    least : int (H,), optional
+        n_h at least, where that is more than is drawn.
 
     Examples
     --------
@@ -177,5 +185,7 @@ def next_allocation(
     (array([10, 30]), array([14, 26]))
     """
     if allocation_of == "total":
-        return neyman(sizes, deviations, int(drawn.sum()) + additional, minimum=drawn)
-    return drawn + neyman(sizes, deviations, additional, minimum=0, maximum=sizes - drawn)
+        minimum = drawn if least is None else np.maximum(drawn, least)
+        return neyman(sizes, deviations, int(drawn.sum()) + additional, minimum=minimum)
+    more = 0 if least is None else np.maximum(least - drawn, 0)
+    return drawn + neyman(sizes, deviations, additional, minimum=more, maximum=sizes - drawn)

@@ -11,7 +11,6 @@ import numpy as np
 
 from stratal.allocation import Allocation
 from stratal.errors import InputError
-from stratal.estimation.planned_trials import PLANNED
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.detectable import detectable_difference
 from stratal.planning.expectations import PlannedDesign, worst_bounds
@@ -25,9 +24,6 @@ from stratal.strata.moments import Scenario, expected_variance, scenarios
 if TYPE_CHECKING:
     from stratal.population.population import Population
     from stratal.sampling.sample import Design, Sample
-
-_MOST_KEPT = 50_000
-"""Numbers that a sample's file takes of a plan for several estimands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,18 +109,7 @@ class Plan(Printed, Tabular, Plotted):
         where = population or self.population
         if where is None:
             raise InputError("this plan does not hold its population", action="Give population=.")
-        return replace(
-            self.design.draw(where, seed), estimand=self._question if self.parts else self.estimand
-        )
-
-    @property
-    def _question(self) -> Mapping[str, Any] | None:
-        """What the sample is told of the estimand: of a list, how much each may vary in the strata."""
-        listed = self.estimand is not None and self.estimand.get("kind") == "list"
-        if not listed or len(self.parts) * self.strata.n_strata > _MOST_KEPT:
-            return self.estimand
-        told = {part.estimand: list(part.deviations) for part in self.parts if any(part.deviations)}
-        return {**(self.estimand or {}), PLANNED: told} if told else self.estimand
+        return replace(self.design.draw(where, seed), estimand=self.estimand)
 
     def using(self, design: str | None) -> Plan:
         """Return the plan with another of its designs: `simple-random` or `stratified`; None keeps it.

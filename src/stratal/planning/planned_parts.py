@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,6 @@ class PlannedPart:
     expected_half_width : float
         Of the interval at the plan's level, by the normal.
     wanted_half_width : float or None
-    deviations : tuple of float (H,)
-        How much its influence is expected to vary in each stratum; kept in the sample's file.
     relative_efficiency : float
         Variance of as many labels of a simple random sample over the plan's.
 
@@ -47,13 +45,10 @@ class PlannedPart:
     expected_half_width: float
     wanted_half_width: float | None
     relative_efficiency: float
-    deviations: tuple[float, ...] = field(default=(), repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON twin; what is not finite is None."""
-        found = asdict(self)
-        del found["deviations"]
-        return plain_dict(found)
+        return plain_dict(asdict(self))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +124,6 @@ def planned_parts(
                 expected_half_width=normal * error,
                 wanted_half_width=None if wanted is None else float(wanted[j]),
                 relative_efficiency=random / error**2 if error > 0 else np.inf,
-                deviations=tuple(float(f"{deviation:.6g}") for deviation in deviations),
             )
         )
     return tuple(rows)

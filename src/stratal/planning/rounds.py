@@ -25,6 +25,7 @@ from stratal.planning.estimand_rounds import influence_deviations
 from stratal.planning.labels_so_far import next_allocation
 from stratal.planning.learned_deviations import learned_deviations
 from stratal.planning.needs import labels_needed, question_of
+from stratal.planning.within_answers import with_floor
 from stratal.proxy.learners import NAMES, is_learner
 from stratal.sampling import SimpleRandom, Stratified
 from stratal.sampling.asked import require_sample
@@ -183,7 +184,9 @@ class _EstimandRound:
             _refuse_needless(extra, units_left(sample))
             return self._with(sample, seen.shared(sample.size + extra, np.ones(len(seen.names))))
         learned = influence_deviations(self.estimand, sample, labels, design.strata, where)
-        return _extended(sample, learned, extra, self.allocation_of, _BY_INFLUENCE, where)
+        return _extended(
+            sample, learned, extra, self.allocation_of, _BY_INFLUENCE, where, floor_for=(self.estimand,)
+        )
 
     def _with(self, sample: Sample, n_h: IntArray) -> Sample:
         if isinstance(sample.design, SimpleRandom):
@@ -201,13 +204,20 @@ def _extended(
     allocation_of: str,
     note: str,
     where: Population,
+    floor_for: tuple[Estimand, ...] = (),
 ) -> Sample:
     """Return the sample with so many units more, sent where the deviations (H,) say."""
     assert isinstance(sample.design, Stratified)
     strata = sample.design.strata
     most = np.where(strata.is_known, sample.n_h, strata.sizes)
     _refuse_needless(extra, units_left(sample))
-    n_h = next_allocation(most, sample.n_h, deviations, extra, allocation_of=allocation_of)
+
+    def allocated(least: IntArray) -> IntArray:
+        return next_allocation(
+            most, sample.n_h, deviations, extra, allocation_of=allocation_of, least=np.minimum(least, most)
+        )
+
+    n_h = with_floor(strata, floor_for, allocated(sample.n_h), sample.n_h, allocated)
     return _drawn(sample, n_h, f"{allocation_of}, {note}", where)
 
 

@@ -102,7 +102,7 @@ class Listed(Several):
                     "estimand": entry.text,
                     "estimate": plain(found.value),
                     "standard_error": plain(found.standard_error),
-                    "confidence_interval": plain([low, high]) if np.isfinite(found.value) else None,
+                    "confidence_interval": plain([low, high]) if np.isfinite([low, high]).any() else None,
                     "n": found.n,
                 }
             )

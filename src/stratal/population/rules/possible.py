@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stratal.arrays import BoolArray
+from stratal.arrays import BoolArray, IntArray
 from stratal.population.cells import Cells
 from stratal.population.rules.crossed import Crossed
 from stratal.population.rules.derived import CELL, Derived
@@ -40,6 +40,20 @@ def possible_levels(rule: Rule, column: str, levels: tuple[str, ...]) -> BoolArr
         cells = possible_levels(rule.inner, CELL, rule.cells.names)[:, :-1]
         return np.asarray((cells[:, :, None] & _of_cells(rule.cells, column, levels)).any(axis=1))
     return np.ones((rule.n_strata, len(levels) + 1), dtype=bool)
+
+
+def cells_of(rule: Rule) -> IntArray | None:
+    """Return the cell of an influence in which each stratum lies (H,); None where the rule has no cells.
+
+    Examples
+    --------
+    >>> cells_of(Categories(column="answer", levels=("cat", "dog"), codes=np.array([0, 1]))) is None
+    True
+    """
+    if not isinstance(rule, Derived):
+        return None
+    cells = possible_levels(rule.inner, CELL, rule.cells.names)[:, :-1]
+    return np.argmax(cells, axis=1) if np.all(cells.sum(axis=1) == 1) else None
 
 
 def _of_categories(rule: Categories, levels: tuple[str, ...]) -> BoolArray:

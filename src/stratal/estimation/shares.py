@@ -1,0 +1,128 @@
+"""Intervals of functions of a few shares of the population, each of which has an interval of its own.
+
+The ends are the least and the largest value of the function over all shares that together lie no further from
+the estimates than the end of any one of them does alone ("MOVER", Zou & Donner 2008): on the ellipsoid
+x_j + Δ_j d_j, d'R⁻¹d = 1, with R the correlation of the estimates and Δ_j the distance of a limit on the side
+to which d_j points. Everything comes from labels: skewness, small counts, the design, rounds and the target
+are matters of the shares' own limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from stratal.arrays import FloatArray
+from stratal.estimation.quantity import Reach, Term
+
+ShareFunction = Callable[[FloatArray], FloatArray]
+"""Shares (d, …) to values (…); NaN where there is none."""
+
+_CIRCLE = 256
+"""Directions of two shares: what lies between them changes an end by under 1e-4 of its distance."""
+
+_SPHERE = 1500
+"""Directions of three shares: the next one is within .06 radians, which changes an end by under .2 %."""
+
+
+def directions(correlation: FloatArray) -> FloatArray:
+    """Return directions (d, m) over the ellipsoid of d = 1, 2 or 3 shares with a correlation (d, d).
+
+    Examples
+    --------
+    >>> directions(np.eye(1)).tolist()
+    [[-1.0, 1.0]]
+    >>> around = directions(np.array([[1.0, -0.5], [-0.5, 1.0]]))
+    >>> inverse = np.linalg.inv([[1.0, -0.5], [-0.5, 1.0]])
+    >>> bool(np.allclose(np.einsum("jm,jk,km->m", around, inverse, around), 1.0))
+    True
+    """
+    d = len(correlation)
+    if d == 1:
+        return np.array([[-1.0, 1.0]])
+    if d == 2:
+        angles = np.arange(_CIRCLE) * (2.0 * np.pi / _CIRCLE)
+        sphere = np.stack([np.cos(angles), np.sin(angles)])
+    else:
+        # Fibonacci's lattice is even over the sphere; the axes are where a single share's limit lies.
+        rank = np.arange(_SPHERE) + 0.5
+        height, angles = 1.0 - 2.0 * rank / _SPHERE, rank * np.pi * (3.0 - np.sqrt(5.0))
+        ring = np.sqrt(1.0 - height**2)
+        lattice = np.stack([ring * np.cos(angles), ring * np.sin(angles), height])
+        sphere = np.concatenate([lattice, np.eye(3), -np.eye(3)], axis=1)
+    values, vectors = np.linalg.eigh(correlation)
+    return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T @ sphere)
+
+
+def ends_over(
+    function: ShareFunction, centre: FloatArray, low: FloatArray, high: FloatArray, around: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the least and the largest value (…) over the ellipsoid; replicate axes may follow the shares.
+
+    Parameters
+    ----------
+    function : callable
+    centre, low, high : float (d, …)
+        The shares and their limits.
+    around : float (d, m)
+        See `directions`.
+
+    Examples
+    --------
+    >>> low, high = ends_over(lambda s: s[0] + s[1], np.full(2, 0.5), np.full(2, 0.4), np.full(2, 0.8),
+    ...                       directions(np.eye(2)))
+    >>> round(float(low), 3), round(float(high), 3)
+    (0.859, 1.424)
+    """
+    step = around.reshape(*around.shape, *(1,) * (centre.ndim - 1))
+    reach = np.where(step > 0, (high - centre)[:, None], (centre - low)[:, None])
+    values = function(np.clip(centre[:, None] + reach * step, 0.0, 1.0))
+    # Where nothing is defined around the estimate, anything is possible.
+    some = np.isfinite(values)
+    least = np.min(np.where(some, values, np.inf), axis=0)
+    most = np.max(np.where(some, values, -np.inf), axis=0)
+    return np.where(some.any(axis=0), least, -np.inf), np.where(some.any(axis=0), most, np.inf)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OfShares(Reach):
+    """A function of estimated shares.
+
+    Parameters
+    ----------
+    function : callable
+        Shares (d, …) to values (…).
+    rates : tuple of Term (d,)
+        The shares, at most three.
+    correlation : float (d, d)
+        Of the estimates.
+
+    Examples
+    --------
+    >>> from stratal.estimation.quantity import Quantity
+    >>> rate = Quantity(value=0.5, standard_error=0.1, degrees_of_freedom=24, n=25, trials=25)
+    >>> product = OfShares.independent(lambda s: s[0] * s[1], [rate, rate])
+    >>> [round(end, 3) for end in product.ends(0.25, 0.95, "two-sided")]
+    [0.126, 0.416]
+    """
+
+    function: ShareFunction
+    rates: tuple[Term, ...]
+    correlation: FloatArray
+
+    @classmethod
+    def independent(cls, function: ShareFunction, rates: Sequence[Term]) -> OfShares:
+        """Return a function of shares that were estimated from samples apart."""
+        return cls(function=function, rates=tuple(rates), correlation=np.eye(len(rates)))
+
+    def _reach(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie below and above the value, `error` being left out on either side."""
+        level = max(1.0 - 2.0 * error, 1e-12)
+        ends = [rate.confidence_interval(level) for rate in self.rates]
+        centre = np.array([rate.value for rate in self.rates])
+        low, high = (np.array([getattr(end, side) for end in ends]) for side in ("low", "high"))
+        value = float(self.function(centre))
+        least, most = ends_over(self.function, centre, low, high, directions(self.correlation))
+        return value - min(float(least), value), max(float(most), value) - value

@@ -1,0 +1,253 @@
+"""Metrics as functions of shares with intervals of their own, and what a plan may not say of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import stratal
+from stratal.estimation import estimands
+from stratal.estimation.confusion import Confusion
+from stratal.estimation.known_answers import most_unseen
+from stratal.estimation.metric_functions import Shares, metric_function, of_two_shares
+from stratal.estimation.shares import directions, ends_over
+from stratal.intervals.proportion import clopper_pearson
+from stratal.weighting import StratifiedWeighting
+
+
+def pool(inflated: bool, size=20_000, rate=0.01):
+    """Answers of a decent model; scores of one trained on as many positives as negatives, or calibrated."""
+    rng = np.random.default_rng(2)
+    odds = -7.6 + 3.0 * rng.standard_normal(size)
+    true = rng.random(size) < 1 / (1 + np.exp(-odds))
+    said = odds - np.log(rate / (1 - rate)) if inflated else odds
+    answer = odds > np.quantile(odds, 1 - rate)
+    population = stratal.Population.from_arrays(
+        proxy={"score": 1 / (1 + np.exp(-said))},
+        groups={"answer": np.where(answer, "match", "other")},
+        predicted="answer",
+    )
+    return population, np.where(true, "match", "other")
+
+
+def drawn(estimand, inflated=True, budget=100, seed=1):
+    population, truth = pool(inflated)
+    sample = stratal.plan(population, budget, estimand=estimand).draw(seed=seed)
+    return sample, {int(unit): str(truth[unit]) for unit in sample.ids}
+
+
+@pytest.mark.parametrize("given", ["recall:match,probability=score", "recall:match,right=score"])
+def test_one_positive_label_does_not_make_recall_certain(given):
+    """Planned with scores of a model trained on balanced classes it printed "1, .9706 to 1"; truth .808."""
+    population, _ = pool(inflated=True)
+    sample = stratal.plan(population, 100, estimand=given).draw(seed=1)
+    positive = int(sample.ids[np.argmax(sample.groups["answer"] == "match")])
+    labels = {int(unit): "match" if int(unit) == positive else "other" for unit in sample.ids}
+
+    found = stratal.estimate(sample, labels)
+    low, high = found.confidence_interval()
+
+    assert (found.value, found.n, found.labels) == (1.0, 1, 100)
+    assert low < 0.1
+    assert high == 1.0
+
+
+@pytest.mark.parametrize("kind", ["f1", "recall", "fbeta", "precision", "specificity", "prevalence"])
+def test_what_a_plan_expected_changes_no_interval(kind):
+    asked = estimands.Estimand.parse_text(f"{kind}:match,probability=score")
+    sample, labels = drawn(asked)
+    strata = sample.design.strata
+    hopeful = replace(strata, conditional_variances=strata.conditional_variances / 100)
+    other = replace(sample, design=replace(sample.design, strata=hopeful))
+    without = replace(sample, estimand=None)
+
+    said = [stratal.estimate(entry, labels, estimand=asked) for entry in (sample, other, without)]
+
+    assert len({tuple(entry.confidence_interval()) for entry in said}) == 1
+    assert len({(entry.value, entry.standard_error) for entry in said}) == 1
+
+
+def test_a_list_of_estimands_keeps_nothing_of_the_plan_and_has_the_intervals_of_each():
+    asked = ["f1:match,probability=score", "recall:match,probability=score"]
+    sample, labels = drawn(asked)
+    rows = {row["estimand"]: row for row in stratal.estimate(sample, labels).rows}
+
+    assert set(sample.estimand) == {"kind", "estimands"}
+    for text in asked:
+        own = stratal.estimate(sample, labels, estimand=text).confidence_interval()
+        assert rows[text]["confidence_interval"] == list(own)
+
+
+def test_where_no_positive_is_seen_anything_is_possible():
+    sample, labels = drawn("recall:match,probability=score")
+    found = stratal.estimate(sample, dict.fromkeys(labels, "other"))
+    table = stratal.estimate(sample, dict.fromkeys(labels, "other"), estimand=["recall:match", "mcc"])
+
+    assert not found.defined
+    assert tuple(found.confidence_interval()) == (0.0, 1.0)
+    assert [row["confidence_interval"] for row in table.rows] == [[0.0, 1.0], [-1.0, 1.0]]
+
+
+def test_misses_that_no_label_showed_are_bounded_and_told():
+    sample, labels = drawn("recall:match,probability=score", budget=300)
+    answers = dict(zip(sample.ids.tolist(), sample.groups["answer"].tolist(), strict=True))
+    agreed = {unit: answers[unit] for unit in labels}
+
+    found = stratal.estimate(sample, agreed)
+    others = np.array([h for h in range(sample.design.strata.n_strata)
+                       if np.all(sample.groups["answer"][sample.stratum == h] == "other")])  # fmt: skip
+    most = most_unseen(sample.summary.sizes[others], sample.n_h[others])
+    hits = float(np.sum(sample.summary.sizes)) - float(np.sum(sample.summary.sizes[others]))
+    note = next(text for text in found.notes if "no" in text and "labels of units" in text)
+
+    assert f"up to {int(most):,} of these {int(sample.summary.sizes[others].sum()):,} units" in note
+    assert f"{-np.log(0.025) * 19_800 / (hits / 9):,.0f} such labels" in note
+    assert found.confidence_interval().low == pytest.approx(hits / (hits + most), rel=0.03)
+    table = stratal.classification_metrics(sample, agreed, metrics="recall")
+    assert any(text.endswith(note) for text in table.notes)
+
+
+def test_the_bound_of_unseen_misses_is_the_largest_that_the_labels_allow():
+    """By brute force over the rates of two strata."""
+    sizes, counts = np.array([1000, 4000]), np.array([40, 60])
+    rates = np.linspace(0, 0.2, 2001)
+    first, second = np.meshgrid(rates, rates, indexing="ij")
+    allowed = counts[0] * np.log1p(-first) + counts[1] * np.log1p(-second) >= np.log(0.025)
+    largest = np.max((sizes[0] * first + sizes[1] * second)[allowed])
+
+    assert most_unseen(sizes, counts) == pytest.approx(largest, abs=1.0)
+    assert most_unseen(np.array([50]), np.array([50])) == 0.0
+
+
+def test_prevalence_is_a_mean():
+    sample, labels = drawn("prevalence:match,probability=score")
+    found = stratal.estimate(sample, labels)
+    plain = replace(sample, estimand=None, predicted=None)
+    mean = stratal.estimate(plain, {unit: float(word == "match") for unit, word in labels.items()})
+
+    assert found.value == pytest.approx(mean.value)
+    assert tuple(found.confidence_interval()) == pytest.approx(tuple(mean.confidence_interval()))
+
+
+def test_the_share_of_answers_is_known_and_says_so():
+    sample, labels = drawn("f1:match,probability=score")
+    table = stratal.classification_metrics(sample, labels, metrics="predicted_prevalence")
+    row = table.row(metric="predicted_prevalence", **{"class": "match"})
+
+    assert row["estimate"] == 0.01
+    assert row["standard_error"] == 0.0
+    assert row["confidence_interval"] == [0.01, 0.01]
+    assert any("counted over the answers of all 20,000 units" in note for note in table.notes)
+    wider = stratal.classification_metrics(
+        sample, labels, metrics="predicted_prevalence", target="superpopulation"
+    ).row(metric="predicted_prevalence", **{"class": "match"})
+    assert wider["confidence_interval"] == pytest.approx(list(map(float, clopper_pearson(0.01, 20_000))))
+
+
+@pytest.mark.parametrize("name", ["recall", "f1", "f0.5", "jaccard", "precision", "specificity"])
+def test_a_superpopulation_makes_the_same_interval_a_little_wider(name):
+    sample, labels = drawn("f1:match,probability=score")
+    rows = [
+        stratal.classification_metrics(sample, labels, metrics=name, target=target).row(
+            metric=name, **{"class": "match"}
+        )["confidence_interval"]
+        for target in ("population", "superpopulation")
+    ]
+
+    assert rows[1][0] <= rows[0][0] + 1e-3
+    assert rows[1][1] >= rows[0][1] - 1e-3
+    assert np.ptp(rows[1]) < 1.3 * np.ptp(rows[0]) + 1e-3
+
+
+@pytest.mark.parametrize(
+    ("name", "which"),
+    [
+        *((name, 1) for name in ("recall", "precision", "f1", "f2", "specificity", "jaccard", "prevalence")),
+        *((name, kind) for name in ("recall", "f1") for kind in ("macro", "micro", "weighted")),
+        *((name, None) for name in ("mcc", "balanced_accuracy")),
+    ],
+)
+def test_a_metric_of_two_classes_is_the_same_function_of_two_shares(name, which):
+    rng = np.random.default_rng(3)
+    function = metric_function(name, which, 2)
+    of_two = of_two_shares(function, 2)
+    for _ in range(20):
+        cells = rng.dirichlet(np.ones(4))  # hits, misses, false alarms, the rest
+        shares = Shares(
+            hits=np.array([cells[3], cells[0]]),
+            predicted=np.array([cells[1] + cells[3], cells[0] + cells[2]]),
+            true=np.array([cells[2] + cells[3], cells[0] + cells[1]]),
+            everything=1.0,
+        )
+        assert of_two(cells[0], cells[1], cells[0] + cells[2]) == pytest.approx(function(shares)[0])
+
+
+def test_several_metrics_have_no_function_of_two_shares_in_three_classes():
+    assert of_two_shares(metric_function("mcc", None, 3), 3) is None
+    assert of_two_shares(metric_function("f1", "macro", 3), 3) is None
+    assert of_two_shares(metric_function("f1", 2, 3), 3) is not None
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_ends_over_the_ellipsoid_are_those_of_a_linear_function(d):
+    """Of Σ a_j x_j with symmetric limits the end lies √(a'ΔRΔa) from the estimate."""
+    rng = np.random.default_rng(d)
+    root = rng.standard_normal((d, d + 2))
+    cross = root @ root.T
+    correlation = cross / np.sqrt(np.outer(np.diag(cross), np.diag(cross)))
+    a, reach = rng.standard_normal(d), rng.uniform(0.01, 0.1, d)
+    centre = np.full(d, 0.5)
+
+    low, high = ends_over(
+        lambda s: np.tensordot(a, s, axes=1), centre, centre - reach, centre + reach, directions(correlation)
+    )
+
+    length = np.sqrt((a * reach) @ correlation @ (a * reach))
+    assert float(high) - a @ centre == pytest.approx(length, rel=3e-3)
+    assert a @ centre - float(low) == pytest.approx(length, rel=3e-3)
+
+
+def confusion_of(hits, misses, alarms, n, size=100_000):
+    """A simple random sample of two classes."""
+    true = np.arange(n) < hits + misses
+    predicted = np.r_[np.ones(hits), np.zeros(misses), np.ones(alarms), np.zeros(n - hits - misses - alarms)]
+    weighting = StratifiedWeighting(stratum=np.zeros(n, dtype=int), sizes=np.array([size]))
+    return Confusion(true=true.astype(int), predicted=predicted.astype(int), n_classes=2, weighting=weighting)
+
+
+def test_matthews_correlation_without_a_hit_is_not_significantly_below_chance():
+    """Ten positives and ten answers among 200 labels, none both: guessing gives that six times in ten."""
+    found = confusion_of(0, 10, 10, 200).metric("mcc")
+    low, high = found.confidence_interval()
+
+    assert found.value == pytest.approx(-1 / 19)
+    assert low < found.value < 0.0 < high
+    assert found.p_value(0.0) > 0.05
+
+
+def test_matthews_correlation_is_of_either_class_alike():
+    one, other = confusion_of(12, 3, 5, 200), confusion_of(180, 5, 3, 200)
+    assert one.metric("mcc").value == pytest.approx(other.metric("mcc").value)
+    assert tuple(one.metric("mcc").confidence_interval()) == pytest.approx(
+        tuple(other.metric("mcc").confidence_interval()), abs=1e-3
+    )
+
+
+def test_classes_without_a_label_widen_a_mean_over_classes_and_say_so():
+    rng = np.random.default_rng(5)
+    true = rng.integers(0, 19, 200)
+    predicted = np.where(rng.random(200) < 0.8, true, 19)
+    weighting = StratifiedWeighting(stratum=np.zeros(200, dtype=int), sizes=np.array([20_000]))
+    confusion = Confusion(true=true, predicted=predicted, n_classes=20, weighting=weighting)
+    seen = confusion.restricted(list(range(19))).metric("recall", "macro")
+
+    found = confusion.metric("balanced_accuracy")
+    (low, high), (least, most) = found.confidence_interval(), seen.confidence_interval()
+
+    assert found.defined
+    assert (low, high) == (pytest.approx(0.95 * least), pytest.approx(0.95 * most + 0.05))
+    assert any("1 of 20 classes have no label" in note for note in found.notes)
+    few = replace(confusion, true=np.zeros(200, dtype=int), n_classes=20)
+    assert not few.metric("balanced_accuracy").defined
