@@ -24,7 +24,10 @@ SHRINKAGE = 20.0
 """Labels that a stratum needs, beyond two, for its own λ_h to count as much as the pooled one."""
 
 CONSTANT = 1e-18
-"""A variance below this is rounding."""
+"""A variance of Σ w, which estimates 1, below this is rounding."""
+
+EXPLAINED = 1e-20
+"""A share of a proxy's mean square below this is rounding: 2⁻⁵² squared, times what a regression adds."""
 
 _RELATIVE_RANK = 1e-10
 
@@ -175,6 +178,8 @@ class ChosenLam(Record):
         Fitted parameters that fall to each stratum.
     fitted : bool
     notes : tuple of str
+    leverages : float (n,), optional
+        Each unit's pull on a λ that was fitted by weights, for designs other than simple random within strata.
 
     Examples
     --------
@@ -186,6 +191,7 @@ class ChosenLam(Record):
     spent: FloatArray
     fitted: bool = False
     notes: tuple[str, ...] = ()
+    leverages: FloatArray | None = None
 
 
 def fit_stratified(
@@ -358,32 +364,58 @@ def fit_lam(
 
 
 def _fit_general(z: FloatArray, proxy: ProxyMoments, weighting: Weighting, kept: BoolArray) -> ChosenLam:
-    """Return the λ of least variance beside an intercept, which costs a parameter where Σ w is random.
+    """Return the λ of the regression of z on the proxies, over what the weights leave open of both.
 
-    Units that are not kept are set to zero, as units outside a domain are, so that the design stays whole.
+    Units count by their weights w. The λ of least estimated variance would count them by w², and so be decided
+    by the few with the largest weights, whose residuals then all but vanish (docs/decisions/0018). Clusters
+    count by their totals, beside their sizes, whose mean is known.
     """
     n_strata, k = proxy.means.shape
-    joint = weighting.covariance(np.column_stack([z, proxy.values, np.ones(len(z))]) * kept[:, None])
-    if not np.all(np.isfinite(joint)):
+    weights = np.abs(weighting.weights) * kept
+    both = weighting.unexplained(np.column_stack([z, proxy.values]), weights)
+    # A proxy that the weights explain is left with rounding, which is no variance.
+    both[:, 1:] *= weights @ both[:, 1:] ** 2 > EXPLAINED * (weights @ proxy.values**2)
+    if weighting.groups is None:
+        rows = np.sqrt(weights)[:, None] * both
+    else:
+        totals = np.column_stack([both, np.ones(len(z))]) * (weighting.weights * kept)[:, None]
+        rows = np.stack([np.bincount(weighting.groups, column) for column in totals.T], axis=1)
+        rows -= rows.mean(axis=0)
+        sizes = rows[:, -1:] if np.ptp(rows[:, -1]) > CONSTANT else rows[:, :0]
+        rows = np.column_stack([rows[:, :-1], sizes])
+    known = rows[:, 1:]
+    spread = known.T @ known
+    if len(rows) < 2 or not np.any(np.diag(spread)[:k]):
         return ChosenLam(lam=np.zeros((n_strata, k)), spent=np.zeros(n_strata), fitted=True)
-    constant = joint[-1, -1] <= CONSTANT
-    if constant:
-        joint = joint[:-1, :-1]
-    lam = np.broadcast_to(solve_semidefinite(joint[1:, 1:], joint[1:, 0])[:k], (n_strata, k))
-    spent = k + (not constant) if np.any(np.diag(joint)[1 : k + 1] > 0) else 0
-    return ChosenLam(lam=lam, spent=np.full(n_strata, spent / n_strata), fitted=True)
+    scale = np.sqrt(np.where(np.diag(spread) > 0, np.diag(spread), 1.0))
+    inverse = np.linalg.pinv(spread / np.outer(scale, scale), rcond=_RELATIVE_RANK, hermitian=True)
+    inverse /= np.outer(scale, scale)
+    slopes = inverse @ (known.T @ rows[:, 0])
+    pulls = np.einsum("in,nm,im->i", known, inverse, known)
+    return ChosenLam(
+        lam=np.broadcast_to(slopes[:k], (n_strata, k)),
+        spent=np.full(n_strata, pulls.sum() / n_strata),
+        fitted=True,
+        leverages=pulls if weighting.groups is None else pulls[weighting.groups],
+    )
 
 
 def intercept(residuals: FloatArray, weighting: Weighting) -> float:
-    """Return the number whose removal leaves the least variance: 0 where Σ w is the same in every draw.
+    """Return the number whose removal leaves the least variance of the residuals' mean.
 
-    With it a fitted λ does not care where the outcome's zero lies (Särndal et al. 1992, 6.4).
+    For clusters, by the regression of their totals on their sizes. Where Σ w is the same in every draw, or
+    units were drawn one by one, it is the weighted mean (Hájek 1971): a fitted λ then does not care where the
+    outcome's zero lies.
 
     Examples
     --------
     >>> from stratal.weighting import StratifiedWeighting
-    >>> intercept(np.ones(2), StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10])))
-    0.0
+    >>> intercept(np.array([1.0, 3.0]), StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10])))
+    2.0
     """
-    joint = weighting.covariance(np.column_stack([residuals, np.ones(len(residuals))]))
-    return float(joint[0, 1] / joint[1, 1]) if joint[1, 1] > CONSTANT else 0.0
+    weights = weighting.weights
+    if weighting.groups is not None:
+        joint = weighting.covariance(np.column_stack([residuals, np.ones(len(residuals))]))
+        if joint[1, 1] > CONSTANT:
+            return float(joint[0, 1] / joint[1, 1])
+    return float(weights @ residuals / weights.sum())

@@ -21,7 +21,12 @@ from stratal.weighting import Weighting
 
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++", "stratppi", "hajek", "post-stratified")
 MINIMUM_FOR_FITTING = 50
-_MINIMUM_UNEQUAL = 30
+_MINIMUM_CLUSTERS = 20
+_MINIMUM_UNEQUAL = 8
+"""Clusters, and labels as many as they are worth under unequal weights, at which fitting λ to a proxy that is
+noise costs at most 5 % more error than Hájek's mean (docs/decisions/0018)."""
+_HIGHEST_LEVERAGE = 0.75
+"""Where the leverage is cut, as for regressions: beyond it a residual over what is left of it is noise."""
 _NEEDS_PROXY = ("difference", "ppi++", "stratppi")
 _UNEQUAL = ("poisson", "proportional-to-size", "given-weights", "margins")
 
@@ -184,12 +189,10 @@ def default_estimator(design: str, n: int, n_strata: int, k: int, *, scaled: boo
     >>> default_estimator("clusters", 20, 1, 1, scaled=True)
     'hajek'
     """
-    if design == "clusters" and k > 0 and scaled and n >= _MINIMUM_UNEQUAL * k:
-        return "ppi++"
-    if design in _UNEQUAL and k > 0 and scaled:
-        return "ppi++" if n >= _MINIMUM_UNEQUAL * k else "difference"
     if design == "clusters" or design in _UNEQUAL:
-        return "hajek"
+        # λ = 1 is no choice for few labels: with a score that is inverted it is wrong by the score's spread.
+        enough = (_MINIMUM_CLUSTERS if design == "clusters" else _MINIMUM_UNEQUAL) * k
+        return "ppi++" if k > 0 and scaled and n >= enough else "hajek"
     if design == "simple-random" and n_strata <= 1 and k > 0 and scaled and n >= MINIMUM_FOR_FITTING * k:
         return "ppi++"
     return "horvitz-thompson"
@@ -242,16 +245,22 @@ def mean_estimate(
         how = {"clip": options.clip, **options.fitting}
         chosen, by_unit = cross_fitted(chosen, z, proxy, weighting, options.folds, **how)
     residuals, known = _residuals(z, proxy, weighting, chosen.lam, by_unit)
-    centred = chosen.fitted and not weighting.random_within_strata
-    if centred:
+    fitted = chosen.fitted and not weighting.random_within_strata
+    if fitted and weighting.groups is not None:
         constant = intercept(residuals, weighting)
         residuals, known = residuals - constant, known + constant
-    if options.estimator == "hajek":
-        residuals, known, centred = *_hajek(residuals, weighting), True
+    elif fitted or options.estimator == "hajek":
+        residuals, mean = _hajek(residuals, weighting)
+        known += mean
     value = known + float(weighting.mean(residuals[:, None])[0])
     lost = chosen.spent
     widened = inflation(_counts(weighting, len(lost)), lost) if np.any(lost) else np.ones(len(lost))
-    parts = weighting.contributions(weighting.stretched(residuals) if centred else residuals)
+    varying = residuals
+    if fitted or options.estimator == "hajek":
+        varying = weighting.stretched(residuals)
+    if chosen.leverages is not None and by_unit is None:
+        varying, widened = _left_out(varying, chosen.leverages, weighting), np.ones(len(lost))
+    parts = weighting.contributions(varying)
     design_variance = float(np.sum(parts * (widened if len(parts) == len(widened) else widened.mean())))
     freedom = max(weighting.degrees_of_freedom(residuals) - float(lost.sum()), 1.0)
     population_variance = 0.0
@@ -304,7 +313,8 @@ def choose_lam(
         return ChosenLam(lam=fixed_lam(options, n_strata, k), spent=np.zeros(n_strata))
     found = fit_lam(z, proxy, weighting, **options.fitting)
     if not np.any(found.lam):
-        return replace(found, notes=("λ is 0: too few labels, or a constant proxy, leave nothing to fit",))
+        why = "too few labels, a constant proxy, or weights that were fitted to it, leave nothing to fit"
+        return replace(found, notes=(f"λ is 0: {why}",))
     if options.clip:
         return replace(found, lam=np.clip(found.lam, 0.0, 1.0), notes=("λ was clipped to [0, 1]",))
     return found
@@ -374,6 +384,19 @@ def _hajek(residuals: FloatArray, weighting: Weighting) -> tuple[FloatArray, flo
     total = float(weights.sum())
     mean = float(weights @ residuals) / total
     return (residuals - mean) / total, mean
+
+
+def _left_out(residuals: FloatArray, leverages: FloatArray, weighting: Weighting) -> FloatArray:
+    """Return the residuals (n,) as if each unit had been left out of the fit: over 1 − leverage ("HC3").
+
+    Mean and λ both follow the units with large weights, whose residuals are too small by their own pull
+    (MacKinnon & White 1985). The factor of units that are alike is that of a variance with n − 1.
+    """
+    pull, alike = leverages, 1.0
+    if weighting.groups is None:
+        weights = np.abs(weighting.weights)
+        pull, alike = leverages + weights / weights.sum(), 1.0 - 1.0 / len(residuals)
+    return np.asarray(residuals * alike / (1.0 - np.minimum(pull, _HIGHEST_LEVERAGE)))
 
 
 def _counts(weighting: Weighting, n_strata: int) -> FloatArray:

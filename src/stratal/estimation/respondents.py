@@ -374,7 +374,9 @@ def resolved(z: FloatArray, options: EstimateOptions, weighting: Weighting, k: i
     if estimator == "auto" and options.lam is not None:
         estimator = "difference"
     elif estimator == "auto":
-        n, n_strata = round(weighting.effective_draws), len(weighting.sizes)
+        # λ is fitted to clusters' totals, which count alike, and to units by their weights.
+        alone = weighting.groups is None
+        n, n_strata = round(weighting.effective_draws if alone else weighting.draws), len(weighting.sizes)
         estimator = default_estimator(options.design, n, n_strata, k, scaled=options.scaled)
     if not options.scaled and (estimator == "difference" or options.lam is not None):
         raise InputError(

@@ -30,6 +30,9 @@ OUTCOMES = ("binary", "bounded", "unbounded")
 TARGETS = ("population", "superpopulation")
 
 
+_SAME_SUM = 1e-18
+
+
 class OwnInterval(Protocol):
     """What makes the interval of an estimate that is more than a mean: a difference of models, a win rate.
 
@@ -178,6 +181,35 @@ class Evidence(Record):
             return self.given_trials
         labels = self.moments
         return effective_trials(labels, self._variances(labels), self.weighting)
+
+    @property
+    def weights_freedom(self) -> float:
+        """Degrees of freedom that unequal weights leave to a variance, at most n − 1.
+
+        Satterthwaite's of Σ w² e², twice: he takes e² to vary as a normal outcome's, with kurtosis 3, and an
+        outcome inside its bounds has less than 2 unless it is rare, which the number of trials sees to.
+        """
+        weighting, most = self.weighting, float(max(self.n - 1, 1))
+        if weighting.groups is not None or weighting.random_within_strata:
+            return most
+        squares = weighting.weights**2
+        return float(np.clip(2.0 * squares.sum() ** 2 / np.sum(squares**2), 1.0, most))
+
+    @property
+    def size_shift(self) -> float:
+        """How far the mean moves if the drawn clusters had the population's mean size; 0 for single units.
+
+        By the regression of the clusters' residuals on their sizes, whose mean is known. Where the outcome
+        goes with the size of its cluster, large clusters are many units that most samples lack.
+        """
+        weighting = self.weighting
+        if weighting.groups is None or weighting.draws < 3:
+            return 0.0
+        off = self.residuals - weighting.weights @ self.residuals / weighting.total
+        joint = weighting.covariance(np.column_stack([off, np.ones(self.n)]))
+        # Below this the sum of the weights, which estimates 1, is the same in every draw but for rounding.
+        varies = joint[1, 1] > _SAME_SUM
+        return float(joint[0, 1] / joint[1, 1] * (1.0 - weighting.total)) if varies else 0.0
 
     @property
     def in_strata(self) -> bool:

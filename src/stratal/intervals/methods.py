@@ -36,6 +36,8 @@ BOUNDED = (
     "betting-anytime",
 )
 METHODS = ("auto", *BOUNDED, "skewness-corrected")
+_GUARDED = ("clopper-pearson", "stratified-clopper-pearson", "blaker")
+"""Those that unequal weights and clusters widen; the others are the textbook's."""
 
 
 def resolve_method(evidence: Evidence) -> str:
@@ -122,7 +124,20 @@ def _bounded(evidence: Evidence, method: str, alternative: str) -> Bounds:
         exact = _stratified(evidence, alternative)
     else:
         exact = _proportion(evidence, method, alternative)
-    return exact if evidence.outcome == "binary" else _with_unseen(evidence, exact, alternative)
+    if evidence.outcome != "binary":
+        exact = _with_unseen(evidence, exact, alternative)
+    return _with_shift(evidence, exact) if method in _GUARDED else exact
+
+
+def _with_shift(evidence: Evidence, exact: Bounds) -> Bounds:
+    """Widen an interval to the farther of its limits with and without the shift of unequal clusters."""
+    shift = evidence.size_shift
+
+    def bounds(level: float) -> tuple[float, float]:
+        low, high = exact(level)
+        return low + min(shift, 0.0), high + max(shift, 0.0)
+
+    return bounds
 
 
 def _by_strata(evidence: Evidence, method: str) -> bool:
@@ -165,9 +180,10 @@ def _stratified(evidence: Evidence, alternative: str) -> Bounds:
 def _proportion(evidence: Evidence, method: str, alternative: str) -> Bounds:
     lowest, highest = evidence.limits
     value = (evidence.value - lowest) / (highest - lowest)
-    trials = evidence.trials
+    trials, freedom = evidence.trials, evidence.weights_freedom
 
     def bounds(level: float) -> tuple[float, float]:
+        error = max(tail_shares(level, alternative))
         if method == "logit":
             low, high = proportion.logit(
                 value,
@@ -178,7 +194,11 @@ def _proportion(evidence: Evidence, method: str, alternative: str) -> Bounds:
             )
         else:
             formula = {"blaker": proportion.blaker, "wilson": proportion.wilson}
-            size = korn_graubard_trials(evidence, level) if method == "korn-graubard" else trials
+            size = trials
+            if method == "korn-graubard":
+                size = korn_graubard_trials(evidence, error)
+            elif method in _GUARDED:
+                size = trials * freedom_factor(evidence.n, freedom, error)
             low, high = formula.get(method, proportion.clopper_pearson)(
                 value, size, confidence_level=level, alternative=alternative
             )
@@ -231,11 +251,26 @@ _MIDDLE = 0.5 - 1e-6
 """Both quantiles are 0 at one half; just below it their ratio is what it tends to."""
 
 
-def korn_graubard_trials(evidence: Evidence, confidence_level: float) -> float:
+def freedom_factor(n: int, degrees_of_freedom: float, error: float) -> float:
+    """Return what trials are multiplied by where the variance has fewer degrees of freedom than n − 1.
+
+    (t_{n−1} / t_ν)² at the error of one side (Korn & Graubard 1998).
+
+    Examples
+    --------
+    >>> freedom_factor(20, 19, 0.025), round(freedom_factor(20, 5, 0.025), 3)
+    (1.0, 0.663)
+    """
+    error = min(error, 1.0 - error, _MIDDLE)
+    simple = proportion.student_quantile(error, max(n - 1, 1))
+    return float((simple / proportion.student_quantile(error, degrees_of_freedom)) ** 2)
+
+
+def korn_graubard_trials(evidence: Evidence, error: float) -> float:
     """Return Korn & Graubard's effective size n* = θ(1 − θ)/variance · (t_{n−1} / t_ν)², without any guard.
 
     As R's `svyciprop(method = "beta")`, whose ν counts draws less strata. Where the labels all agree it is
-    the guarded number of trials.
+    the guarded number of trials. `error` is that of one side.
 
     Examples
     --------
@@ -245,19 +280,16 @@ def korn_graubard_trials(evidence: Evidence, confidence_level: float) -> float:
     >>> evidence = Evidence(value=0.75, variance=0.0625, population_part=0.0, degrees_of_freedom=3.0,
     ...     outcome="binary", bounds=(0.0, 1.0), z=z, residuals=z, known=0.0, weighting=weighting,
     ...     tuned=False)
-    >>> round(korn_graubard_trials(evidence, 0.95), 3)
+    >>> round(korn_graubard_trials(evidence, 0.025), 3)
     3.0
     """
     low, high = evidence.limits
     value = (evidence.value - low) / (high - low)
-    variance = evidence.variance / (high - low) ** 2
-    if evidence.census or not (np.isfinite(variance) and variance > 0) or not 0 < value < 1:
+    if evidence.census or not evidence.varies or not 0 < value < 1:
         return evidence.trials
-    error = min((1.0 - confidence_level) / 2.0, _MIDDLE)
-    simple = proportion.student_quantile(error, max(evidence.n - 1, 1))
     strata = int(np.sum(evidence.weighting.counts > 0))
-    own = proportion.student_quantile(error, max(evidence.weighting.draws - strata, 1))
-    trials = float(value * (1 - value) / variance * (simple / own) ** 2)
+    own = freedom_factor(evidence.n, max(evidence.weighting.draws - strata, 1), error)
+    trials = float(value * (1 - value) / (evidence.variance / (high - low) ** 2) * own)
     return trials if np.isfinite(trials) and trials > 0 else evidence.trials
 
 
@@ -281,7 +313,8 @@ def _unbounded(evidence: Evidence, method: str, alternative: str) -> Bounds:
             evidence, bootstrap_bounds(evidence, alternative, studentise=method == "bootstrap-t"), alternative
         )
     if method == "skewness-corrected":
-        return _skewness_corrected(evidence, alternative, float(np.sqrt(variance)))
+        exact = _skewness_corrected(evidence, alternative, float(np.sqrt(variance)))
+        return _with_shift(evidence, exact)
     return _student(evidence, method, alternative, float(np.sqrt(variance)))
 
 

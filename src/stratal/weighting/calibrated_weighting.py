@@ -91,10 +91,16 @@ class CalibratedWeighting(Weighting):
         own = self.base.degrees_of_freedom(self._residuals(variable[:, None])[:, 0])
         return float(max(own - (self.auxiliary.shape[1] - 1), 1.0))
 
+    def unexplained(self, variables: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return the residuals of the regression on what is known: its totals are exact already."""
+        # By √w on both sides: the normal equations would square the rounding error of a variable that is
+        # among the totals, whose residuals must come out as 0.
+        root = np.sqrt(weights)[:, None]
+        slopes = np.linalg.lstsq(root * self.auxiliary, root * variables, rcond=None)[0]
+        return np.asarray(variables - self.auxiliary @ slopes)
+
     def _residuals(self, variables: FloatArray) -> FloatArray:
-        weighted = self.auxiliary * self.base.weights[:, None]
-        slopes = np.linalg.lstsq(weighted.T @ self.auxiliary, weighted.T @ variables, rcond=None)[0]
-        return np.asarray((variables - self.auxiliary @ slopes) * self.ratio[:, None])
+        return self.unexplained(variables, self.base.weights) * self.ratio[:, None]
 
 
 def fitted_ratios(

@@ -78,7 +78,7 @@ class SurveyWeighting(Weighting):
         if m < 2:
             return np.full((q, q), np.nan)
         if self.sizes_known:
-            variables = variables - self._stratum_means(variables)[self.primary]
+            variables = self.unexplained(variables, self.design_weight)
         parts = variables * self.weights[:, None]
         totals = np.stack([np.bincount(self.cluster, column, minlength=m) for column in parts.T], axis=1)
         _, first = np.unique(self.cluster, return_index=True)
@@ -91,8 +91,12 @@ class SurveyWeighting(Weighting):
         centred = totals - means[stratum]
         return np.asarray((centred * factor[:, None]).T @ centred)
 
-    def _stratum_means(self, variables: FloatArray) -> FloatArray:
+    def unexplained(self, variables: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return deviations from the strata's weighted means: the covariance sees no others."""
+        return np.asarray(variables - self._stratum_means(variables, weights)[self.primary])
+
+    def _stratum_means(self, variables: FloatArray, weights: FloatArray) -> FloatArray:
         """Return the weighted means of the strata (H, q)."""
-        whole = np.bincount(self.primary, self.design_weight)
-        sums = [np.bincount(self.primary, self.design_weight * column) for column in variables.T]
-        return np.stack(sums, axis=1) / whole[:, None]
+        whole = np.bincount(self.primary, weights)
+        sums = [np.bincount(self.primary, weights * column) for column in variables.T]
+        return np.stack(sums, axis=1) / np.where(whole > 0, whole, 1.0)[:, None]

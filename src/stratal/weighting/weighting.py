@@ -67,6 +67,19 @@ class Weighting(Record, ABC):
         """
         return residuals
 
+    def unexplained(self, variables: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return what the weights leave open of `variables` (n, q): deviations from their weighted mean.
+
+        A weighting that is fitted to known totals explains more.
+
+        Parameters
+        ----------
+        variables : float (n, q)
+        weights : float (n,)
+            The design's own, 0 for units that are left out.
+        """
+        return np.asarray(variables - weights @ variables / weights.sum())
+
     @property
     def random_within_strata(self) -> bool:
         """Whether each stratum's units are a simple random sample of a known size N_h, drawn one by one.
@@ -113,8 +126,8 @@ class Weighting(Record, ABC):
 
     @property
     def effective_draws(self) -> float:
-        """Draws, counted less where weights differ: at most (Σ w)² / Σ w² (Kish 1965)."""
-        weights = self.weights
+        """Draws, counted less where their weights differ: (Σ w)² / Σ w² (Kish 1965), w of whole clusters."""
+        weights = self.weights if self.groups is None else np.bincount(self.groups, self.weights)
         return float(min(self.draws, weights.sum() ** 2 / np.sum(weights**2)))
 
     @property
