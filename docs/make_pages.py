@@ -20,8 +20,8 @@ def command_page() -> str:
     parts = [
         "# The command",
         "Every command has `--json`: one object on standard output and nothing else. Exit status 0; 2 for a "
-        "mistake, with one message on standard error and nothing written; 3 from `check` for a study that is "
-        "not sound; 4 from `estimate` for a requirement that is not met; 130 for Ctrl-C. More for programs: "
+        "mistake, with one message on standard error and nothing written; 3 from `check` and `backup` for a study or a "
+        "copy that is not sound; 4 from `estimate` for a requirement that is not met; 130 for Ctrl-C. More for programs: "
         "[machines](guide/machines.md).",
     ]
     for name, command in sorted(group.commands.items()):

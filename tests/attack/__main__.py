@@ -7,7 +7,7 @@ import time
 
 from tests.attack.answers import valid_commands
 from tests.attack.commands import odd_commands
-from tests.attack.damage import damaged_packed, damaged_samples, damaged_texts
+from tests.attack.damage import damaged_packed, damaged_samples, damaged_studies, damaged_texts
 from tests.attack.estimates import fuzzed
 from tests.attack.stops import kills, pairs
 
@@ -17,6 +17,7 @@ ATTACKS = {
     damaged_samples: 4000,
     damaged_packed: 1000,
     damaged_texts: 1000,
+    damaged_studies: 1000,
     kills: 500,
     pairs: 100,
     fuzzed: 500_000,

@@ -140,6 +140,85 @@ def damaged_samples(tries: int, seed: int) -> Findings:
     return found
 
 
+def studied(folder: Path) -> Path:
+    """Make a study of two people with a skip, a change, disagreements, a decision and a second round."""
+    from stratal.study import Question, create_study
+    from stratal.study.rounds import grow
+
+    units = population()
+    sample = stratal.SimpleRandom(budget=24).draw(units, seed=3)
+    question = Question.of_choices("Right?", ["Pass", "Fail"], rubric="Be strict.")
+    place = folder / "study"
+    with create_study(
+        place, sample, question, annotators=["ann", "bob"], overlap=0.5, half_width=0.01, clock=lambda: 1e9
+    ) as study:
+        for number in range(2):
+            for who in ("ann", "bob"):
+                while (item := study.next_item(who)) is not None:
+                    place_of = item.position + (who == "bob") * (item.position % 5 == 0)
+                    study.submit(who, item.id, ("Pass", "Pass", "Fail")[place_of % 3], note=item.id)
+            if number == 0:
+                grow(study, 6, population=units, by_labels=False)
+        first = study.history("ann")[-1].item
+        study.submit("ann", first, "Fail")
+        study.skip("bob", study.history("bob")[2].item)
+        apart = study.disagreements()
+        study.adjudicate("ann", apart[0].item.id, "Pass")
+        study.database.close()
+    return place
+
+
+def _read_study(path: Path) -> Any:
+    """Return all that the commands print of a study's answers."""
+    from stratal.study import open_study, study_status
+    from stratal.study.exchange import asked_of
+
+    with open_study(path.parent, clock=lambda: 1e9) as study:
+        labels, sample = study.labels(), study.sample()
+        state = study_status(study)
+        for name in ("stop", "folder", "server", "time"):
+            state.pop(name)
+        tasks = study.tasks()
+        report = stratal.findings(sample, labels).to_dict()
+        page = study.offline("ann", items=1)
+        return [repr(labels), state, repr(tasks), repr(asked_of(study.question)), report, page["question"]]
+
+
+def damaged_studies(tries: int, seed: int) -> Findings:
+    """Flip one bit of a study's files: labels, state, report and exports are as they were, or refused."""
+    import shutil
+
+    rng, found = np.random.default_rng(seed), Findings()
+    with tempfile.TemporaryDirectory() as place:
+        whole = studied(Path(place))
+        copy = Path(place) / "copy"
+        for path in sorted(whole.iterdir()):
+            if path.suffix not in (".sqlite", ".parquet"):
+                continue
+            share = 4 if path.suffix == ".sqlite" else 1
+            content = path.read_bytes()
+            expected = None
+            for number in range(-1, tries * share // 6):
+                shutil.rmtree(copy, ignore_errors=True)
+                shutil.copytree(whole, copy)
+                at, bit = int(rng.integers(len(content))), 1 << int(rng.integers(8))
+                damaged = content[:at] + bytes([content[at] ^ bit]) + content[at + 1 :]
+                (copy / path.name).write_bytes(content if number < 0 else damaged)
+                found.tries += 1
+                try:
+                    with warned():
+                        answer = _read_study(copy / path.name)
+                except StratalError:
+                    found.refused += 1
+                except Exception as error:
+                    found.tracebacks.append(f"{path.name}: bit {bit} at {at}: {error!r}"[:300])
+                else:
+                    expected = expected or answer
+                    if answer != expected:
+                        found.wrong.append(f"{path.name}: bit {bit} at {at}")
+    return found
+
+
 def _read_sample(path: Path) -> stratal.Sample:
     return stratal.Sample.read(path.with_suffix(".csv") if path.suffix == ".json" else path)
 

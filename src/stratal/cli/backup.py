@@ -16,7 +16,12 @@ def backup(
     output: Annotated[Path, typer.Option(help="Directory to write to; must be empty or not exist.")],
     json: o.Json = False,
 ) -> None:
-    """Copy a study while people go on labelling, and check the copy. The copy is a study itself."""
+    """Copy a study while people go on labelling, and check the copy. The copy is a study itself.
+
+    Exit status 3 if anything is wrong with it. The annotators' links are not copied: `stratal label` makes
+    new ones for the copy.
+    """
+    from stratal.cli.check import UNSOUND
     from stratal.report import check_page
     from stratal.study.backup import backup_study
     from stratal.study.opening import open_study
@@ -26,5 +31,7 @@ def backup(
     described = {"study": str(output), "sound": found.sound, **found.to_dict()}
     if json:
         print_json(described)
-        return
-    print_page(check_page(described))
+    else:
+        print_page(check_page(described))
+    if not found.sound:
+        raise typer.Exit(UNSOUND)

@@ -10,7 +10,7 @@ from stratal.cli import options as o
 from stratal.cli.output import print_json, print_page, progress
 
 UNSOUND = 3
-"""Exit status for a study with problems; 1 is a reader that left, 2 a mistake."""
+"""Exit status for a study or a copy with problems; 1 is a reader that left, 2 a mistake."""
 
 
 def check(

@@ -160,10 +160,16 @@ def _new_version(asked: ReportOptions, result: Made, file: Path) -> NewVersion:
         predicted=predicted or False,
         combine=asked.combine,
         confidence_level=asked.confidence_level,
+        interval=asked.interval,
         estimator=asked.estimator,
         target=asked.target,
         outcome=asked.outcome,
-        bounds=result.estimate.bounds if result.estimate.outcome == "bounded" else None,
+        bounds=result.estimate.bounds if getattr(result.estimate, "outcome", None) == "bounded" else None,
+        lam=asked.lam,
+        cross_fit=asked.cross_fit,
+        calibration=asked.calibration,
+        features=o.listed(asked.features) or None,
+        estimand=asked.estimand,
     )
 
 

@@ -17,6 +17,7 @@ from stratal.errors import InputError, LabelError
 from stratal.estimation.classes import class_text
 from stratal.estimation.columns import class_column, with_group
 from stratal.estimation.comparison import compare
+from stratal.estimation.estimand import as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.respondents import combined, outcomes, said
@@ -26,7 +27,11 @@ from stratal.report import Page, Printed, new_version_page, plain_dict
 from stratal.sampling.sample import Sample
 
 _NEW = "answer of the new version"
-_CHOICES = ("estimator", "target", "outcome", "bounds")
+_CHOICES = (
+    *("estimator", "target", "outcome", "bounds", "estimand", "lam", "proxy", "clip"),
+    *("cross_fit", "calibration", "features", "population", "stratum_weights_known"),
+)
+"""Options of `estimate` that old and new version share, so that the old figure is the report's own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +41,12 @@ class NewVersion(Printed):
     Parameters
     ----------
     found : dict
-        Plain: `units` with an answer of the new version, `same`, `changed`, `known` (whose new outcome is
-        known), `missing` (drawn units without a new answer), `complete`, `old`, `new` and `difference` (new
-        less old), each with `estimate` (None unless complete), `lowest` and `highest` (what it is if every
-        unknown outcome is the worst or the best) and a `confidence_interval` that holds for both; and the ids
-        that `needs_labels`.
+        Plain: drawn `units` with an answer of the new version, of these the `same`, the `changed` (a blank
+        answer is one, where the old was none) and the `blank`; `missing` (drawn units that do not occur among
+        the new answers). `labelled` units carry all three figures: `old`, `new` and `difference` (new less
+        old), each with `estimate` (None unless `complete`), `lowest` and `highest` (what it is if every
+        unknown outcome is the worst or the best) and a `confidence_interval` that holds for both. `known` of
+        them have a known new outcome; the others are the ids that `needs_labels` and `needs_answers` list.
 
     Examples
     --------
@@ -73,6 +79,7 @@ def new_version(
     predicted: bool | str = False,
     combine: str = "mean",
     confidence_level: float = 0.95,
+    interval: str = "auto",
     **options: Any,
 ) -> NewVersion:
     """Estimate how good a new version of the model is, and how much better, from labels that are there.
@@ -82,14 +89,17 @@ def new_version(
     sample, labels, predicted, combine
         See `stratal.estimate`.
     answers : mapping of id to answer, Labels, Series, or array in the order of `sample.ids`
-        Of the new version, for the drawn units; ids that were not drawn are left out.
+        Of the new version, for the drawn units; ids that were not drawn are left out. A blank, None or NaN is
+        a blank answer; a unit that does not occur has no known new outcome.
     old_answers : str, or as `answers`, optional
         What the labels judged: a column of the sample; its column of the model's answers unless given.
     new_labels : see `stratal.estimate`, optional
-        Labels of changed answers, as far as they are there.
+        Labels of changed answers, as far as they are there; those of units without an old label are left out.
     confidence_level : float
+    interval : str
+        Method of the intervals of the old and the new version.
     **options
-        `estimator`, `target`, `outcome`, `bounds` as in `stratal.estimate`.
+        As in `stratal.estimate`: `estimator`, `target`, `outcome`, `bounds`, `lam`, `calibration`, …
 
     Returns
     -------
@@ -98,10 +108,10 @@ def new_version(
     Raises
     ------
     InputError
-        For another option, if nothing says what the old answers were, and for an outcome without bounds whose
-        new values are not all known.
+        For another option, an estimand that is no mean, if nothing says what the old answers were, and for an
+        outcome without bounds whose new values are not all known.
     LabelError
-        If no drawn unit has a new answer.
+        If no drawn unit has a new answer, or one has several.
 
     Examples
     --------
@@ -118,11 +128,12 @@ def new_version(
     strange = [name for name in options if name not in _CHOICES]
     if strange:
         raise InputError(f"new_version takes no {strange[0]}=", allowed=", ".join(_CHOICES))
+    predicted = _predicted(sample, predicted, options.pop("estimand", None))
     joined = combined(said(join(sample, labels), predicted), combine)[0]
     z = _scattered(joined.labelled, outcomes(sample, joined, predicted))
-    old = estimate(sample, labels, predicted=predicted, combine=combine, **options)
-    before, after = _old_answers(sample, old_answers, predicted), _answers(sample, answers)
-    answered = np.array([entry is not None for entry in after], dtype=bool)
+    old = estimate(sample, labels, predicted=predicted, combine=combine, estimand="mean", **options)
+    before = _old_answers(sample, old_answers, predicted)
+    after, answered = _answers(sample, answers)
     if not np.any(answered):
         raise LabelError(
             "no drawn unit has an answer of the new version",
@@ -138,23 +149,45 @@ def new_version(
     if new_labels is not None:
         given = combined(said(join(sample, new_labels), False), combine)[0]
         told = _scattered(given.labelled, outcomes(sample, given, False))
-        new = np.where(np.isfinite(told) & answered, told, new)
-    new[~answered] = np.nan
-    unknown = answered & np.isnan(new) & (np.isfinite(z) if not predicted else False)
+        new = np.where(np.isfinite(told), told, new)
+    # Old, new and difference are of the same units: those whose old answer has a label. Where such a unit has
+    # no new answer, its new outcome is as unknown as that of a changed answer without a label.
+    labelled = np.isfinite(z)
+    new[~answered | ~labelled] = np.nan
+    unknown = labelled & np.isnan(new)
+    ids = np.array(id_texts(sample.ids))
     return NewVersion(
         found=plain_dict(
             {
                 "units": int(answered.sum()),
+                "labelled": int(labelled.sum()),
                 "missing": int((~answered).sum()),
                 "same": int(same.sum()),
                 "changed": int((answered & ~same).sum()),
+                "blank": int((answered & (after == "")).sum()),
                 "known": int(np.isfinite(new).sum()),
                 "complete": not np.any(unknown),
                 "confidence_level": confidence_level,
-                **_figures(sample, old, (z, new), unknown, confidence_level, options),
-                "needs_labels": [str(unit) for unit in np.array(id_texts(sample.ids))[unknown]],
+                **_figures(sample, old, (z, new), unknown, (confidence_level, interval), options),
+                "needs_labels": [str(unit) for unit in ids[unknown & answered]],
+                "needs_answers": [str(unit) for unit in ids[unknown & ~answered]],
             }
         )
+    )
+
+
+def _predicted(sample: Sample, predicted: bool | str, asked: Any) -> bool | str:
+    """Return what the labels are compared with, refusing an estimand that is no mean of outcomes."""
+    question = as_estimand(asked or sample.estimand)
+    if question is None or question.kind == "mean":
+        return predicted
+    if question.kind == "accuracy":
+        return predicted or getattr(question, "predicted", None) or True
+    raise InputError(
+        "a new version is compared by its mean outcome",
+        given=f"the estimand {question.text!r}",
+        allowed="mean or accuracy",
+        action="Ask for the mean: estimand='mean' (--estimand mean).",
     )
 
 
@@ -165,23 +198,43 @@ def _scattered(labelled: BoolArray, z: FloatArray) -> FloatArray:
     return found
 
 
-def _answers(sample: Sample, given: Any) -> AnyArray:
-    """Return the answer to each drawn unit (n,) as text, None where there is none."""
-    drawn = set(id_texts(sample.ids))
+def _answers(sample: Sample, given: Any) -> tuple[AnyArray, BoolArray]:
+    """Return the answer to each drawn unit (n,) as text, empty where it is blank, and which have one (n,).
+
+    A blank answer is an answer: the new version said nothing, where the old one may have been right. A unit
+    that does not occur has none.
+    """
+    texts = id_texts(sample.ids)
     if isinstance(given, Labels):
-        kept = [place for place, name in enumerate(given.ids) if name in drawn]
-        given = Labels(
-            ids=tuple(given.ids[k] for k in kept),
-            values=tuple(given.values[k] for k in kept),
-            source=given.source,
-        )
-    elif hasattr(given, "items") and not hasattr(given, "index"):
-        texts = dict(zip(id_texts(np.array(list(given), dtype=object)), given.values(), strict=True))
-        given = {name: value for name, value in texts.items() if name in drawn}
-    return class_column(sample, given, "answers of the new version")
+        pairs = list(zip(given.ids, given.values, strict=True))
+    elif hasattr(given, "items"):
+        pairs = list(given.items())
+    else:
+        return _texts(class_column(sample, given, "answers of the new version")), np.ones(sample.size, bool)
+    names = id_texts(np.array([name for name, _ in pairs], dtype=object)) if pairs else []
+    drawn, found = set(texts), {}
+    for name, (_, value) in zip(names, pairs, strict=True):
+        if name in found:
+            raise LabelError(
+                f"unit {name!r} has several answers of the new version",
+                action="Give one answer for each unit.",
+            )
+        if name in drawn:
+            found[name] = value
+    answered = np.array([name in found for name in texts], dtype=bool)
+    return _texts([found.get(name) for name in texts]), answered
+
+
+def _texts(values: Any) -> AnyArray:
+    """Return answers (n,) as text, empty where they are blank."""
+    blank = [value is None or value != value or not str(value).strip() for value in values]
+    return np.array(
+        ["" if none else class_text(value) for none, value in zip(blank, values, strict=True)], dtype=object
+    )
 
 
 def _old_answers(sample: Sample, given: Any, predicted: bool | str) -> AnyArray:
+    """Return what was judged (n,) as text, None where it is not known."""
     if given is None:
         given = predicted if isinstance(predicted, str) else sample.predicted
     if given is None:
@@ -189,9 +242,12 @@ def _old_answers(sample: Sample, given: Any, predicted: bool | str) -> AnyArray:
             "nothing says what the model answered before",
             allowed="old_answers=, or a sample drawn with the model's answers (--predicted COL)",
         )
-    if isinstance(given, str) and given in sample.shown:
-        return np.array([class_text(value) for value in sample.shown[given]], dtype=object)
-    return _answers(sample, given) if not isinstance(given, str) else class_column(sample, given, "answers")
+    if isinstance(given, str):
+        kept = sample.shown[given] if given in sample.shown else class_column(sample, given, "answers")
+        return _texts(kept)
+    texts, there = _answers(sample, given)
+    texts[~there] = None
+    return texts
 
 
 def _figures(
@@ -199,18 +255,25 @@ def _figures(
     old: Estimate,
     z: tuple[FloatArray, FloatArray],
     unknown: BoolArray,
-    level: float,
+    level: tuple[float, str],
     options: dict[str, Any],
 ) -> dict[str, Any]:
-    """Return old, new and difference, with unknown new outcomes at their worst and at their best."""
+    """Return old, new and difference, with unknown new outcomes at their worst and at their best.
+
+    `level` has the method of the intervals too.
+    """
     before, after = z
     bounds = old.bounds
     if np.any(unknown) and bounds is None:
         raise InputError(
-            f"{int(unknown.sum())} answers changed, and what they can be worth has no bounds",
-            action="Give bounds= (--bounds LOW,HIGH), or label them.",
+            f"{int(unknown.sum())} units have no known new outcome, and what it can be has no bounds",
+            action="Give bounds= (--bounds LOW,HIGH), or label the changed answers.",
         )
-    shared = options | {"outcome": old.outcome, "bounds": bounds if old.outcome == "bounded" else None}
+    shared = options | {
+        "estimand": "mean",
+        "outcome": old.outcome,
+        "bounds": bounds if old.outcome == "bounded" else None,
+    }
     ways = (
         [np.where(unknown, end, after) for end in (bounds or (np.nan, np.nan))]
         if np.any(unknown)
@@ -221,15 +284,15 @@ def _figures(
         compare(
             sample,
             {"new": way, "old": before},
-            confidence_level=level,
+            confidence_level=level[0],
             bounds=bounds,
             target=old.target,
         ).rows[0]
         for way in ways
     ]
-    intervals = [list(made.confidence_interval(level)) for made in news]
+    intervals = [list(made.confidence_interval(level[0], method=level[1])) for made in news]
     return {
-        "old": _spanned([old.value], [list(old.confidence_interval(level))]),
+        "old": _spanned([old.value], [list(old.confidence_interval(level[0], method=level[1]))]),
         "new": _spanned([made.value for made in news], intervals),
         "difference": _spanned(
             [row["difference"] for row in rows], [row["confidence_interval"] for row in rows]

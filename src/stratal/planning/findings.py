@@ -193,6 +193,7 @@ def findings(
             target=options.get("target", "population"),
         )
     )
+    _refuse_another_estimate(new, contents["estimate"])
     contents["estimate"] = with_tables(contents["estimate"], list(tables), notes)
     return Findings(
         found=plain_dict(
@@ -211,6 +212,21 @@ def findings(
             }
         )
     )
+
+
+def _refuse_another_estimate(new: NewVersion | None, estimate: Mapping[str, Any]) -> None:
+    """Refuse a new version that was compared with another estimate of the old one than the report's."""
+    old = None if new is None else new.found["old"]["estimate"]
+    if old is not None and abs(old - estimate["estimate"]) > _SAME * max(1.0, abs(old)):
+        raise InputError(
+            "the new version was compared with another estimate of the old one than this report's",
+            given=f"{old:.6g} and {estimate['estimate']:.6g}",
+            action="Give new_version and findings the same labels and options.",
+        )
+
+
+_SAME = 1e-9
+"""Rounding by which two ways to the same estimate may differ."""
 
 
 def _mean_contents(

@@ -231,11 +231,12 @@ PARTS: dict[str, Any] = {
         ],
     },
     "version": {
-        **dict.fromkeys(("units", "missing", "same", "changed", "known"), "integer"),
+        **dict.fromkeys(("units", "labelled", "missing", "same", "changed"), "integer"),
+        **dict.fromkeys(("blank", "known"), "integer"),
         "complete": "boolean",
         "confidence_level": "number",
         **dict.fromkeys(("old", "new", "difference"), _SPAN),
-        "needs_labels": ["text"],
+        **dict.fromkeys(("needs_labels", "needs_answers"), ["text"]),
     },
     "provenance": {
         **dict.fromkeys(("written", "stratal", "drawn with stratal", "design", "sample's SHA-256"), "text"),

@@ -16,8 +16,9 @@ def new_version_page(new: Mapping[str, Any]) -> Page:
     Examples
     --------
     >>> span = {"estimate": 0.5, "lowest": 0.5, "highest": 0.5, "confidence_interval": [0.4, 0.6]}
-    >>> new = {"units": 20, "missing": 0, "same": 15, "changed": 5, "known": 20, "complete": True,
-    ...        "confidence_level": 0.95, "old": span, "new": span, "difference": span, "needs_labels": []}
+    >>> new = {"units": 20, "labelled": 20, "missing": 0, "same": 15, "changed": 5, "blank": 0, "known": 20,
+    ...        "complete": True, "confidence_level": 0.95, "old": span, "new": span, "difference": span,
+    ...        "needs_labels": [], "needs_answers": []}
     >>> new_version_page(new).lines[1]
     'The labels that you have settle the new version too: nothing has to be labelled.'
     """
@@ -44,30 +45,31 @@ def new_version_page(new: Mapping[str, Any]) -> Page:
 
 
 def _sentences(new: Mapping[str, Any]) -> list[str]:
+    blank = f", of these {new['blank']:,} none at all (blank)" if new["blank"] else ""
     lines = [
         f"Of {new['units']:,} drawn units that the new version answered, {new['same']:,} have the same "
-        f"answer "
-        f"and {new['changed']:,} another."
+        f"answer and {new['changed']:,} another{blank}."
     ]
     if new["missing"]:
         lines.append(
-            f"{new['missing']:,} drawn units have no answer of the new version; the others of their stratum "
-            "stand for them."
+            f"{new['missing']:,} drawn units do not occur among the new answers: what the new version says "
+            "of them is not known."
         )
     if new["complete"]:
         lines.append("The labels that you have settle the new version too: nothing has to be labelled.")
         return lines
+    unknown = len(new["needs_labels"]) + len(new["needs_answers"])
     lines.append(
-        f"The outcome of {len(new['needs_labels']):,} changed answers is not known. At worst and at best "
-        f"they are "
-        "all as bad or as good as they can be; the interval holds for both, and for everything between."
+        f"Of the {new['labelled']:,} labelled units, on which old, new and difference all rest, {unknown:,} "
+        "have no known new outcome. At worst and at best these are all as bad or as good as they can be; the "
+        "interval holds for both, and for everything between."
     )
     return lines
 
 
 def _needs(new: Mapping[str, Any]) -> list[str]:
-    wanted = new["needs_labels"]
-    if not wanted:
-        return []
-    more = f" and {len(wanted) - MOST_IDS:,} more" if len(wanted) > MOST_IDS else ""
-    return [f"Need labels: {', '.join(wanted[:MOST_IDS])}{more}."]
+    found = []
+    for title, wanted in (("labels", new["needs_labels"]), ("new answers", new["needs_answers"])):
+        more = f" and {len(wanted) - MOST_IDS:,} more" if len(wanted) > MOST_IDS else ""
+        found += [f"Need {title}: {', '.join(wanted[:MOST_IDS])}{more}."] if wanted else []
+    return found

@@ -10,6 +10,7 @@ from stratal.study.checking import Check, check_study
 from stratal.study.creating import MEDIA, new_folder
 from stratal.study.database import DATABASE
 from stratal.study.faults import plainly
+from stratal.study.journal import PAGE_SECRET
 from stratal.study.opening import open_study
 from stratal.study.study import Study
 from stratal.study.team import NAMES
@@ -17,6 +18,8 @@ from stratal.study.team import NAMES
 
 def backup_study(study: Study, folder: str | Path) -> Check:
     """Copy a study into a new folder, whole or not at all, and check the copy.
+
+    The copy has no links: whoever reads a backup cannot label as somebody else. Serving it makes new ones.
 
     Parameters
     ----------
@@ -49,6 +52,10 @@ def _copy(study: Study, partial: Path) -> None:
             with study.database.read() as source:
                 source.backup(target)
             target.row_factory = sqlite3.Row
+            # secure_delete overwrites the secret, which would stay in the file's free space otherwise.
+            target.execute("PRAGMA secure_delete = ON")
+            target.execute("DELETE FROM setting WHERE name = ?", (PAGE_SECRET,))
+            target.commit()
             files = [row["file"] for row in target.execute("SELECT file FROM round")]
         finally:
             target.close()

@@ -22,7 +22,7 @@ from stratal.sampling.handover import empty_folder
 from stratal.sampling.sample import Sample
 from stratal.study.database import DATABASE, Database
 from stratal.study.disk import journal_for
-from stratal.study.journal import Entry, Transaction, append, keep_setting
+from stratal.study.journal import Entry, Transaction, append, append_setting, items_digest, keep_setting
 from stratal.study.migrations import migrate
 from stratal.study.question import Question
 from stratal.study.records import ROUND, RUBRIC
@@ -127,8 +127,10 @@ def add_items(transaction: Transaction, folder: Path, sample: Sample, number: in
         ),
     )
     transaction.run("UPDATE tally SET total = total + ?", sum(people))
-    entry = Entry(annotator="", action=ROUND, value=str(number), note=f"{path.name} {digest_of(path)}")
-    append(transaction, entry)
+    append(transaction, Entry(
+        annotator="", action=ROUND, value=str(number), note=f"{path.name} {digest_of(path)}",
+        shown=items_digest(connection, number),
+    ))  # fmt: skip
     return len(rows)
 
 
@@ -240,9 +242,7 @@ def _fill(
             for name, value in kept.items():
                 keep_setting(connection, name, value)
             add_people(transaction, team)
-            append(transaction, Entry(
-                annotator="", action=RUBRIC, value=str(question.rubric_version), note=question.rubric,
-            ))  # fmt: skip
+            append_setting(transaction, str(question.rubric_version), question.rubric, RUBRIC)
             for number in range(1, int(sample.round.max(initial=1)) + 1):
                 add_items(transaction, partial, sample, number)
     finally:

@@ -90,6 +90,9 @@ def plainly(place: Path) -> Iterator[None]:
         raise
     except sqlite3.DatabaseError as error:
         raise fault(error, place) from error
+    except UnicodeDecodeError as error:  # SQLite's own message quotes bytes of a damaged file
+        kind, what, action = _SAID["SQLITE_CORRUPT"]
+        raise StudyError(f"{place}: {what}", kind=kind, action=action) from error
 
 
 def fault(error: sqlite3.DatabaseError, place: Path) -> StudyError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,12 +12,14 @@ from typing import Self
 from stratal.labels import Labels
 from stratal.sampling import Sample
 from stratal.study import team
-from stratal.study.creating import MEDIA
+from stratal.study.creating import MEDIA, digest_of
 from stratal.study.database import Database
+from stratal.study.faults import DAMAGED, StudyError
 from stratal.study.journal import Transaction, keep_setting, setting, written_time
 from stratal.study.labelling import present_labels
 from stratal.study.question import Question
 from stratal.study.serving import serving
+from stratal.study.soundness import require_sound
 
 Clock = Callable[[], float]
 """Returns seconds since 1970, as `time.time`."""
@@ -88,16 +91,39 @@ class StudyFolder:
         with self.database.write() as connection:
             keep_setting(connection, name, value)
 
-    def labels(self) -> Labels:
-        """Return the present labels, as `stratal.estimate(study.sample(), study.labels())` takes them."""
+    @contextmanager
+    def verified(self) -> Iterator[sqlite3.Connection]:
+        """Give a connection that sees the study at one moment, once `check_study` finds no problem in it.
+
+        Raises
+        ------
+        StudyError
+            Of kind `damaged`, with the first problem.
+        """
         with self.database.read() as connection:
+            require_sound(connection, self.folder)
+            yield connection
+
+    def labels(self) -> Labels:
+        """Return the present labels, as `stratal.estimate(study.sample(), study.labels())` takes them.
+
+        Raises `StudyError` of kind `damaged` where the journal or anything that belongs to it was changed.
+        """
+        with self.verified() as connection:
             return present_labels(connection, self.question, str(self.folder))
 
     def sample(self) -> Sample:
-        """Return the sample with all rounds."""
+        """Return the sample with all rounds; raises `StudyError` for another file than was drawn."""
         with self.database.read() as connection:
-            row = connection.execute("SELECT file FROM round ORDER BY number DESC LIMIT 1").fetchone()
-        return Sample.read(self.folder / row["file"])
+            row = connection.execute("SELECT file, digest FROM round ORDER BY number DESC LIMIT 1").fetchone()
+        path = self.folder / row["file"]
+        if not path.is_file() or digest_of(path) != row["digest"]:
+            raise StudyError(
+                f"{path}: is missing, or was changed after it was drawn",
+                kind=DAMAGED,
+                action="Go back to a backup (stratal backup).",
+            )
+        return Sample.read(path)
 
     @contextmanager
     def serving(self, address: str) -> Iterator[None]:

@@ -14,11 +14,11 @@ from stratal.estimation.evaluation import estimate
 from stratal.estimation.respondents import outcomes
 from stratal.intervals.interval import ConfidenceInterval, tail_shares
 from stratal.intervals.sequence import random_order, sequence_interval
-from stratal.labels.labels import join
+from stratal.labels.labels import Labels, join
 from stratal.sampling import Sample, SimpleRandom, Stratified
 from stratal.study.folder import StudyFolder
-from stratal.study.journal import keep_setting
-from stratal.study.labelling import arrivals
+from stratal.study.journal import Transaction, append_setting, keep_setting
+from stratal.study.labelling import arrivals, present_labels
 
 LOOKS = 1.02
 """The interval is looked at again after so many times as many answers."""
@@ -87,9 +87,10 @@ def anytime_interval(study: StudyFolder, confidence_level: float = 0.95) -> Conf
             given=f"design '{sample.design.kind}'",
             action="Look at the estimate once, when all labels are there: stratal.estimate.",
         )
-    with study.database.read() as connection:
+    with study.verified() as connection:
         rows, answered = arrivals(connection, sample)
-    (low, high), unit = _outcomes_in_order(study, sample, rows[answered])
+        labels = present_labels(connection, study.question, str(study.folder))
+    (low, high), unit = _outcomes_in_order(study, sample, labels, rows[answered])
     order = random_order(
         sample.stratum[rows], answered, sample.summary.sizes, _drawn(sample), sample.round[rows] - 1
     )
@@ -103,7 +104,7 @@ def anytime_interval(study: StudyFolder, confidence_level: float = 0.95) -> Conf
 
 
 def _outcomes_in_order(
-    study: StudyFolder, sample: Sample, rows: IntArray
+    study: StudyFolder, sample: Sample, labels: Labels, rows: IntArray
 ) -> tuple[tuple[float, float], FloatArray]:
     """Return the outcome's bounds, and the outcomes of the labelled rows on the 0-1 scale."""
     options = estimate_options(study, sample)
@@ -112,7 +113,7 @@ def _outcomes_in_order(
             "labels are classes, and the sample holds no model's answers to compare them with",
             action="Make the study with --predicted.",
         )
-    joined = join(sample, study.labels())
+    joined = join(sample, labels)
     z = np.full(sample.size, np.nan)
     z[joined.labelled] = outcomes(sample, joined, options.get("predicted", False))
     low, high = study.question.bounds or (0.0, 1.0)
@@ -166,7 +167,9 @@ def until(study: StudyFolder, half_width: float | None) -> bool:
     if half_width is not None and not half_width > 0:
         raise not_positive("half_width", half_width)
     with study.database.write() as connection:
-        keep_setting(connection, "half_width", "" if half_width is None else repr(float(half_width)))
+        kept = "" if half_width is None else repr(float(half_width))
+        keep_setting(connection, "half_width", kept)
         keep_setting(connection, "enough", "no")
         keep_setting(connection, "next_look", "0")
+        append_setting(Transaction(connection, study.clock()), "half_width", kept)
     return look(study)

@@ -13,7 +13,7 @@ from typing import Any
 
 from stratal.errors import InputError
 from stratal.study.faults import REFUSED, StudyError
-from stratal.study.records import CHANGE, SUBMIT, Receipt
+from stratal.study.records import CHANGE, SETTING, SUBMIT, Receipt
 
 LONGEST_NOTE = 10_000
 LONGEST_REQUEST = 200
@@ -42,7 +42,8 @@ class Entry:
     note : str
     seconds : float, optional
     shown : str, optional
-        Sides of a pair as they were shown: `b|a`.
+        Sides of a pair as they were shown: `b|a`. Of a round the digest of its items, of a rubric or a
+        setting the digest of all settings.
     target : int, optional
         The line that this one undoes or replaces.
     request : str, optional
@@ -186,8 +187,10 @@ def seal(before: bytes, row: Any) -> bytes:
     >>> seal(b"", row) == seal(b"", row), seal(b"", row) == seal(b"", row | {"value": "Pass"})
     (True, False)
     """
-    text = json.dumps([row[name] for name in _SEALED], ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(before + text.encode()).digest()
+    # repr: a damaged file may hold bytes where text was
+    values = [row[name] for name in _SEALED]
+    text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=repr)
+    return hashlib.sha256(before + text.encode("utf-8", "surrogatepass")).digest()
 
 
 def origin(connection: sqlite3.Connection) -> bytes:
@@ -218,7 +221,8 @@ def broken_seals(connection: sqlite3.Connection) -> Iterator[str]:
             yield f"lines {expected} to {row['seq'] - 1} of the journal are missing"
         elif seal(before, row) != row["hash"]:
             yield f"line {row['seq']} of the journal was changed after it was written ({row['at']})"
-        before, expected = row["hash"], row["seq"] + 1
+        before = row["hash"] if isinstance(row["hash"], bytes) else b""  # text, in a damaged file
+        expected = row["seq"] + 1
 
 
 def head(connection: sqlite3.Connection) -> str:
@@ -243,6 +247,55 @@ def setting(connection: sqlite3.Connection, name: str) -> str | None:
     """
     found = connection.execute("SELECT value FROM setting WHERE name = ?", (name,)).fetchone()
     return None if found is None else str(found["value"])
+
+
+PAGE_SECRET = "page_secret"
+"""Setting of the study from which its links come."""
+
+SEALED_SETTINGS = ("question", "rubric_version", "overlap", "copies", "half_width", "reading", "adjudicators")
+"""What every number of a study depends on besides its answers: what a choice counts as, who labels what, when
+to stop. Not sealed: how a page looks, its links' secret, and when the interval is looked at next."""
+
+
+def settings_digest(connection: sqlite3.Connection) -> str:
+    """Return the SHA-256 of the sealed settings and of who labels, as lines of the journal keep it.
+
+    Examples
+    --------
+    >>> settings_digest.__name__
+    'settings_digest'
+    """
+    kept = [setting(connection, name) for name in SEALED_SETTINGS]
+    people = [list(row) for row in connection.execute("SELECT name, role FROM annotator ORDER BY name")]
+    return hashlib.sha256(json.dumps([kept, people], default=repr).encode()).hexdigest()
+
+
+def items_digest(connection: sqlite3.Connection, number: int) -> str:
+    """Return the SHA-256 of a round's items as annotators see them, which the line of the round keeps.
+
+    Examples
+    --------
+    >>> items_digest.__name__
+    'items_digest'
+    """
+    digest = hashlib.sha256()
+    for row in connection.execute(
+        "SELECT item, id, stratum, copies, payload FROM item WHERE round = ? ORDER BY item", (number,)
+    ):
+        digest.update(json.dumps(list(row), default=repr).encode())
+    return digest.hexdigest()
+
+
+def append_setting(transaction: Transaction, value: str, note: str = "", action: str = SETTING) -> int:
+    """Add a line that seals the settings as they are now; `value` and `note` say what changed.
+
+    Examples
+    --------
+    >>> append_setting.__name__
+    'append_setting'
+    """
+    digest = settings_digest(transaction.connection)
+    return append(transaction, Entry(annotator="", action=action, value=value, note=note, shown=digest))
 
 
 def keep_setting(connection: sqlite3.Connection, name: str, value: str) -> None:

@@ -10,10 +10,10 @@ from stratal.arrays import Record, plain
 
 SUBMIT, CHANGE, SKIP, UNDO = "submit", "change", "skip", "undo"
 FLAG, UNFLAG, NOTE, ADJUDICATE = "flag", "unflag", "note", "adjudicate"
-SET_ASIDE, TAKE_BACK, RUBRIC, ROUND = "set-aside", "take-back", "rubric", "round"
+SET_ASIDE, TAKE_BACK, RUBRIC, ROUND, SETTING = "set-aside", "take-back", "rubric", "round", "setting"
 ACTIONS = (
     *(SUBMIT, CHANGE, SKIP, UNDO, FLAG, UNFLAG, NOTE),
-    *(ADJUDICATE, SET_ASIDE, TAKE_BACK, RUBRIC, ROUND),
+    *(ADJUDICATE, SET_ASIDE, TAKE_BACK, RUBRIC, ROUND, SETTING),
 )
 """What a line of the journal can say."""
 

@@ -43,7 +43,7 @@ def study_status(study: Study, *, confidence_level: float = 0.95, **options: Any
     'study_status'
     """
     question = study.question
-    with study.database.read() as connection:
+    with study.verified() as connection:
         described = {
             "study": study.id,
             "folder": str(study.folder),

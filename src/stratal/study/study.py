@@ -13,7 +13,7 @@ from stratal.study import answers, assignment, exchange, offline, showing, team
 from stratal.study.exchange import Taken
 from stratal.study.faults import REFUSED, StudyError
 from stratal.study.folder import StudyFolder
-from stratal.study.journal import Entry, append, keep_setting
+from stratal.study.journal import Entry, append_setting, keep_setting
 from stratal.study.records import (
     ADJUDICATE,
     FLAG,
@@ -31,6 +31,7 @@ from stratal.study.records import (
     Progress,
     Receipt,
 )  # fmt: skip
+from stratal.study.soundness import require_sound
 
 
 class _NotYetError(Exception):
@@ -219,9 +220,7 @@ class Study(StudyFolder):
                 transaction.connection, "question", json.dumps(question.to_dict(), ensure_ascii=False)
             )
             keep_setting(transaction.connection, "rubric_version", str(question.rubric_version))
-            append(transaction, Entry(
-                annotator="", action=RUBRIC, value=str(question.rubric_version), note=text
-            ))  # fmt: skip
+            append_setting(transaction, str(question.rubric_version), text, RUBRIC)
         return question.rubric_version
 
     def offline(self, annotator: str, *, items: int | None = None) -> dict[str, Any]:
@@ -231,12 +230,14 @@ class Study(StudyFolder):
         """
         self.known(annotator)
         with self.saving() as transaction:
+            require_sound(transaction.connection, self.folder)
             return offline.package(transaction, self.question, annotator, items)
 
     def take_in(self, text: str, *, source: str = "labels file", dry_run: bool = False) -> dict[str, int]:
         """Save the actions of an offline page's labels file, all of them or none: `{"saved", "repeated"}`."""
         found: dict[str, int] = {}
         with suppress(_NotYetError), self.saving() as transaction:
+            require_sound(transaction.connection, self.folder)
             found |= offline.take_in(transaction, self.question, text, source)
             if dry_run:
                 raise _NotYetError
@@ -248,6 +249,7 @@ class Study(StudyFolder):
         With an annotator those are kept for that one, until the answers are taken in.
         """
         with self.saving() as transaction:
+            require_sound(transaction.connection, self.folder)
             return exchange.study_tasks(transaction, self.question, annotator, items)
 
     def take_in_answers(
@@ -261,6 +263,7 @@ class Study(StudyFolder):
         question = self.question
         found: list[Taken] = []
         with suppress(_NotYetError), self.saving() as transaction:
+            require_sound(transaction.connection, self.folder)
             found.append(exchange.take_in_answers(transaction, question, answers, annotator, self.folder))
             if dry_run:
                 raise _NotYetError

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stratal.errors import InputError, near_names
-from stratal.study.journal import Transaction, keep_setting, setting
+from stratal.study.journal import Transaction, append_setting, keep_setting, setting
 
 NAMES = "annotators.json"
 LONGEST_NAME = 100
@@ -136,6 +136,7 @@ def add_person(transaction: Transaction, folder: Path, name: str) -> str:
         )
     code = f"{PSEUDONYM}{len(known_names) + 1}" if known_names else name
     transaction.run("INSERT INTO annotator (name, role) VALUES (?, 'annotator')", code)
+    append_setting(transaction, f"annotator {code}")
     if known_names:
         write_names(folder, {**known_names, code: name})
     return code

@@ -87,14 +87,99 @@ def test_some_labels_narrow_the_bounds(world):
     assert half["new"]["highest"] - half["new"]["lowest"] < none["new"]["highest"] - none["new"]["lowest"]
 
 
-def test_units_without_a_new_answer_are_nonresponse(world):
+def test_a_blank_is_a_changed_answer(world):
+    # It was dropped as nonresponse: a version that stays silent where the old one was wrong looked better.
+    sample, true, old, _ = world
+    units = sample.ids.tolist()
+    silent = {unit: ("" if old[unit] != true[unit] else old[unit]) for unit in units[:150]}
+    answers = {unit: old[unit] for unit in units} | silent
+    labels = {unit: true[unit] for unit in units}
+    found = stratal.new_version(sample, labels, answers, predicted=True).to_dict()
+    judged = {unit: float(true[unit] == old[unit]) for unit in units}
+    by_hand = stratal.new_version(sample, judged, answers).to_dict()
+
+    blank = sum(answer == "" for answer in silent.values())
+    assert blank > 10
+    assert (found["complete"], found["blank"], found["changed"]) == (True, blank, blank)
+    assert found["new"] == found["old"]
+    assert found["difference"]["estimate"] == 0
+    assert len(by_hand["needs_labels"]) == blank
+    assert by_hand["new"]["lowest"] == by_hand["old"]["estimate"]
+    for nothing in (None, float("nan"), " "):
+        given = {unit: nothing if answer == "" else answer for unit, answer in answers.items()}
+        assert stratal.new_version(sample, labels, given, predicted=True).to_dict() == found
+
+
+def test_units_without_a_new_answer_are_between_worst_and_best(world):
+    # They were nonresponse, so that the three figures stood on different units, and "complete" was true.
+    sample, true, _, new = world
+    units = sample.ids.tolist()
+    labels = {unit: true[unit] for unit in units}
+    answers = {unit: new[unit] for unit in units[:150]}
+    found = stratal.new_version(sample, labels, answers, predicted=True).to_dict()
+    ends = [
+        stratal.new_version(sample, labels, answers | given, predicted=True).to_dict()["new"]["estimate"]
+        for given in (dict.fromkeys(units[150:], "nothing"), {unit: true[unit] for unit in units[150:]})
+    ]
+
+    assert (found["units"], found["missing"], found["known"], found["labelled"]) == (150, 50, 150, 200)
+    assert (found["complete"], found["new"]["estimate"]) == (False, None)
+    assert (found["needs_labels"], found["needs_answers"]) == ([], [str(unit) for unit in units[150:]])
+    assert [found["new"]["lowest"], found["new"]["highest"]] == ends
+
+
+def test_all_three_figures_rest_on_the_units_with_an_old_label(world):
+    sample, true, old, new = world
+    units = sample.ids.tolist()
+    judged = {unit: float(true[unit] == old[unit]) for unit in units[:120]}
+    anew = {unit: float(true[unit] == new[unit]) for unit in units}
+    with pytest.warns(stratal.StratalWarning, match="80 of 200"):
+        found = stratal.new_version(sample, judged, dict(enumerate(new)), new_labels=anew).to_dict()
+    on_these = np.array([anew[unit] if unit in judged else np.nan for unit in units])
+    with pytest.warns(stratal.StratalWarning, match="80 of 200"):
+        expected = stratal.estimate(sample, on_these)
+
+    assert (found["labelled"], found["known"], found["complete"]) == (120, 120, True)
+    assert found["new"]["estimate"] == expected.value
+
+
+def test_old_answers_that_are_not_known_are_no_blanks(world):
+    sample, _, old, _ = world
+    units = sample.ids.tolist()
+    judged = dict.fromkeys(units, 1.0)
+    known = {unit: old[unit] for unit in units[:190]}
+    found = stratal.new_version(sample, judged, dict.fromkeys(units, ""), old_answers=known).to_dict()
+
+    assert (found["same"], found["changed"]) == (0, 200)
+
+
+def test_two_new_answers_of_one_unit_are_refused(world):
+    sample, *_ = world
+    judged = dict.fromkeys(sample.ids.tolist(), 1.0)
+    first = str(sample.ids[0])
+    twice = stratal.Labels(ids=(first, first), values=("cat", "dog"), annotators=("a", "b"))
+    with pytest.raises(stratal.LabelError, match="several answers of the new version"):
+        stratal.new_version(sample, judged, twice)
+
+
+def test_only_means_are_compared(world):
     sample, true, _, new = world
     labels = {unit: true[unit] for unit in sample.ids.tolist()}
-    answers = {unit: new[unit] for unit in sample.ids.tolist()[:150]}
-    with pytest.warns(stratal.StratalWarning, match="50 of 200"):
-        found = stratal.new_version(sample, labels, answers, predicted=True).to_dict()
+    with pytest.raises(stratal.InputError, match="compared by its mean outcome"):
+        stratal.new_version(sample, labels, dict(enumerate(new)), predicted=True, estimand="f1:cat")
+    found = stratal.new_version(sample, labels, dict(enumerate(new)), estimand="accuracy").to_dict()
+    assert found["old"]["estimate"] == stratal.estimate(sample, labels, predicted=True).value
 
-    assert (found["units"], found["missing"], found["known"]) == (150, 50, 150)
+
+def test_a_report_refuses_a_comparison_with_another_estimate(world):
+    sample, true, old, new = world
+    judged = {unit: float(true[unit] == old[unit]) for unit in sample.ids.tolist()}
+    other = stratal.new_version(sample, judged, dict(enumerate(new)), estimator="horvitz-thompson")
+    with pytest.raises(stratal.InputError, match="another estimate of the old one"):
+        stratal.findings(sample, judged, new=other, estimator="difference")
+    same = stratal.new_version(sample, judged, dict(enumerate(new)), lam=0.5)
+    found = stratal.findings(sample, judged, new=same, lam=0.5).to_dict()
+    assert found["new_version"]["old"]["estimate"] == found["estimate"]["estimate"]
 
 
 def test_answers_of_other_units_alone_are_refused(world):
@@ -107,8 +192,8 @@ def test_answers_of_other_units_alone_are_refused(world):
 def test_an_option_that_it_has_not_is_refused(world):
     sample, _, old, _ = world
     judged = dict.fromkeys(sample.ids.tolist(), 1.0)
-    with pytest.raises(stratal.InputError, match=r"takes no lam= \(allowed: estimator, target"):
-        stratal.new_version(sample, judged, dict(enumerate(old)), lam=1.0)
+    with pytest.raises(stratal.InputError, match=r"takes no lambda_= \(allowed: estimator, target"):
+        stratal.new_version(sample, judged, dict(enumerate(old)), lambda_=1.0)
 
 
 def test_unchanged_answers_change_nothing(world):

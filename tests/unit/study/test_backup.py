@@ -6,9 +6,12 @@ import threading
 
 import pytest
 from tests.unit.study.conftest import answer_all
+from typer.testing import CliRunner
 
+from stratal.cli.application import app
 from stratal.errors import InputError
 from stratal.study import backup_study, open_study
+from stratal.study.web.tokens import tokens
 
 PEOPLE = ("ann", "bob", "carol", "dan")
 
@@ -30,3 +33,26 @@ def test_backup_while_four_people_save(make_study, tmp_path):
         assert study.progress("ann").done == 40
     with pytest.raises(InputError, match="is not empty"):
         backup_study(study, tmp_path / "backup")
+
+
+def test_a_copy_has_no_working_links(make_study, tmp_path):
+    study = make_study()
+    links = tokens(study)
+    secret = study.setting("page_secret")
+    backup_study(study, tmp_path / "backup")
+
+    assert secret.encode() not in b"".join(path.read_bytes() for path in (tmp_path / "backup").glob("*.*"))
+    assert tokens(study) == links
+    with open_study(tmp_path / "backup") as copied:
+        assert not set(tokens(copied).values()) & set(links.values())
+
+
+def test_a_copy_with_problems_ends_with_status_3(make_study, tmp_path):
+    study = make_study()
+    sample = study.folder / "sample-1.parquet"
+    sample.write_bytes(sample.read_bytes() + b"x")
+    for number, json in enumerate(([], ["--json"])):
+        copy = str(tmp_path / f"backup-{number}")
+        found = CliRunner().invoke(app, ["backup", str(study.folder), "--output", copy, *json])
+        assert found.exit_code == 3
+        assert "was changed after round 1 was drawn" in found.output

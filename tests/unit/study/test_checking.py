@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
 import pyarrow as pa
 import pytest
+from tests.unit.study.conftest import answer_all
 
+import stratal
 from stratal.errors import InputError
-from stratal.study import check_study
+from stratal.study import Question, StudyError, check_study, estimate_study, open_study, study_status
+from stratal.study.interim import anytime_interval, until
+from stratal.study.rounds import grow
 
 
 def test_exhausted_memory_is_no_damage_of_the_study(make_study, monkeypatch):
@@ -41,3 +48,99 @@ def test_a_sample_that_cannot_be_read_is_damage_of_the_study(make_study, monkeyp
     monkeypatch.setattr("stratal.sampling.sample_file._read_parquet", read)
 
     assert any("not a sample file (no rows)" in problem for problem in check_study(study).problems)
+
+
+def changed(study, statement):
+    """Change a study's database behind its back, triggers and all."""
+    with closing(sqlite3.connect(study.folder / "study.sqlite", isolation_level=None)) as connection:
+        connection.execute("PRAGMA foreign_keys = OFF")
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        triggers = connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+        for name, _ in triggers:
+            connection.execute(f"DROP TRIGGER {name}")
+        connection.execute(statement)
+        for _, sql in triggers:
+            connection.execute(sql)
+
+
+CHANGES = {
+    "an answer of the journal": "UPDATE journal SET value = 'Pass' WHERE seq = (SELECT max(seq) FROM journal "
+    "WHERE value = 'Fail')",
+    "an answer as it is counted": "UPDATE answer SET value = 'Pass' WHERE value = 'Fail'",
+    "the last line": "DELETE FROM journal WHERE seq = (SELECT max(seq) FROM journal)",
+    "whose labels are set aside": "UPDATE annotator SET aside = 1 WHERE name = 'bob'",
+    "what a choice counts as": """UPDATE setting SET value = replace(value, '"value": 0.0', '"value": 0.5')
+        WHERE name = 'question'""",
+    "who labels": "UPDATE annotator SET role = 'adjudicator' WHERE name = 'bob'",
+    "when to stop": "UPDATE setting SET value = '0.5' WHERE name = 'half_width'",
+    "an item's stratum": "UPDATE item SET stratum = stratum + 1 WHERE item = 3",
+    "what annotators see": "UPDATE item SET payload = '{}' WHERE item = 3",
+    "the sample that is read": "UPDATE round SET file = 'sample-2.parquet'",
+    "a view": "DROP VIEW decision",
+}
+READERS = {
+    "labels": lambda study: study.labels(),
+    "estimate": estimate_study,
+    "status": study_status,
+    "anytime interval": anytime_interval,
+    "export": lambda study: study.tasks(),
+    "a page in one file": lambda study: study.offline("ann"),
+    "import": lambda study: study.take_in('{"format": "stratal-actions", "version": 1, "study": "x"}'),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_no_number_and_no_export_is_made_of_a_study_that_was_changed(make_study, what):
+    # One flipped bit made .795 of .696: what was counted was read without a look at the journal's seals.
+    study = make_study(overlap=0.25, half_width=0.01)
+    answer_all(study, "ann", lambda item: "Fail" if item.position % 3 else "Pass")
+    answer_all(study, "bob", lambda item: "Fail" if item.position % 2 else "Pass")
+    estimate_study(study)
+    changed(study, CHANGES[what])
+
+    assert check_study(study).problems
+    for read in READERS.values():
+        with pytest.raises(StudyError, match="was changed") as raised:
+            read(study)
+        assert raised.value.kind == "damaged"
+
+
+def test_every_change_that_a_study_makes_itself_leaves_it_sound(make_study, drawn):
+    study = make_study()
+    study.set_rubric("Be strict.")
+    study.add_annotator("carol")
+    until(study, 0.05)
+    answer_all(study, "carol")
+    study.set_aside("carol")
+    study.take_back("carol")
+    grow(study, 3, population=_population(), by_labels=False)
+    study.keep("page_formats", "{}")
+
+    assert check_study(study).problems == ()
+    with open_study(study.folder, reading=True) as again:
+        assert again.labels().answered == 40
+
+
+def _population():
+    from tests.unit.study.conftest import population_of
+
+    return population_of(300)
+
+
+def test_another_sample_in_the_place_of_the_studys_is_refused(make_study, drawn):
+    study = make_study()
+    other = stratal.SimpleRandom(budget=40).draw(_population(), seed=7)
+    other.write(study.folder / "sample-1.parquet")
+
+    with pytest.raises(StudyError, match="was changed after it was drawn"):
+        study.sample()
+
+
+def test_choices_of_a_study_that_was_made_keep_their_numbers(make_study):
+    question = Question.of_choices("How good?", ["good=1", "fair=0.5", "bad=0"])
+    study = make_study(question=question)
+    answer_all(study, "ann", lambda item: "fair")
+    changed(study, "UPDATE setting SET value = replace(value, '0.5', '1.0') WHERE name = 'question'")
+
+    with pytest.raises(StudyError, match="the settings"):
+        estimate_study(study)

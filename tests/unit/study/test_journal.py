@@ -74,10 +74,6 @@ def test_every_change_by_hand_is_found(labelled, statement, problem):
     tamper(labelled, *FREE, statement)
 
     with open_study(labelled.folder) as study:
-        if statement.startswith("DROP"):
-            with pytest.raises(StudyError, match="no such table"):
-                check_study(study)
-            return
         problems = check_study(study).problems
     assert any(problem in entry for entry in problems)
     assert any("journal_keeps_rows" in entry for entry in problems)

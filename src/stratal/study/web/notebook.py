@@ -76,6 +76,8 @@ def annotate(
     if annotator not in (*opened.annotators, *opened.adjudicators):
         annotator = opened.add_annotator(annotator)
     look = look_of(opened, embedded(opened))
+    with opened.verified():  # nobody shall label what no estimate will take
+        pass
 
     class Annotation(anywidget.AnyWidget):
         _esm = joined("parts.js", "annotate.js", "notebook.js")

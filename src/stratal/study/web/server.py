@@ -122,7 +122,7 @@ def serve(
     InputError
         If the port is taken.
     StudyError
-        Of kind `served` if another server has the study.
+        Of kind `served` if another server has the study, `damaged` if a check finds a problem in it.
 
     Examples
     --------
@@ -135,6 +135,8 @@ def serve(
         port = int(listening.getsockname()[1])
         address = place.url(port)
         with study.serving(address):
+            with study.verified():  # nobody shall label what no estimate will take
+                pass
             if fresh:
                 new_links(study)
             links = {name: f"{address}/a/{token}/" for name, token in tokens(study).items()}

@@ -7,10 +7,8 @@ import hashlib
 import hmac
 import secrets
 
+from stratal.study.journal import PAGE_SECRET
 from stratal.study.study import Study
-
-SECRET = "page_secret"
-"""Setting of the study from which its links come."""
 
 
 def token_of(secret: str, annotator: str) -> str:
@@ -44,7 +42,7 @@ def new_links(study: Study) -> None:
     >>> new_links.__name__
     'new_links'
     """
-    study.keep(SECRET, secrets.token_hex(32))
+    study.keep(PAGE_SECRET, secrets.token_hex(32))
 
 
 def tokens(study: Study) -> dict[str, str]:
@@ -55,9 +53,9 @@ def tokens(study: Study) -> dict[str, str]:
     >>> tokens.__name__
     'tokens'
     """
-    if not study.setting(SECRET):
+    if not study.setting(PAGE_SECRET):
         new_links(study)
-    secret = study.setting(SECRET) or ""
+    secret = study.setting(PAGE_SECRET) or ""
     return {name: token_of(secret, name) for name in people(study)}
 
 

@@ -152,9 +152,10 @@ def test_another_annotators_token_reaches_no_items_of_others(page):
 
 
 def test_a_name_that_is_no_annotators_has_no_token(page):
-    from stratal.study.web.tokens import SECRET, token_of
+    from stratal.study.journal import PAGE_SECRET
+    from stratal.study.web.tokens import token_of
 
-    secret = page.study.setting(SECRET)
+    secret = page.study.setting(PAGE_SECRET)
     for name in ("eve", "ANN", "ann ", ""):
         assert page.client.get(f"/a/{token_of(secret, name)}/api/state").status_code == 404
 

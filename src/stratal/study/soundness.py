@@ -1,0 +1,211 @@
+"""What is wrong with a study's files: the one list behind `check`, and behind every number and export.
+
+Whatever makes a number or an export reads the study through `require_sound`, so that none comes from a study
+in which `check` finds a problem.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from stratal.errors import InputError
+from stratal.randomness import id_texts
+from stratal.sampling import Sample
+from stratal.study.creating import digest_of
+from stratal.study.faults import DAMAGED, StudyError
+from stratal.study.journal import broken_seals, items_digest, setting, settings_digest
+from stratal.study.migrations import migrate
+from stratal.study.question import Question
+from stratal.study.records import RUBRIC, SETTING
+
+_MOST = 20
+"""Problems of one kind that are listed."""
+
+
+def require_sound(connection: sqlite3.Connection, folder: Path) -> None:
+    """Refuse a study in which a check finds a problem, before a number or an export is made of it.
+
+    Raises
+    ------
+    StudyError
+        Of kind `damaged`, with the first problem.
+
+    Examples
+    --------
+    >>> require_sound.__name__
+    'require_sound'
+    """
+    for problem in problems_of(connection, folder):
+        raise StudyError(
+            f"{folder}: the study was changed or damaged after it was written ({problem})",
+            kind=DAMAGED,
+            action="See all of it with `stratal check`, and go back to a backup (stratal backup).",
+        )
+
+
+def problems_of(connection: sqlite3.Connection, folder: Path) -> Iterator[str]:
+    """Yield what is wrong with a study, one kind after another.
+
+    Examples
+    --------
+    >>> problems_of.__name__
+    'problems_of'
+    """
+    yield from _database(connection)
+    yield from _first_of(broken_seals(connection))
+    yield from _schema(connection)
+    if connection.execute(_VIEWS).fetchone()[0] < 3:  # what follows reads them
+        return
+    yield from _settings(connection)
+    yield from _first_of(_rounds(connection))
+    yield from _samples(connection, folder)
+    yield from _first_of(_counts(connection))
+    yield from _first_of(_values(connection))
+
+
+def _first_of(problems: Iterator[str]) -> Iterator[str]:
+    """Yield the first problems of a kind, and how many more there are."""
+    more = 0
+    for number, problem in enumerate(problems):
+        if number < _MOST:
+            yield problem
+        more += number >= _MOST
+    if more:
+        yield f"and {more} more of this kind"
+
+
+def _database(connection: sqlite3.Connection) -> Iterator[str]:
+    rows = connection.execute(f"PRAGMA integrity_check({_MOST})").fetchall()
+    yield from (f"the database is damaged: {row[0]}" for row in rows if row[0] != "ok")
+    broken = connection.execute("PRAGMA foreign_key_check").fetchall()
+    if broken:
+        yield f"{len(broken)} rows name an item, a round or an annotator that is not there"
+
+
+_VIEWS = "SELECT count(*) FROM sqlite_master WHERE name IN ('current', 'decision', 'standing')"
+
+
+def _schema(connection: sqlite3.Connection) -> Iterator[str]:
+    """Compare tables, views and triggers (which keep the journal's lines) with those of a new study."""
+    query = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
+        migrate(fresh, Path())
+        found, wanted = (dict(tuple(row) for row in db.execute(query)) for db in (connection, fresh))
+    for name in sorted(found.keys() | wanted.keys()):
+        if found.get(name) != wanted.get(name):
+            yield f"'{name}' of the database is not as stratal made it"
+
+
+def _settings(connection: sqlite3.Connection) -> Iterator[str]:
+    """Compare the settings and the people with those that the journal sealed last."""
+    sealed = connection.execute(
+        "SELECT seq, shown FROM journal WHERE action IN (?, ?) ORDER BY seq DESC LIMIT 1", (RUBRIC, SETTING)
+    ).fetchone()
+    if sealed is None or sealed["shown"] != settings_digest(connection):
+        yield "the settings (question, annotators, …) are not those that the journal sealed"
+
+
+def _rounds(connection: sqlite3.Connection) -> Iterator[str]:
+    """Compare rounds and their items with the journal's lines of them."""
+    rounds = {str(row["number"]): row for row in connection.execute("SELECT * FROM round")}
+    lines = {
+        row["value"]: row
+        for row in connection.execute("SELECT value, note, shown FROM journal WHERE action = 'round'")
+    }
+    for number in sorted(rounds.keys() | lines.keys()):
+        row, line = rounds.get(number), lines.get(number)
+        if row is None or line is None or line["note"] != f"{row['file']} {row['digest']}":
+            yield f"round {number} is not the one that the journal names"
+        elif line["shown"] != items_digest(connection, row["number"]):
+            yield f"the items of round {number} were changed after it was drawn"
+
+
+def _samples(connection: sqlite3.Connection, folder: Path) -> Iterator[str]:
+    rounds = connection.execute("SELECT * FROM round ORDER BY number").fetchall()
+    sound = True
+    for row in rounds:
+        path = folder / row["file"]
+        if not path.is_file():
+            sound = False
+            yield f"{path}: is missing"
+        elif digest_of(path) != row["digest"]:
+            sound = False
+            yield f"{path}: was changed after round {row['number']} was drawn"
+    if not rounds or not sound:
+        return
+    try:
+        sample = Sample.read(folder / rounds[-1]["file"])
+    except InputError as error:
+        if isinstance(error.__context__, MemoryError):  # which tells nothing of the file
+            raise
+        yield str(error)
+        return
+    drawn = set(id_texts(sample.ids))
+    here = {row["id"] for row in connection.execute("SELECT id FROM item")}
+    for ids, what in ((here - drawn, "are not in the sample"), (drawn - here, "of the sample are missing")):
+        if ids:
+            yield f"{len(ids)} items {what} (first: {min(ids)!r})"
+
+
+def _counts(connection: sqlite3.Connection) -> Iterator[str]:
+    """Compare what is counted with what the journal says."""
+    current = "SELECT item, annotator, seq, status, value FROM current"
+    answer = "SELECT item, annotator, seq, status, value FROM answer"
+    for one, other in ((current, answer), (answer, current)):
+        for row in connection.execute(f"{one} EXCEPT {other}"):
+            yield f"the answer of {row['annotator']!r} to item {row['item']} is not what the journal says"
+    for row in connection.execute(
+        "SELECT name FROM annotator JOIN standing ON annotator = name WHERE annotator.aside <> standing.aside"
+        " OR submitted <> (SELECT count(*) FROM answer WHERE answer.annotator = name AND status='submitted')"
+        " OR skipped <> (SELECT count(*) FROM answer WHERE answer.annotator = name AND status = 'skipped')"
+    ):
+        yield f"the labels of {row['name']!r} are counted wrongly"
+    for row in connection.execute(_MISCOUNTED):
+        yield f"answers to item {row['item']} are counted wrongly"
+    for row in connection.execute(
+        "SELECT item FROM item LEFT JOIN decision USING (item) WHERE item.decision IS NOT decision.seq"
+    ):
+        yield f"the decision on item {row['item']} is not what the journal says"
+    tally = connection.execute("SELECT total, done, undecided FROM tally").fetchall()
+    real = connection.execute(
+        "SELECT sum(copies), sum(min(answers, copies)), sum(apart AND decision IS NULL) FROM item"
+    ).fetchone()
+    if [tuple(row) for row in tally] != [tuple(real)]:
+        yield "the number of answers that are wanted or given is wrong"
+
+
+_MISCOUNTED = """
+WITH said AS (
+    SELECT answer.item AS item, count(*) AS answers, count(DISTINCT value) > 1 AS apart
+    FROM answer JOIN annotator ON annotator = name
+    WHERE status = 'submitted' AND aside = 0 GROUP BY answer.item
+), holding AS (
+    SELECT item, count(*) AS people FROM given JOIN annotator ON annotator = name
+    WHERE live = 1 AND aside = 0 AND NOT EXISTS (SELECT 1 FROM answer WHERE answer.item = given.item
+        AND answer.annotator = given.annotator AND status = 'submitted') GROUP BY item
+)
+SELECT item.item AS item FROM item LEFT JOIN said USING (item) LEFT JOIN holding USING (item)
+WHERE item.answers <> coalesce(said.answers, 0) OR item.apart <> coalesce(said.apart, 0)
+    OR item.wanted <> max(0, item.copies - coalesce(said.answers, 0) - coalesce(holding.people, 0))
+"""
+
+
+def _values(connection: sqlite3.Connection) -> Iterator[str]:
+    try:
+        question = Question.from_dict(json.loads(setting(connection, "question") or ""))
+    except (ValueError, KeyError, TypeError) as error:
+        yield f"the question cannot be read ({error!r})"
+        return
+    rows = connection.execute(
+        "SELECT DISTINCT value FROM journal WHERE action IN ('submit', 'change', 'adjudicate') "
+        "AND value IS NOT NULL"
+    )
+    for row in rows:
+        try:
+            question.answer(row["value"])
+        except InputError:
+            yield f"the question does not take the answer {row['value'][:60]!r}"
