@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -227,7 +228,17 @@ NEEDS["report"] = (
 
 
 class CheckedCommand(TyperCommand):
-    """A command that refuses, before it does anything, options that would have no effect."""
+    """A command that refuses, before it does anything, options without effect and options given twice."""
+
+    def make_parser(self, ctx: Any) -> Any:
+        """Return the parser, which notices an option that is given again."""
+        parser = super().make_parser(ctx)
+        # The parser keeps only the last value of a repeated option, so each option has to watch itself; there
+        # is no public hook between its words and that value.
+        for option in {**parser._long_opt, **parser._short_opt}.values():
+            if option.action in ("store", "store_const"):
+                option.process = partial(_process_once, option)
+        return parser
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words that were typed; an error about a number says how to write it."""
@@ -243,6 +254,44 @@ class CheckedCommand(TyperCommand):
         """Run the command if every option that was given has an effect."""
         refuse_idle(ctx)
         return super().invoke(ctx)
+
+
+def _process_once(option: Any, value: Any, state: Any) -> None:
+    """Store an option's value; a second one joins a list, repeats the first, or is refused."""
+    value = value if option.action == "store" else option.const
+    if option.dest in state.opts:
+        value = repeated(option.obj, state.opts[option.dest], value)
+    state.opts[option.dest] = value
+    state.order.append(option.obj)
+
+
+def repeated(option: Any, first: Any, second: Any) -> Any:
+    """Return the value of an option that was given twice: equal values are one, those of a list are joined.
+
+    Raises
+    ------
+    InputError
+        Naming the option and both values, if it takes one.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> repeated(SimpleNamespace(name="show", opts=["--show"], metavar="COL,…"), "question", "answer")
+    'question,answer'
+    >>> repeated(SimpleNamespace(name="seed", opts=["--seed"], metavar=None), "1", "2")
+    Traceback (most recent call last):
+    stratal.errors.InputError: --seed is given twice (given: '1' and '2'; allowed: one value)...
+    """
+    if first == second:
+        return first
+    # An option's metavar declares whether its value is a list.
+    between = ";" if option.name == "estimand" else "," if ",…" in (option.metavar or "") else None
+    if between is not None:
+        return f"{first}{between}{second}"
+    name, given = option.opts[0], f"{first!r} and {second!r}"
+    if isinstance(first, bool):  # a flag with an opposite, such as --notes and --no-notes
+        name, given = "/".join([*option.opts, *option.secondary_opts]), "both"
+    raise InputError(f"{name} is given twice", given=given, allowed="one value", action="Keep one of them.")
 
 
 def number_advice(typed: Sequence[str], options: Sequence[str]) -> str:

@@ -63,6 +63,7 @@ def estimate(asked: RequiringOptions) -> None:
     if result.is_table:
         _say_table(asked, result)
         return
+    wanted.check(result.estimate.bounds)
     found = result.described()
     if asked.require_lower is not None or asked.require_upper is not None:
         found["requirement"] = wanted.to_dict(found["confidence_interval"])

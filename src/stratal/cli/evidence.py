@@ -98,7 +98,8 @@ class EstimateOptions:
     features: Annotated[
         str | None,
         typer.Option(
-            help="With a learner: columns of --population to learn from, COL,… or 'judge_*'.",
+            metavar="COL,…",
+            help="With a learner: columns of --population to learn from; also 'judge_*'.",
             show_default="the sample's proxies",
         ),
     ] = None
@@ -124,10 +125,13 @@ class EstimateOptions:
     confidence_level: o.ConfidenceLevel = 0.95
     interval: Annotated[str, typer.Option(help="auto, or a method of the documentation's table.")] = "auto"
     metric: Annotated[
-        str | None, typer.Option(help="Classification metrics: accuracy,precision,recall,f1,…")
+        str | None,
+        typer.Option(metavar="NAME,…", help="Classification metrics: accuracy,precision,recall,f1."),
     ] = None
-    class_: Annotated[str | None, typer.Option("--class", help="Classes to report: NAME,…")] = None
-    compare: Annotated[str | None, typer.Option(help="Columns of LABELS with models' outcomes: A,B,…")] = None
+    class_: Annotated[str | None, typer.Option("--class", metavar="NAME,…", help="Classes to report.")] = None
+    compare: Annotated[
+        str | None, typer.Option(metavar="COL,…", help="Columns of LABELS with models' outcomes.")
+    ] = None
     model: Annotated[
         str | None,
         typer.Option(help="LABELS are long, one row per unit and model: column of the models' names."),

@@ -44,12 +44,15 @@ class ExportOptions:
         int | None, typer.Option(help="At most so many items.", show_default="all that are free")
     ] = None
     question: Annotated[str | None, typer.Option(help="Of a sample: what annotators are asked.")] = None
-    choices: Annotated[str | None, typer.Option(help="Of a sample: answers to choose from, Pass,Fail.")] = (
-        None
-    )
+    choices: Annotated[
+        str | None, typer.Option(metavar="ANSWER,…", help="Of a sample: answers to choose from, Pass,Fail.")
+    ] = None
     scale: Annotated[str | None, typer.Option(help="Of a sample: answers on a scale, LOW,HIGH.")] = None
     classes: Annotated[
-        str | None, typer.Option(help="Of a sample: answers in the annotators' own words, some known: A,…")
+        str | None,
+        typer.Option(
+            metavar="ANSWER,…", help="Of a sample: answers in the annotators' own words, some known."
+        ),
     ] = None
     json: o.Json = False
 

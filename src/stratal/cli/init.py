@@ -36,18 +36,25 @@ class InitOptions(Drawing):
         Path, typer.Option(metavar="DIR", help="The study's folder; must be empty or not exist.")
     ]
     question: Annotated[str, typer.Option(help="What annotators are asked about each item.")]
-    annotators: Annotated[str, typer.Option(help="Who labels: NAME,…")]
+    annotators: Annotated[str, typer.Option(metavar="NAME,…", help="Who labels.")]
     choices: Annotated[
-        str | None, typer.Option(help="Answers to choose from: Pass,Fail or Good=1,Partly=0.5,Bad=0.")
+        str | None,
+        typer.Option(
+            metavar="ANSWER,…", help="Answers to choose from: Pass,Fail or Good=1,Partly=0.5,Bad=0."
+        ),
     ] = None
     scale: Annotated[str | None, typer.Option(help="Answers on a scale of whole numbers: LOW,HIGH.")] = None
     pair: Annotated[str | None, typer.Option(help="Two of the shown columns to compare: A,B.")] = None
     classes: Annotated[
-        str | None, typer.Option(help="Answers in the annotators' own words, with some to choose from: A,…")
+        str | None,
+        typer.Option(
+            metavar="ANSWER,…", help="Answers in the annotators' own words, with some to choose from."
+        ),
     ] = None
     rubric: Annotated[Path | None, typer.Option(help="File that says how to judge (Markdown).")] = None
     adjudicators: Annotated[
-        str | None, typer.Option(help="Who decides disagreements: NAME,…", show_default="every annotator")
+        str | None,
+        typer.Option(metavar="NAME,…", help="Who decides disagreements.", show_default="every annotator"),
     ] = None
     overlap: Annotated[float, typer.Option(help="Share of the items that several people label.")] = 0.0
     copies: Annotated[int, typer.Option(help="How many people label each of those.")] = 2

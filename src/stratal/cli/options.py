@@ -38,12 +38,14 @@ Id = Annotated[
         "--id", help="Column of unique ids; row for the number of the row.", show_default="id or item_id"
     ),
 ]
-Proxy = Annotated[str | None, typer.Option(help="Column(s) that predict the outcome: COL,…")]
-Groups = Annotated[str | None, typer.Option(help="Columns of categories: COL,…")]
-Show = Annotated[str | None, typer.Option(help="Columns shown to the annotators: COL,…")]
+Proxy = Annotated[str | None, typer.Option(metavar="COL,…", help="Column(s) that predict the outcome.")]
+Groups = Annotated[str | None, typer.Option(metavar="COL,…", help="Columns of categories.")]
+Show = Annotated[str | None, typer.Option(metavar="COL,…", help="Columns shown to the annotators.")]
 Features = Annotated[
     str | None,
-    typer.Option(help="Columns of numbers for --stratify features or --learner: COL,… or 'emb_*'."),
+    typer.Option(
+        metavar="COL,…", help="Columns of numbers for --stratify features or --learner; also 'emb_*'."
+    ),
 ]
 Predicted = Annotated[
     str | None, typer.Option(help="Column of the model's answer; kept in the sample, not shown.")
@@ -102,7 +104,8 @@ EstimandText = Annotated[
     typer.Option(
         "--estimand",
         metavar="NAME:OF",
-        help="What the labels are for: f1:match, recall:match, difference:model_a,model_b, mean@language, …",
+        help="What the labels are for: f1:match, recall:match, difference:model_a,model_b, mean@language, …; "
+        "several with semicolons between them, or the option once for each.",
         show_default="the mean",
     ),
 ]

@@ -55,10 +55,11 @@ class SimulateOptions(o.Reading):
     """
 
     outcome: Annotated[str, typer.Option(help="Column of the outcome, known for every row.")]
-    budgets: Annotated[str, typer.Option(help="Numbers of labels: N,…")] = "50,100,200"
+    budgets: Annotated[str, typer.Option(metavar="N,…", help="Numbers of labels.")] = "50,100,200"
     designs: Annotated[
         str | None,
         typer.Option(
+            metavar="DESIGN,…",
             help="simple-random, or stratification:number:allocation[:pilot[:step]]; allocations: "
             "proportional, equal, neyman, robust, stratppi, oracle, two-round, opt-a1, opt-a2. Or poisson, "
             "proportional-to-size, systematic (a millisecond each). With --estimand: simple-random, planned, "
@@ -67,9 +68,9 @@ class SimulateOptions(o.Reading):
         ),
     ] = None
     estimators: Annotated[
-        str, typer.Option(help="horvitz-thompson, hajek, difference, ppi++, stratppi: NAME,…")
+        str, typer.Option(metavar="NAME,…", help="horvitz-thompson, hajek, difference, ppi++ or stratppi.")
     ] = "horvitz-thompson"
-    intervals: Annotated[str, typer.Option(help="auto, t, normal, wilson, …: NAME,…")] = "auto"
+    intervals: Annotated[str, typer.Option(metavar="NAME,…", help="auto, t, normal, wilson, …")] = "auto"
     replicates: Annotated[
         int | None,
         typer.Option(help="Samples drawn of each design.", show_default="3000; 300 with --estimand"),

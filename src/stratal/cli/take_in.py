@@ -38,7 +38,10 @@ class ImportOptions:
     ] = None
     annotator: Annotated[
         str | None,
-        typer.Option(help="Whose answers these are: NAME, or THEIRS=NAME,…", show_default="as the file says"),
+        typer.Option(
+            help="Whose answers these are: NAME, or THEIRS=NAME with commas between several",
+            show_default="as the file says",
+        ),
     ] = None
     id: Annotated[
         str | None, typer.Option("--id", help="Column of ids in a table.", show_default="the sample's")

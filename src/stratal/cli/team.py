@@ -13,7 +13,7 @@ from stratal.cli.output import print_json, print_text
 
 def team(
     study: o.Study,
-    add: Annotated[str | None, typer.Option(help="Let these people label too: NAME,…")] = None,
+    add: Annotated[str | None, typer.Option(metavar="NAME,…", help="Let these people label too.")] = None,
     set_aside: Annotated[
         str | None, typer.Option(help="Leave this annotator's labels out; none is deleted.")
     ] = None,

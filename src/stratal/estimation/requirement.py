@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,9 +34,10 @@ class Requirement:
     def __post_init__(self) -> None:
         for name in ("lower", "upper"):
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+            real = isinstance(value, int | float) and not isinstance(value, bool)
+            if value is not None and not (real and math.isfinite(value)):
                 raise InputError(
-                    f"{name} must be a number",
+                    f"{name} must be a finite number",
                     given=repr(value),
                     action="Give it in the outcome's units, such as 0.9.",
                 )
@@ -45,6 +47,43 @@ class Requirement:
                 given=f"at least {self.lower}, at most {self.upper}",
                 action="Swap them, or give one of them.",
             )
+
+    def check(self, bounds: tuple[float, float] | None) -> None:
+        """Refuse a requirement that no labels could fail, or none could meet, given an estimate's bounds.
+
+        Raises
+        ------
+        InputError
+            Naming the requirement and the bounds.
+
+        Examples
+        --------
+        >>> Requirement(lower=0.9).check((0.0, 1.0))
+        >>> Requirement(upper=5.0).check((0.0, 1.0))
+        Traceback (most recent call last):
+        stratal.errors.InputError: an upper end of at most 5 is always met (given: an estimate that lies between 0
+        and 1; allowed: from 0, less than 1)...
+        """
+        if bounds is None:
+            return
+        low, high = bounds
+        if self.lower is not None and not low < self.lower <= high:
+            what, fate = f"a lower end of at least {self.lower:g}", "always" if self.lower <= low else "never"
+            allowed = f"more than {low:g}, up to {high:g}"
+        elif self.upper is not None and not low <= self.upper < high:
+            what, fate = (
+                f"an upper end of at most {self.upper:g}",
+                "always" if self.upper >= high else "never",
+            )
+            allowed = f"from {low:g}, less than {high:g}"
+        else:
+            return
+        raise InputError(
+            f"{what} is {fate} met",
+            given=f"an estimate that lies between {low:g} and {high:g}",
+            allowed=allowed,
+            action="Require a limit that the estimate could meet or miss, in the outcome's units.",
+        )
 
     def met(self, interval: Any) -> bool:
         """Return whether an interval lies where it must; an open or unknown end does not."""
@@ -87,7 +126,7 @@ def require(
     RequirementError
         An AssertionError that says the estimate, its interval and what was required.
     InputError
-        If nothing is required.
+        If nothing is required, or what no estimate within these bounds could miss or meet.
 
     Examples
     --------
@@ -111,6 +150,7 @@ def require(
     if lower is None and upper is None:
         raise InputError("nothing is required", allowed="lower=, upper=, or both")
     wanted = Requirement(lower=lower, upper=upper)
+    wanted.check(estimate.bounds)
     found = estimate.to_dict(confidence_level, method)
     if not wanted.met(found["confidence_interval"]):
         limits = [

@@ -227,3 +227,65 @@ def test_numbers_as_people_write_them_get_advice(option, advice):
 
     assert done.exit_code == 2
     assert advice in " ".join(done.output.split())
+
+
+def single_options():
+    """Yield the commands with each option of theirs that takes one value, and two values for it."""
+    from typer.main import get_command
+
+    for name, command in get_command(app).commands.items():
+        for option in command.params:
+            if option.param_type_name != "option" or option.multiple or option.name == "help":
+                continue
+            yield name, option
+
+
+def is_list(option):
+    return option.name == "estimand" or ",…" in (option.metavar or "")
+
+
+def test_an_option_of_one_value_is_refused_where_it_is_given_twice():
+    checked = 0
+    for name, option in single_options():
+        words = [option.opts[-1]] if option.is_flag else [option.opts[-1], "7"]
+        others = option.secondary_opts[:1] if option.is_flag else [option.opts[0], "8"]
+        if not others:
+            continue  # a flag without an opposite, given twice, says the same
+        result = CliRunner().invoke(app, [name, *words, *others])
+        message = f"{result.exception} {result.output}"
+        assert ("given twice" in message) != is_list(option), (name, option.name, message)
+        if not is_list(option):
+            both = " and ".join(map(repr, ("7", "8")))
+            assert option.opts[0] in message and (option.is_flag or both in message)
+        checked += 1
+    assert checked > 150
+
+
+def test_every_help_that_shows_a_list_declares_it():
+    for name, option in single_options():
+        assert ",…" not in (option.help or ""), (name, option.name)
+
+
+def test_equal_values_given_again_are_one(place):
+    bare = answered(place, BASES["draw"])
+    assert answered(place, [*BASES["draw"], "--seed=0", "--seed", "0", "--proxy", "p"])[0] == bare[0]
+
+
+def test_lists_given_in_several_words_are_one_list(place):
+    apart = ["--groups", "language", "--groups=z", "--show", "other", "--show", "size"]
+    together = ["--groups", "language,z", "--show", "other,size"]
+    assert answered(place, [*BASES["draw"], *apart]) == answered(place, [*BASES["draw"], *together])
+
+
+def test_several_estimands_may_be_given_in_several_words(place):
+    audit = ["estimate", "{place}/s.parquet", "{place}/l.csv"]
+    apart = answered(place, [*audit, "--estimand", "mean", "--estimand", "mean@language"])
+    assert apart[0].count("language") >= 3
+    assert apart == answered(place, [*audit, "--estimand", "mean;mean@language"])
+
+
+@pytest.mark.parametrize(
+    "limit", [["--require-upper", "5"], ["--require-lower", "0"], ["--require-lower=nan"]]
+)
+def test_a_requirement_that_cannot_fail_is_refused(place, limit):
+    assert answered(place, ["estimate", "{place}/s.parquet", "{place}/l.csv", *limit]) is None

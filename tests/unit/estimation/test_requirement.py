@@ -51,3 +51,38 @@ def test_requirements_that_cannot_be(found, given):
 def test_only_estimates():
     with pytest.raises(stratal.InputError, match="takes an Estimate"):
         stratal.require(0.95, lower=0.9)
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize("end", ["lower", "upper"])
+def test_a_requirement_is_a_finite_number(found, end, number):
+    with pytest.raises(stratal.InputError, match="must be a finite number"):
+        stratal.require(found, **{end: number})
+
+
+@pytest.mark.parametrize(
+    ("given", "fate"),
+    [
+        ({"upper": 5.0}, "always"),
+        ({"upper": 1.0}, "always"),
+        ({"lower": 0.0}, "always"),
+        ({"lower": -3}, "always"),
+        ({"lower": 1.5}, "never"),
+        ({"upper": -0.5}, "never"),
+        ({"lower": 90}, "never"),
+    ],
+)
+def test_a_requirement_can_be_met_and_missed(found, given, fate):
+    with pytest.raises(stratal.InputError, match=f"{fate} met"):
+        stratal.require(found, **given)
+
+
+def test_the_bounds_of_a_requirement_are_the_outcomes():
+    population = stratal.Population.from_arrays(proxy=np.full(400, 0.5))
+    sample = stratal.SimpleRandom(budget=60).draw(population, seed=7)
+    ratings, errors = np.resize([1.0, 3.0, 5.0], 60), np.resize([-7.0, 3.5, 5.0], 60)
+
+    assert stratal.require(stratal.estimate(sample, ratings, bounds=(1, 5)), upper=4.9)
+    with pytest.raises(stratal.InputError, match="a lower end of at least 1 is always met"):
+        stratal.require(stratal.estimate(sample, ratings, bounds=(1, 5)), lower=1)
+    assert stratal.require(stratal.estimate(sample, errors, outcome="unbounded"), upper=500.0)
