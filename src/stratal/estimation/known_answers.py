@@ -128,7 +128,7 @@ def hits_and_misses(
     >>> is_class, answered = np.array([1, 1, 1, 0, 0, 0, 0, 1]), np.array([True, False])
     >>> low, high = hits_and_misses(precision, is_class, answered, weighting).ends(0.75, 0.95, "two-sided")
     >>> round(low, 2), round(high, 2)
-    (0.24, 0.99)
+    (0.25, 0.95)
     """
     sides = (answered, ~answered)
     used = weighting.counts > 0
