@@ -87,7 +87,7 @@ def hits_and_misses(
     >>> found = hits_and_misses(lambda hits, misses, all: hits / all, is_class, answered, weighting)
     >>> low, high = found.ends(0.75, 0.95, "two-sided")
     >>> round(low, 2), round(high, 2)
-    (0.24, 0.99)
+    (0.25, 0.95)
     """
     used = weighting.counts > 0
     sides = [side & used for side in (answered, ~answered)]
