@@ -28,7 +28,7 @@ from stratal.allocation import smoothed_standard_deviations
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.metric_functions import metric_function, of_two_shares
-from stratal.estimation.shares import directions, ends_over
+from stratal.estimation.shares import between_units, directions, ends_over
 from stratal.intervals.guard import UnitMoments, Variances, smoothed_moments, stratum_rates
 from stratal.intervals.proportion import clopper_pearson
 from stratal.intervals.stratified import stratified_clopper_pearson
@@ -232,11 +232,8 @@ class Stage:
 
         Which units of a stratum are positive does not matter.
         """
-        sample = stratal.plan(
-            self.population, budget=int(counts.sum()), estimand=f"{self.cell.plan}:match,probability=score"
-        )
         allocation = replace(self.plan.allocation, n_h=counts, budget=int(counts.sum()))
-        drawn = replace(sample, strata=self.plan.strata, allocation=allocation).draw(seed=1)
+        drawn = replace(self.plan, allocation=allocation).draw(seed=1)
         rank = np.zeros(drawn.size, dtype=np.int64)
         for h in range(len(counts)):
             rank[drawn.stratum == h] = np.arange(int(np.sum(drawn.stratum == h)))
@@ -281,8 +278,10 @@ def intervals(stage: Stage, drawn: Drawn) -> tuple[FloatArray, FloatArray]:
     hits = limits(drawn.seen[:, answered], drawn.counts[:, answered], sizes[answered], two and NEW)
     misses = limits(drawn.seen[:, ~answered], drawn.counts[:, ~answered], sizes[~answered], two and NEW)
     both = np.stack([hits, misses], axis=1)
+    units = np.array([[sizes[answered].sum()], [sizes[~answered].sum()]])
+    wider = between_units(both[0], both[1], both[2], units)
     around = directions(np.eye(2))
-    values, ends = [], []
+    values, found = [], []
     for name in METRICS:
         if name in ("accuracy", "prevalence"):
             good = np.where(answered | (name == "prevalence"), drawn.seen, drawn.counts - drawn.seen)
@@ -296,14 +295,15 @@ def intervals(stage: Stage, drawn: Drawn) -> tuple[FloatArray, FloatArray]:
                 return np.asarray(of_two(share * rates[0], (1.0 - share) * rates[1], share))
 
             value = function(both[0])
-            low, high = ends_over(function, both[0], both[1], both[2], around)
+            ends = (both[1], both[2]) if name == "precision" else wider  # one share's own limits, or several
+            low, high = ends_over(function, both[0], ends[0], ends[1], around)
             low, high = np.fmin(low, value), np.fmax(high, value)
             least = -1.0 if name == "mcc" else 0.0
             low = np.where(np.isfinite(value), np.maximum(low, least), least)
             high = np.where(np.isfinite(value), np.minimum(high, 1.0), 1.0)
         values.append(value)
-        ends.append(np.stack([low, high]))
-    return np.array(values), np.array(ends)
+        found.append(np.stack([low, high]))
+    return np.array(values), np.array(found)
 
 
 def truths(stage: Stage) -> FloatArray:
@@ -422,16 +422,23 @@ def stored(store: Path) -> dict[Cell, dict[str, Any]]:
     return {Cell(**{name: record[name] for name in names}): record for record in records}
 
 
+def lowest(record: dict[str, Any] | None) -> float:
+    """Return the least coverage of a cell's metrics; 1 of a cell that was not run."""
+    return 1.0 if record is None else min(row["coverage"] for row in record["metrics"].values())
+
+
 def run(options: argparse.Namespace) -> None:
-    """Run the cells that are not stored, then those that cover too little once more."""
+    """Run the cells that are not stored, then those that cover too little once more, the worst first."""
     store = Path(options.store)
     store.parent.mkdir(parents=True, exist_ok=True)
     todo = [cell for cell in cells(options.plans) if options.only in f"{cell}"]
     for again, more in ((False, options.replicates), (True, options.more)):
         known = stored(store)
-        for place, cell in enumerate(todo):
+        order = sorted(range(len(todo)), key=lambda place: lowest(known.get(todo[place])))
+        for place in order:
+            cell = todo[place]
             old = known.get(cell)
-            least = 1.0 if old is None else min(row["coverage"] for row in old["metrics"].values())
+            least = lowest(old)
             done = 0 if old is None else old["replicates"]
             if done >= more or (again and least >= AGAIN):
                 continue

@@ -173,10 +173,10 @@ class Confusion:
             answered = self._answered_alike(k)
             if answered is None:
                 continue
-            used = self.weighting.counts > 0
-            both = bool(np.any(used & answered) and np.any(used & ~answered))
-            if both or name in ("precision", "negative_predictive_value"):
-                return hits_and_misses(of_two, self.true == k, answered, self.weighting, target)
+            used, needs = self.weighting.counts > 0, _NEEDS.get(name, (True, True))
+            sides = (np.any(used & answered), np.any(used & ~answered))
+            if all(there or not needed for there, needed in zip(sides, needs, strict=True)):
+                return hits_and_misses(of_two, self.true == k, answered, self.weighting, target, needs)
         if name == "mcc":
             return four_cells(of_two, self.true == which, self.predicted == which, self.weighting, target)
         return None
@@ -311,6 +311,9 @@ class Confusion:
         trials = spread / largest if largest > 0 else np.inf
         return trials, float(np.sqrt(hidden)), satterthwaite_of_groups(both[0], weights, variable)
 
+
+_NEEDS = {"precision": (True, False), "negative_predictive_value": (False, True)}
+"""Metrics of a class that depend on its hits alone, or on its misses alone."""
 
 _Pseudo = tuple[IntArray, IntArray, FloatArray]
 

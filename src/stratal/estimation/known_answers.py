@@ -62,10 +62,9 @@ def hits_and_misses(
     answered: BoolArray,
     weighting: Weighting,
     target: str = "population",
+    needs: tuple[bool, bool] = (True, True),
 ) -> OfShares:
     """Return a metric of a class as a function of the rates of the class where it is answered and elsewhere.
-
-    Only a metric that does without one of the two, as precision does, may have no label there.
 
     Parameters
     ----------
@@ -79,12 +78,15 @@ def hits_and_misses(
         Of strata whose labels stand for their own stratum.
     target : {"population", "superpopulation"}
         Of a superpopulation the share of answers is chance, too.
+    needs : (bool, bool)
+        Whether the metric depends on hits and on misses; precision is a matter of hits alone.
 
     Examples
     --------
     >>> weighting = StratifiedWeighting(stratum=np.repeat([0, 1], 4), sizes=np.array([20, 80]))
     >>> is_class, answered = np.array([1, 1, 1, 0, 0, 0, 0, 1]), np.array([True, False])
-    >>> found = hits_and_misses(lambda hits, misses, all: hits / all, is_class, answered, weighting)
+    >>> precision, needs = lambda hits, misses, answers: hits / answers, (True, False)
+    >>> found = hits_and_misses(precision, is_class, answered, weighting, needs=needs)
     >>> low, high = found.ends(0.75, 0.95, "two-sided")
     >>> round(low, 2), round(high, 2)
     (0.24, 0.99)
@@ -93,7 +95,7 @@ def hits_and_misses(
     sides = [side & used for side in (answered, ~answered)]
     sizes = [float(np.sum(weighting.sizes[side])) for side in sides]
     share = sizes[0] / sum(sizes)
-    present = [bool(np.any(side)) for side in sides]
+    present = needs
     rates: list[Term] = [
         _rate(np.asarray(is_class, np.float64), side, weighting, target)
         for side, there in zip(sides, present, strict=True)
@@ -108,7 +110,9 @@ def hits_and_misses(
         part = next(given, np.full(shares.shape[1:], share))
         return function(hit * part, missed * (1.0 - part), part)
 
-    return OfShares.independent(of_rates, rates)
+    units = [size for size, there in zip(sizes, present, strict=True) if there]
+    whole = target == "population" and not getattr(weighting, "with_replacement", False)
+    return OfShares.independent(of_rates, rates, units if whole else None)
 
 
 def _drawn_share(share: float, size: float) -> Quantity:
@@ -199,7 +203,12 @@ def four_cells(
         return function(every[0], every[1], every[0] + every[2])
 
     rates = tuple(_mean(cells[j], weighting, target) for j in others)
-    return OfShares(function=of_cells, rates=rates, correlation=cell_correlation(cells[others], weighting))
+    return OfShares(
+        function=of_cells,
+        rates=rates,
+        correlation=cell_correlation(cells[others], weighting),
+        units=np.full(3, weighting.population_size if target == "population" else np.inf),
+    )
 
 
 def cell_correlation(cells: FloatArray, weighting: Weighting) -> FloatArray:
