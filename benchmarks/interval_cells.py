@@ -19,7 +19,7 @@ from benchmarks.predictions import BINARY, DATA, load
 
 import stratal
 from stratal.arrays import FloatArray, IntArray
-from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
+from stratal.planning.counts_so_far import interval_of_counts
 
 RESULTS = Path(__file__).parent / "results" / "interval_cells.md"
 SEED = 20261121
@@ -113,11 +113,7 @@ def measure(one: Cell, draws: int, rng: np.random.Generator) -> tuple[float, flo
     counts, back = np.unique(ones, axis=0, return_inverse=True)
     left, shares, rates = 1 - n_h / sizes, sizes / sizes.sum(), counts / n_h
     value = np.clip(rates @ shares, 0, 1)
-    trials = np.where(left > 0, n_h / np.where(left > 0, left, 1), np.inf)
-    found = StratumRates(
-        value=value, rates=rates, counts=n_h.astype(np.float64), trials=trials, shares=shares
-    )
-    low, high = stratified_clopper_pearson(found, 0.025, 0.025)
+    low, high = interval_of_counts(sizes, n_h, counts, 0.95)
     factors = shares**2 * left / n_h
     half = 1.96 * np.sqrt(rates * (1 - rates) * n_h / np.maximum(n_h - 1, 1) @ factors)
     p = one.ones / sizes

@@ -6,13 +6,52 @@ of its units in the sample is chance too (Särndal, Swensson & Wretman 1992, sec
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray
+from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.estimation.linearisation import Linearised, ratio_of_means
-from stratal.estimation.quantity import Parts, Quantity
+from stratal.estimation.quantity import Parts, Quantity, Reach
 from stratal.estimation.smoothing import smoothed
+from stratal.intervals.evidence import Evidence
+from stratal.intervals.interval import tail_shares
+from stratal.intervals.methods import interval_of
+from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
 from stratal.weighting import Weighting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _OfWholeStrata(Reach, Record):
+    """The interval of a domain that is whole strata: that of the mean of these strata alone."""
+
+    evidence: Evidence
+    method = "stratified-clopper-pearson"
+
+    def ends(self, value: float, confidence_level: float, alternative: str) -> tuple[float, float]:
+        found = interval_of(self.evidence, confidence_level, "auto", alternative)
+        return found.low, found.high
+
+    def _reach(self, error: float, alternative: str) -> tuple[float, float]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _OfFewUnits(Reach, Record):
+    """The interval of a domain on effective trials of which some units are left, as of one stratum."""
+
+    rates: StratumRates
+    bounds: tuple[float, float]
+    method = "clopper-pearson"
+
+    def ends(self, value: float, confidence_level: float, alternative: str) -> tuple[float, float]:
+        lowest, highest = self.bounds
+        ends = stratified_clopper_pearson(self.rates, *tail_shares(confidence_level, alternative))
+        low, high = (lowest + (highest - lowest) * float(end) for end in ends)
+        return min(low, value), max(high, value)
+
+    def _reach(self, error: float, alternative: str) -> tuple[float, float]:
+        raise NotImplementedError
 
 
 def domain_mean(
@@ -32,8 +71,9 @@ def domain_mean(
     weighting : Weighting
         Of all labelled units.
     bounds : (float, float), optional
-        Of z; the interval is then Clopper–Pearson's on the effective number of trials, which no agreement
-        of a few labels can make infinite. Without bounds it is Student's t with at most one degree of
+        Of z; the interval of a domain that is whole strata is then that of their mean, of any other
+        Clopper–Pearson's on the effective number of trials, which no agreement of a few labels can make
+        infinite. Without bounds it is Student's t with at most one degree of
         freedom less than the domain has labels.
     target : {"population", "superpopulation"}
 
@@ -54,29 +94,84 @@ def domain_mean(
         return nothing, result
     lost = n / (n - 1) if n > 1 else np.inf
     variance = result.design_variance
+    known = variance if np.isfinite(variance) else np.nan
+    shown = float(np.sqrt(max(known + result.population_variance, 0.0)))
+    freedom = max(min(result.degrees_of_freedom, n - 1.0 if bounds is None else float(n)), 1.0)
+    trials, error = None, None
+    reach: Reach | None = None
     if bounds is None:
         wider = variance * lost + result.population_variance if variance > 0 else result.variance
-        freedom = max(min(result.degrees_of_freedom, n - 1.0), 1.0)
         error = float(np.sqrt(wider)) if n > 1 else np.nan
-        trials = None
+    elif (whole := _whole(member, weighting)) is not None:
+        evidence = _evidence(z[member], whole, bounds, target)
+        reach, shown = _OfWholeStrata(evidence=evidence), float(np.sqrt(evidence.reported_variance))
     else:
         binary = bool(np.all(np.isin(z[member], bounds)))
-        trials = _trials(z, inside, weighting, bounds, variance if binary else variance * lost)
-        error, freedom = None, max(min(result.degrees_of_freedom, float(n)), 1.0)
+        trials, hidden = domain_trials(z, inside, weighting, bounds, variance if binary else variance * lost)
         if target == "superpopulation" and np.isfinite(trials):
             trials = min(trials, trials / (1.0 + result.population_variance / max(variance, 1e-300)))
-    known = variance if np.isfinite(variance) else np.nan
+        elif weighting.random_within_strata and np.isfinite(trials):
+            reach, trials = _of_few_units(result.value, inside, weighting, trials, bounds), None
+        shown = shown if shown > 0 else float(np.sqrt(hidden))
     quantity = Quantity(
         value=float(result.value if bounds is None else np.clip(result.value, *bounds)),
-        standard_error=float(np.sqrt(max(known + result.population_variance, 0.0))),
+        standard_error=shown,
         degrees_of_freedom=freedom,
         n=n,
         bounds=bounds,
         trials=trials,
         interval_error=error,
+        parts=reach,
         labels=len(z),
     )
     return quantity, result
+
+
+def _whole(member: BoolArray, weighting: Weighting) -> Weighting | None:
+    """Return the weighting of the domain's units alone, where these are all the units of their strata."""
+    if not weighting.random_within_strata:
+        return None
+    return weighting if np.all(member) else weighting.whole_strata(member)
+
+
+def _evidence(z: FloatArray, weighting: Weighting, bounds: tuple[float, float], target: str) -> Evidence:
+    """Return what the interval methods see of the mean of whole strata, λ = 0."""
+    extra = 0.0
+    if target == "superpopulation":
+        extra = float(weighting.population_covariance(z[:, None])[0, 0])
+    return Evidence(
+        value=float(np.clip(weighting.mean(z[:, None])[0], *bounds)),
+        variance=float(weighting.covariance(z[:, None])[0, 0]) + extra,
+        population_part=extra,
+        degrees_of_freedom=weighting.degrees_of_freedom(z),
+        outcome="binary" if bounds == (0.0, 1.0) and bool(np.all(np.isin(z, bounds))) else "bounded",
+        bounds=bounds,
+        z=z,
+        residuals=z,
+        known=0.0,
+        weighting=weighting,
+        tuned=False,
+        superpopulation=target == "superpopulation",
+    )
+
+
+def _of_few_units(
+    value: float, inside: FloatArray, weighting: Weighting, trials: float, bounds: tuple[float, float]
+) -> _OfFewUnits:
+    """Return the interval on so many trials, among as many units as the domain is likely to have."""
+    of_domain = float(weighting.weights @ inside) / weighting.total
+    units = float(np.ceil(weighting.population_size * of_domain - 1e-9))
+    left = max(1.0 - float(inside.sum()) / units, 1.0 / units)
+    unit = np.clip((value - bounds[0]) / (bounds[1] - bounds[0]), 0.0, 1.0)
+    rates = StratumRates(
+        value=np.asarray(unit),
+        rates=np.array([unit]),
+        counts=np.array([trials * left]),
+        trials=np.array([trials]),
+        shares=np.ones(1),
+        units=units,
+    )
+    return _OfFewUnits(rates=rates, bounds=bounds)
 
 
 def domain_difference(
@@ -119,15 +214,20 @@ def domain_difference(
     )
 
 
-def _trials(
+def domain_trials(
     z: FloatArray, inside: FloatArray, weighting: Weighting, bounds: tuple[float, float], variance: float
-) -> float:
-    """Return the number of independent trials as informative as the domain's labels."""
-    whole = weighting.whole_strata(inside > 0)
-    if whole is not None:
-        member = inside > 0
-        z, inside, weighting = z[member], np.ones(int(member.sum())), whole
-        variance = variance if np.isfinite(variance) else 0.0
+) -> tuple[float, float]:
+    """Return the number of independent trials as informative as the domain's labels, and their variance.
+
+    `inside` (n,) is 1 for the units of the domain, and `variance` that of its mean.
+
+    Examples
+    --------
+    >>> from stratal.weighting import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([400]))
+    >>> domain_trials(np.array([0.0, 1, 1, 1]), np.ones(4), weighting, (0.0, 1.0), 0.0625)[0] < 4
+    True
+    """
     weights = weighting.weights * inside
     label = float(np.sum(weights**2) / np.sum(weights))
     smoothing = smoothed(weighting, np.full(2, label / 2), inside)
@@ -138,6 +238,6 @@ def _trials(
     hidden = smoothing.variance(inside * (unit - value) / below, (np.array([0.0, 1.0]) - value) / below)
     # Borrowed labels must not make the domain look larger than it was found to be.
     hidden *= max(below / float(np.sum(weights)), 1.0) ** 2
-    own = variance / (bounds[1] - bounds[0]) ** 2
-    largest = max(hidden, own if np.isfinite(own) else 0.0)
-    return value * (1.0 - value) / largest if largest > 0 else np.inf
+    scale = (bounds[1] - bounds[0]) ** 2
+    largest = max(hidden, variance / scale if np.isfinite(variance) else 0.0)
+    return value * (1.0 - value) / largest if largest > 0 else np.inf, largest * scale

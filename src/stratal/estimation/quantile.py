@@ -13,7 +13,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.errors import InputError
-from stratal.estimation.domain_means import domain_mean
+from stratal.estimation.domain_means import domain_mean, domain_trials
 from stratal.estimation.quantity import Quantity
 from stratal.intervals.interval import ConfidenceInterval
 from stratal.weighting import Weighting
@@ -74,7 +74,9 @@ def quantile_interval(
     weights = weighting.weights
     value = weighted_quantile(z, weights, probability)
     everyone = np.ones(len(z), dtype=bool)
-    below, result = domain_mean((z <= value).astype(np.float64), everyone, weighting, bounds=(0.0, 1.0))
+    reached = (z <= value).astype(np.float64)
+    below, result = domain_mean(reached, everyone, weighting, bounds=(0.0, 1.0))
+    trials, _ = domain_trials(reached, everyone * 1.0, weighting, (0.0, 1.0), result.design_variance)
     # The interval of a share of `probability`, on as many trials as the labels around the quantile are worth.
     share = Quantity(
         value=probability,
@@ -82,13 +84,13 @@ def quantile_interval(
         degrees_of_freedom=below.degrees_of_freedom,
         n=len(z),
         bounds=(0.0, 1.0),
-        trials=below.trials,
+        trials=trials,
     ).confidence_interval(confidence_level, alternative)
     lowest, highest = bounds or (-np.inf, np.inf)
     smallest = float(np.min(weights)) / float(np.sum(weights))
     low = weighted_quantile(z, weights, share.low) if share.low > smallest else lowest
     high = weighted_quantile(z, weights, share.high) if share.high < 1.0 - smallest else highest
-    if np.isinf(below.trials or 0.0):
+    if np.isinf(trials):
         low = high = value
     quantity = Quantity(
         value=value,

@@ -13,7 +13,9 @@ from stratal.intervals.guard import (
     ROUNDING,
     UnitMoments,
     Variances,
+    agreeing_rates,
     effective_trials,
+    one_stratum_rates,
     smoothed_moments,
     stratum_rates,
     variances_of,
@@ -119,8 +121,8 @@ class Evidence(Record):
         return bool(np.isfinite(self.variance) and self.variance > ROUNDING * scale**2)
 
     @property
-    def reported_variance(self) -> float:
-        """The variance, or the guarded one where the labels are too few to have any."""
+    def textbook_variance(self) -> float:
+        """The variance by the formula: 0 where the labels agree, the guarded one of a single label."""
         if np.isfinite(self.variance):
             return max(self.variance, 0.0)
         if self.bounds is None:
@@ -132,10 +134,20 @@ class Evidence(Record):
         return self.guarded_variance
 
     @property
+    def reported_variance(self) -> float:
+        """The same, and the guarded one where labels agree: none is 0 while units are unlabelled.
+
+        NaN where an outcome without bounds shows none.
+        """
+        if self.varies or self.census or not np.isfinite(self.variance):
+            return self.textbook_variance
+        return float("nan") if self.bounds is None else self.guarded_variance
+
+    @property
     def guarded_variance(self) -> float:
         """The variance, not less than what the effective trials allow; bounded outcomes only."""
         low, high = self.limits
-        smooth = float(smoothed_moments(UnitMoments.of(self.unit, self.weighting)).mean)
+        smooth = float(smoothed_moments(self.moments).mean)
         floor = smooth * (1.0 - smooth) / self.trials * (high - low) ** 2
         return max(self.variance, floor) if np.isfinite(self.variance) else floor
 
@@ -153,13 +165,18 @@ class Evidence(Record):
         return np.asarray((self.z - low) / (high - low))
 
     @property
+    def moments(self) -> UnitMoments:
+        """What the labels add up to, on the 0–1 scale."""
+        return UnitMoments.of(self.unit, self.weighting, binary=self.outcome == "binary")
+
+    @property
     def trials(self) -> float:
         """Independent binary trials that the labels are worth; infinite for a census."""
         if self.census:
             return float("inf")
         if self.given_trials is not None:
             return self.given_trials
-        labels = UnitMoments.of(self.unit, self.weighting)
+        labels = self.moments
         return effective_trials(labels, self._variances(labels), self.weighting)
 
     @property
@@ -172,14 +189,34 @@ class Evidence(Record):
         )
 
     @property
+    def in_one_stratum(self) -> bool:
+        """Whether the labels are one random sample of a population whose units are all that counts."""
+        alone = self.weighting.random_within_strata and len(self.weighting.counts) == 1
+        return self.given_trials is None and alone and not self.superpopulation
+
+    @property
     def rates(self) -> StratumRates:
         """What the labels say of each stratum, on the 0–1 scale."""
         low, high = self.limits
-        labels = UnitMoments.of(self.unit, self.weighting)
+        labels = self.moments
         value = (self.value - low) / (high - low)
+        if self.in_one_stratum and (self.tuned or not labels.binary):
+            return one_stratum_rates(value, labels, self.trials)
         # Without λ the trials follow from the design, and no variance is needed.
         found = self._variances(labels) if self.tuned or self.superpopulation else Variances.of_labels()
         return stratum_rates(value, labels, smoothed_moments(labels), found)
+
+    @property
+    def labelled_share(self) -> float:
+        """The share of the units that counts as labelled: none where the population's own draw counts."""
+        return 0.0 if self.superpopulation else min(self.n / self.weighting.population_size, 1.0)
+
+    @property
+    def agreeing(self) -> StratumRates | None:
+        """What the labels would say if all agreed; None where units were not drawn at random in strata."""
+        if not self.weighting.random_within_strata:
+            return None
+        return agreeing_rates(self.moments, drawn=self.superpopulation)
 
     def _variances(self, labels: UnitMoments) -> Variances:
         low, high = self.limits
@@ -207,7 +244,7 @@ class Evidence(Record):
         spread = float(weighting.population_covariance(self.z[:, None])[0, 0]) * weighting.population_size
         if not (np.isfinite(spread) and spread > 0) and self.bounds is not None:
             low, high = self.bounds
-            return float(smoothed_moments(UnitMoments.of(self.unit, weighting)).spread) * (high - low) ** 2
+            return float(smoothed_moments(self.moments).spread) * (high - low) ** 2
         return spread
 
 

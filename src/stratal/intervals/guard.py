@@ -11,7 +11,8 @@ fitted on ten labels explains them too well. Four guards, each measured (docs/me
    informative labels; what a λ adds to the variance is set against what the outcome may have;
 3. an outcome inside its bounds is worth more trials than a binary one: p(1 − p) over its variance as many;
 4. where labels of earlier rounds decided the n_h, a stratum whose first labels happened to agree got fewer
-   later ones to correct it: its rate is drawn back by what that amounts to (`intervals.looked`).
+   later ones to correct it: the limits allow for a rate that is drawn back by what that amounts to, and
+   for the rate as it is (`intervals.looked`).
 """
 
 from __future__ import annotations
@@ -55,6 +56,10 @@ class UnitMoments(Record):
         Whether a stratum's labels say more of it than those of others do: not where they were drawn together.
     looked : bool
         Whether labels of earlier rounds decided the n_h.
+    units : float
+        N; infinite where strata without labels are left out, or where units are not drawn one by one.
+    binary : bool
+        Whether the outcome of every unit is 0 or 1.
 
     Examples
     --------
@@ -72,9 +77,16 @@ class UnitMoments(Record):
     draws: FloatArray
     own: bool = True
     looked: bool = False
+    units: float = np.inf
+    binary: bool = False
+
+    @property
+    def left(self) -> FloatArray:
+        """1 − f_h (…, H), the share of each stratum that is not labelled."""
+        return np.asarray(self.factors * self.counts / np.where(self.shares > 0, self.shares, 1.0) ** 2)
 
     @classmethod
-    def of(cls, unit: FloatArray, weighting: Weighting) -> UnitMoments:
+    def of(cls, unit: FloatArray, weighting: Weighting, *, binary: bool = False) -> UnitMoments:
         """Return the moments of labelled units (n,)."""
         weights = weighting.weights / weighting.weights.sum()
         kish = 1.0 / np.sum(weights**2)
@@ -95,6 +107,8 @@ class UnitMoments(Record):
             draws=kish,
             own=own,
             looked=weighting.sizes_follow_labels,
+            units=weighting.population_size if own and np.all(counts > 0) else np.inf,
+            binary=binary,
         )
 
 
@@ -277,7 +291,7 @@ def binary_trials(worth: Any, smooth: SmoothedMoments) -> FloatArray:
 def stratum_rates(value: Any, labels: UnitMoments, smooth: SmoothedMoments, found: Variances) -> StratumRates:
     """Return what the labels say of each stratum, guards 2 and 3 applied to the trials of all strata alike.
 
-    Guard 4 moves the rates, and the value with them.
+    Guard 4 adds rates that the limits must allow for too.
 
     λ = 0 and a binary outcome leave n_h / (1 − f_h) trials. What λ leaves of the variance, what a graded
     outcome lacks to a binary one, and what the population's own draw adds change them by one factor.
@@ -307,18 +321,83 @@ def stratum_rates(value: Any, labels: UnitMoments, smooth: SmoothedMoments, foun
     varies = binary > 0
     factor = np.where(varies, binary, 1.0) / np.where(varies, np.maximum(wanted, ROUNDING * binary), 1.0)
     trials = shares**2 / np.where(open_strata, basis, 1.0)
-    rates = labels.means
+    left = labels.left
+    back = None
     if labels.looked:
-        left = factors * counts / np.where(shares > 0, shares, 1.0) ** 2  # 1 − f_h
-        rates = drawn_back(labels.means, counts, left, factors * smooth.binary, factor)
-        value = value + np.sum(shares * (rates - labels.means), axis=-1)
+        back = drawn_back(labels.means, counts, left, factors * smooth.binary, factor)
+    least = np.sum(shares * (1.0 - left) * labels.means, axis=-1)
+    known = labels.units if not drawn else np.inf
     return StratumRates(
         value=np.clip(value, 0.0, 1.0),
-        rates=rates,
+        rates=labels.means,
         counts=counts,
         trials=np.where(open_strata, trials, np.inf),
         shares=shares,
         factor=np.where(np.abs(factor - 1.0) < _AS_IT_WAS, 1.0, factor),
+        least=least if np.isfinite(known) else np.zeros(()),
+        most=least + np.sum(shares * left, axis=-1) if np.isfinite(known) else np.ones(()),
+        units=known,
+        whole=labels.binary,
+        drawn_back=back,
+    )
+
+
+def one_stratum_rates(value: Any, labels: UnitMoments, trials: Any) -> StratumRates:
+    """Return what the labels say of the one stratum that there is, worth so many binary trials (…,).
+
+    For an outcome that is graded or moved by λ: `effective_trials` has applied the guards.
+
+    Examples
+    --------
+    >>> from stratal.weighting import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(8, dtype=int), sizes=np.array([16]))
+    >>> labels = UnitMoments.of(np.full(8, 0.5), weighting)
+    >>> one_stratum_rates(0.5, labels, 30.0).counts
+    array([15.])
+    """
+    value, trials = np.clip(value, 0.0, 1.0), np.asarray(trials)[..., None]
+    left, least = labels.left, ((1.0 - labels.left) * labels.means)[..., 0]
+    return StratumRates(
+        value=value,
+        rates=np.asarray(value)[..., None],
+        counts=np.where(np.isfinite(trials), trials, 1.0)
+        * np.where(np.isfinite(trials), left, labels.counts),
+        trials=trials,
+        shares=np.ones(1),
+        least=least,
+        most=least + left[..., 0],
+        units=labels.units,
+        whole=labels.binary,
+    )
+
+
+def agreeing_rates(labels: UnitMoments, *, drawn: bool = False) -> StratumRates:
+    """Return what the labels would say if all of them agreed: of how many units none was like them.
+
+    `drawn`: whether the population's own draw counts.
+
+    Examples
+    --------
+    >>> from stratal.weighting import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(16, dtype=int), sizes=np.array([20]))
+    >>> found = agreeing_rates(UnitMoments.of(np.full(16, 0.5), weighting))
+    >>> from stratal.intervals.stratified import stratified_clopper_pearson
+    >>> float(stratified_clopper_pearson(found, 0.025, 0.025)[0])
+    0.9
+    """
+    counts, shares, left = labels.counts, labels.shares, labels.left
+    open_strata = (counts > 0) & ((left > 0) | drawn)
+    below = np.where(open_strata, 1.0 if drawn else left, 1.0)
+    known = np.inf if drawn else labels.units
+    return StratumRates(
+        value=np.ones(np.shape(counts)[:-1]),
+        rates=np.ones(np.shape(counts)),
+        counts=counts,
+        trials=np.where(open_strata, counts / below, np.inf),
+        shares=shares,
+        least=np.sum(shares * (1.0 - left), axis=-1) if np.isfinite(known) else np.zeros(()),
+        units=known,
+        whole=True,
     )
 
 

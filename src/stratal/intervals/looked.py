@@ -6,6 +6,10 @@ for, as the pseudo-labels of inverse binomial sampling do (Haldane 1945). Neyman
 total that is to bring an interval to a width adds ½ in a stratum that makes up all of the variance. A rule
 that smooths follows n_h labels by n_h/(n_h + k), its prior weighing k labels: 16, 64 or 256, equally likely
 (`allocation.rates`).
+
+The bias is that of a stratum that happened to agree. Where m labels of the rarer kind were seen the whole of
+it is too much, and by chance alone moves the value from where it should be: (m + ½)/(m + 1) of it is taken,
+and the limits allow for the rate with and without it (docs/decisions/0017-rates-drawn-back.md).
 """
 
 from __future__ import annotations
@@ -44,5 +48,6 @@ def drawn_back(
     share = parts / np.where(whole > 0, whole, 1.0)
     followed = sum(counts / (counts + weight) for weight in PSEUDO_LABELS) / len(PSEUDO_LABELS)
     each = _ELASTICITY * (1.0 + share) * left * followed
-    each = each / np.maximum(factor, 1.0)[..., None]
+    rarer = counts * np.minimum(rates, 1.0 - rates)
+    each = each * (rarer + 0.5) / (rarer + 1.0) / np.maximum(factor, 1.0)[..., None]
     return np.asarray((counts * rates + each) / np.maximum(counts + 2.0 * each, 1.0))

@@ -15,7 +15,7 @@ from stratal.intervals.bootstrap import bootstrap_bounds
 from stratal.intervals.evidence import Evidence, OwnInterval
 from stratal.intervals.interval import ConfidenceInterval, tail_shares
 from stratal.intervals.stratified import stratified_clopper_pearson
-from stratal.intervals.unseen import unseen_bounds
+from stratal.intervals.unseen import unseen_share
 
 Bounds: TypeAlias = Callable[[float], tuple[float, float]]
 """Confidence level to (low, high)."""
@@ -113,32 +113,40 @@ def _bounded(evidence: Evidence, method: str, alternative: str) -> Bounds:
                 StratalWarning,
                 stacklevel=5,
             )
-        return _student(evidence, method, alternative, float(np.sqrt(evidence.reported_variance)))
+        return _student(evidence, method, alternative, float(np.sqrt(evidence.textbook_variance)))
     if method.startswith("bootstrap"):
         return bootstrap_bounds(evidence, alternative, studentise=method == "bootstrap-t")
     if method.startswith("betting"):
         return betting_bounds(evidence, alternative, anytime=method == "betting-anytime")
-    if method == "stratified-clopper-pearson" and evidence.in_strata:
+    if _by_strata(evidence, method):
         exact = _stratified(evidence, alternative)
     else:
         exact = _proportion(evidence, method, alternative)
     return exact if evidence.outcome == "binary" else _with_unseen(evidence, exact, alternative)
 
 
+def _by_strata(evidence: Evidence, method: str) -> bool:
+    """Return whether the method is the test inverted over strata: of one alone too, where units are left."""
+    if method == "stratified-clopper-pearson" and evidence.in_strata:
+        return True
+    return method in ("clopper-pearson", "stratified-clopper-pearson") and evidence.in_one_stratum
+
+
 def _with_unseen(evidence: Evidence, exact: Bounds, alternative: str) -> Bounds:
     """Widen a graded outcome's interval to what its labels cannot have shown; see `intervals.unseen`."""
 
+    agreeing, (lowest, highest) = evidence.agreeing, evidence.limits
+
     def bounds(level: float) -> tuple[float, float]:
         low, high = exact(level)
-        least, most = unseen_bounds(
-            evidence.value,
-            evidence.limits,
-            evidence.weighting.weights,
-            evidence.weighting.population_size,
-            level,
-            alternative,
-        )
-        return min(low, least), max(high, most)
+        below, above = (unseen(error) for error in tail_shares(level, alternative))
+        value = evidence.value
+        return min(low, value - below * (value - lowest)), max(high, value + above * (highest - value))
+
+    def unseen(error: float) -> float:
+        if agreeing is not None:
+            return 1.0 - float(stratified_clopper_pearson(agreeing, error, 0.0)[0]) if error > 0 else 0.0
+        return float(unseen_share(evidence.weighting.effective_draws, evidence.labelled_share, error))
 
     return bounds
 
@@ -260,7 +268,7 @@ def _unbounded(evidence: Evidence, method: str, alternative: str) -> Bounds:
             allowed=", ".join(repr(name) for name in UNBOUNDED),
             action="Give bounds=(lowest, highest) if the outcome has them.",
         )
-    variance = evidence.reported_variance
+    variance = evidence.textbook_variance
     if evidence.census:
         return lambda level: (evidence.value, evidence.value)
     if not evidence.varies:

@@ -169,6 +169,8 @@ def interval_of_counts(
         factors=stratified_factors(n_h, sizes),
         draws=1.0 / np.sum(shares**2 / np.maximum(n_h, 1.0), axis=-1),
         looked=looked,
+        units=float(np.sum(sizes)) if np.all(n_h > 0) else np.inf,
+        binary=True,
     )
     value = np.sum(shares * rates, axis=-1)
     found = stratum_rates(value, labels, smoothed_moments(labels), Variances.of_labels())

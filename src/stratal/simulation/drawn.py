@@ -101,7 +101,7 @@ def _one(
             proxy=proxy,
             outcome=None if settings.bounds is not None else "unbounded",
         )
-        result = {"values": found.value, "variances": found.standard_error**2}
+        result = {"values": found.value, "variances": found.evidence.textbook_variance}
         for method in settings.intervals:
             low, high = found.confidence_interval(settings.confidence_level, method=method)
             result[f"{method} low"], result[f"{method} high"] = low, high

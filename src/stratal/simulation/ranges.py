@@ -15,7 +15,6 @@ from stratal.errors import InputError, near_names
 from stratal.intervals import guard, proportion, student
 from stratal.intervals.skewed import mean_skewness, skewness_corrected
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
-from stratal.intervals.unseen import unseen_share
 from stratal.simulation.replicates import Layout, Replicates
 from stratal.simulation.settings import Settings
 from stratal.simulation.sums import StratumSums, spread
@@ -122,8 +121,11 @@ def _interval(
         )
     unit = (values - low) / (high - low)
     formulas: dict[str, Any] = {"wilson": proportion.wilson, "blaker": proportion.blaker}
-    if method in ("auto", "stratified-clopper-pearson") and guarded.rates is not None:
+    if guarded.rates is not None and method in guarded.by_strata:
         below, above = stratified_clopper_pearson(guarded.rates, (1.0 - level) / 2.0, (1.0 - level) / 2.0)
+        if guarded.exact is not None:
+            ends = stratified_clopper_pearson(guarded.exact, (1.0 - level) / 2.0, (1.0 - level) / 2.0)
+            below, above = (np.where(found.tuned, *pair) for pair in zip((below, above), ends, strict=True))
     elif method == "logit":
         below, above = proportion.logit(
             unit, guarded.trials, degrees_of_freedom=freedom, confidence_level=level
@@ -141,11 +143,22 @@ def _interval(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Guarded:
-    """Effective trials (R,) where they are used, what is known of several strata, the unseen share."""
+    """Effective trials (R,) where they are used, what is known of the strata, the unseen share.
+
+    `exact`: the same of one stratum of 0 and 1 where λ is 0.
+    """
 
     trials: FloatArray
     rates: StratumRates | None
     unseen: FloatArray
+    exact: StratumRates | None = None
+
+    @property
+    def by_strata(self) -> tuple[str, ...]:
+        """The methods that are the test inverted over strata."""
+        named = ("auto", "stratified-clopper-pearson")
+        assert self.rates is not None
+        return named if self.rates.rates.shape[-1] > 1 else ("clopper-pearson", *named)
 
 
 def _guarded(
@@ -165,10 +178,12 @@ def _guarded(
         factors=layout.factors,
         draws=layout.draws,
         looked=layout.looked,
+        units=size,
+        binary=truth.binary,
     )
     smooth = guard.smoothed_moments(labels)
     census = layout.census & (not above)
-    trials, rates = np.full(1, np.inf), None
+    trials, rates, exact = np.full(1, np.inf), None, None
     one_number = len(layout.sizes) == 1 or bool(set(settings.intervals) - _WITHOUT_TRIALS)
     # As in `Evidence.rates`: without λ the strata's trials follow from the design, and no variance is needed.
     variances = guard.Variances.of_labels()
@@ -176,17 +191,21 @@ def _guarded(
         variances = _variances(found, labels, layout.spread(first, second), layout, settings)
     if one_number:
         trials = np.where(census, np.inf, guard.binary_trials(guard.worth(smooth, variances), smooth))
+    values = (np.clip(found.values, low, high) - low) / scale
     if len(layout.sizes) > 1:
-        rates = guard.stratum_rates(
-            (np.clip(found.values, low, high) - low) / scale, labels, smooth, variances
-        )
+        rates = guard.stratum_rates(values, labels, smooth, variances)
+    elif not above:
+        rates = guard.one_stratum_rates(values, labels, trials)
+        if truth.binary:
+            exact = guard.stratum_rates(values, labels, smooth, guard.Variances.of_labels())
     unseen = np.zeros(1)
     if not truth.binary:
-        fraction = np.minimum(counts.sum(axis=1) / size, 1.0)
-        unseen = unseen_share(layout.draws, fraction, (1.0 - settings.confidence_level) / 2.0)
+        error = (1.0 - settings.confidence_level) / 2.0
+        unseen = 1.0 - stratified_clopper_pearson(guard.agreeing_rates(labels, drawn=above), error, 0.0)[0]
     return _Guarded(
         trials=trials,
         rates=rates,
+        exact=exact,
         unseen=np.where(census, 0.0, unseen),
     )
 

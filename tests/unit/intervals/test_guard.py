@@ -15,6 +15,7 @@ from stratal.intervals.guard import (
     stratum_rates,
     variances_of,
 )
+from stratal.intervals.stratified import stratified_clopper_pearson
 from stratal.population.summary import StratumSummary
 from stratal.weighting import StratifiedWeighting
 
@@ -102,24 +103,42 @@ def rates_after_looking(unit, stratum, sizes, *, looked=True):
     return stratum_rates(value, labels, smoothed_moments(labels), Variances.of_labels())
 
 
-def test_rates_are_drawn_back_where_labels_decided_the_sizes():
-    """By what ½ a label of either kind amounts to, 1 where one stratum makes up all of the variance."""
+def test_limits_allow_for_rates_drawn_back_where_labels_decided_the_sizes():
+    """By what ½ a label of either kind amounts to, 1 where one stratum makes up all of the variance.
+
+    The rates themselves stay: both are allowed for, and 10½/11 of the shift where ten labels differ.
+    """
     unit = np.r_[np.zeros(190), np.ones(10), np.ones(100)]
     stratum = np.repeat([0, 1], [200, 100])
     found = rates_after_looking(unit, stratum, [10**6, 10**3])
-    each = 0.5 * 2.0 * np.mean([200 / (200 + k) for k in (16, 64, 256)])
+    each = 0.5 * 2.0 * np.mean([200 / (200 + k) for k in (16, 64, 256)]) * 10.5 / 11
 
-    assert found.rates[0] == pytest.approx((10 + each) / (200 + 2 * each), abs=1e-4)
-    assert float(found.value) > 0.05
+    assert found.rates.tolist() == [0.05, 1.0]
+    assert found.drawn_back[0] == pytest.approx((10 + each) / (200 + 2 * each), abs=1e-4)
+    assert float(found.other.value) > 0.05
     plain = rates_after_looking(unit, stratum, [10**6, 10**3], looked=False)
-    assert plain.rates.tolist() == [0.05, 1.0]
+    assert plain.drawn_back is None
+
+
+def test_sizes_that_follow_labels_only_widen():
+    """Limits are the farther of those with and without the shift: never the shifted ones alone."""
+    unit = np.r_[np.zeros(190), np.ones(10), np.ones(98), np.zeros(2)]
+    stratum = np.repeat([0, 1], [200, 100])
+    found = rates_after_looking(unit, stratum, [10**6, 10**4])
+    plain = rates_after_looking(unit, stratum, [10**6, 10**4], looked=False)
+    low, high = stratified_clopper_pearson(found, 0.025, 0.025)
+    plain_low, plain_high = stratified_clopper_pearson(plain, 0.025, 0.025)
+    moved_low, moved_high = stratified_clopper_pearson(found.other, 0.025, 0.025)
+
+    assert low == min(plain_low, moved_low) == plain_low
+    assert high == max(plain_high, moved_high) == moved_high > plain_high
 
 
 def test_a_stratum_that_is_labelled_whole_or_hardly_at_all_is_not_drawn_back():
     unit = np.r_[np.ones(50), 0.0, 1.0, np.zeros(40), np.ones(60)]
     stratum = np.repeat([0, 1, 2], [50, 2, 100])
-    found = rates_after_looking(unit, stratum, [50, 5_000, 5_000])
+    found = rates_after_looking(unit, stratum, [50, 5_000, 5_000]).drawn_back
 
-    assert found.rates[0] == 1.0
-    assert found.rates[1] == 0.5
-    assert 0.6 > found.rates[2] > 0.595
+    assert found[0] == 1.0
+    assert found[1] == 0.5
+    assert 0.6 > found[2] > 0.595
