@@ -256,18 +256,12 @@ def limits(seen: IntArray, counts: IntArray, sizes: IntArray, looked: bool) -> F
         factors=stratified_factors(counts, sizes),
         draws=kish,
         looked=looked,
-        **new_fields(sizes),
+        units=float(sizes.sum()),
+        binary=True,
     )
     value = means @ shares
     found = stratum_rates(value, moments, smoothed_moments(moments), Variances.of_labels())
     return np.stack([value, *stratified_clopper_pearson(found, 0.025, 0.025)])
-
-
-def new_fields(sizes: IntArray) -> dict[str, Any]:
-    return {"units": float(sizes.sum()), "binary": True} if NEW else {}
-
-
-NEW = "binary" in UnitMoments.__dataclass_fields__
 
 
 def intervals(stage: Stage, drawn: Drawn) -> tuple[FloatArray, FloatArray]:
@@ -275,8 +269,8 @@ def intervals(stage: Stage, drawn: Drawn) -> tuple[FloatArray, FloatArray]:
     sizes, answered = stage.sizes, stage.answered
     two = stage.cell.rounds == 2
     share = float(sizes[answered].sum() / sizes.sum())
-    hits = limits(drawn.seen[:, answered], drawn.counts[:, answered], sizes[answered], two and NEW)
-    misses = limits(drawn.seen[:, ~answered], drawn.counts[:, ~answered], sizes[~answered], two and NEW)
+    hits = limits(drawn.seen[:, answered], drawn.counts[:, answered], sizes[answered], two)
+    misses = limits(drawn.seen[:, ~answered], drawn.counts[:, ~answered], sizes[~answered], two)
     both = np.stack([hits, misses], axis=1)
     units = np.array([[sizes[answered].sum()], [sizes[~answered].sum()]])
     wider = between_units(both[0], both[1], both[2], units)
