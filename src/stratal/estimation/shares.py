@@ -23,6 +23,9 @@ ShareFunction = Callable[[FloatArray], FloatArray]
 _CIRCLE = 256
 """Directions of two shares: what lies between them changes an end by under 1e-4 of its distance."""
 
+_ROUNDING = 1e-12
+"""A limit no further from its share is the share itself: every unit is labelled."""
+
 _SPHERE = 1500
 """Directions of three shares: the next one is within .06 radians, which changes an end by under .2 %."""
 
@@ -102,8 +105,8 @@ def between_units(
     """
     half = 0.5 / units
     return (
-        np.where(low < centre, np.maximum(low - half, 0.0), low),
-        np.where(high > centre, np.minimum(high + half, 1.0), high),
+        np.where(centre - low > _ROUNDING, np.maximum(low - half, 0.0), low),
+        np.where(high - centre > _ROUNDING, np.minimum(high + half, 1.0), high),
     )
 
 
