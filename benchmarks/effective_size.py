@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 from benchmarks.predictions import BINARY, DATA, GRADED
 
 import stratal
-from stratal.estimation.worth import effective_size_interval
 
 SETS = sorted({*BINARY, *GRADED} - {"nq301_llmjudge"})
 BUDGETS = (100, 400)
@@ -49,7 +48,7 @@ def measured(path: Path, budget: int, draws: int) -> list[object]:
     for seed in range(draws):
         sample = plan.draw(seed=seed)
         estimate = stratal.estimate(sample, z[sample.ids])
-        interval = effective_size_interval(estimate)
+        interval = estimate.effective_sample_size_interval()
         if interval is None:
             unknown += 1
             continue

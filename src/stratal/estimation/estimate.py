@@ -8,6 +8,7 @@ from typing import Any
 
 from stratal.arrays import Record
 from stratal.errors import InputError
+from stratal.estimation.worth import effective_size_interval, random_labels_of_equal_width
 from stratal.intervals.evidence import Evidence, OutcomeKind
 from stratal.intervals.interval import ConfidenceInterval, p_value
 from stratal.intervals.methods import bounds_function, interval_of
@@ -18,6 +19,9 @@ from stratal.report import Intervals, Page, Plotted, Printed, estimate_page, pla
 class Nonresponse:
     """Units drawn, units labelled, and the share that was not labelled.
 
+    `worst_bounds`: what the estimate without a proxy is if every missing label is at the lower bound of the
+    outcome, and at the upper; None where none is missing, or there are no bounds.
+
     Examples
     --------
     >>> Nonresponse(drawn=10, labelled=8).rate
@@ -26,6 +30,7 @@ class Nonresponse:
 
     drawn: int
     labelled: int
+    worst_bounds: tuple[float, float] | None = None
 
     @property
     def rate(self) -> float:
@@ -34,7 +39,8 @@ class Nonresponse:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a plain dict."""
-        return {"drawn": self.drawn, "labelled": self.labelled, "rate": self.rate}
+        bounds = None if self.worst_bounds is None else list(self.worst_bounds)
+        return {"drawn": self.drawn, "labelled": self.labelled, "rate": self.rate, "worst_bounds": bounds}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +180,28 @@ class Estimate(Record, Printed, Plotted):
         """Return the JSON twin: plain numbers, text, lists and dicts; what is not finite is None."""
         return self._described(self.confidence_interval(confidence_level, method))
 
+    def effective_sample_size_interval(self, confidence_level: float = 0.95) -> tuple[float, float] | None:
+        """Return a range for the effective sample size, which few labels leave open.
+
+        None where it is not known: for designs other than simple random and stratified sampling, for the
+        superpopulation, and where labels agree.
+        """
+        return effective_size_interval(self.effective_sample_size, self.evidence, confidence_level)
+
+    def _worth(self, interval: ConfidenceInterval | None) -> dict[str, Any]:
+        """Return how many random labels these are worth: by variances, or by widths where these say less."""
+        level = 0.95 if interval is None else interval.confidence_level
+        size, range_ = self.effective_sample_size, self.effective_sample_size_interval(level)
+        equal = None
+        if interval is not None:
+            ends = (interval.low, interval.high)
+            equal = random_labels_of_equal_width(size, self.evidence, ends, level, ranged=range_ is not None)
+        return {
+            "effective_sample_size": size,
+            "effective_sample_size_interval": range_,
+            "random_labels_of_equal_width": equal,
+        }
+
     def _described(self, interval: ConfidenceInterval | None) -> dict[str, Any]:
         return plain_dict(
             {
@@ -192,7 +220,7 @@ class Estimate(Record, Printed, Plotted):
                 "bounds": self.bounds,
                 "lam": self.lam,
                 "design_effect": self.design_effect,
-                "effective_sample_size": self.effective_sample_size,
+                **self._worth(interval),
                 "relative_efficiency": self.relative_efficiency,
                 "nonresponse": self.nonresponse.to_dict(),
                 "strata": [row.to_dict() for row in self.strata],

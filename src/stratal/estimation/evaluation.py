@@ -15,6 +15,7 @@ from stratal.estimation.estimand import Asked, as_estimand, refuse_options
 from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow, empty_strata_notes
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.mean import EstimateOptions, MeanEstimate, mean_estimate
+from stratal.estimation.nonresponse import worst_bounds
 from stratal.estimation.promise import promise_notes
 from stratal.estimation.respondents import (
     Respondents,
@@ -173,7 +174,12 @@ def estimate(
         calibrated, options = with_calibrated(sample, labelled, frame, z, how, options)
         proxies, summary = calibrated.values, calibrated.summary
     made = estimate_mean(z, proxies, frame.weighting, summary, stratum=frame.stratum, options=options)
-    return replace(made, doubts=partial(promise_notes, sample, labelled))
+    ends = worst_bounds(sample, labelled, z, made.bounds)
+    return replace(
+        made,
+        nonresponse=replace(made.nonresponse, worst_bounds=ends),
+        doubts=partial(promise_notes, sample, labelled),
+    )
 
 
 def _of_separate_samples(

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 
-from stratal.arrays import BoolArray, IntArray
+from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.errors import StratalWarning
 from stratal.sampling.sample import Sample
 
@@ -39,23 +39,80 @@ def by_stratum(sample: Sample, labelled: BoolArray) -> tuple[str, ...]:
     return (f"units without a label, by stratum: {shown}",)
 
 
-def warn_of_nonresponse(sample: Sample, labelled: BoolArray) -> None:
-    """Warn where more than 10 % of the drawn units have no label.
+def warn_of_nonresponse(sample: Sample, labelled: BoolArray) -> tuple[str, ...]:
+    """Warn where more than 10 % of the drawn units have no label; return the same as a note.
 
     Examples
     --------
     >>> import stratal
     >>> sample = stratal.SimpleRandom(budget=9).draw(stratal.Population.from_arrays(proxy=[0.5] * 9), seed=7)
     >>> warn_of_nonresponse(sample, np.ones(9, dtype=bool))
+    ()
     """
     missing = sample.size - int(labelled.sum())
-    if missing > max(_MUCH_NONRESPONSE * sample.size, _FEW):
-        warnings.warn(
-            f"{missing:,} of {sample.size:,} drawn units have no label ({missing / sample.size:.0%}); those "
-            "labelled stand for them, which is right only if labels are missing at random within strata",
-            StratalWarning,
-            stacklevel=5,
-        )
+    if missing <= max(_MUCH_NONRESPONSE * sample.size, _FEW):
+        return ()
+    note = (
+        f"{missing:,} of {sample.size:,} drawn units have no label ({missing / sample.size:.0%}); those "
+        "labelled stand for them, which is right only if labels are missing at random within strata"
+    )
+    warnings.warn(note, StratalWarning, stacklevel=5)
+    return (note,)
+
+
+def worst_bounds(
+    sample: Sample, labelled: BoolArray, z: FloatArray, bounds: tuple[float, float] | None
+) -> tuple[float, float] | None:
+    """Return the weighted mean if every missing label is at the lower bound, and if at the upper.
+
+    None where none is missing, or the outcome has no bounds. Worst-case bounds (Manski 1989): neither the
+    proxy nor any assumption of why labels are missing has a part in them.
+
+    Parameters
+    ----------
+    sample : Sample
+    labelled : bool (n,)
+    z : float (m,)
+        Outcomes of the labelled units.
+    bounds : (float, float), optional
+
+    Examples
+    --------
+    >>> import stratal
+    >>> sample = stratal.SimpleRandom(budget=4).draw(stratal.Population.from_arrays(proxy=[0.5] * 9), seed=7)
+    >>> worst_bounds(sample, np.array([True, True, True, False]), np.array([1.0, 1.0, 0.0]), (0.0, 1.0))
+    (0.5, 0.75)
+    """
+    if bounds is None or np.all(labelled):
+        return None
+    weighting = sample.weighting(np.ones(sample.size, dtype=bool))
+    found = []
+    for bound in bounds:
+        filled = np.full(sample.size, bound)
+        filled[labelled] = z
+        weights = weighting.weights
+        found.append(float(weights @ filled / weights.sum()))
+    return found[0], found[1]
+
+
+def stopping_notes(sample: Sample) -> tuple[str, ...]:
+    """Return what is to be said of a sample that grew until its interval was narrow enough.
+
+    The bias was measured: up to .55 standard errors under an overconfident proxy (docs/methods/adaptive.md).
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 9)
+    >>> stopping_notes(stratal.SimpleRandom(budget=4).draw(population, seed=7))
+    ()
+    """
+    if sample.half_width is None:
+        return ()
+    return (
+        f"labels decided how many more were drawn, until the interval was ± {sample.half_width:g}: such a "
+        "value is biased towards agreement, by up to half a standard error where the proxy is overconfident",
+    )
 
 
 def strata_without_answer(names: tuple[str, ...], sizes: IntArray, counts: IntArray, codes: IntArray) -> str:

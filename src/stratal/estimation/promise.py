@@ -114,7 +114,7 @@ def _mean_note(strata: Strata, ways: Scenario, found: Estimate) -> str | None:
     if interval.high >= low and interval.low <= high:
         return None
     return (
-        f"the mean is {interval.low:.3g} to {interval.high:.3g}, where the plan expected {means[0]:.3g}, "
+        f"the mean is {found.value:.3g}, where the plan expected {means[0]:.3g}, "
         f"and {low:.3g} to {high:.3g} in all the ways in which the proxy may be off. {_GO_ON}"
     )
 

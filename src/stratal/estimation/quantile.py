@@ -94,7 +94,7 @@ def quantile_interval(
         low = high = value
     quantity = Quantity(
         value=value,
-        standard_error=_half_reach(z, weights, probability, below.standard_error),
+        standard_error=_half_reach(z, weights, probability, result.standard_error),
         degrees_of_freedom=result.degrees_of_freedom,
         n=len(z),
         bounds=bounds,

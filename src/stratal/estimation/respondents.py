@@ -23,6 +23,7 @@ from stratal.estimation.mean import EstimateOptions, default_estimator
 from stratal.estimation.nonresponse import (
     by_stratum,
     merge_empty,
+    stopping_notes,
     strata_without_answer,
     warn_of_nonresponse,
 )
@@ -109,14 +110,15 @@ class Respondents(Record):
         counts = stratum_counts(stratum, len(summary.sizes))
         if not weighting.random_within_strata or np.all(counts > 0) or len(stratum) == 0:
             everyone = bool(np.all(labelled))
-            if not everyone:
-                warn_of_nonresponse(sample, labelled)
+            missing = () if everyone else warn_of_nonresponse(sample, labelled)
             return cls(
                 stratum=stratum,
                 weighting=weighting,
                 summary=summary,
                 names=names,
-                notes=() if everyone else by_stratum(sample, labelled),
+                notes=stopping_notes(sample)
+                if everyone
+                else (*missing, *by_stratum(sample, labelled), *stopping_notes(sample)),
                 kept=kept,
                 share=share,
             )
@@ -126,7 +128,7 @@ class Respondents(Record):
         joint = tuple(
             " + ".join(names[h] for h in np.flatnonzero(codes == c)) for c in range(codes.max() + 1)
         )
-        notes = (*by_stratum(sample, labelled), note)
+        notes = (*by_stratum(sample, labelled), note, *stopping_notes(sample))
         return cls(
             stratum=codes[stratum],
             weighting=weighting.merged(codes),

@@ -82,7 +82,6 @@ def estimand_contents(
         {
             "quantity": _named(estimand, made),
             "share": bounds is not None and list(bounds) == [0.0, 1.0],
-            "worth": None,
             "estimate": with_tables(described, rows),
             "side_by_side": [],
             "strata": _strata(sample, labelled),

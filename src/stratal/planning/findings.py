@@ -25,7 +25,6 @@ from stratal.estimation.new_version import NewVersion
 from stratal.estimation.proxy_check import proxy_check
 from stratal.estimation.respondents import combined, said
 from stratal.estimation.side_by_side import side_by_side
-from stratal.estimation.worth import effective_size_interval
 from stratal.labels.annotators import annotator_agreement, level_of_answers
 from stratal.labels.labels import join, with_ids_of
 from stratal.labels.numbers import words_for_one
@@ -226,7 +225,6 @@ def _mean_contents(
     return {
         "quantity": _quantity(sample, labels, made, predicted),
         "share": made.bounds == (0.0, 1.0),
-        "worth": effective_size_interval(made, confidence_level),
         "estimate": made.to_dict(confidence_level, interval),
         "side_by_side": side_by_side(sample, made, confidence_level, interval),
         "strata": _strata(sample, made),

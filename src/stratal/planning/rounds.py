@@ -132,7 +132,7 @@ def next_round(
     question = question_of(sample)
     if question is not None:
         goes = _EstimandRound(question, where, confidence_level, allocation_of)
-        return goes.of(sample, labels, additional, half_width)
+        return _until(goes.of(sample, labels, additional, half_width), sample, half_width)
     if half_width is not None:
         how = {"predicted": predicted, "outcome": outcome, "bounds": bounds}
         needed = labels_needed(sample, labels, half_width, confidence_level=confidence_level, **how)
@@ -144,8 +144,8 @@ def next_round(
     joined = said(join(sample, labels), predicted)
     z = outcomes(sample, joined, predicted)
     if isinstance(design, SimpleRandom):
-        larger = SimpleRandom(budget=sample.size + extra)
-        return extend(sample, larger, where)
+        larger = extend(sample, SimpleRandom(budget=sample.size + extra), where)
+        return _until(larger, sample, half_width)
     assert isinstance(design, Stratified)
     known = known_outcome(sample, z, outcome, bounds, joined)[:2]
     if learner is None:
@@ -157,7 +157,14 @@ def next_round(
         asked = _learning(sample, where, learner, features)
         asked = replace(asked, outcome=known[0], bounds=None if known[0] == "unbounded" else known[1])
         found, note = learned_deviations(sample, joined.labelled, z, asked)
-    return _extended(sample, found, extra, allocation_of, note, where)
+    return _until(_extended(sample, found, extra, allocation_of, note, where), sample, half_width)
+
+
+def _until(larger: Sample, sample: Sample, half_width: Any) -> Sample:
+    """Return the larger sample with the half-width that decided its size, the narrowest of several."""
+    if half_width is None or larger is sample:
+        return larger
+    return replace(larger, half_width=float(np.min(half_width)))
 
 
 @dataclass(frozen=True, slots=True)

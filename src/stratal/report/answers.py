@@ -14,13 +14,13 @@ def answer_sentence(findings: Mapping[str, Any]) -> str:
     Parameters
     ----------
     findings : dict
-        `quantity`, `share`, `estimate` (`Estimate.to_dict`), and `worth`, the range of its effective size.
+        `quantity`, `share`, and `estimate` (`Estimate.to_dict`).
 
     Examples
     --------
     >>> estimate = {"estimate": 0.931, "confidence_interval": [0.916, 0.944], "confidence_level": 0.95,
-    ...     "n": 500, "effective_sample_size": 1130.0, "standard_error": 0.01, "population_size": 9000}
-    >>> answer_sentence({"quantity": "accuracy", "share": True, "estimate": estimate, "worth": [950, 1300]})
+    ...     "n": 500, "effective_sample_size": 1130.0, "effective_sample_size_interval": [950, 1300]}
+    >>> answer_sentence({"quantity": "accuracy", "share": True, "estimate": estimate})
     'Accuracy 93.1%, 95% interval 91.6–94.4%, from 500 labels worth 1,130 random ones (950–1,300).'
     """
     estimate, board = findings["estimate"], findings["estimate"].get("leaderboard")
@@ -28,8 +28,9 @@ def answer_sentence(findings: Mapping[str, Any]) -> str:
         return _best(board, findings)
     named = findings["quantity"][:1].upper() + findings["quantity"][1:]
     found = _with_interval(named, estimate["estimate"], estimate["confidence_interval"], findings)
+    worth = worth_text(estimate)
     labels = (estimate.get("nonresponse") or {"labelled": estimate["n"]})["labelled"]
-    return f"{found}, from {labels:,} labels{_worth(estimate, findings.get('worth'))}."
+    return f"{found}, from {labels:,} labels{f' {worth}' if worth else ''}."
 
 
 def _with_interval(name: str, value: Any, interval: Any, findings: Mapping[str, Any]) -> str:
@@ -49,13 +50,25 @@ def _best(board: Sequence[Mapping[str, Any]], findings: Mapping[str, Any]) -> st
     return f"Best of {len(board)} models: {found}, from {labels:,} labels{told}."
 
 
-def _worth(estimate: Mapping[str, Any], interval: Sequence[float] | None) -> str:
-    size = estimate.get("effective_sample_size")
-    if size is None or (estimate["standard_error"] == 0 and estimate["n"] < estimate["population_size"]):
-        return ""
-    ends = [] if interval is None else [f"{end:,.0f}" for end in interval]
-    range_ = f" ({'–'.join(ends)})" if len(set(ends)) == 2 else ""
-    return f" worth {size:,.0f} random ones{range_}"
+def worth_text(estimate: Mapping[str, Any]) -> str | None:
+    """Return how many random labels these are worth, with the range, or how many give as narrow an interval.
+
+    None where neither is known.
+
+    Examples
+    --------
+    >>> worth_text({"effective_sample_size": 1130.0, "effective_sample_size_interval": [950, 1300]})
+    'worth 1,130 random ones (950–1,300)'
+    >>> worth_text({"effective_sample_size": 1130.0, "random_labels_of_equal_width": 610.0})
+    'with an interval as narrow as that of 610 random ones'
+    """
+    equal, size = estimate.get("random_labels_of_equal_width"), estimate.get("effective_sample_size")
+    if equal is not None:
+        return f"with an interval as narrow as that of {equal:,.0f} random ones"
+    if size is None:
+        return None
+    ends = [f"{end:,.0f}" for end in estimate.get("effective_sample_size_interval") or ()]
+    return f"worth {size:,.0f} random ones" + (f" ({'–'.join(ends)})" if len(set(ends)) == 2 else "")
 
 
 def value_text(value: float | None, findings: Mapping[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from stratal.report.answers import worth_text
 from stratal.report.leaderboard import leaderboard_table
 from stratal.report.text import (
     MOST_STRATA,
@@ -134,15 +135,13 @@ def _facts(estimate: Mapping[str, Any]) -> str:
 
 def _worth(estimate: Mapping[str, Any]) -> list[str]:
     """Return the sentence that says how many random labels these are worth."""
-    size = estimate.get("effective_sample_size")
-    if "effective_sample_size" not in estimate:
+    worth = worth_text(estimate)
+    if worth is None:
         return []
-    if estimate["standard_error"] == 0 and estimate["n"] < estimate["population_size"]:
-        return [
-            "All labels within each stratum agree: how many random labels they are worth cannot be told yet."
-        ]
-    labels = "labels are" if estimate["n"] != 1 else "label is"
-    return [] if size is None else [f"Your {estimate['n']:,} {labels} worth {size:,.0f} random ones."]
+    labels = f"{estimate['n']:,} label" + ("s" if estimate["n"] != 1 else "")
+    if worth.startswith("worth"):
+        return [f"Your {labels} {'are' if estimate['n'] != 1 else 'is'} {worth}."]
+    return [f"Your {labels} came {worth}."]
 
 
 def _nonresponse(estimate: Mapping[str, Any]) -> list[str]:
@@ -151,8 +150,24 @@ def _nonresponse(estimate: Mapping[str, Any]) -> list[str]:
         return []
     return [
         f"{counts['drawn'] - counts['labelled']:,} of {counts['drawn']:,} drawn units have no label "
-        f"({counts['rate']:.1%}); the labels of their stratum stand for them."
+        f"({counts['rate']:.1%}); the labels of their stratum stand for them, as if labels were missing at "
+        f"random.{worst_text(counts)}"
     ]
+
+
+def worst_text(counts: Mapping[str, Any]) -> str:
+    """Return a sentence with what the estimate is at worst where labels are missing; empty if not known.
+
+    Examples
+    --------
+    >>> worst_text({"worst_bounds": [0.62, 0.82]})
+    ' If all missing labels were at a bound, the estimate would be 0.62 or 0.82 (without a proxy).'
+    """
+    ends = counts.get("worst_bounds")
+    if ends is None:
+        return ""
+    low, high = map(number, ends)
+    return f" If all missing labels were at a bound, the estimate would be {low} or {high} (without a proxy)."
 
 
 def _required(estimate: Mapping[str, Any]) -> list[str]:

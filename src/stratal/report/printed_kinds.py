@@ -97,7 +97,6 @@ COMMANDS: dict[str, Any] = {
         "quantity": "text",
         "share": "boolean",
         "confidence_level": "number",
-        "worth": "interval?",
         "estimate": ("estimate", "reported"),
         "side_by_side": [
             {

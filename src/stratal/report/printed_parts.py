@@ -19,7 +19,12 @@ _SPAN = {"estimate": "number?", "lowest": "number", "highest": "number", "confid
 
 PARTS: dict[str, Any] = {
     "interval": _INTERVAL,
-    "nonresponse": {"drawn": "integer", "labelled": "integer", "rate": "number"},
+    "nonresponse": {
+        "drawn": "integer",
+        "labelled": "integer",
+        "rate": "number",
+        "worst_bounds?": "interval?",
+    },
     "stratum": {
         "name": "text",
         "size": "integer",
@@ -69,6 +74,8 @@ PARTS: dict[str, Any] = {
         "lam": ["number"],
         "design_effect": "number?",
         "effective_sample_size": "number?",
+        "effective_sample_size_interval": "interval?",
+        "random_labels_of_equal_width": "number?",
         "relative_efficiency": "number?",
         "nonresponse": "nonresponse",
         "strata": ["stratum"],
@@ -108,6 +115,8 @@ PARTS: dict[str, Any] = {
         "population_size": "integer",
         "target": "text",
         "effective_sample_size": "number?",
+        "effective_sample_size_interval?": "interval?",
+        "random_labels_of_equal_width?": "number?",
         "nonresponse": "nonresponse",
         **{f"{kind}?": [ANY] for kind in ("estimands", "comparisons", "domains", "outcomes", "metrics")},
     },

@@ -13,7 +13,7 @@ from stratal.report.drawings import (
     strata_drawing,
     width_drawing,
 )
-from stratal.report.estimates import estimate_page
+from stratal.report.estimates import estimate_page, worst_text
 from stratal.report.section import Findings, Section
 from stratal.report.several import (
     estimands_section,
@@ -86,7 +86,8 @@ def _answer(found: Findings) -> Section:
     estimate = found["estimate"]
     asked = found.get("question") if found.get("title") else None
     question = f"Question: {asked}" if asked else ""
-    without = {"strata": (), "effective_sample_size": None, "nonresponse": None}
+    without = {"strata": (), "nonresponse": None}
+    without |= dict.fromkeys(("effective_sample_size", "random_labels_of_equal_width"))
     facts = [] if _compared(found) else list(estimate_page({**estimate, **without}).lines[1:])
     return Section(
         title="Answer",
@@ -217,7 +218,8 @@ def _nonresponse(found: Findings) -> Section | None:
         lines=[
             f"{missing:,} of {counts['drawn']:,} drawn units have no label ({counts['rate']:.1%}). The "
             "labelled units of their stratum stand for them: this is right if those that were left out are "
-            "like the others of their stratum, and wrong if they were left out because they are hard."
+            "like the others of their stratum (missing at random), and wrong if they were left out because "
+            f"they are hard.{worst_text(counts)}"
         ],
         tables=[
             Table(

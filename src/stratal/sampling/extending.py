@@ -63,6 +63,7 @@ def extend(sample: Sample, design: Design, population: Population | None = None)
         outcome=sample.outcome,
         bounds=sample.bounds,
         estimand=sample.estimand,
+        half_width=sample.half_width,
     )
 
 

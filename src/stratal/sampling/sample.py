@@ -99,6 +99,8 @@ class Sample(Record, Tabular):
         What the id column is called in files.
     round : int (n,), optional
         The round in which each unit was drawn, from 1; all in the first unless given.
+    half_width : float, optional
+        What the interval was to reach, where labels of earlier rounds decided how many units follow.
     version : str
         Version of the software that drew it.
     population : Population, optional
@@ -130,6 +132,7 @@ class Sample(Record, Tabular):
     estimand: Mapping[str, Any] | None = None
     id_name: str = "id"
     round: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
+    half_width: float | None = None
     version: str = __version__
     population: Population | None = field(default=None, repr=False, compare=False)
 

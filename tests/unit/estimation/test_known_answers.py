@@ -11,6 +11,7 @@ from stratal.estimation.confusion import Confusion
 from stratal.estimation.evaluation import estimate_mean
 from stratal.estimation.known_answers import possible_answers
 from stratal.estimation.metrics import answered_classes
+from stratal.intervals.hypergeometric import smallest_count
 from stratal.intervals.proportion import clopper_pearson
 from stratal.weighting import StratifiedWeighting
 
@@ -41,13 +42,14 @@ def population(size=6000, seed=3):
 def test_precision_is_the_interval_of_the_stratum_alone():
     low, high = confusion().metric("precision", 1).confidence_interval()
 
+    # Of 1000 units, so that the limits are whole thousandths, of the hypergeometric test.
     least, most = clopper_pearson(38 / 40, 40 / (1 - 40 / 1000), confidence_level=0.95)
-    # Within a unit of the 1,000, at which the limits of a share of so few units lie.
     assert (low, high) == (pytest.approx(float(least), abs=1e-3), pytest.approx(float(most), abs=1e-3))
     labels = np.r_[np.ones(38), np.zeros(2)]
     own = StratifiedWeighting(stratum=np.zeros(40, dtype=int), sizes=np.array([1000]))
     mean = estimate_mean(labels, np.zeros((40, 0)), own, None, stratum=own.stratum, outcome="binary")
     assert (low, high) == pytest.approx(tuple(mean.confidence_interval()))
+    assert low * 1000 == pytest.approx(smallest_count(np.array([38]), np.array(40), 1000, 0.025)[0])
 
 
 def test_all_right_answers_are_as_narrow_as_a_mean():

@@ -274,7 +274,12 @@ def test_the_twin_and_the_text():
     estimate = problem.estimate(estimator="ppi++", stratum_names=("low", "high"), drawn=25, notes=("a note",))
     twin = estimate.to_dict()
 
-    assert twin["nonresponse"] == {"drawn": 25, "labelled": 22, "rate": pytest.approx(0.12)}
+    assert twin["nonresponse"] == {
+        "drawn": 25,
+        "labelled": 22,
+        "rate": pytest.approx(0.12),
+        "worst_bounds": None,
+    }
     assert [row["name"] for row in twin["strata"]] == ["low", "high"]
     assert twin["confidence_interval"] == list(estimate.confidence_interval())
     assert twin["interval_method"] == "skewness-corrected"

@@ -25,3 +25,58 @@ def test_many_empty_strata_are_counted():
     said = strata_without_answer(names, np.full(7, 10), counts, merge_empty(counts))
     assert said.startswith("5 strata have no label (71.4% of the units): b was merged with its neighbour a, ")
     assert "and 2 more so" in said
+
+
+def test_a_fifth_without_labels_names_the_assumption_and_the_worst_case():
+    """60 of 300 missing: the others stand for them, and what they may be is said."""
+    population = stratal.Population.from_arrays(ids=range(3000), groups={"kind": ["a"] * 1000 + ["b"] * 2000})
+    sample = stratal.plan(population, budget=300, by="kind").draw(seed=1)
+    z = np.ones(300)
+    z[::3] = 0.0
+    labels = z.copy()
+    labels[np.flatnonzero(np.arange(300) % 5 == 0)] = np.nan
+    with pytest.warns(stratal.StratalWarning, match="missing at random within strata"):
+        found = stratal.estimate(sample, labels)
+    weights = np.where(sample.stratum == 0, 1000, 2000) / 3000 / np.bincount(sample.stratum)[sample.stratum]
+    low, high = (weights @ np.where(np.isnan(labels), bound, labels) for bound in (0.0, 1.0))
+
+    assert found.nonresponse.worst_bounds == pytest.approx((low, high))
+    assert found.to_dict()["nonresponse"]["worst_bounds"] == pytest.approx([low, high])
+    assert any("right only if labels are missing at random within strata" in note for note in found.notes)
+    assert f"If all missing labels were at a bound, the estimate would be {low:.4g} or {high:.4g}" in str(found)
+    assert low < found.value < high
+
+
+def test_no_worst_case_where_nothing_is_missing_or_there_are_no_bounds():
+    population = stratal.Population.from_arrays(ids=range(300))
+    sample = stratal.SimpleRandom(budget=30).draw(population, seed=1)
+    z = np.arange(30.0)
+
+    assert stratal.estimate(sample, z % 2).nonresponse.worst_bounds is None
+    z[3] = np.nan
+    assert stratal.estimate(sample, z, outcome="unbounded").nonresponse.worst_bounds is None
+
+
+@pytest.mark.parametrize("stratified", [True, False])
+def test_a_sample_that_grew_until_it_was_narrow_says_so(stratified, tmp_path):
+    """A loop to a half-width biases the value by up to .55 standard errors: the sample knows of it."""
+    rng = np.random.default_rng(1)
+    proxy = rng.beta(2, 1, 4000)
+    z = (rng.random(4000) < proxy) * 1.0
+    population = stratal.Population.from_arrays(proxy=proxy)
+    first = (
+        stratal.plan(population, budget=60).draw(seed=1)
+        if stratified
+        else stratal.SimpleRandom(budget=60).draw(population, seed=1)
+    )
+    more = stratal.next_round(first, z[first.ids], half_width=0.05)
+    plain = stratal.next_round(first, z[first.ids], additional=40)
+    later = stratal.next_round(more, z[more.ids], additional=40)
+    more.write(tmp_path / "more.parquet")
+    read = stratal.Sample.read(tmp_path / "more.parquet")
+
+    assert (first.half_width, more.half_width, plain.half_width, later.half_width) == (None, 0.05, None, 0.05)
+    assert read.half_width == 0.05
+    said = "labels decided how many more were drawn, until the interval was ± 0.05"
+    for sample, expected in ((more, True), (read, True), (later, True), (plain, False), (first, False)):
+        assert any(said in note for note in stratal.estimate(sample, z[sample.ids]).notes) == expected

@@ -25,7 +25,7 @@ def test_the_risk_is_said_of_every_outcome_without_bounds(random):
     z = random.normal(size=2000)
     notes = notes_of(z, random.normal(size=2000))
 
-    assert "up to 4.7% of the units may be unlike any labelled one" in notes
+    assert "up to 4.8% of the units may be unlike any labelled one" in notes
     assert "skewed" not in notes
     assert "one label" not in notes
     assert "proxy's variance" not in notes

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.estimation.worth import effective_size_interval
+from stratal.intervals.proportion import clopper_pearson
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def ranges(world, budget, draws):
     for seed in range(draws):
         sample = plan.draw(seed=seed)
         found = stratal.estimate(sample, z[sample.ids])
-        yield plan, found, effective_size_interval(found)
+        yield plan, found, found.effective_sample_size_interval()
 
 
 def test_it_holds_the_estimate_and_narrows_with_labels(world):
@@ -48,7 +48,7 @@ def test_it_holds_the_true_size_about_as_often_as_it_says(world):
 
 def test_a_higher_level_is_wider(world):
     _, found, (low, high) = next(ranges(world, 100, 1))
-    lower, higher = effective_size_interval(found, 0.99)
+    lower, higher = found.effective_sample_size_interval(0.99)
 
     assert lower < low < high < higher
 
@@ -57,7 +57,7 @@ def test_a_simple_random_sample_is_worth_itself(world):
     population, z = world
     sample = stratal.SimpleRandom(budget=200).draw(population, seed=7)
     found = stratal.estimate(sample, z[sample.ids], estimator="horvitz-thompson")
-    low, high = effective_size_interval(found)
+    low, high = found.effective_sample_size_interval()
 
     assert low == pytest.approx(200, abs=2)
     assert high == pytest.approx(200, abs=2)
@@ -71,6 +71,58 @@ def test_where_nothing_is_known(world):
     unequal = stratal.Poisson(budget=40).draw(population, seed=7)
     other = stratal.estimate(sample, z[sample.ids], target="superpopulation")
 
-    assert effective_size_interval(same) is None
-    assert effective_size_interval(stratal.estimate(unequal, z[unequal.ids])) is None
-    assert effective_size_interval(other) is None
+    assert same.effective_sample_size_interval() is None
+    assert stratal.estimate(unequal, z[unequal.ids]).effective_sample_size_interval() is None
+    assert other.effective_sample_size_interval() is None
+
+
+def test_every_form_of_the_estimate_has_the_range(world):
+    _, found, (low, high) = next(ranges(world, 300, 1))
+    shown = f"worth {found.effective_sample_size:,.0f} random ones ({low:,.0f}–{high:,.0f})"
+
+    assert found.to_dict()["effective_sample_size_interval"] == [low, high]
+    assert shown in str(found)
+    assert shown in found._repr_html_()
+
+
+def test_widths_are_compared_where_the_standard_error_promises_too_much():
+    """A rare class: the interval reaches much further than the standard error says."""
+    rng = np.random.default_rng(5)
+    proxy = 1 / (1 + np.exp(-rng.normal(-8, 2.5, 50_000)))
+    z = (rng.random(len(proxy)) < proxy) * 1.0
+    plan = stratal.plan(stratal.Population.from_arrays(proxy=proxy), 400)
+    compared = 0
+    for seed in range(5):
+        sample = plan.draw(seed=seed)
+        found = stratal.estimate(sample, z[sample.ids])
+        equal = found.to_dict()["random_labels_of_equal_width"]
+        if equal is None:
+            continue
+        compared += 1
+        low, high = clopper_pearson(found.value, equal / (1 - equal / 50_000))
+        assert found.effective_sample_size > 1.25 * equal
+        assert f"with an interval as narrow as that of {equal:,.0f} random ones" in str(found)
+        assert "worth" not in str(found)
+        assert high - low == pytest.approx(found.confidence_interval().width, rel=0.02)
+    assert compared >= 2
+
+
+def test_labels_that_all_agree_have_a_standard_error_and_a_width(world):
+    population, _ = world
+    sample = stratal.plan(population, 40).draw(seed=7)
+    found = stratal.estimate(sample, np.ones(40))
+
+    assert found.standard_error > 0
+    assert "Standard error 0;" not in str(found)
+    assert "interval as narrow as that of" in str(found)
+    whole = stratal.SimpleRandom(budget=5000).draw(population, seed=7)
+    assert stratal.estimate(whole, np.ones(5000)).standard_error == 0
+
+
+def test_no_standard_error_is_shown_where_an_unbounded_outcome_agrees(world):
+    population, _ = world
+    sample = stratal.SimpleRandom(budget=40).draw(population, seed=7)
+    found = stratal.estimate(sample, np.full(40, 3.0), outcome="unbounded", estimator="horvitz-thompson")
+
+    assert np.isnan(found.standard_error)
+    assert "Standard error –" in str(found)

@@ -23,6 +23,8 @@ FOUND = {
     "outcome": "binary",
     "target": "population",
     "effective_sample_size": 219.4,
+    "effective_sample_size_interval": [150.2, 310.0],
+    "random_labels_of_equal_width": None,
     "nonresponse": {"drawn": 100, "labelled": 100, "rate": 0.0},
     "lam": [],
     "strata": [],
@@ -40,19 +42,27 @@ def test_the_sentences():
         "Estimate 0.9485, 95% interval 0.9095 to 0.9741",
         "Standard error 0.01383; 100 labels of 1,497 units; stratified sample, ppi++ estimator, t interval, "
         "binary outcome, target: population",
-        "Your 100 labels are worth 219 random ones.",
+        "Your 100 labels are worth 219 random ones (150–310).",
     ]
 
 
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ({"n": 1}, "Your 1 label is worth 219 random ones."),
-        ({"standard_error": 0.0}, "All labels within each stratum agree"),
+        ({"n": 1}, "Your 1 label is worth 219 random ones (150–310)."),
+        (
+            {"random_labels_of_equal_width": 120.0},
+            "Your 100 labels came with an interval as narrow as that of 120 random ones.",
+        ),
         ({"lam": [0.5, 1.0]}, "λ = 0.5, 1"),
         (
             {"nonresponse": {"drawn": 25, "labelled": 22, "rate": 0.12}},
             "3 of 25 drawn units have no label (12.0%)",
+        ),
+        (
+            {"nonresponse": {"drawn": 25, "labelled": 22, "rate": 0.12, "worst_bounds": [0.8, 0.92]}},
+            "as if labels were missing at random. If all missing labels were at a bound, the estimate would "
+            "be 0.8 or 0.92 (without a proxy).",
         ),
         ({"confidence_interval": [None, 0.5]}, "95% interval −∞ to 0.5"),
         (
