@@ -444,6 +444,8 @@ def run(options: argparse.Namespace) -> None:
 def written(options: argparse.Namespace) -> None:
     """Write the page from the records."""
     records = [record for cell, record in stored(Path(options.store)).items() if cell.plan in options.plans]
+    done = sum(record["replicates"] >= options.more for record in records)
+    left = sum(record["replicates"] < options.more and lowest(record) < AGAIN for record in records)
     lines = [
         "# Metrics planned with wrong scores",
         "",
@@ -451,12 +453,12 @@ def written(options: argparse.Namespace) -> None:
         f"{' or '.join(options.plans)}, in {len(records):,} cells: seven kinds of score × five rates × "
         "100, 300 and 1,000 labels × one and two rounds. At least "
         f"{options.replicates:,} draws a cell, {options.more:,} of another seed where a metric covered less "
-        f"than {AGAIN}. A draw in which a metric is undefined counts as all possible values; the column says "
-        "in how many of all draws.",
+        f"than {AGAIN} ({done} of {done + left} such cells so far, the lowest first). A draw in which a "
+        "metric is undefined counts as all possible values; the column says in how many of all draws.",
         "",
         "`knowing` is the interval of someone who knows the truth: 2 × 1.96 standard deviations of the "
         "estimates themselves. `before` is the interval that took the plan's word for how labels vary, of "
-        "the metric that the sample was planned for.",
+        "the metric that the sample was planned for, on the same draws.",
         "",
         f"Written by `python -m benchmarks.wrong_scores --replicates {options.replicates} --more "
         f"{options.more} --plans {' '.join(options.plans)}`.",

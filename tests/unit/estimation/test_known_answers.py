@@ -152,3 +152,16 @@ def test_merged_strata_can_hold_what_either_could():
 
     found = possible_answers(sample, merged, "answer", ["match", "other"], answered.confusion.predicted)
     assert found.tolist() == [[True, True, False]]
+
+
+@pytest.mark.parametrize("name", ["recall", "f1", "precision", "mcc"])
+def test_rounds_whose_sizes_follow_labels_only_widen(name):
+    plain = confusion()
+    looked = replace(plain, weighting=replace(plain.weighting, sizes_follow_labels=True))
+    which = None if name == "mcc" else 1
+    one, two = (each.metric(name, which).confidence_interval() for each in (plain, looked))
+
+    assert two.low <= one.low + 1e-12
+    assert two.high >= one.high - 1e-12
+    assert two.width > one.width or name == "precision"  # whose limits stay on the same whole units
+    assert two.width < 1.25 * one.width
