@@ -56,6 +56,7 @@ MAIN = {
     "effective_size": (Figure("range holds it"),),
     "metrics_coverage": (Figure("coverage"),),
     "known_answers": (Figure("covered", called="coverage of precision"),),
+    "wrong_scores": (Figure("lowest coverage"), Figure("width over knowing, median")),
     "estimands": (
         Figure("root mean squared error", "one round", "error of F1, one round"),
         Figure("coverage"),

@@ -28,7 +28,7 @@ from stratal.allocation import smoothed_standard_deviations
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.metric_functions import metric_function, of_two_shares
-from stratal.estimation.shares import directions, ends_over
+from stratal.estimation.shares import between_units, directions, ends_over
 from stratal.intervals.guard import UnitMoments, Variances, smoothed_moments, stratum_rates
 from stratal.intervals.proportion import clopper_pearson
 from stratal.intervals.stratified import stratified_clopper_pearson
@@ -232,11 +232,8 @@ class Stage:
 
         Which units of a stratum are positive does not matter.
         """
-        sample = stratal.plan(
-            self.population, budget=int(counts.sum()), estimand=f"{self.cell.plan}:match,probability=score"
-        )
         allocation = replace(self.plan.allocation, n_h=counts, budget=int(counts.sum()))
-        drawn = replace(sample, strata=self.plan.strata, allocation=allocation).draw(seed=1)
+        drawn = replace(self.plan, allocation=allocation).draw(seed=1)
         rank = np.zeros(drawn.size, dtype=np.int64)
         for h in range(len(counts)):
             rank[drawn.stratum == h] = np.arange(int(np.sum(drawn.stratum == h)))
@@ -259,18 +256,12 @@ def limits(seen: IntArray, counts: IntArray, sizes: IntArray, looked: bool) -> F
         factors=stratified_factors(counts, sizes),
         draws=kish,
         looked=looked,
-        **new_fields(sizes),
+        units=float(sizes.sum()),
+        binary=True,
     )
     value = means @ shares
     found = stratum_rates(value, moments, smoothed_moments(moments), Variances.of_labels())
     return np.stack([value, *stratified_clopper_pearson(found, 0.025, 0.025)])
-
-
-def new_fields(sizes: IntArray) -> dict[str, Any]:
-    return {"units": float(sizes.sum()), "binary": True} if NEW else {}
-
-
-NEW = "binary" in UnitMoments.__dataclass_fields__
 
 
 def intervals(stage: Stage, drawn: Drawn) -> tuple[FloatArray, FloatArray]:
@@ -278,11 +269,13 @@ def intervals(stage: Stage, drawn: Drawn) -> tuple[FloatArray, FloatArray]:
     sizes, answered = stage.sizes, stage.answered
     two = stage.cell.rounds == 2
     share = float(sizes[answered].sum() / sizes.sum())
-    hits = limits(drawn.seen[:, answered], drawn.counts[:, answered], sizes[answered], two and NEW)
-    misses = limits(drawn.seen[:, ~answered], drawn.counts[:, ~answered], sizes[~answered], two and NEW)
+    hits = limits(drawn.seen[:, answered], drawn.counts[:, answered], sizes[answered], two)
+    misses = limits(drawn.seen[:, ~answered], drawn.counts[:, ~answered], sizes[~answered], two)
     both = np.stack([hits, misses], axis=1)
+    units = np.array([[sizes[answered].sum()], [sizes[~answered].sum()]])
+    wider = between_units(both[0], both[1], both[2], units)
     around = directions(np.eye(2))
-    values, ends = [], []
+    values, found = [], []
     for name in METRICS:
         if name in ("accuracy", "prevalence"):
             good = np.where(answered | (name == "prevalence"), drawn.seen, drawn.counts - drawn.seen)
@@ -296,14 +289,15 @@ def intervals(stage: Stage, drawn: Drawn) -> tuple[FloatArray, FloatArray]:
                 return np.asarray(of_two(share * rates[0], (1.0 - share) * rates[1], share))
 
             value = function(both[0])
-            low, high = ends_over(function, both[0], both[1], both[2], around)
+            ends = (both[1], both[2]) if name == "precision" else wider  # one share's own limits, or several
+            low, high = ends_over(function, both[0], ends[0], ends[1], around)
             low, high = np.fmin(low, value), np.fmax(high, value)
             least = -1.0 if name == "mcc" else 0.0
             low = np.where(np.isfinite(value), np.maximum(low, least), least)
             high = np.where(np.isfinite(value), np.minimum(high, 1.0), 1.0)
         values.append(value)
-        ends.append(np.stack([low, high]))
-    return np.array(values), np.array(ends)
+        found.append(np.stack([low, high]))
+    return np.array(values), np.array(found)
 
 
 def truths(stage: Stage) -> FloatArray:
@@ -422,16 +416,23 @@ def stored(store: Path) -> dict[Cell, dict[str, Any]]:
     return {Cell(**{name: record[name] for name in names}): record for record in records}
 
 
+def lowest(record: dict[str, Any] | None) -> float:
+    """Return the least coverage of a cell's metrics; 1 of a cell that was not run."""
+    return 1.0 if record is None else min(row["coverage"] for row in record["metrics"].values())
+
+
 def run(options: argparse.Namespace) -> None:
-    """Run the cells that are not stored, then those that cover too little once more."""
+    """Run the cells that are not stored, then those that cover too little once more, the worst first."""
     store = Path(options.store)
     store.parent.mkdir(parents=True, exist_ok=True)
     todo = [cell for cell in cells(options.plans) if options.only in f"{cell}"]
     for again, more in ((False, options.replicates), (True, options.more)):
         known = stored(store)
-        for place, cell in enumerate(todo):
+        order = sorted(range(len(todo)), key=lambda place: lowest(known.get(todo[place])))
+        for place in order:
+            cell = todo[place]
             old = known.get(cell)
-            least = 1.0 if old is None else min(row["coverage"] for row in old["metrics"].values())
+            least = lowest(old)
             done = 0 if old is None else old["replicates"]
             if done >= more or (again and least >= AGAIN):
                 continue
@@ -443,6 +444,8 @@ def run(options: argparse.Namespace) -> None:
 def written(options: argparse.Namespace) -> None:
     """Write the page from the records."""
     records = [record for cell, record in stored(Path(options.store)).items() if cell.plan in options.plans]
+    done = sum(record["replicates"] >= options.more for record in records)
+    left = sum(record["replicates"] < options.more and lowest(record) < AGAIN for record in records)
     lines = [
         "# Metrics planned with wrong scores",
         "",
@@ -450,12 +453,12 @@ def written(options: argparse.Namespace) -> None:
         f"{' or '.join(options.plans)}, in {len(records):,} cells: seven kinds of score × five rates × "
         "100, 300 and 1,000 labels × one and two rounds. At least "
         f"{options.replicates:,} draws a cell, {options.more:,} of another seed where a metric covered less "
-        f"than {AGAIN}. A draw in which a metric is undefined counts as all possible values; the column says "
-        "in how many of all draws.",
+        f"than {AGAIN} ({done} of {done + left} such cells so far, the lowest first). A draw in which a "
+        "metric is undefined counts as all possible values; the column says in how many of all draws.",
         "",
         "`knowing` is the interval of someone who knows the truth: 2 × 1.96 standard deviations of the "
         "estimates themselves. `before` is the interval that took the plan's word for how labels vary, of "
-        "the metric that the sample was planned for.",
+        "the metric that the sample was planned for, on the same draws.",
         "",
         f"Written by `python -m benchmarks.wrong_scores --replicates {options.replicates} --more "
         f"{options.more} --plans {' '.join(options.plans)}`.",

@@ -15,7 +15,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
-from stratal.estimation.known_answers import four_cells, hits_and_misses, most_unseen, share_of
+from stratal.estimation.known_answers import (
+    UnseenMisses,
+    four_cells,
+    hits_and_misses,
+    most_unseen,
+    share_of,
+)
 from stratal.estimation.linearisation import of_variable
 from stratal.estimation.metric_functions import ClassRatio, Metric, Shares, metric_function, of_two_shares
 from stratal.estimation.quantity import Parts, Quantity, Reach
@@ -111,7 +117,7 @@ class Confusion:
         )
 
     def _some_classes_unseen(self, name: str, target: str) -> Quantity | None:
-        """Return a macro average where some classes have no label there; None where most have none.
+        """Return a macro average where a few classes have no label there; None where more have none.
 
         The mean of the others alone is biased: classes without a label are the rare ones, and a model knows
         these least. Their best likeness are the classes with the fewest labels, so that the value takes these
@@ -120,7 +126,7 @@ class Confusion:
         each = [self.metric(name, k, target) for k in range(self.n_classes)]
         seen = [k for k, entry in enumerate(each) if entry.defined]
         missing = self.n_classes - len(seen)
-        if missing == 0 or missing > len(seen):
+        if not 0 < missing <= MOST_UNSEEN * self.n_classes:
             return None
         fewest = min(each[k].n for k in seen)
         alike = float(np.mean([each[k].value for k in seen if each[k].n == fewest]))
@@ -173,10 +179,10 @@ class Confusion:
             answered = self._answered_alike(k)
             if answered is None:
                 continue
-            used = self.weighting.counts > 0
-            both = bool(np.any(used & answered) and np.any(used & ~answered))
-            if both or name in ("precision", "negative_predictive_value"):
-                return hits_and_misses(of_two, self.true == k, answered, self.weighting, target)
+            used, needs = self.weighting.counts > 0, _NEEDS.get(name, (True, True))
+            sides = (np.any(used & answered), np.any(used & ~answered))
+            if all(there or not needed for there, needed in zip(sides, needs, strict=True)):
+                return hits_and_misses(of_two, self.true == k, answered, self.weighting, target, needs)
         if name == "mcc":
             return four_cells(of_two, self.true == which, self.predicted == which, self.weighting, target)
         return None
@@ -312,6 +318,12 @@ class Confusion:
         return trials, float(np.sqrt(hidden)), satterthwaite_of_groups(both[0], weights, variable)
 
 
+MOST_UNSEEN = 0.2
+"""Share of the classes that may lack labels in a mean over them: with more the interval says too little."""
+
+_NEEDS = {"precision": (True, False), "negative_predictive_value": (False, True)}
+"""Metrics of a class that depend on its hits alone, or on its misses alone."""
+
 _Pseudo = tuple[IntArray, IntArray, FloatArray]
 
 
@@ -345,57 +357,6 @@ class UnseenClasses(Reach):
         low, high = self.seen.confidence_interval(max(1.0 - 2.0 * error, 1e-12))
         least, most = self.share * low, self.share * high + 1.0 - self.share
         return self.value - least, most - self.value
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnseenMisses:
-    """What is possible where no labelled unit of a class was answered otherwise.
-
-    Parameters
-    ----------
-    labels : int
-        Of units that were answered otherwise.
-    units : int
-        Among which misses may be.
-    most : int
-        Misses that are possible at most, with 97.5 % confidence.
-    hits : float
-        Units of the class that were answered so, as the labels estimate.
-
-    Examples
-    --------
-    >>> UnseenMisses(labels=440, units=19_000, most=158, hits=100.0).note("match")
-    "none of the 440 labels of units with other answers is of class 'match', yet up to 158 of these 19,000 \
-units may be (97.5 % confidence), so that the interval is wide. That at most a tenth of the class is missed \
-would take about 6,308 such labels without one"
-    """
-
-    labels: int
-    units: int
-    most: int
-    hits: float
-
-    def note(self, class_name: str) -> str:
-        """Return what the user should know of it."""
-        found = (
-            f"none of the {self.labels:,} labels of units with other answers is of class {class_name!r}, yet "
-            f"up to {self.most:,} of these {self.units:,} units may be (97.5 % confidence), so that the "
-            "interval is wide."
-        )
-        if self.hits <= 0:
-            return found
-        # (1 − M/N)^n = .025 at the M misses that make up the tenth.
-        needed = -np.log(0.025) * self.units / (self.hits * MISSED / (1.0 - MISSED))
-        if needed >= self.units:
-            return found + " Only labels of nearly all of them would show that at most a tenth is missed"
-        return (
-            f"{found} That at most a tenth of the class is missed would take about {needed:,.0f} such labels "
-            "without one"
-        )
-
-
-MISSED = 0.1
-"""Share of a class whose exclusion is what a note counts the labels for."""
 
 
 def satterthwaite_of_groups(true: IntArray, weights: FloatArray, variable: FloatArray) -> float:

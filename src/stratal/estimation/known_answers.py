@@ -9,6 +9,7 @@ function of the cells of their confusion.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -62,10 +63,9 @@ def hits_and_misses(
     answered: BoolArray,
     weighting: Weighting,
     target: str = "population",
+    needs: tuple[bool, bool] = (True, True),
 ) -> OfShares:
     """Return a metric of a class as a function of the rates of the class where it is answered and elsewhere.
-
-    Only a metric that does without one of the two, as precision does, may have no label there.
 
     Parameters
     ----------
@@ -79,12 +79,15 @@ def hits_and_misses(
         Of strata whose labels stand for their own stratum.
     target : {"population", "superpopulation"}
         Of a superpopulation the share of answers is chance, too.
+    needs : (bool, bool)
+        Whether the metric depends on hits and on misses; precision is a matter of hits alone.
 
     Examples
     --------
     >>> weighting = StratifiedWeighting(stratum=np.repeat([0, 1], 4), sizes=np.array([20, 80]))
     >>> is_class, answered = np.array([1, 1, 1, 0, 0, 0, 0, 1]), np.array([True, False])
-    >>> found = hits_and_misses(lambda hits, misses, all: hits / all, is_class, answered, weighting)
+    >>> precision, needs = lambda hits, misses, answers: hits / answers, (True, False)
+    >>> found = hits_and_misses(precision, is_class, answered, weighting, needs=needs)
     >>> low, high = found.ends(0.75, 0.95, "two-sided")
     >>> round(low, 2), round(high, 2)
     (0.25, 0.95)
@@ -93,7 +96,7 @@ def hits_and_misses(
     sides = [side & used for side in (answered, ~answered)]
     sizes = [float(np.sum(weighting.sizes[side])) for side in sides]
     share = sizes[0] / sum(sizes)
-    present = [bool(np.any(side)) for side in sides]
+    present = needs
     rates: list[Term] = [
         _rate(np.asarray(is_class, np.float64), side, weighting, target)
         for side, there in zip(sides, present, strict=True)
@@ -108,7 +111,9 @@ def hits_and_misses(
         part = next(given, np.full(shares.shape[1:], share))
         return function(hit * part, missed * (1.0 - part), part)
 
-    return OfShares.independent(of_rates, rates)
+    units = [size for size, there in zip(sizes, present, strict=True) if there]
+    whole = target == "population" and not getattr(weighting, "with_replacement", False)
+    return OfShares.independent(of_rates, rates, units if whole else None)
 
 
 def _drawn_share(share: float, size: float) -> Quantity:
@@ -125,6 +130,7 @@ def _rate(is_class: FloatArray, side: BoolArray, weighting: Weighting, target: s
         stratum=stratum,
         sizes=weighting.sizes[side],
         with_replacement=bool(getattr(weighting, "with_replacement", False)),
+        sizes_follow_labels=weighting.sizes_follow_labels,
     )
     z = is_class[inside]
     return estimate_mean(
@@ -199,7 +205,12 @@ def four_cells(
         return function(every[0], every[1], every[0] + every[2])
 
     rates = tuple(_mean(cells[j], weighting, target) for j in others)
-    return OfShares(function=of_cells, rates=rates, correlation=cell_correlation(cells[others], weighting))
+    return OfShares(
+        function=of_cells,
+        rates=rates,
+        correlation=cell_correlation(cells[others], weighting),
+        units=np.full(3, weighting.population_size if target == "population" else np.inf),
+    )
 
 
 def cell_correlation(cells: FloatArray, weighting: Weighting) -> FloatArray:
@@ -269,3 +280,54 @@ def most_unseen(sizes: AnyArray, counts: AnyArray, error: float = 0.025) -> floa
         low, high = (middle, high) if likelihood < np.log(error) else (low, middle)
     kept = np.minimum(1.0, np.exp(high) * density)
     return float(np.sum(np.where(counts >= sizes, 0.0, sizes * (1.0 - kept))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnseenMisses:
+    """What is possible where no labelled unit of a class was answered otherwise.
+
+    Parameters
+    ----------
+    labels : int
+        Of units that were answered otherwise.
+    units : int
+        Among which misses may be.
+    most : int
+        Misses that are possible at most, with 97.5 % confidence.
+    hits : float
+        Units of the class that were answered so, as the labels estimate.
+
+    Examples
+    --------
+    >>> UnseenMisses(labels=440, units=19_000, most=158, hits=100.0).note("match")
+    "none of the 440 labels of units with other answers is of class 'match', yet up to 158 of these 19,000 \
+units may be (97.5 % confidence), so that the interval is wide. That at most a tenth of the class is missed \
+would take about 6,308 such labels without one"
+    """
+
+    labels: int
+    units: int
+    most: int
+    hits: float
+
+    def note(self, class_name: str) -> str:
+        """Return what the user should know of it."""
+        found = (
+            f"none of the {self.labels:,} labels of units with other answers is of class {class_name!r}, yet "
+            f"up to {self.most:,} of these {self.units:,} units may be (97.5 % confidence), so that the "
+            "interval is wide."
+        )
+        if self.hits <= 0:
+            return found
+        # (1 − M/N)^n = .025 at the M misses that make up the tenth.
+        needed = -np.log(0.025) * self.units / (self.hits * MISSED / (1.0 - MISSED))
+        if needed >= self.units:
+            return found + " Only labels of nearly all of them would show that at most a tenth is missed"
+        return (
+            f"{found} That at most a tenth of the class is missed would take about {needed:,.0f} such labels "
+            "without one"
+        )
+
+
+MISSED = 0.1
+"""Share of a class whose exclusion is what a note counts the labels for."""

@@ -23,6 +23,9 @@ ShareFunction = Callable[[FloatArray], FloatArray]
 _CIRCLE = 256
 """Directions of two shares: what lies between them changes an end by under 1e-4 of its distance."""
 
+_ROUNDING = 1e-12
+"""A limit no further from its share is the share itself: every unit is labelled."""
+
 _SPHERE = 1500
 """Directions of three shares: the next one is within .06 radians, which changes an end by under .2 %."""
 
@@ -86,6 +89,27 @@ def ends_over(
     return np.where(some.any(axis=0), least, -np.inf), np.where(some.any(axis=0), most, np.inf)
 
 
+def between_units(
+    centre: FloatArray, low: FloatArray, high: FloatArray, units: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return limits (d, …) of shares moved outwards by half of one of their units (d, …).
+
+    Limits of a share of few units may fall on whole units, and the truth on the same one. That is enough for
+    the share alone, but a function's end there just misses its true value, the other shares being inexact.
+
+    Examples
+    --------
+    >>> low, high = between_units(np.array([0.5]), np.array([0.4]), np.array([0.6]), np.array([10.0]))
+    >>> low.round(2), high.round(2)
+    (array([0.35]), array([0.65]))
+    """
+    half = 0.5 / units
+    return (
+        np.where(centre - low > _ROUNDING, np.maximum(low - half, 0.0), low),
+        np.where(high - centre > _ROUNDING, np.minimum(high + half, 1.0), high),
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OfShares(Reach):
     """A function of estimated shares.
@@ -98,6 +122,8 @@ class OfShares(Reach):
         The shares, at most three.
     correlation : float (d, d)
         Of the estimates.
+    units : float (d,)
+        How many units each is a share of; infinite where it is no count. See `between_units`.
 
     Examples
     --------
@@ -111,11 +137,15 @@ class OfShares(Reach):
     function: ShareFunction
     rates: tuple[Term, ...]
     correlation: FloatArray
+    units: FloatArray
 
     @classmethod
-    def independent(cls, function: ShareFunction, rates: Sequence[Term]) -> OfShares:
+    def independent(
+        cls, function: ShareFunction, rates: Sequence[Term], units: Sequence[float] | None = None
+    ) -> OfShares:
         """Return a function of shares that were estimated from samples apart."""
-        return cls(function=function, rates=tuple(rates), correlation=np.eye(len(rates)))
+        count = np.full(len(rates), np.inf) if units is None else np.array(units)
+        return cls(function=function, rates=tuple(rates), correlation=np.eye(len(rates)), units=count)
 
     def _reach(self, error: float, alternative: str) -> tuple[float, float]:
         """Return how far the ends lie below and above the value, `error` being left out on either side."""
@@ -123,6 +153,8 @@ class OfShares(Reach):
         ends = [rate.confidence_interval(level) for rate in self.rates]
         centre = np.array([rate.value for rate in self.rates])
         low, high = (np.array([getattr(end, side) for end in ends]) for side in ("low", "high"))
+        if len(centre) > 1:
+            low, high = between_units(centre, low, high, self.units)
         value = float(self.function(centre))
         least, most = ends_over(self.function, centre, low, high, directions(self.correlation))
         return value - min(float(least), value), max(float(most), value) - value

@@ -8,6 +8,7 @@ import pytest
 import stratal
 from stratal import estimands
 from stratal.estimation.confusion import Confusion
+from stratal.estimation.evaluation import estimate_mean
 from stratal.estimation.known_answers import possible_answers
 from stratal.estimation.metrics import answered_classes
 from stratal.intervals.hypergeometric import smallest_count
@@ -44,6 +45,10 @@ def test_precision_is_the_interval_of_the_stratum_alone():
     # Of 1000 units, so that the limits are whole thousandths, of the hypergeometric test.
     least, most = clopper_pearson(38 / 40, 40 / (1 - 40 / 1000), confidence_level=0.95)
     assert (low, high) == (pytest.approx(float(least), abs=1e-3), pytest.approx(float(most), abs=1e-3))
+    labels = np.r_[np.ones(38), np.zeros(2)]
+    own = StratifiedWeighting(stratum=np.zeros(40, dtype=int), sizes=np.array([1000]))
+    mean = estimate_mean(labels, np.zeros((40, 0)), own, None, stratum=own.stratum, outcome="binary")
+    assert (low, high) == pytest.approx(tuple(mean.confidence_interval()))
     assert low * 1000 == pytest.approx(smallest_count(np.array([38]), np.array(40), 1000, 0.025)[0])
 
 
@@ -147,3 +152,16 @@ def test_merged_strata_can_hold_what_either_could():
 
     found = possible_answers(sample, merged, "answer", ["match", "other"], answered.confusion.predicted)
     assert found.tolist() == [[True, True, False]]
+
+
+@pytest.mark.parametrize("name", ["recall", "f1", "precision", "mcc"])
+def test_rounds_whose_sizes_follow_labels_only_widen(name):
+    plain = confusion()
+    looked = replace(plain, weighting=replace(plain.weighting, sizes_follow_labels=True))
+    which = None if name == "mcc" else 1
+    one, two = (each.metric(name, which).confidence_interval() for each in (plain, looked))
+
+    assert two.low <= one.low + 1e-12
+    assert two.high >= one.high - 1e-12
+    assert two.width > one.width or name == "precision"  # whose limits stay on the same whole units
+    assert two.width < 1.25 * one.width
