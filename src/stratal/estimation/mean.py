@@ -186,7 +186,7 @@ def default_estimator(design: str, n: int, n_strata: int, k: int, *, scaled: boo
     'ppi++'
     >>> default_estimator("stratified", 300, 10, 1, scaled=True)
     'horvitz-thompson'
-    >>> default_estimator("clusters", 20, 1, 1, scaled=True)
+    >>> default_estimator("clusters", 19, 1, 1, scaled=True)
     'hajek'
     """
     if design == "clusters" or design in _UNEQUAL:
