@@ -106,7 +106,9 @@ class Units:
     def summary(self) -> StratumSummary:
         """What an estimator knows of the score."""
         return StratumSummary(
-            sizes=[len(self.z)], proxy_means=[[self.score.mean()]], proxy_covariances=[[[self.score.var()]]]
+            sizes=np.array([len(self.z)]),
+            proxy_means=np.array([[self.score.mean()]]),
+            proxy_covariances=np.array([[[self.score.var()]]]),
         )
 
 

@@ -113,3 +113,21 @@ def test_clusters_are_fitted_by_their_totals_and_sizes():
     found = of(z, q, weighting, rows, "clusters", outcome="unbounded")
     assert found.estimator == "ppi++"
     assert found.value == pytest.approx(z.mean(), abs=1e-9)
+
+
+@pytest.mark.parametrize("design", ["poisson", "simple-random"])
+def test_a_lam_of_zero_has_the_interval_of_none(design):
+    """An inverted score clipped to λ = 0 is charged nothing."""
+    z, q, rng = population(8)
+    chance = np.clip(rng.lognormal(-4, 0.7, SIZE), 1e-4, 1)
+    rows = np.flatnonzero(rng.random(SIZE) < chance)
+    weighting = PoissonWeighting(inclusion_probability=chance[rows], size=SIZE)
+    plain = "hajek"
+    if design == "simple-random":
+        weighting = StratifiedWeighting(stratum=np.zeros(len(rows), dtype=np.int64), sizes=np.array([SIZE]))
+        plain = "horvitz-thompson"
+    clipped = of(z, 1 - q, weighting, rows, design, estimator="ppi++", clip=True)
+    without = of(z, 1 - q, weighting, rows, design, estimator=plain)
+    assert clipped.value == pytest.approx(without.value)
+    assert clipped.standard_error == pytest.approx(without.standard_error)
+    assert clipped.confidence_interval().width == pytest.approx(without.confidence_interval().width)
