@@ -13,12 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from stratal.arrays import FloatArray, Record
-from stratal.errors import InputError
 from stratal.estimation.evaluation import estimate_mean
 from stratal.estimation.linearisation import Linearised, of_variable, ratio_of_means
 from stratal.estimation.paired import Differences, Family, paired_differences, unseen_pair
@@ -45,8 +44,8 @@ class RatioReach(Reach):
     error : float
         Standard error of the ratio.
     degrees_of_freedom : float
-    means : (Term, Term)
-        Of numerator and denominator.
+    means : (Term, Term), optional
+        Of numerator and denominator, where the outcome has bounds.
 
     Examples
     --------
@@ -60,30 +59,29 @@ class RatioReach(Reach):
     value: float
     error: float
     degrees_of_freedom: float
-    means: tuple[Term, Term]
+    means: tuple[Term, Term] | None
 
     def _reach(self, error: float, alternative: str) -> tuple[float, float]:
         if self.error == 0:
             if np.isfinite(self.degrees_of_freedom):
                 raise nothing_varies()
             return 0.0, 0.0
-        first, second = self.means
         quantile = -float(student_quantile(error, self.degrees_of_freedom))
         with np.errstate(over="ignore"):
             factor = float(np.exp(quantile * self.error / self.value))
         factor = factor if factor < _MEANINGLESS else np.inf
-        low = max(self.value / factor, _limit(first, "greater", error) / _limit(second, "less", error))
-        least = _limit(second, "greater", error)
-        high = min(self.value * factor, _limit(first, "less", error) / least if least > 0 else np.inf)
+        low, high = self.value / factor, self.value * factor
+        if self.means is not None:
+            first, second = self.means
+            low = max(low, _limit(first, "greater", error) / _limit(second, "less", error))
+            least = _limit(second, "greater", error)
+            high = min(high, _limit(first, "less", error) / least) if least > 0 else high
         return self.value - min(low, self.value), max(high, self.value) - self.value
 
 
 def _limit(mean: Term, alternative: str, error: float) -> float:
-    """Return one limit of a mean, with half the error; 0 and ∞ where all of its labels agree."""
-    try:
-        low, high = mean.confidence_interval(1.0 - error / 2.0, alternative=alternative)
-    except InputError:
-        return 0.0 if alternative == "greater" else np.inf
+    """Return one limit of a mean that is not negative, with half the error."""
+    low, high = mean.confidence_interval(1.0 - error / 2.0, alternative=alternative)
     return max(low, 0.0) if alternative == "greater" else high
 
 
@@ -171,22 +169,23 @@ class ModelPair(Record):
                 value=result.value,
                 error=error,
                 degrees_of_freedom=freedom,
-                means=(self._mean(first), self._mean(second)),
+                means=None if self.bounds is None else (self._mean(first), self._mean(second)),
             ),
             notes=self.frame.notes,
         )
 
     def _mean(self, z: FloatArray) -> Term:
-        """Return the mean of one model's outcomes."""
-        outcome = None if self.bounds is not None else "unbounded"
-        frame, none = self.frame, np.zeros((len(z), 0))
-        options: dict[str, Any] = {
-            "target": self.target,
-            "bounds": self.bounds,
-            "outcome": outcome,
-            "design": self.design,
-        }
-        return estimate_mean(z, none, frame.weighting, None, stratum=frame.stratum, **options)
+        """Return the mean of one model's outcomes, which have bounds."""
+        return estimate_mean(
+            z,
+            np.zeros((len(z), 0)),
+            self.frame.weighting,
+            None,
+            stratum=self.frame.stratum,
+            target=self.target,
+            bounds=self.bounds,
+            design=self.design,
+        )
 
     def win_rate(self) -> Quantity:
         """Return the share of units on which the first outcome is larger, ties counting one half.
