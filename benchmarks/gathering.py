@@ -34,6 +34,12 @@ MAIN = {
     ),
     "several": (Figure("fewest labels: ms"), Figure("with a budget: ms")),
     "learners": (Figure("mean squared error / best judge's", "ridge", "error over the best judge's, ridge"),),
+    "unequal_weights": (
+        Figure("coverage", "proportional-to-size", "coverage, proportional to size"),
+        Figure("coverage", "poisson", "Poisson"),
+        Figure("coverage", "margins", "margins"),
+        Figure("coverage", "clusters", "clusters"),
+    ),
     "designs": (Figure("efficiency", "stratified", "efficiency, stratified"), Figure("coverage")),
     "adaptive": (
         Figure("worst bias, standard errors", "default, two rounds"),

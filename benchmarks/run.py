@@ -69,6 +69,7 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "effective_size": list,
         "refuted_plans": list,
         "designs": list,
+        "unequal_weights": list,
         "chosen_lam": list,
         "coefficient_intervals": list,
         "least_squares": list,

@@ -13,7 +13,7 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.linearisation import Linearised, ratio_of_means
 from stratal.estimation.mean import MeanEstimate, mean_estimate
-from stratal.estimation.model_pairs import ModelPair, quantity_of
+from stratal.estimation.model_pairs import ModelPair, RatioReach, quantity_of
 from stratal.estimation.paired import paired_differences, unseen_pair
 from stratal.estimation.quantity import Quantity
 from stratal.estimation.respondents import Respondents
@@ -222,7 +222,9 @@ def ratio_of_pair(
     ends = np.array([high - found.value * low, low - found.value * high]) * among.population_size
     below = float(weighting.mean(pair.second[:, None])[0]) * weighting.population_size
     hidden = unseen_pair((pair.first - pair.second)[differ], among, ends / below)
-    return replace(found, interval_error=math.sqrt(found.standard_error**2 + hidden))
+    error = math.sqrt(found.standard_error**2 + hidden)
+    assert isinstance(found.parts, RatioReach)
+    return replace(found, interval_error=error, parts=replace(found.parts, error=error))
 
 
 def _tuned_ratio(sample: Sample, pair: ModelPair, labelled: BoolArray, slopes: FloatArray) -> Linearised:

@@ -29,7 +29,7 @@ from stratal.estimation.respondents import (
 )
 from stratal.estimation.returned import told_by_question
 from stratal.estimation.separate import Unlabelled, refuse_folds, separate_mean, separate_options
-from stratal.estimation.tails import tail_notes
+from stratal.estimation.tails import size_notes, tail_notes
 from stratal.intervals.evidence import Evidence, design_effect
 from stratal.labels.labels import join
 from stratal.sampling.asked import require_sample
@@ -305,6 +305,7 @@ def assemble(
             *result.notes,
             *(empty_strata_notes(rows) if any(not row.n for row in rows) else ()),
             *(tail_notes(evidence, proxy) if evidence.bounds is None else ()),
+            *size_notes(evidence),
         ),
         evidence=evidence,
     )

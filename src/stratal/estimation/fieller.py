@@ -3,7 +3,8 @@
 A ratio ρ is left out where the mean of a − ρb is told from 0. Its mean, variance and third moment are
 polynomials of ρ, so each ρ has the interval that an outcome without bounds has: Student's t, each limit moved
 outwards as the labels lean (Hall 1992). Linearised at the estimate instead, 10 labels of clustered answers
-cover .886; this way .949. Where the denominator itself is not told from 0 an end is infinite.
+cover .886; this way .949. Where the denominator itself is not told from 0 an end is infinite, and both are
+if it has values on either side of 0: ratios of the other sign are then possible too.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ class Fieller(Reach):
     centred : float (n, 2)
         Both variables less their stratum's mean, as they would be resampled.
     stratum : int (n,)
+    one_sign : bool
+        Whether no denominator is on the other side of 0.
 
     Examples
     --------
@@ -63,6 +66,7 @@ class Fieller(Reach):
     factors: FloatArray
     centred: FloatArray
     stratum: IntArray
+    one_sign: bool
 
     @classmethod
     def of(
@@ -93,10 +97,13 @@ class Fieller(Reach):
             factors=factors,
             centred=values - stratum_means(values, stratum, len(factors))[stratum],
             stratum=stratum,
+            one_sign=bool(np.all(denominator >= 0) or np.all(denominator <= 0)),
         )
 
     def _reach(self, error: float, alternative: str) -> tuple[float, float]:
         """Return how far the ends lie below and above the ratio, `error` being left out on either side."""
+        if not self.one_sign and not self._told_from_zero(np.array([[0.0, 1.0]]), error)[0]:
+            return np.inf, np.inf
         return self._end(-1.0, error), self._end(1.0, error)
 
     def _end(self, side: float, error: float) -> float:
@@ -117,7 +124,10 @@ class Fieller(Reach):
 
     def _left_out(self, ratios: FloatArray, error: float) -> BoolArray:
         """Return whether the mean of a − ρb is told from 0 (m,)."""
-        leans = np.column_stack([np.ones_like(ratios), -ratios])
+        return self._told_from_zero(np.column_stack([np.ones_like(ratios), -ratios]), error)
+
+    def _told_from_zero(self, leans: FloatArray, error: float) -> BoolArray:
+        """Return whether these combinations (m, 2) of both means are told from 0 (m,)."""
         variance = np.einsum("mi,ij,mj->m", leans, self.covariance, leans)
         low, high = skewness_corrected(
             leans @ self.means,

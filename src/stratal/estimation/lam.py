@@ -179,7 +179,7 @@ class ChosenLam(Record):
     fitted : bool
     notes : tuple of str
     leverages : float (n,), optional
-        Each unit's pull on a λ that was fitted by weights, for designs other than simple random within strata.
+        Each unit's pull on λ, for designs other than simple random within strata.
 
     Examples
     --------
@@ -366,9 +366,9 @@ def fit_lam(
 def _fit_general(z: FloatArray, proxy: ProxyMoments, weighting: Weighting, kept: BoolArray) -> ChosenLam:
     """Return the λ of the regression of z on the proxies, over what the weights leave open of both.
 
-    Units count by their weights w. The λ of least estimated variance would count them by w², and so be decided
-    by the few with the largest weights, whose residuals then all but vanish (docs/decisions/0018). Clusters
-    count by their totals, beside their sizes, whose mean is known.
+    Units count by their weights w. The λ of least estimated variance would count them by w², and so be
+    decided by the few with the largest weights, whose residuals then all but vanish (docs/decisions/0018).
+    Clusters count by their totals, next to their sizes, whose mean is known.
     """
     n_strata, k = proxy.means.shape
     weights = np.abs(weighting.weights) * kept

@@ -24,7 +24,7 @@ MINIMUM_FOR_FITTING = 50
 _MINIMUM_CLUSTERS = 20
 _MINIMUM_UNEQUAL = 8
 """Clusters, and labels as many as they are worth under unequal weights, at which fitting λ to a proxy that is
-noise costs at most 5 % more error than Hájek's mean (docs/decisions/0018)."""
+noise costs 5 % and 7 % more error than Hájek's mean (docs/decisions/0018)."""
 _HIGHEST_LEVERAGE = 0.75
 """Where the leverage is cut, as for regressions: beyond it a residual over what is left of it is noise."""
 _NEEDS_PROXY = ("difference", "ppi++", "stratppi")
@@ -186,7 +186,7 @@ def default_estimator(design: str, n: int, n_strata: int, k: int, *, scaled: boo
     'ppi++'
     >>> default_estimator("stratified", 300, 10, 1, scaled=True)
     'horvitz-thompson'
-    >>> default_estimator("clusters", 20, 1, 1, scaled=True)
+    >>> default_estimator("clusters", 19, 1, 1, scaled=True)
     'hajek'
     """
     if design == "clusters" or design in _UNEQUAL:
@@ -316,7 +316,10 @@ def choose_lam(
         why = "too few labels, a constant proxy, or weights that were fitted to it, leave nothing to fit"
         return replace(found, notes=(f"λ is 0: {why}",))
     if options.clip:
-        return replace(found, lam=np.clip(found.lam, 0.0, 1.0), notes=("λ was clipped to [0, 1]",))
+        lam, notes = np.clip(found.lam, 0.0, 1.0), ("λ was clipped to [0, 1]",)
+        if not np.any(lam):  # nothing of what was fitted is used, so nothing is charged for it
+            return replace(found, lam=lam, notes=notes, spent=0.0 * found.spent, leverages=None)
+        return replace(found, lam=lam, notes=notes)
     return found
 
 

@@ -5,13 +5,15 @@ wins − share of losses), and its interval is made of those of the two shares (
 Newcombe 1998 for paired proportions), so that a loss which no label showed still counts. The difference of
 right and wrong is the share of wins less that of losses, with the same interval; any other has Student's t
 (`paired_differences`). The ratio's interval is Student's t on the logarithm, its variance with one unseen
-unit for either model, as Bonett & Price (2012) add to a difference.
+unit for either model, as Bonett & Price (2012) add to a difference; no end lies beyond the ratio of the
+means' own limits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,9 +21,68 @@ from stratal.arrays import FloatArray, Record
 from stratal.estimation.evaluation import estimate_mean
 from stratal.estimation.linearisation import Linearised, of_variable, ratio_of_means
 from stratal.estimation.paired import Differences, Family, paired_differences, unseen_pair
-from stratal.estimation.quantity import Parts, Quantity
+from stratal.estimation.quantity import Parts, Quantity, Reach, Term, nothing_varies
 from stratal.estimation.respondents import Respondents
+from stratal.intervals.proportion import student_quantile
 from stratal.sampling.sample import Sample
+
+_MEANINGLESS = 1e6
+"""An end that many times the ratio tells nothing but that there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RatioReach(Reach):
+    """How far the interval of a ratio of two positive means reaches: Student's t on the logarithm.
+
+    With few labels the exponential of t · SE grows beyond all meaning (to 6e33). An end is therefore no
+    farther than the ratio of the two means' own limits, each with half the error (Bonferroni), which is
+    finite where the outcome has bounds; else it is infinite from a million times the ratio on.
+
+    Parameters
+    ----------
+    value : float
+    error : float
+        Standard error of the ratio.
+    degrees_of_freedom : float
+    means : (Term, Term), optional
+        Of numerator and denominator, where the outcome has bounds.
+
+    Examples
+    --------
+    >>> mean = Quantity(value=0.2, standard_error=0.1, degrees_of_freedom=4, n=5, trials=5)
+    >>> reach = RatioReach(value=1.0, error=30.0, degrees_of_freedom=4, means=(mean, mean))
+    >>> [round(end, 3) for end in reach.ends(1.0, 0.95, "two-sided")]
+    [0.003, 304.231]
+    """
+
+    method: ClassVar[str] = "log-t"
+    value: float
+    error: float
+    degrees_of_freedom: float
+    means: tuple[Term, Term] | None
+
+    def _reach(self, error: float, alternative: str) -> tuple[float, float]:
+        if self.error == 0:
+            if np.isfinite(self.degrees_of_freedom):
+                raise nothing_varies()
+            return 0.0, 0.0
+        quantile = -float(student_quantile(error, self.degrees_of_freedom))
+        with np.errstate(over="ignore"):
+            factor = float(np.exp(quantile * self.error / self.value))
+        factor = factor if factor < _MEANINGLESS else np.inf
+        low, high = self.value / factor, self.value * factor
+        if self.means is not None:
+            first, second = self.means
+            low = max(low, _limit(first, "greater", error) / _limit(second, "less", error))
+            least = _limit(second, "greater", error)
+            high = min(high, _limit(first, "less", error) / least) if least > 0 else high
+        return self.value - min(low, self.value), max(high, self.value) - self.value
+
+
+def _limit(mean: Term, alternative: str, error: float) -> float:
+    """Return one limit of a mean that is not negative, with half the error."""
+    low, high = mean.confidence_interval(1.0 - error / 2.0, alternative=alternative)
+    return max(low, 0.0) if alternative == "greater" else high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -96,14 +157,34 @@ class ModelPair(Record):
             ends = np.array([high - result.value * low, low - result.value * high])
             hidden = unseen_pair(first - second, weighting, ends / float(weighting.mean(second[:, None])[0]))
         freedom = np.inf if weighting.census else max(result.degrees_of_freedom, 1.0)
+        error = float(np.sqrt(max(result.variance, 0.0) + hidden))
         return Quantity(
             value=result.value,
             standard_error=result.standard_error,
-            interval_error=float(np.sqrt(max(result.variance, 0.0) + hidden)),
+            interval_error=error,
             degrees_of_freedom=freedom,
             n=len(first),
-            scale="log",
+            bounds=(0.0, np.inf),
+            parts=RatioReach(
+                value=result.value,
+                error=error,
+                degrees_of_freedom=freedom,
+                means=None if self.bounds is None else (self._mean(first), self._mean(second)),
+            ),
             notes=self.frame.notes,
+        )
+
+    def _mean(self, z: FloatArray) -> Term:
+        """Return the mean of one model's outcomes, which have bounds."""
+        return estimate_mean(
+            z,
+            np.zeros((len(z), 0)),
+            self.frame.weighting,
+            None,
+            stratum=self.frame.stratum,
+            target=self.target,
+            bounds=self.bounds,
+            design=self.design,
         )
 
     def win_rate(self) -> Quantity:

@@ -117,6 +117,14 @@ class Parts(Reach):
         )
 
 
+def nothing_varies() -> InputError:
+    """Return the error of an outcome without bounds whose labels all agree."""
+    return InputError(
+        "all labels agree, so an interval of an unbounded outcome would have no width",
+        action="Give the outcome's bounds, or label more units.",
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantity(Printed):
     """An estimated number that is not a plain mean: a ratio, a metric, a difference.
@@ -142,9 +150,9 @@ class Quantity(Printed):
         normal (Korn & Graubard 1998).
     interval_error : float, optional
         The standard error that the t interval takes; `standard_error` if not given.
-    scale : {"identity", "log", "dice"}
-        Where the interval is made: the t interval on the logarithm, or Clopper–Pearson's for the Jaccard
-        index F / (2 − F), of which the F1 score is a monotone function.
+    scale : {"identity", "dice"}
+        Where the interval is made: "dice" is Clopper–Pearson's for the Jaccard index F / (2 − F), of which
+        the F1 score is a monotone function.
     parts : Reach, optional
         For a mean of several quantities, and where a metric is known to be a function of two shares.
     notes : tuple of str
@@ -200,7 +208,7 @@ class Quantity(Printed):
             return self.parts.method if self.trials is None else f"clopper-pearson and {self.parts.method}"
         if self.trials is not None:
             return "clopper-pearson"
-        return "log-t" if self.scale == "log" else "t"
+        return "t"
 
     def confidence_interval(
         self, confidence_level: float = 0.95, alternative: str = "two-sided"
@@ -279,26 +287,15 @@ class Quantity(Printed):
         if not np.isfinite(error):
             return (-np.inf, np.inf) if self.bounds is None else self.bounds
         if error == 0 and self.bounds is None and np.isfinite(self.degrees_of_freedom):
-            raise InputError(
-                "all labels agree, so an interval of an unbounded outcome would have no width",
-                action="Give the outcome's bounds, or label more units.",
-            )
-        bounds = self.bounds or (-np.inf, np.inf)
-        value = self.value
-        if self.scale == "log":
-            value, error = float(np.log(value)), error / value
-            bounds = (-np.inf, np.inf)
+            raise nothing_varies()
         ends = student_t(
-            value,
+            self.value,
             error,
             degrees_of_freedom=self.degrees_of_freedom,
-            bounds=bounds,
+            bounds=self.bounds or (-np.inf, np.inf),
             confidence_level=confidence_level,
             alternative=alternative,
         )
-        if self.scale == "log":
-            with np.errstate(over="ignore"):  # nothing known: an end beyond all numbers
-                ends = np.exp(ends[0]), np.exp(ends[1])
         return float(ends[0]), float(ends[1])
 
     def _binomial_ends(self, trials: float, confidence_level: float, alternative: str) -> tuple[float, float]:

@@ -16,6 +16,10 @@ outcomes, 100 labels)."""
 _MISSED = 1.5
 _LARGEST = 0.25
 _RISK = 0.05
+_TOGETHER = 0.3
+"""Correlation of clusters' residuals with sizes from which the outcome counts as going with them."""
+_SHIFTED = 0.25
+"""Standard errors by which unequal clusters move a mean before that is worth a note."""
 _MOST = 1000.0
 
 
@@ -65,6 +69,43 @@ def tail_notes(evidence: Evidence, proxy: ProxyMoments | None) -> tuple[str, ...
             "ones: its tail was not drawn, and the outcome's may not have been either"
         )
     return tuple(notes)
+
+
+def size_notes(evidence: Evidence) -> tuple[str, ...]:
+    """Return what to say where the outcome goes with the size of its cluster, and the drawn sizes are off.
+
+    Examples
+    --------
+    >>> from stratal.weighting import ClusterWeighting
+    >>> z = np.array([0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    >>> weighting = ClusterWeighting(cluster=np.array([0, 1, 2, 2, 3, 3, 3, 3]), drawn=np.array([1, 1, 2, 4]),
+    ...     clusters=40, size=120)
+    >>> evidence = Evidence(value=0.75, variance=0.02, population_part=0.0, degrees_of_freedom=2.0,
+    ...     outcome="binary", bounds=(0.0, 1.0), z=z, residuals=(z - 0.75) / weighting.total, known=0.75,
+    ...     weighting=weighting, tuned=False)
+    >>> size_notes(evidence)[0].split(":")[0]
+    'the outcome goes with the size of its cluster, and the drawn clusters are smaller than all are (67%)'
+    """
+    shift, weighting = evidence.size_shift, evidence.weighting
+    if weighting.groups is None or weighting.draws < 3 or not np.isfinite(evidence.variance):
+        return ()
+    if abs(shift) <= _SHIFTED * np.sqrt(max(evidence.variance, 0.0)):
+        off = evidence.z - weighting.weights @ evidence.z / weighting.total
+        joint = weighting.covariance(np.column_stack([off, np.ones(evidence.n)]))
+        together = joint[0, 1] ** 2 > _TOGETHER**2 * joint[0, 0] * joint[1, 1]
+        if not together or weighting.effective_draws > weighting.draws / 2:
+            return ()
+        return (
+            f"the outcome goes with the size of its cluster, and sizes differ so much that {weighting.draws} "
+            f"clusters count for {weighting.effective_draws:.0f}: where the population has far larger ones, "
+            "the interval covers less often than it says",
+        )
+    total = weighting.total
+    than, side = ("smaller" if total < 1 else "larger"), ("up" if shift > 0 else "down")
+    return (
+        f"the outcome goes with the size of its cluster, and the drawn clusters are {than} than all are "
+        f"({total:.0%}): the interval reaches {abs(shift):.2g} further {side} for it",
+    )
 
 
 def _largest_share(evidence: Evidence) -> float:

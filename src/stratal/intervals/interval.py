@@ -10,6 +10,7 @@ import numpy as np
 
 from stratal.errors import InputError, no_level
 
+_DIGITS = 15
 ALTERNATIVES = ("two-sided", "less", "greater")
 
 
@@ -70,7 +71,8 @@ def tail_shares(confidence_level: float, alternative: str) -> tuple[float, float
         raise no_level(confidence_level)
     if alternative not in ALTERNATIVES:
         raise InputError("no such alternative", given=repr(alternative), allowed=", ".join(ALTERNATIVES))
-    error = 1.0 - confidence_level
+    # 1 − .975 and (1 − .95) / 2 differ in their last bits, and what is made of them would too.
+    error = round(1.0 - confidence_level, _DIGITS) or 1.0 - confidence_level
     if alternative == "two-sided":
         return error / 2.0, error / 2.0
     return (0.0, error) if alternative == "less" else (error, 0.0)

@@ -12,6 +12,7 @@ import numpy as np
 from stratal.arrays import FloatArray, IntArray, Record
 from stratal.errors import InputError, near_names
 from stratal.intervals import simultaneous as intervals
+from stratal.intervals.interval import tail_shares
 from stratal.intervals.simultaneous import Intervals
 from stratal.intervals.skewed import farther, nearer, skewnesses_of
 from stratal.regression.options import require_choice
@@ -142,9 +143,9 @@ class MEstimate(Record, Printed):
         if simultaneous == "max-t":
             multiplier: Any = intervals.critical_value(self._largest(method, side, seed), level)
         else:
-            miss = (1.0 - level) / self._tails(side, simultaneous)
+            miss = max(tail_shares(level, side)) / self._families(simultaneous)
             multiplier = intervals.quantile(1.0 - miss, self._freedom(method))
-        reach = farther(multiplier, self._lean(method))[0] * self.standard_errors
+        reach = farther(multiplier, self._lean(method), self._freedom(method))[0] * self.standard_errors
         low = self.coefficients - (np.inf if side == "less" else reach)
         high = self.coefficients + (np.inf if side == "greater" else reach)
         return Intervals(
@@ -183,10 +184,11 @@ class MEstimate(Record, Printed):
             statistic = -statistic
         if side == "two-sided":
             statistic = np.abs(statistic)
-        statistic = nearer(statistic, self._lean(method))
+        statistic = nearer(statistic, self._lean(method), self._freedom(method))
         if simultaneous == "max-t":
             return intervals.exceedance(self._largest(method, side, seed), statistic)
-        tails = intervals.upper_tail(statistic, self._freedom(method)) * self._tails(side, simultaneous)
+        tails = intervals.upper_tail(statistic, self._freedom(method)) * self._families(simultaneous)
+        tails = tails * (2.0 if side == "two-sided" else 1.0)
         return np.minimum(tails, 1.0)
 
     def combination(self, contrasts: Any, names: Sequence[str] | None = None) -> MEstimate:
@@ -275,10 +277,10 @@ class MEstimate(Record, Printed):
         corrected = _resolved(method) == METHODS[1]
         return -np.abs(self.skewness) if corrected else np.zeros(len(self.names))
 
-    def _tails(self, side: intervals.Alternative, simultaneous: str | None) -> int:
-        """Return how many tails share what an interval may miss: of each side, of each coefficient."""
+    def _families(self, simultaneous: str | None) -> int:
+        """Return how many coefficients share what their intervals may miss on each side."""
         require_choice("simultaneous method", simultaneous, (None, "bonferroni", "max-t"))
-        return (2 if side == "two-sided" else 1) * (1 if simultaneous is None else len(self.names))
+        return 1 if simultaneous is None else len(self.names)
 
     def _largest(self, method: str, side: intervals.Alternative, seed: int) -> FloatArray:
         return intervals.largest_statistics(self.covariance, float(self._freedom(method).min()), side, seed)

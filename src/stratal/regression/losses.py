@@ -55,7 +55,8 @@ class Loss(ABC):
 
     `gradients` and `hessian` are required. `values` makes the line search safer; `check` refuses outcomes
     that the loss cannot take. `convex_range` is the range of λ for which the rectified loss stays convex
-    whatever the data: the fitted λ is clipped to it unless told otherwise.
+    whatever the data: the fitted λ is clipped to it unless told otherwise. `grows` says that the mean grows
+    exponentially with the features, so that units far out can decide a fit.
 
     Examples
     --------
@@ -76,6 +77,7 @@ class Loss(ABC):
     name: ClassVar[str] = "custom"
     convex_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     quadratic: ClassVar[bool] = False
+    grows: ClassVar[bool] = False
 
     def n_parameters(self, features: FloatArray, outcome: FloatArray) -> int:
         """d, the length of θ: the number of features unless the loss says otherwise."""
@@ -358,6 +360,7 @@ class Poisson(GeneralisedLinear):
     """
 
     name: ClassVar[str] = "poisson"
+    grows: ClassVar[bool] = True
 
     def cumulant(self, eta: FloatArray) -> FloatArray:
         """Return exp η."""

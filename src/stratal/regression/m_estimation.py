@@ -23,6 +23,12 @@ from stratal.regression.unlabelled import Unlabelled
 from stratal.weighting import Weighting
 from stratal.weighting.stratum_moments import stratum_covariances
 
+_DECIDES = 0.5
+"""Leverage beyond which a unit pulls its own prediction more than all others together."""
+
+_FEWEST = 5.0
+"""Equal labels that a slope's influences are worth, below which Poisson slopes were not covered."""
+
 
 def m_estimate(
     loss: Loss,
@@ -133,7 +139,7 @@ def m_estimate(
         own_hessian = loss.hessian(theta, rectified.features, rectified.outcome, rectified.weights)
         hessian = moved * own_hessian + (1.0 - moved) * hessian
     residual = rectified.residual_gradients(theta, lam)
-    covariance, freedom, influences = _sandwich(parts, fit, require_inverse(hessian), residual, moved)
+    covariance, freedom, influences, doubts = _sandwich(parts, fit, require_inverse(hessian), residual, moved)
     within = _within(rectified, residual)
     own = None if rectified.proxy is None else loss.gradients(theta, rectified.features, rectified.proxy)
     return MEstimate(
@@ -156,19 +162,19 @@ def m_estimate(
         residual_covariances=within,
         proxy_covariances=np.zeros_like(within) if own is None else _within(rectified, own),
         iterations=solution.iterations,
-        notes=fit.notes if move is None else (*fit.notes, *move.notes),
+        notes=(*fit.notes, *(() if move is None else move.notes), *doubts),
     )
 
 
 def _sandwich(
     parts: Sandwich, fit: FittedLam, bread: FloatArray, residual: FloatArray, moved: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the covariance of the coefficients (d, d), the degrees of freedom of each, influences (n, d)."""
+) -> tuple[FloatArray, FloatArray, FloatArray, tuple[str, ...]]:
+    """Return the coefficients' covariance (d, d), degrees of freedom, influences (n, d), and notes."""
     rectified, unlabelled = parts.rectified, None
     if rectified.unlabelled is not None and rectified.separate and np.any(parts.lam):
         unlabelled = rectified.unlabelled.moments(rectified.loss, parts.theta).covariances
-    few = _few_clusters(parts, bread, moved)
-    corrected = _corrected(parts, fit, bread, residual, moved, few)
+    few, pulls = _few_clusters(parts, bread, moved), _pulls(parts, bread, moved)
+    corrected = _corrected(parts, fit, residual, pulls, few)
     spread = bread @ parts.meat(corrected, unlabelled) @ bread
     used = fit.fitted + max(rectified.features.shape[1] - 1, 0)
     free = max(len(residual) - len(rectified.shares), 1)
@@ -178,7 +184,45 @@ def _sandwich(
         freedom = sandwich.degrees_of_freedom(rectified.weighting, influences)
     else:
         freedom = few.degrees_of_freedom()
-    return 0.5 * (spread + spread.T), np.maximum(kept * freedom, 1.0), influences
+    notes = leverage_notes(rectified.names, pulls, influences, grows=rectified.loss.grows)
+    return 0.5 * (spread + spread.T), np.maximum(kept * freedom, 1.0), influences, notes
+
+
+def _pulls(parts: Sandwich, bread: FloatArray, moved: float) -> FloatArray | None:
+    """Return each labelled unit's leverage (n,) in the fit, as far as it is not taken from the proxy."""
+    rectified = parts.rectified
+    own = rectified.loss.leverages(parts.theta, rectified.features, bread)
+    labelled = 1.0 - (1.0 - moved) * rectified.per_unit(parts.lam)
+    return None if own is None else np.asarray(rectified.weights * labelled * own)
+
+
+def leverage_notes(
+    names: Sequence[str], pulls: FloatArray | None, influences: FloatArray, *, grows: bool
+) -> tuple[str, ...]:
+    """Return what to say where few labelled units decide the fit, and on how many a coefficient rests.
+
+    A unit with a leverage above one half predicts itself more than all others do together. Where the mean
+    grows exponentially (`grows`), units farther out than the labelled ones would decide: the slope of a
+    Poisson regression on a log-normal feature covered .43 to .78 (docs/methods/regression.md).
+
+    Examples
+    --------
+    >>> u = np.array([[9.0], [1.0], [-1.0]])
+    >>> leverage_notes(("slope",), np.array([0.8, 0.1, 0.1]), u, grows=False)[0].split(";")[0]
+    "coefficient 'slope' rests on about 1.0 of 3 labels (highest leverage 0.80)"
+    """
+    if pulls is None or not len(pulls):
+        return ()
+    squares, fourth = np.sum(influences**2, axis=0), np.sum(influences**4, axis=0)
+    worth = np.where(fourth > 0, squares**2 / np.where(fourth > 0, fourth, 1.0), len(influences))
+    fewest, highest = int(np.argmin(worth)), float(pulls.max())
+    if highest <= _DECIDES and not (grows and worth[fewest] < _FEWEST):
+        return ()
+    return (
+        f"coefficient {names[fewest]!r} rests on about {worth[fewest]:.1f} of {len(influences)} labels "
+        f"(highest leverage {highest:.2f}); its interval covers less often than it says where other units "
+        "lie farther out: take the logarithm of a feature with a long tail, or label its far units",
+    )
 
 
 def _few_clusters(parts: Sandwich, bread: FloatArray, moved: float) -> FewClusters | None:
@@ -196,15 +240,11 @@ def _few_clusters(parts: Sandwich, bread: FloatArray, moved: float) -> FewCluste
 def _corrected(
     parts: Sandwich,
     fit: FittedLam,
-    bread: FloatArray,
     residual: FloatArray,
-    moved: float,
+    pulls: FloatArray | None,
     few: FewClusters | None,
 ) -> FloatArray:
-    """Return residual gradients corrected for what was fitted on the same labels: coefficients and λ.
-
-    `moved` is the share of the proxy's bias that was learned on them too.
-    """
+    """Return residual gradients corrected for what was fitted on the same labels: coefficients and λ."""
     rectified, correction = parts.rectified, parts.options.correction
     n, n_strata = len(residual), len(rectified.shares)
     if correction == "none":
@@ -212,15 +252,13 @@ def _corrected(
     if correction == "degrees":
         tuned = sandwich.degrees_factor(n - n_strata + 1, fit.fitted + 1.0)
         return residual * tuned * sandwich.degrees_factor(n, max(rectified.features.shape[1], 1))
-    own = rectified.loss.leverages(parts.theta, rectified.features, bread)
     leverages = np.zeros(n) if fit.leverages is None else fit.leverages
     if few is not None:
         residual = few.stretched(residual)
-    elif own is None:
+    elif pulls is None:
         residual = residual * sandwich.degrees_factor(n, residual.shape[1])
     else:
-        labelled = 1.0 - (1.0 - moved) * rectified.per_unit(parts.lam)
-        leverages = leverages + rectified.weights * labelled * own
+        leverages = leverages + pulls
     return sandwich.left_out_residuals(residual, leverages, rectified.stratum, n_strata)
 
 

@@ -83,3 +83,21 @@ def test_numbers_near_the_largest_do_not_overflow():
         huge = Fieller.of(a * 1e110, b, simple(30))
         found = huge.ends(float(np.mean(a * 1e110) / np.mean(b)), 0.95, "two-sided")
     assert np.array(found) / 1e110 == pytest.approx(np.array(plain), rel=1e-6)
+
+
+def test_a_denominator_on_both_sides_of_zero_has_no_ends():
+    """Ratios of the other sign are possible too: the set is no interval, and no end is told."""
+    b = np.array([-3.0, 5, -2, 4, -4, 3, -1, 2])
+    a = np.full(8, 10.0) + np.arange(8)
+    found = Fieller.of(a, b, simple(8))
+    assert found.ends(found.value, 0.95, "two-sided") == (-np.inf, np.inf)
+    assert np.isfinite(Fieller.of(a, b + 20, simple(8)).ends(0.0, 0.95, "two-sided")).all()
+
+
+def test_one_side_with_half_the_error_has_the_same_end():
+    rng = np.random.default_rng(0)
+    a, b = rng.poisson(3, 40) * 1.0, 1.0 + rng.poisson(6, 40)
+    found = Fieller.of(a, b, simple(40))
+    low, high = found.ends(found.value, 0.9, "two-sided")
+    assert found.ends(found.value, 0.95, "greater")[0] == low
+    assert found.ends(found.value, 0.95, "less")[1] == high

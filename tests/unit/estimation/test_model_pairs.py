@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import stratal
 from stratal.estimation.estimate import Estimate
@@ -148,3 +149,17 @@ def test_a_ratio_of_which_nothing_is_known_has_no_upper_end():
         low, high = ModelPair(first=first, second=second, frame=frame).ratio().confidence_interval(1 - 1e-9)
     assert low == 0.0
     assert high == np.inf
+
+
+def test_a_ratio_of_outcomes_with_bounds_ends_where_the_means_own_limits_do():
+    """One label of twelve right: Student's t on the logarithm alone ended at more than 10⁴ at 99.9 %."""
+    _, frame = drawn(12)
+    first, second = np.r_[np.ones(7), np.zeros(5)], np.r_[np.zeros(11), 1.0]
+    pair = ModelPair(first=first, second=second, frame=frame, bounds=(0, 1))
+    ends = [pair.ratio().confidence_interval(level).high for level in (0.95, 0.999, 1 - 1e-6)]
+    assert ends == sorted(ends)
+    assert ends[1] < 1 / stats.beta.ppf(0.00025, 1, 12) * 1.01
+    assert np.isfinite(ends[2])
+    low, high = pair.ratio().confidence_interval(0.9)
+    assert pair.ratio().confidence_interval(0.95, alternative="greater").low == low
+    assert pair.ratio().confidence_interval(0.95, alternative="less").high == high

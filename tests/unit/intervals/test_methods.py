@@ -12,9 +12,15 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate_mean
 from stratal.intervals import proportion
 from stratal.intervals.interval import ConfidenceInterval, p_value, tail_shares
-from stratal.intervals.methods import BOUNDED
+from stratal.intervals.methods import BOUNDED, UNBOUNDED
 from stratal.intervals.student import student_t
-from stratal.weighting import StratifiedWeighting
+from stratal.weighting import (
+    CalibratedWeighting,
+    ClusterWeighting,
+    PoissonWeighting,
+    StratifiedWeighting,
+    WithReplacementWeighting,
+)
 
 COUNTS = [(0, 5), (1, 20), (18, 20), (20, 20), (7, 30), (250, 500)]
 
@@ -249,3 +255,90 @@ def test_few_labels_give_finite_bounds_or_a_refusal(method, n):
         except InputError:
             continue
         assert 0 <= low <= high <= 1
+
+
+def _designs():
+    """Labels of every kind of design, with what goes with them."""
+    rng = np.random.default_rng(4)
+    z, none = (rng.random(60) < 0.3) * 1.0, np.zeros(60, dtype=np.int64)
+    simple_one = StratifiedWeighting(stratum=none, sizes=np.array([900]))
+    strata = np.repeat([0, 1, 2], 20)
+    x = np.column_stack([np.ones(60), rng.random(60)])
+    return z, {
+        "simple-random": (simple_one, none),
+        "stratified": (StratifiedWeighting(stratum=strata, sizes=np.array([300, 400, 500])), strata),
+        "poisson": (PoissonWeighting(inclusion_probability=rng.uniform(0.01, 0.4, 60), size=900), none),
+        "clusters": (
+            ClusterWeighting(
+                cluster=np.repeat(np.arange(12), 5), drawn=np.arange(5, 17), clusters=90, size=900
+            ),
+            none,
+        ),
+        "margins": (CalibratedWeighting.of(simple_one, x, np.array([1.0, 0.6])), none),
+    }
+
+
+@pytest.mark.parametrize("method", [method for method in BOUNDED if method != "blaker"])
+def test_each_end_of_an_interval_is_that_of_one_side_with_half_the_error(method):
+    """Every method in BOUNDED but Blaker's, which shares its error between the sides as it pleases."""
+    z, designs = _designs()
+    for design, (weighting, stratum) in designs.items():
+        if method.startswith("betting") and not weighting.random_within_strata:
+            continue
+        for estimator in ("horvitz-thompson", "hajek"):
+            if estimator == "hajek" and weighting.random_within_strata:
+                continue
+            found = estimate_mean(
+                z, np.zeros((60, 0)), weighting, None, stratum=stratum, design=design, estimator=estimator
+            )
+            low, high = found.confidence_interval(0.9, method=method)
+            assert found.confidence_interval(0.95, method=method, alternative="greater").low == low
+            assert found.confidence_interval(0.95, method=method, alternative="less").high == high
+
+
+def test_each_end_without_bounds_is_that_of_one_side_too():
+    z = np.random.default_rng(1).lognormal(size=40)
+    for method in UNBOUNDED:
+        found = simple(z)
+        low, high = found.confidence_interval(0.9, method=method)
+        assert found.confidence_interval(0.95, method=method, alternative="greater").low == low
+        assert found.confidence_interval(0.95, method=method, alternative="less").high == high
+
+
+def test_unequal_weights_leave_fewer_degrees_of_freedom():
+    """Labels of which two weigh as much as all others tell less than Kish's number of equal ones."""
+    z = np.tile([0.0, 1.0], 20)
+    weights = np.r_[np.ones(38), 20.0, 20.0]
+    unequal = WithReplacementWeighting(design_weight=weights, size=weights.sum())
+    equal = WithReplacementWeighting(design_weight=np.ones(40), size=40)
+    none = np.zeros(40, dtype=np.int64)
+
+    def found(weighting):
+        return estimate_mean(z, np.zeros((40, 0)), weighting, None, stratum=none, design="given-weights")
+
+    low, high = found(unequal).confidence_interval()
+    plain = proportion.clopper_pearson(0.5, found(unequal).evidence.trials)
+    assert low < plain[0] < 0.5 < plain[1] < high
+    assert found(unequal).evidence.weights_freedom < 5
+    assert found(equal).evidence.weights_freedom == 39
+
+
+def test_the_interval_reaches_for_clusters_that_the_sample_lacks():
+    """The drawn clusters are small, large ones have more of the outcome: only the upper end moves."""
+    sizes = np.array([1, 1, 2, 2, 3, 3, 4, 8])
+    cluster = np.repeat(np.arange(8), sizes)
+    z = (sizes[cluster] > 2) * 1.0
+    z[-3:] = 0.0
+    none = np.zeros(len(z), dtype=np.int64)
+    options = {"stratum": none, "design": "clusters", "estimator": "hajek"}
+
+    def found(size):
+        weighting = ClusterWeighting(cluster=cluster, drawn=sizes, clusters=100, size=size)
+        return estimate_mean(z, np.zeros((len(z), 0)), weighting, None, **options)
+
+    as_drawn, larger = found(300), found(600)
+    assert as_drawn.evidence.size_shift == 0
+    assert larger.evidence.size_shift > 0.02
+    assert larger.confidence_interval().high > as_drawn.confidence_interval().high + 0.02
+    assert "goes with the size of its cluster" in " ".join(larger.notes)
+    assert "goes with the size of its cluster" not in " ".join(as_drawn.notes)

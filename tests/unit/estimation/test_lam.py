@@ -1,0 +1,133 @@
+"""λ where labels weigh differently: what weights explain leaves nothing, and large weights decide nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import stratal
+from stratal.estimation.evaluation import estimate_mean
+from stratal.population.summary import StratumSummary
+from stratal.weighting import CalibratedWeighting, ClusterWeighting, PoissonWeighting, StratifiedWeighting
+
+SIZE = 4000
+
+
+def summary(q):
+    return StratumSummary(sizes=[len(q)], proxy_means=[[q.mean()]], proxy_covariances=[[[q.var()]]])
+
+
+def population(seed=0):
+    rng = np.random.default_rng(seed)
+    q = rng.beta(2, 2, SIZE)
+    return (rng.random(SIZE) < q) * 1.0, q, rng
+
+
+def of(z, q, weighting, rows, design, **options):
+    return estimate_mean(
+        z[rows],
+        q[rows][:, None],
+        weighting,
+        summary(q),
+        stratum=np.zeros(len(rows), dtype=np.int64),
+        design=design,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("method", ["raking", "regression"])
+@pytest.mark.parametrize("scale", [1.0, 1e-6])
+def test_a_proxy_among_the_margins_has_no_lam(method, scale):
+    """Its residuals are rounding, of which λ was made: 9.95e15, with the interval from 0 to 1."""
+    z, q, rng = population()
+    q = 0.5 + scale * (q - 0.5)
+    for _ in range(20):
+        rows = rng.choice(SIZE, 80, replace=False)
+        base = StratifiedWeighting(stratum=np.zeros(80, dtype=np.int64), sizes=np.array([SIZE]))
+        x = np.column_stack([np.ones(80), q[rows]])
+        weighting = CalibratedWeighting.of(base, x, np.array([1.0, q.mean()]), method)
+        found, plain = (of(z, q, weighting, rows, "margins", estimator=name) for name in ("auto", "hajek"))
+        assert found.estimator == "ppi++"
+        assert found.lam == ()
+        assert found.value == pytest.approx(plain.value)
+        assert found.confidence_interval().width == pytest.approx(plain.confidence_interval().width)
+
+
+def test_margins_through_the_public_face():
+    z, q, _ = population(3)
+    units = stratal.Population.from_arrays(proxy=q)
+    sample = stratal.fit_margins(stratal.SimpleRandom(budget=100).draw(units, seed=7), "proxy")
+    found = stratal.estimate(sample, z[sample.ids])
+    low, high = found.confidence_interval()
+    assert low < z.mean() < high
+    assert high - low < 0.25
+    assert any("weights that were fitted to it" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_an_inverted_score_is_as_good_as_the_score(fixed):
+    z, q, rng = population(1)
+    chance = np.clip(rng.lognormal(-4, 1, SIZE), 1e-4, 1)
+    rows = np.flatnonzero(rng.random(SIZE) < chance)
+    weighting = PoissonWeighting(inclusion_probability=chance[rows], size=SIZE, fixed_size=fixed)
+    one, other = of(z, q, weighting, rows, "poisson"), of(z, 1 - q, weighting, rows, "poisson")
+    assert other.lam[0] == pytest.approx(-one.lam[0])
+    assert other.confidence_interval().low == pytest.approx(one.confidence_interval().low)
+    assert other.confidence_interval().high == pytest.approx(one.confidence_interval().high)
+
+
+def test_one_large_weight_does_not_decide_lam():
+    """λ of least estimated variance passes through the unit with weight 400, which no score predicts."""
+    rng = np.random.default_rng(5)
+    q = rng.random(SIZE)
+    z = q + 0.01 * rng.normal(size=SIZE)
+    rows = np.arange(60)
+    z[0], q[0] = 0.0, 0.6
+    chance = np.r_[0.0025, np.full(SIZE - 1, 1.0)] * np.r_[1.0, np.full(SIZE - 1, 0.05)]
+    weighting = PoissonWeighting(inclusion_probability=chance[rows], size=SIZE)
+    found = of(z, q, weighting, rows, "poisson", estimator="ppi++", outcome="unbounded")
+    assert 0.5 < found.lam[0] < 1.5
+
+
+def test_few_labels_take_no_score_at_its_word():
+    """λ = 1 below 30 labels: an inverted score moved the mean by its own spread, coverage .843."""
+    z, q, rng = population(2)
+    chance = np.full(SIZE, 6 / SIZE)
+    rows = rng.choice(SIZE, 6, replace=False)
+    weighting = PoissonWeighting(inclusion_probability=chance[rows], size=SIZE, fixed_size=True)
+    assert of(z, 1 - q, weighting, rows, "proportional-to-size").estimator == "hajek"
+
+
+def test_clusters_are_fitted_by_their_totals_and_sizes():
+    """Totals that a line of score and size gives exactly leave no error, whatever the sizes."""
+    rng = np.random.default_rng(6)
+    sizes = rng.integers(1, 20, 300)
+    cluster = np.repeat(np.arange(300), sizes)
+    q = rng.random(len(cluster))
+    z = 0.3 + 0.5 * q
+    chosen = np.sort(rng.choice(300, 25, replace=False))
+    rows = np.flatnonzero(np.isin(cluster, chosen))
+    weighting = ClusterWeighting(
+        cluster=np.searchsorted(chosen, cluster[rows]), drawn=sizes[chosen], clusters=300, size=len(cluster)
+    )
+    found = of(z, q, weighting, rows, "clusters", outcome="unbounded")
+    assert found.estimator == "ppi++"
+    assert found.value == pytest.approx(z.mean(), abs=1e-9)
+
+
+@pytest.mark.parametrize("design", ["poisson", "simple-random"])
+def test_a_lam_of_zero_has_the_interval_of_none(design):
+    """An inverted score clipped to λ = 0 is charged nothing."""
+    z, q, rng = population(8)
+    chance = np.clip(rng.lognormal(-4, 0.7, SIZE), 1e-4, 1)
+    rows = np.flatnonzero(rng.random(SIZE) < chance)
+    weighting = PoissonWeighting(inclusion_probability=chance[rows], size=SIZE)
+    plain = "hajek"
+    if design == "simple-random":
+        weighting = StratifiedWeighting(stratum=np.zeros(len(rows), dtype=np.int64), sizes=np.array([SIZE]))
+        plain = "horvitz-thompson"
+    clipped = of(z, 1 - q, weighting, rows, design, estimator="ppi++", clip=True)
+    without = of(z, 1 - q, weighting, rows, design, estimator=plain)
+    assert clipped.value == pytest.approx(without.value)
+    assert clipped.standard_error == pytest.approx(without.standard_error)
+    assert clipped.confidence_interval().width == pytest.approx(without.confidence_interval().width)
