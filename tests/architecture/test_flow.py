@@ -7,7 +7,7 @@ from tests.architecture.house import HERE, passed
 
 MOST = {
     "plan": (14, 60),
-    "draw": (12, 36),
+    "draw": (13, 40),
     "estimate": (10, 71),
     "confidence_interval": (10, 51),
 }

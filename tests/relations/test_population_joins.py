@@ -1,4 +1,4 @@
-"""A sample meets its population again: every change is refused by name, and no other form of the same rows is."""
+"""A sample meets its population again: any change is refused, and no other form of the same rows."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def random_case(seed: int, folder: Path) -> Case:
     shown = ["text", "score"][: int(rng.integers(0, 3))]
     columns |= {"text": [f"text {k}, with a comma" for k in range(n)]} if shown else {}
     columns |= {"score": np.round(rng.random(n), 4).tolist()} if len(shown) > 1 else {}
-    found = Case(columns=columns, proxies=proxies, groups=groups, features=features, shown=shown, sample=None)  # type: ignore[arg-type]
+    found = Case(columns=columns, proxies=proxies, groups=groups, features=features, shown=shown, sample=None)
     population, budget = READERS["arrays"](found, folder, rng), int(rng.integers(4, n // 3))
     designs: list[Callable[[], stratal.Sample]] = [
         lambda: SimpleRandom(budget=budget).draw(population, seed),

@@ -263,13 +263,18 @@ class _Drawn:
             read = [name for name in self.data if name in population.feature_names and name not in columns]
             matrix = features_of(sample, population, tuple(read)) if read else None
             columns |= {} if matrix is None else {name: matrix[:, j] for j, name in enumerate(read)}
-        given = {name: self.column(name) for name in self.data}
+        given = {}
+        for name in self.data:
+            values = self.column(name)
+            if name in columns and not any(value != value for value in values.tolist()):
+                given[name] = values  # what is missing is named by what reads it
+        given = {f"column {name!r}": values for name, values in given.items()}
+        columns = {f"column {name!r}": values for name, values in columns.items()}
         try:
             refuse_other_units(id_texts(sample.ids), given, columns)
         except InputError as error:
-            raise InputError(
-                f"data= is not of the drawn units in the order of sample.ids{error.what.rpartition(':')[2]}"
-            ) from None
+            what = f"data= is not of the drawn units:{error.what.rpartition(':')[2]}"
+            raise InputError(what, action="Give columns in the order of sample.ids.") from None
 
     def column(self, name: str) -> AnyArray:
         """Return a column of the drawn units (n,)."""

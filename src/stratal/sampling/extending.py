@@ -50,6 +50,13 @@ def extend(sample: Sample, design: Design, population: Population | None = None)
     where = population_of(require_sample(sample, "extend"), population)
     larger = require_design(design, "extend").draw(where, sample.seed)
     order = _earlier_first(sample, larger)
+    lost = [name for name in (*sample.groups, *sample.shown) if name not in {*larger.groups, *larger.shown}]
+    if lost:
+        raise InputError(
+            f"the population lacks column {lost[0]!r} of the sample",
+            allowed=", ".join((*sample.groups, *sample.shown)),
+            action="Name it again in groups= or show=, as when the sample was drawn.",
+        )
     rounds = np.full(larger.size, last_round(sample) + 1)
     rounds[: sample.size] = sample.round
     return replace(

@@ -15,10 +15,10 @@ from stratal.errors import InputError
 from stratal.labels.damaged_ids import bare_form
 from stratal.population.population import Population
 from stratal.population.rules.rule import Categories, Everything, Rule
+from stratal.population.same_value import same_value
 from stratal.population.summary import Drawn, ProxyInfo
 from stratal.population.tables.declaration import ROW
 from stratal.randomness import id_texts
-from stratal.sampling.same_population import same_value
 
 WHOLE = "all"
 """What the one stratum is called where there are none."""
@@ -185,7 +185,7 @@ def _refuse_other_labelled(
     absent = [text for text in labelled if text not in place]
     spelt = {} if not absent else _other_spelling(population, absent[:_TRIED])
     if spelt or (place and absent):
-        one = next(iter(spelt), absent[0])
+        one = next((text for text in absent if text in spelt), absent[0])
         count = f"{len(labelled) - len(absent):,} of {len(labelled):,} labelled units, but not {one!r}"
         raise InputError(
             "the ids of the labelled units match the population's only in part",

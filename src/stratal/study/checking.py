@@ -11,9 +11,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from stratal.errors import InputError
+from stratal.population.same_value import same_value
 from stratal.randomness import id_texts
 from stratal.sampling import Sample
-from stratal.sampling.same_population import require_same_draw, same_value
+from stratal.sampling.same_population import require_same_draw
 from stratal.study.creating import digest_of
 from stratal.study.journal import broken_seals, head
 from stratal.study.migrations import migrate

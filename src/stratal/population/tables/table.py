@@ -176,7 +176,8 @@ class TablePopulation(Population):
         found = selecting.rows_of(row.column("rows"))
         coded = self._source.run(selecting.smallest(rule, selecting.only(units, found), limits, counts, seed))
         place = {text: at for at, text in enumerate(found.column("unit_id").to_pylist())}
-        found = found.take([place[text] for text in coded.column("unit_id").to_pylist()])
+        rows = [place[text] for text in coded.column("unit_id").to_pylist()]
+        found = found.take(np.array(rows, dtype=np.int64))
         for name in ("digest", "code"):
             found = found.append_column(name, coded.column(name))
         return found
