@@ -177,7 +177,8 @@ def level_numbers(levels: AnyArray) -> KeyArray:
     >>> level_numbers(np.array(["de", "en"])).tolist()
     [797014084, 1316978540]
     """
-    texts = (str(level).encode() for level in levels.tolist())
+    # Half a character is no text of any engine; whoever writes it to a file is told so there.
+    texts = (str(level).encode(errors="surrogatepass") for level in levels.tolist())
     found = [hashlib.md5(text, usedforsecurity=False).digest()[:4] for text in texts]
     return np.array([int.from_bytes(four) >> 1 for four in found], dtype=np.uint64)
 
