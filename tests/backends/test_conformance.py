@@ -114,6 +114,16 @@ def test_every_question_is_answered_as_from_arrays(reader: Reader, tmp_path: Pat
         np.testing.assert_allclose(found.proxy_covariances, wanted.proxy_covariances, rtol=1e-12, atol=1e-13)
         counts = np.minimum(wanted.sizes, np.array([40, 1, 0, 25, 3, 8])[: rule.n_strata])
         same_draw(population.smallest(rule, counts, 7), expected.smallest(rule, counts, 7))
+    assert population.digest(7) == expected.digest(7)
+
+
+def test_a_few_of_many_units_come_with_the_digest_in_one_pass(reader: Reader, tmp_path: Path) -> None:
+    rows = mixed_rows(6000)
+    expected, population = from_arrays(rows, tmp_path), reader(rows, tmp_path)
+    for number, rule in enumerate(RULES.values()):
+        counts = np.minimum(expected.summarise(rule).sizes, 2)[: rule.n_strata]
+        same_draw(population.smallest(rule, counts, number), expected.smallest(rule, counts, number))
+        assert population.digest(number) == expected.digest(number)
 
 
 @pytest.mark.parametrize("kind", ["text", "long digits", "odd text"])

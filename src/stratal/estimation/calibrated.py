@@ -30,6 +30,7 @@ from stratal.population.tables.declaration import listed
 from stratal.proxy.calibration import METHODS, calibrate
 from stratal.proxy.learners import NAMES, is_learner
 from stratal.randomness import id_texts, keys_of_ids
+from stratal.sampling.same_population import require_same_population
 from stratal.strata import Everything
 
 if TYPE_CHECKING:
@@ -126,7 +127,12 @@ def sample_folds(sample: Sample, labelled: BoolArray, frame: Respondents, n_fold
 
 
 def population_of(sample: Sample, path: Path, features: Sequence[str] = ()) -> Population:
-    """Return the population in a file, with the columns that the sample's proxies, strata and learner need.
+    """Return the sample's population in a file, with the columns that its strata and a learner need.
+
+    Raises
+    ------
+    InputError
+        If the sample was not drawn from it.
 
     Examples
     --------
@@ -137,13 +143,14 @@ def population_of(sample: Sample, path: Path, features: Sequence[str] = ()) -> P
 
     others = [name for name in _rule(sample).columns if name not in sample.proxy_names]
     more = [name for name in features if name not in (*sample.proxy_names, *others)]
-    return Population.read(
+    found = Population.read(
         path,
         id=sample.id_name,
         proxy=list(sample.proxy_names),
         groups=[name for name in others if name in sample.groups],
         features=[*(name for name in others if name not in sample.groups), *more],
     )
+    return require_same_population(sample, found)
 
 
 def calibrated_estimator(estimator: str, *, given: bool) -> str:

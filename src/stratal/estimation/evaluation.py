@@ -34,6 +34,7 @@ from stratal.intervals.evidence import Evidence, design_effect
 from stratal.labels.labels import join
 from stratal.sampling.asked import require_sample
 from stratal.sampling.given import SeparateSamples
+from stratal.sampling.same_population import require_same_population
 from stratal.sampling.sample import Sample
 from stratal.weighting import Weighting
 from stratal.weighting.stratum_moments import stratum_counts, stratum_covariances, stratum_means
@@ -137,6 +138,8 @@ def estimate(
     """
     if not isinstance(sample, Sample):
         require_sample(sample, "estimate")
+    if population is not None:
+        require_same_population(sample, population)
     question = sample.estimand if estimand is None else estimand
     if question is not None and (asked := as_estimand(question)) is not None and asked.kind != "mean":
         refuse_options(asked, locals())

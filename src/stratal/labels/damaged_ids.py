@@ -59,7 +59,7 @@ class _Candidates:
         self._forms: dict[str, list[str]] = {}
         self._numbers: list[tuple[Decimal, str]] = []
         for text in known:
-            self._forms.setdefault(_form(text), []).append(text)
+            self._forms.setdefault(bare_form(text), []).append(text)
             if _WHOLE.fullmatch(text) or _SCIENTIFIC.fullmatch(text):
                 self._numbers.append((Decimal(text.replace(",", ".")), text))
         self._rounded: dict[int, dict[str, list[str]]] = {}
@@ -68,7 +68,7 @@ class _Candidates:
         """Return the ids that could have become `text`."""
         scientific = _SCIENTIFIC.fullmatch(text.strip())
         if scientific is None:
-            return self._forms.get(_form(text), [])
+            return self._forms.get(bare_form(text), [])
         digits = len(scientific.group(2) or "")
         if digits not in self._rounded:
             rounded: dict[str, list[str]] = {}
@@ -78,8 +78,14 @@ class _Candidates:
         return self._rounded[digits].get(f"{Decimal(text.strip().replace(',', '.')):.{digits}E}", [])
 
 
-def _form(text: str) -> str:
-    """Return what is left of an id without leading zeros, a trailing .0, spaces and a date's midnight."""
+def bare_form(text: str) -> str:
+    """Return what is left of an id without leading zeros, a trailing .0, spaces and a date's midnight.
+
+    Examples
+    --------
+    >>> bare_form("007"), bare_form(" 7.0")
+    ('7', '7')
+    """
     text = text.strip()
     whole = _WHOLE.fullmatch(text)
     if whole is not None:

@@ -87,7 +87,8 @@ class EarlierLabels(Record):
         units = population.find(wanted)
         _refuse_strangers(given, wanted, id_texts(units.ids))
         design, n = SimpleRandom(budget=max(len(wanted), 1)), len(wanted)
-        sample = sample_of(design, population, 0, units, np.full(n, min(n / population.size, 1.0)))
+        shares = np.full(n, min(n / population.size, 1.0))
+        sample = sample_of(design, population, 0, units, shares, digested=False)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StratalWarning)
             found = estimate(

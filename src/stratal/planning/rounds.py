@@ -121,6 +121,7 @@ def next_round(
         )
     refuse_other_designs(sample)
     where = population_of(sample, population)
+    sample = replace(sample, population=where)  # compared once, for what follows
     _refuse_without_effect(sample, learner, features, half_width)
     if (additional is None) == (half_width is None):
         raise InputError(

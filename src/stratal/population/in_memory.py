@@ -6,13 +6,21 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.errors import InputError, near_names
 from stratal.population.array_units import ArrayUnits, refuse_duplicates
+from stratal.population.digest import (
+    Digested,
+    PopulationDigest,
+    array_digits,
+    exponent_of,
+    leading_bits,
+    level_numbers,
+)
 from stratal.population.distribution import (
     BIN_COUNT,
     OFFSET_COUNT,
@@ -74,6 +82,7 @@ class ArrayPopulation(Population):
         self._units = units
         self._threads = threads
         self._summary: tuple[Rule, StratumSummary] | None = None
+        self._kept_keys: tuple[int, KeyArray] | None = None
         self._texts = None if units.ids is None else id_texts(units.ids)
         if self._texts is not None:
             refuse_duplicates(self._texts)
@@ -195,6 +204,59 @@ class ArrayPopulation(Population):
         )
         return drawn, order
 
+    def digest(self, seed: int) -> PopulationDigest:
+        """Return the sums by which samples of this seed know the population again."""
+        if seed not in self._digests:
+            told = self._digested
+            columns = [
+                *((values, exponent) for values, exponent in told.numbers.values()),
+                *((numbers, None) for numbers in told.groups.values()),
+            ]
+
+            def added(part: slice) -> list[int]:
+                keys = leading_bits(self._keys(part, seed))
+                sums = [int(keys.sum())]
+                for values, exponent in columns:
+                    here = values[part]
+                    for digit in [here] if exponent is None else array_digits(here, exponent):
+                        sums.append(int(np.dot(keys, digit)))  # noqa: PERF401
+                return sums
+
+            threads = self._threads if self._texts is None else 1  # digests of texts are Python's
+            totals = [sum(column) for column in zip(*over(self.size, added, threads), strict=True)]
+            self._digests[seed] = told.digest(self.size, totals[0], totals[1:])
+        return self._digests[seed]
+
+    @cached_property
+    def _digested(self) -> Digested:
+        """The columns of the digest; of groups, the number of each unit's level (N,)."""
+
+        def number(name: str) -> tuple[FloatArray, int]:
+            values = np.asarray(self._column(name), np.float64)
+            return values, exponent_of(float(values.min()), float(values.max()))
+
+        def moments(name: str) -> tuple[FloatArray, int] | None:
+            values = self._units.second[name]
+            return None if values is None else (values, exponent_of(values.min(), values.max()))
+
+        def group(name: str) -> KeyArray:
+            levels, number = np.unique(self._units.groups[name], return_inverse=True)
+            return level_numbers(levels)[number]
+
+        return Digested.of(self.contents, number, moments, group)
+
+    def digest_of_draw(self, seed: int) -> Callable[[], PopulationDigest]:
+        """Return what makes the digest: a file and a join need it, thousands of simulated draws do not."""
+        return partial(self.digest, seed)
+
+    def _keys(self, part: slice, seed: int) -> KeyArray:
+        """Return the permanent random numbers of a part; of ids they are kept, since Python hashes slowly."""
+        if self._texts is None:
+            return keys_of_rows(part, seed)
+        if self._kept_keys is None or self._kept_keys[0] != seed:
+            self._kept_keys = seed, keys_of_ids(self._texts, seed)
+        return self._kept_keys[1][part]
+
     # ---- unequal probabilities, an order, groups
 
     def has_second_moments(self, proxy: str) -> bool:
@@ -226,8 +288,11 @@ class ArrayPopulation(Population):
 
     def find(self, ids: Sequence[str]) -> Drawn:
         """Return the units that have one of these ids, as text; those of no unit are left out."""
-        texts = np.arange(self.size).astype(np.str_) if self._texts is None else np.array(self._texts)
-        rows = np.flatnonzero(np.isin(texts, np.array(list(ids), np.str_)))
+        if self._texts is None:
+            numbers = (int(text) for text in ids if text.isdecimal() and text == str(int(text)))
+            rows = np.unique(np.array([row for row in numbers if row < self.size], dtype=np.int64))
+        else:
+            rows = np.flatnonzero(np.isin(np.array(self._texts), np.array(list(ids), np.str_)))
         return self.take(rows, np.zeros(len(rows), np.int64), 0)
 
     def _sizes_of(self, size: Size) -> FloatArray:
@@ -255,8 +320,7 @@ class ArrayPopulation(Population):
         """
 
         def chosen(part: slice) -> tuple[IntArray, KeyArray]:
-            texts = None if self._texts is None else self._texts[part]
-            keys = keys_of_rows(part, seed) if texts is None else keys_of_ids(texts, seed)
+            keys = self._keys(part, seed)
             near = np.flatnonzero(keys <= highest)
             rows, keys = near + part.start, keys[near]
             kept = test(rows, keys)

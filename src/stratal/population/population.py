@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Unpack
 
 from stratal.errors import InputError, kind_of, near_names
 from stratal.population.asked import told
+from stratal.population.digest import PopulationDigest
 from stratal.population.distribution import Distribution, build_distribution
 from stratal.population.keywords import listing, of_caller
 from stratal.population.pictures import Pictures
@@ -44,6 +45,7 @@ class Population(Questions):
     def __init__(self, contents: Contents) -> None:
         self.contents = contents
         self._distributions: dict[str, Distribution] = {}
+        self._digests: dict[int, PopulationDigest] = {}
 
     # ---- what it is
 
@@ -142,6 +144,10 @@ class Population(Questions):
         info = self.proxy_info(proxy)
         found = self._level_bins(self.require_group(by), info)
         return Pictures(found, scaled=info.scaled, bounds=info.bounds)
+
+    def digest_of_draw(self, seed: int) -> PopulationDigest | Callable[[], PopulationDigest]:
+        """Return the digest for a sample that was just drawn, or what makes it once it is needed."""
+        return self.digest(seed)
 
     # ---- how it is made
 

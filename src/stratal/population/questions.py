@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
+from stratal.population.digest import PopulationDigest
 from stratal.population.distribution import Counter
 from stratal.population.expressions import Expression, OnArrays
 from stratal.population.pictures import LevelBins
@@ -63,6 +64,10 @@ class Questions(ABC):
     @abstractmethod
     def batches(self, columns: tuple[str, ...], size: int = 262_144) -> Iterator[dict[str, AnyArray]]:
         """Yield the named proxy, group or feature columns, `size` units at a time, in a fixed order."""
+
+    @abstractmethod
+    def digest(self, seed: int) -> PopulationDigest:
+        """Return the sums by which samples of this seed know the population again."""
 
     # ---- what designs with unequal probabilities, an order or groups ask
 

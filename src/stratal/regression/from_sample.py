@@ -11,11 +11,13 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, refuse_nonfinite
 from stratal.errors import InputError, LabelError, near_names
+from stratal.estimation.learned import features_of
 from stratal.estimation.respondents import Respondents
 from stratal.labels.labels import join
 from stratal.labels.numbers import numeric_values
 from stratal.population.population import Population
 from stratal.population.rules.rule import Rule
+from stratal.randomness import id_texts
 from stratal.regression import sample_mean
 from stratal.regression.coefficients import MEstimate
 from stratal.regression.formula import Formula
@@ -26,6 +28,7 @@ from stratal.regression.options import require_one_per
 from stratal.regression.quantiles import QuantileEstimate, quantile
 from stratal.regression.unlabelled import BatchedUnlabelled, Block
 from stratal.sampling.asked import require_sample
+from stratal.sampling.same_population import refuse_other_units, require_same_population
 from stratal.sampling.sample import Sample
 
 FAMILIES: dict[str, type[Loss]] = {loss.name: loss for loss in (Linear, Logistic, Poisson, Mean)}
@@ -101,6 +104,8 @@ def regress(
     if not np.any(joined.labelled):
         raise LabelError("no unit is labelled yet", allowed="at least one label")
     y = numeric_values(joined.values[joined.labelled])
+    if population is not None:
+        require_same_population(sample, population)
     population = population if population is not None else sample.population
     taken = [name for name in _FOUND_HERE if name in options]
     if taken:
@@ -110,6 +115,7 @@ def regress(
     if family == "mean" and set(options) <= set(sample_mean.OPTIONS):
         return sample_mean.sample_mean(sample, labels, proxy=proxy, **options)
     drawn = _Drawn(sample=sample, labelled=joined.labelled, data=dict(data or {}))
+    drawn.refuse_other_data(population)
     columns = _Columns(read=chosen, intercept=intercept)
     if formula is not None:
         columns = drawn.formula_columns(formula, population)
@@ -247,6 +253,28 @@ class _Drawn:
     def known(self) -> dict[str, Any]:
         """The columns of the drawn units: those given, and those that ride along in the sample."""
         return {**self.sample.shown, **self.sample.groups, **self.data}
+
+    def refuse_other_data(self, population: Population | None) -> None:
+        """Refuse columns of data= that are not those of the sample, or of the population."""
+        sample = self.sample
+        columns = {**sample.shown, **sample.groups}
+        columns |= {name: sample.proxies[:, k] for k, name in enumerate(sample.proxy_names)}
+        if population is not None:
+            read = [name for name in self.data if name in population.feature_names and name not in columns]
+            matrix = features_of(sample, population, tuple(read)) if read else None
+            columns |= {} if matrix is None else {name: matrix[:, j] for j, name in enumerate(read)}
+        given = {}
+        for name in self.data:
+            values = self.column(name)
+            if name in columns and not any(value != value for value in values.tolist()):
+                given[name] = values  # what is missing is named by what reads it
+        given = {f"column {name!r}": values for name, values in given.items()}
+        columns = {f"column {name!r}": values for name, values in columns.items()}
+        try:
+            refuse_other_units(id_texts(sample.ids), given, columns)
+        except InputError as error:
+            what = f"data= is not of the drawn units:{error.what.rpartition(':')[2]}"
+            raise InputError(what, action="Give columns in the order of sample.ids.") from None
 
     def column(self, name: str) -> AnyArray:
         """Return a column of the drawn units (n,)."""

@@ -19,6 +19,8 @@ def sample_of(
     drawn: Drawn,
     probabilities: FloatArray,
     summary: StratumSummary | None = None,
+    *,
+    digested: bool = True,
 ) -> Sample:
     """Return the sample of units (n,) that were drawn with these inclusion probabilities (n,).
 
@@ -47,6 +49,7 @@ def sample_of(
         design=design,
         seed=seed,
         population=population,
+        digest=population.digest_of_draw(seed) if digested else None,
     )
 
 

@@ -98,7 +98,12 @@ def _with_others(columns: SmallTable, given: Labelled) -> tuple[SmallTable, Labe
     name = id_column(columns, given.id)
     ids = None if name is None else id_texts(ids_of(labelled, given.id))
     known = {"proxy": given.proxy, "stratum": given.stratum, "id_name": name if given.id else None}
-    found = other_units(given.population, ids, **known)
+    columns_of_units: dict[str, AnyArray] = {}
+    if given.proxy is not None and labelled.find(given.proxy):
+        columns_of_units[given.proxy] = labelled.numbers(given.proxy)
+    if given.stratum is not None:
+        columns_of_units[given.stratum] = labelled.texts(given.stratum)
+    found = other_units(given.population, ids, columns=columns_of_units, **known)
     left_out = f"{len(others):,} rows without a label were left out" if others and rows else ""
     return labelled, _told(labelled, given, found), (*found.notes, *filter(None, [left_out]))
 

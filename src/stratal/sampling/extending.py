@@ -11,6 +11,7 @@ from stratal.errors import InputError
 from stratal.population.population import Population
 from stratal.randomness import id_texts
 from stratal.sampling.asked import require_design, require_sample
+from stratal.sampling.same_population import require_same_population
 from stratal.sampling.sample import Design, Sample
 
 
@@ -49,6 +50,13 @@ def extend(sample: Sample, design: Design, population: Population | None = None)
     where = population_of(require_sample(sample, "extend"), population)
     larger = require_design(design, "extend").draw(where, sample.seed)
     order = _earlier_first(sample, larger)
+    lost = [name for name in (*sample.groups, *sample.shown) if name not in {*larger.groups, *larger.shown}]
+    if lost:
+        raise InputError(
+            f"the population lacks column {lost[0]!r} of the sample",
+            allowed=", ".join((*sample.groups, *sample.shown)),
+            action="Name it again in groups= or show=, as when the sample was drawn.",
+        )
     rounds = np.full(larger.size, last_round(sample) + 1)
     rounds[: sample.size] = sample.round
     return replace(
@@ -68,7 +76,7 @@ def extend(sample: Sample, design: Design, population: Population | None = None)
 
 
 def population_of(sample: Sample, population: Population | None) -> Population:
-    """Return where to draw from.
+    """Return where to draw from: the sample's own population, or a given one that is the same.
 
     Examples
     --------
@@ -83,16 +91,7 @@ def population_of(sample: Sample, population: Population | None) -> Population:
             "this sample does not hold the population that it was drawn from",
             action="Give population=, the one that it was drawn from.",
         )
-    lacking = [name for name in sample.proxy_names if name not in where.proxy_names]
-    if lacking or where.size != sample.population_size:
-        named = ", ".join(map(repr, lacking))
-        raise InputError(
-            "this is not the population that the sample was drawn from",
-            given=f"{where.size} units" + (f" without {named}" if lacking else ""),
-            allowed=f"{sample.population_size} units" + (f" with {named}" if lacking else ""),
-            action="Give the one that it was drawn from, unchanged.",
-        )
-    return where
+    return require_same_population(sample, where)
 
 
 def refuse_other_designs(sample: Sample) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,12 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray, Record
+from stratal.arrays import AnyArray, FloatArray, IntArray, Record
 from stratal.errors import InputError
+from stratal.labels.damaged_ids import bare_form
 from stratal.population.population import Population
 from stratal.population.rules.rule import Categories, Everything, Rule
+from stratal.population.same_value import same_value
 from stratal.population.summary import Drawn, ProxyInfo
 from stratal.population.tables.declaration import ROW
+from stratal.randomness import id_texts
 
 WHOLE = "all"
 """What the one stratum is called where there are none."""
@@ -105,6 +109,7 @@ def other_units(
     proxy: str | None = None,
     stratum: str | None = None,
     id_name: str | None = None,
+    columns: Mapping[str, AnyArray] | None = None,
 ) -> OtherUnits:
     """Return what is known of the units of a population that are not the labelled ones.
 
@@ -116,10 +121,20 @@ def other_units(
         side, its rows are taken as other units.
     proxy, stratum, id_name : str, optional
         Its columns.
+    columns : mapping of str to (n,) array, optional
+        The same columns of the labelled units, which those with their ids must have.
+
+    Raises
+    ------
+    InputError
+        If some ids of the labelled units are in the population and others are not, or only in another
+        spelling (007 and 7), and if a unit has another proxy or stratum there.
     """
     population, has_ids = _population(source, proxy, stratum, id_name)
     known = list(labelled) if labelled is not None and has_ids else []
     found = population.find(known) if known else None
+    if found is not None:
+        _refuse_other_labelled(population, known, found, {} if columns is None else columns)
     rule = _rule(population, stratum)
     names = rule.levels if isinstance(rule, Categories) else (WHOLE,)
     k = None if proxy is None else population.proxy_names.index(population.proxy_info(proxy).name)
@@ -160,6 +175,58 @@ def _population(
         if id_name is not None or "no column is called 'id'" not in error.what:
             raise
     return read(source, **{**columns, "id": ROW}), False
+
+
+def _refuse_other_labelled(
+    population: Population, labelled: list[str], found: Drawn, columns: Mapping[str, AnyArray]
+) -> None:
+    """Refuse ids that match only in part, and units that are not as they are among the labelled ones."""
+    place = {text: row for row, text in enumerate(id_texts(found.ids))}
+    absent = [text for text in labelled if text not in place]
+    spelt = {} if not absent else _other_spelling(population, absent[:_TRIED])
+    if spelt or (place and absent):
+        one = next((text for text in absent if text in spelt), absent[0])
+        count = f"{len(labelled) - len(absent):,} of {len(labelled):,} labelled units, but not {one!r}"
+        raise InputError(
+            "the ids of the labelled units match the population's only in part",
+            given=count + (f", which it has as {spelt[one]!r}" if spelt else ""),
+            allowed="all labelled units among the population's, or none",
+            action="Write ids alike in both files; give the whole population, or one without labelled units.",
+        )
+    proxies = {name: found.proxies[:, k] for k, name in enumerate(population.proxy_names)}
+    for name, values in {**found.groups, **proxies}.items():
+        for text, own in zip(labelled, columns[name].tolist() if name in columns else (), strict=False):
+            there = values[place[text]].item() if text in place else own
+            if not _alike(own, there):
+                raise InputError(
+                    f"column {name!r} of unit {text!r} is not the same in both files",
+                    given=f"{own!r} among the labelled units, {there!r} in the population",
+                    action="Give the population that the labelled units are from, unchanged.",
+                )
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Return whether two values are the same, numbers up to what writing a float32 as text loses."""
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
+    return same_value(one, other)
+
+
+_ROUNDING = 1e-6
+"""A float32 has seven digits: the same proxy is 0.9 in a text file and 0.89999998 in a Parquet file."""
+
+_TRIED = 50
+"""Labelled units whose ids are looked for in another spelling: files are spelt alike throughout."""
+
+
+def _other_spelling(population: Population, ids: Sequence[str]) -> dict[str, str]:
+    """Return how the population spells ids that it does not have: with zeros in front, with .0 or without."""
+    tried: dict[str, str] = {}
+    for text in ids:
+        bare = bare_form(text)
+        forms = [bare, f"{bare}.0", *("0" * zeros + bare for zeros in range(1, 9))]
+        tried |= {form: text for form in forms if form != text}
+    return {tried[there]: there for there in id_texts(population.find(list(tried)).ids)}
 
 
 def _rule(population: Population, stratum: str | None) -> Rule:
@@ -204,6 +271,4 @@ def _told(population: Population, labelled: Sequence[str] | None, has_ids: bool,
         return f"{size}, taken as units other than the labelled ones, since ids do not tell"
     if found == 0:
         return f"{size}, none of which has the id of a labelled unit: the labelled ones come on top"
-    if found == len(labelled):
-        return f"{size}, the {found:,} labelled units among them"
-    return f"{size}; {found:,} of the {len(labelled):,} labelled units are among them, the others come on top"
+    return f"{size}, the {found:,} labelled units among them"

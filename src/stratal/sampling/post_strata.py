@@ -107,6 +107,8 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
     (array([80, 20]), array([19,  1]))
     """
     require_sample(sample, "post_stratify")
+    if sizes is not None:
+        _refuse_other_sizes(sample, by, sizes)
     if not isinstance(sample.design, SimpleRandom):
         return fit_margins(sample, by, totals=None if sizes is None else {by: sizes}, method="regression")
     if by not in sample.groups:
@@ -139,6 +141,21 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
         proxies=sample.proxies if kept else np.empty((sample.size, 0)),
         proxy_info=sample.proxy_info if kept else (),
     )
+
+
+def _refuse_other_sizes(sample: Sample, by: str, sizes: Mapping[str, int]) -> None:
+    """Refuse sizes that are not those that the draw counted."""
+    known, given = sample.totals.get(by), {str(level): int(count) for level, count in sizes.items()}
+    if known is None:
+        return
+    for level in sorted({*known, *given}):
+        if known.get(level, 0) != given.get(level, 0):
+            raise InputError(
+                f"the sizes of {by!r} are not those of the population that the sample was drawn from",
+                given=f"{given.get(level, 0):,} units of level {level!r}",
+                allowed=f"{known.get(level, 0):,}",
+                action="Leave the sizes out: the sample knows them.",
+            )
 
 
 def _sizes(sample: Sample, by: str, sizes: Mapping[str, int] | None) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Unpack
@@ -14,6 +14,7 @@ from stratal import __version__
 from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray, Record, frozen
 from stratal.errors import InputError, not_bounds
 from stratal.labels.labels import Labels
+from stratal.population.digest import PopulationDigest
 from stratal.population.keywords import listing, of_caller
 from stratal.population.population import Population
 from stratal.population.summary import ProxyInfo, StratumSummary
@@ -105,6 +106,9 @@ class Sample(Record, Tabular):
         Version of the software that drew it.
     population : Population, optional
         Where it was drawn from, while that is in memory; not written to files and not part of equality.
+    digest : PopulationDigest or callable, optional
+        Of the population that it was drawn from, or what makes it: `population_digest`. Samples from
+        elsewhere, and files of 0.1.0 before there were digests, have none.
 
     Examples
     --------
@@ -135,6 +139,9 @@ class Sample(Record, Tabular):
     half_width: float | None = None
     version: str = __version__
     population: Population | None = field(default=None, repr=False, compare=False)
+    digest: PopulationDigest | Callable[[], PopulationDigest] | None = field(
+        default=None, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         size = len(self.ids)
@@ -190,6 +197,20 @@ class Sample(Record, Tabular):
     def proxy_names(self) -> tuple[str, ...]:
         """Names of the proxies (k,)."""
         return tuple(info.name for info in self.proxy_info)
+
+    def population_digest(self) -> PopulationDigest | None:
+        """Return the digest of the population that it was drawn from, None where it is not known.
+
+        Examples
+        --------
+        >>> import stratal
+        >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9])
+        >>> stratal.SimpleRandom(budget=2).draw(population, seed=7).population_digest().size
+        3
+        """
+        if callable(self.digest):
+            self._set(digest=self.digest())
+        return self.digest  # type: ignore[return-value]
 
     def with_outcome(self, outcome: str, bounds: tuple[float, float] | None = None) -> Sample:
         """Return the sample with the outcome's kind declared, so that no label has to be looked at for it.

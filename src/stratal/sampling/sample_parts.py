@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, plain
+from stratal.population.digest import PopulationDigest
 from stratal.population.summary import ProxyInfo, StratumSummary
 
 
@@ -38,6 +39,7 @@ def description_of(sample: Any) -> dict[str, Any]:
     >>> description_of(stratal.SimpleRandom(budget=2).draw(population, seed=7))["design"]
     {'kind': 'simple-random', 'budget': 2}
     """
+    digest = sample.population_digest()
     return {
         "version": sample.version,
         "seed": sample.seed,
@@ -54,6 +56,7 @@ def description_of(sample: Any) -> dict[str, Any]:
         "shown": list(sample.shown),
         "summary": {name: plain(getattr(sample.summary, name)) for name in StratumSummary.__slots__},
         "design": sample.design.to_dict(),
+        **({} if digest is None else {"population_digest": digest.to_dict()}),
     }
 
 
@@ -72,7 +75,7 @@ def parts_from(columns: Mapping[str, AnyArray], description: Mapping[str, Any]) 
         ProxyInfo(**{**entry, "bounds": entry["bounds"] and tuple(entry["bounds"])})
         for entry in description["proxies"]
     )
-    summary = description["summary"]
+    summary, digest = description["summary"], description.get("population_digest")
     n_strata, k = len(summary["sizes"]), len(proxies)
     values = [columns[f"proxy.{info.name}"] for info in proxies]
     return {
@@ -90,6 +93,7 @@ def parts_from(columns: Mapping[str, AnyArray], description: Mapping[str, Any]) 
         "outcome": description.get("outcome"),
         "estimand": description.get("estimand"),
         "half_width": description.get("half_width"),
+        "digest": None if digest is None else PopulationDigest(**digest),
         "bounds": description.get("bounds") and tuple(description["bounds"]),
         **{name: columns[name] for name in ("stratum", "inclusion_probability", "round")},
         **{name: description[name] for name in ("design", "seed", "predicted", "id_name", "version")},

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from stratal.allocation import allocate
 from stratal.errors import BudgetError, InputError
 from stratal.planning import next_round
-from stratal.randomness import id_texts
 from stratal.sampling import (
     ClusterSample,
     Design,
@@ -19,7 +18,8 @@ from stratal.sampling import (
     SimpleRandom,
     Stratified,
 )  # fmt: skip
-from stratal.sampling.extending import extend, last_round, population_of
+from stratal.sampling.extending import extend, last_round
+from stratal.sampling.same_population import require_same_draw
 from stratal.study.creating import add_items
 from stratal.study.interim import anytime_interval, estimate_options
 from stratal.study.journal import Transaction, keep_setting
@@ -72,7 +72,7 @@ def grow(study: Study, additional: int, *, population: Population, by_labels: bo
         options = estimate_options(study, sample)
         larger = next_round(sample, labels, additional=additional, population=population, **options)
     else:
-        larger = extend(sample, larger_design(sample, additional), population_of(sample, population))
+        larger = extend(sample, larger_design(sample, additional), population)
     add_round(study, larger)
     return larger
 
@@ -122,7 +122,7 @@ def add_round(study: Study, larger: Sample) -> int:
     'add_round'
     """
     sample = study.sample()
-    _refuse_another_draw(sample, larger)
+    require_same_draw(sample, larger)
     number, before = last_round(larger), last_round(sample)
     if number != before + 1:
         raise InputError("rounds are numbered without gaps", given=f"round {number}", allowed=str(before + 1))
@@ -161,14 +161,3 @@ def larger_design(sample: Sample, additional: int) -> Design:
         f"a sample of design '{design.kind}' cannot be extended",
         action="Draw a larger sample for another study.",
     )
-
-
-def _refuse_another_draw(sample: Sample, larger: Sample) -> None:
-    lost = set(id_texts(sample.ids)) - set(id_texts(larger.ids))
-    if lost or sample.seed != larger.seed:
-        raise InputError(
-            "this sample does not extend the study's own",
-            given=f"seed {larger.seed}, {len(lost)} units fewer",
-            allowed=f"seed {sample.seed}, with all {sample.size} units",
-            action="Extend the study's sample: stratal.extend or stratal.next_round.",
-        )

@@ -10,11 +10,14 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 
 from stratal.errors import InputError
+from stratal.population.same_value import same_value
 from stratal.randomness import id_texts
 from stratal.sampling import Sample
+from stratal.sampling.same_population import require_same_draw
 from stratal.study.creating import digest_of
 from stratal.study.faults import DAMAGED, StudyError
 from stratal.study.journal import broken_seals, items_digest, setting, settings_digest
@@ -138,17 +141,36 @@ def _samples(connection: sqlite3.Connection, folder: Path) -> Iterator[str]:
     if not rounds or not sound:
         return
     try:
-        sample = Sample.read(folder / rounds[-1]["file"])
+        samples = [Sample.read(folder / row["file"]) for row in rounds]
     except InputError as error:
         if isinstance(error.__context__, MemoryError):  # which tells nothing of the file
             raise
         yield str(error)
         return
+    sample = samples[-1]
+    for number, (earlier, later) in enumerate(pairwise(samples), start=2):
+        try:
+            require_same_draw(earlier, later)
+        except InputError as error:
+            yield f"round {number}: {error}"
+    yield from _first_of(_payloads(connection, sample))
     drawn = set(id_texts(sample.ids))
     here = {row["id"] for row in connection.execute("SELECT id FROM item")}
     for ids, what in ((here - drawn, "are not in the sample"), (drawn - here, "of the sample are missing")):
         if ids:
             yield f"{len(ids)} items {what} (first: {min(ids)!r})"
+
+
+def _payloads(connection: sqlite3.Connection, sample: Sample) -> Iterator[str]:
+    """Compare what annotators see of each item with what the sample says."""
+    place = {text: row for row, text in enumerate(id_texts(sample.ids))}
+    for item in connection.execute("SELECT id, payload FROM item"):
+        if item["id"] not in place or not sample.shown:
+            continue
+        payload, row = json.loads(item["payload"]), place[item["id"]]
+        for name, values in sample.shown.items():
+            if name not in payload or not same_value(payload[name], values[row]):
+                yield f"column {name!r} of item {item['id']!r} is not shown as the sample has it"
 
 
 def _counts(connection: sqlite3.Connection) -> Iterator[str]:

@@ -73,3 +73,76 @@ def test_a_study_without_labels_cannot_say_how_many_more_it_needs(truth):
     run("init", "p.csv", "--proxy", "proxy", "--until", WIDTH, "--study", "audit", *asked)
 
     assert "label" in str(CliRunner().invoke(app, ["extend", "audit"]).exception)
+
+
+def rewritten(tmp_path, change):
+    """Write the predictions with changed rows, each a list of fields."""
+    rows = [line.split(",") for line in (tmp_path / "p.csv").read_text().splitlines()[1:]]
+    lines = [",".join(row) for row in change(rows)]
+    (tmp_path / "q.csv").write_text("id,proxy,text\n" + "\n".join(lines) + "\n")
+    return "q.csv"
+
+
+def moved(column):
+    def change(rows):
+        values = [row[column] for row in rows]
+        return [[*row[:column], values[at - 7], *row[column + 1 :]] for at, row in enumerate(rows)]
+
+    return change
+
+
+def items_of(folder):
+    with open_study(folder) as study:
+        return study.sample().size
+
+
+OTHER_FILES = {
+    "permuted proxies": (moved(1), "proxy 'proxy' of unit 'u"),
+    "exchanged texts": (moved(2), "shown column 'text' of unit 'u"),
+    "other ids": (lambda rows: [[f"{row[0]}x", *row[1:]] for row in rows], "ids differ"),
+    "fewer rows": (lambda rows: rows[:-1], "given: 1999 units"),
+}
+
+
+@pytest.mark.parametrize("what", OTHER_FILES)
+def test_a_study_is_not_extended_from_another_file(truth, tmp_path, what):
+    asked = ["--question", "Right?", "--choices", "Pass,Fail", "--annotators", "ann", "--show", "text"]
+    run("init", "p.csv", "--proxy", "proxy", "--budget", 60, "--study", "audit", *asked)
+    label_all(truth)
+    change, message = OTHER_FILES[what]
+    before = items_of("audit")
+    done = CliRunner().invoke(
+        app, ["extend", "audit", "--additional", "20", "--file", rewritten(tmp_path, change)]
+    )
+    assert message in str(done.exception)
+    assert "not the population that the sample was drawn from" in str(done.exception)
+    assert items_of("audit") == before
+    asked = ["--additional", "20", "--file", rewritten(tmp_path, lambda rows: rows[::-1])]
+    assert json.loads(run("extend", "audit", *asked, "--json"))["new"] == 20
+    assert "sound" in run("check", "audit")
+
+
+@pytest.mark.parametrize("what", OTHER_FILES)
+def test_a_sample_is_not_extended_from_another_file(truth, tmp_path, what):
+    run("draw", "p.csv", "--proxy", "proxy", "--show", "text", "--budget", 60, "--output", "first")
+    lines = (tmp_path / "first" / "to_label.csv").read_text().splitlines()
+    rows = [f"{line},{int(truth[line.split(',')[0]])}" for line in (line.rstrip(",") for line in lines[1:])]
+    (tmp_path / "labels.csv").write_text("\n".join(["id,text,label", *rows]) + "\n")
+    change, message = OTHER_FILES[what]
+    asked = ["--extend", "first/sample.parquet", "--labels", "labels.csv", "--additional", "20"]
+    done = CliRunner().invoke(app, ["draw", rewritten(tmp_path, change), *asked, "--output", "second"])
+    assert message in str(done.exception)
+    assert not (tmp_path / "second").exists()
+    other_order = rewritten(tmp_path, lambda rows: rows[::-1])
+    assert json.loads(run("draw", other_order, *asked, "--output", "second", "--json"))["n"] == 80
+
+
+def test_rows_that_changed_places_are_other_units_where_the_row_is_the_id(truth, tmp_path):
+    run("draw", "p.csv", "--id", "row", "--proxy", "proxy", "--budget", 60, "--output", "first")
+    lines = (tmp_path / "first" / "to_label.csv").read_text().splitlines()
+    rows = [f"{line.split(',')[0]},{at % 2}" for at, line in enumerate(lines[1:])]
+    (tmp_path / "labels.csv").write_text("\n".join(["row,label", *rows]) + "\n")
+    asked = ["--extend", "first/sample.parquet", "--labels", "labels.csv", "--additional", "20"]
+    exchanged = rewritten(tmp_path, lambda rows: [rows[1], rows[0], *rows[2:]])
+    done = CliRunner().invoke(app, ["draw", exchanged, *asked, "--output", "second"])
+    assert "proxy 'proxy'" in str(done.exception)

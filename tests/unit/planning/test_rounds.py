@@ -132,7 +132,7 @@ class TestNextRound:
                 InputError, match=r"not the population that the sample|made from another population"
             ):
                 stratal.next_round(pilot, z, additional=10, population=strange)
-        with pytest.raises(InputError, match="of the sample is not drawn again"):
+        with pytest.raises(InputError, match=r"ids differ .given: no unit"):
             stratal.next_round(pilot, z, additional=10, population=renamed)
 
     @pytest.mark.parametrize("additional", [0, N, -1, 2.5])

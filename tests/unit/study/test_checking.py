@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -13,7 +15,7 @@ import stratal
 from stratal.errors import InputError
 from stratal.study import Question, StudyError, check_study, estimate_study, open_study, study_status
 from stratal.study.interim import anytime_interval, until
-from stratal.study.rounds import grow
+from stratal.study.rounds import add_round, grow, larger_design
 
 
 def test_exhausted_memory_is_no_damage_of_the_study(make_study, monkeypatch):
@@ -144,3 +146,28 @@ def test_choices_of_a_study_that_was_made_keep_their_numbers(make_study):
 
     with pytest.raises(StudyError, match="the settings"):
         estimate_study(study)
+
+
+def test_what_an_annotator_sees_is_what_the_sample_says(make_study):
+    units = stratal.Population.from_arrays(ids=["a", "b", "c"], show={"text": ["one", None, "three"]})
+    study = make_study(sample=stratal.SimpleRandom(budget=2).draw(units, seed=7))
+    assert check_study(study).sound
+    with study.database.write() as connection:
+        row = connection.execute("SELECT id, payload FROM item LIMIT 1").fetchone()
+        payload = dict.fromkeys(json.loads(row["payload"]), "another text")
+        connection.execute("UPDATE item SET payload = ? WHERE id = ?", (json.dumps(payload), row["id"]))
+
+    assert any(f"of item {row['id']!r} is not shown as" in problem for problem in check_study(study).problems)
+
+
+def test_a_round_of_another_population_is_found(make_study, drawn, monkeypatch):
+    study = make_study()
+    larger = stratal.extend(drawn, larger_design(drawn, 5))
+    other = replace(larger, proxies=larger.proxies[::-1])
+    with pytest.raises(InputError, match="not the population that the sample was drawn from"):
+        add_round(study, other)
+    monkeypatch.setattr("stratal.study.rounds.require_same_draw", lambda *_: None)  # as 0.1.0 did
+    add_round(study, other)
+
+    found = check_study(study).problems
+    assert any(problem.startswith("round 2: this is not the population") for problem in found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, reduce
 from typing import Any
 
 from stratal.population.tables.spilling import private_folder
@@ -13,6 +13,7 @@ from stratal.population.tables.spilling import private_folder
 _LEAST_MEMORY, _MEMORY_PER_THREAD = 700, 250  # MB
 _OWN_SMALL_TABLES = ("duckdb", "pyspark")
 _BY_BYTES = ("duckdb", "pyspark")
+_COLLECTING = ("duckdb", "pyspark")  # Ibis knows no structs of PostgreSQL's
 _WIDE_VIEW = 1_000
 
 
@@ -173,6 +174,39 @@ def digest(backend: Any, text: Any) -> Any:
     return text.hexdigest("md5") if backend.has_operation(ops.HexDigest) else _functions()["md5"](text)
 
 
+def key_bits(backend: Any, text: Any) -> Any:
+    """Return the first 32 bits of a text's MD5 digest as an integer, as an Ibis expression.
+
+    Examples
+    --------
+    >>> import ibis
+    >>> key_bits(connect(), ibis.literal("7:a")).type().is_integer()
+    True
+    """
+    import ibis
+
+    functions = _functions()
+    if backend.name == "duckdb":  # whose number of the digest, cheaper than its text, has its first byte last
+        low = (functions["md5_number"](text) & ibis.literal(0xFFFFFFFF, "uint64")).cast("int64")
+        return ((low & 0xFF) << 24) | ((low & 0xFF00) << 8) | ((low >> 8) & 0xFF00) | (low >> 24)
+    hexadecimal = digest(backend, text).substr(0, 8)
+    if backend.name == "pyspark":
+        return functions["conv"](hexadecimal, 16, 10).cast("int64")
+    four = functions["decode"](hexadecimal, "hex")
+    return reduce(lambda found, at: found * 256 + functions["get_byte"](four, at).cast("int64"), range(4), 0)
+
+
+def collects(backend: Any) -> bool:
+    """Return whether an engine hands on some rows beside sums over all of them, in one query.
+
+    Examples
+    --------
+    >>> collects(connect())
+    True
+    """
+    return backend.name in _COLLECTING
+
+
 def in_byte_order(backend: Any, text: Any) -> Any:
     """Return what to order a text by, so that its order is that of its bytes, whatever the collation.
 
@@ -233,7 +267,20 @@ def _functions() -> Mapping[str, Any]:
     @ibis.udf.scalar.builtin(signature=(("timestamp",), "string"))  # type: ignore[untyped-decorator]
     def typeof(moment: Any) -> Any: ...
 
-    return {"md5": md5, "convert_to": convert_to, "timezone": timezone, "typeof": typeof}
+    @ibis.udf.scalar.builtin(signature=(("string",), "uint64"))  # type: ignore[untyped-decorator]
+    def md5_number(text: str) -> Any: ...  # of 128 bits, a type that Ibis lacks
+
+    @ibis.udf.scalar.builtin(signature=(("string", "int32", "int32"), "string"))  # type: ignore[untyped-decorator]
+    def conv(digits: str, base: int, other: int) -> Any: ...
+
+    @ibis.udf.scalar.builtin(signature=(("string", "string"), "binary"))  # type: ignore[untyped-decorator]
+    def decode(text: str, form: str) -> Any: ...
+
+    @ibis.udf.scalar.builtin(signature=(("binary", "int32"), "int32"))  # type: ignore[untyped-decorator]
+    def get_byte(data: bytes, at: int) -> Any: ...
+
+    own = (md5, convert_to, timezone, typeof, md5_number, conv, decode, get_byte)
+    return {function.__name__: function for function in own}
 
 
 def double(value: float) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,15 +10,17 @@ import numpy as np
 
 from stratal.arrays import IntArray
 from stratal.errors import InputError
+from stratal.population.digest import Digested, PopulationDigest, digits
 from stratal.population.rules.rule import CutPoints, Rule
 from stratal.population.size_measures import STEPS, Size
-from stratal.population.tables.engine import digest, double, small_table
+from stratal.population.tables.engine import collects, digest, double, key_bits, small_table
 from stratal.population.tables.translate import with_codes
 from stratal.population.tables.units import Units
 from stratal.randomness import KEY_DIGITS, KeyArray
 
 _OCTAVES = 24
 _HIGHEST_KEY = 2**64 - 1
+_HALF = 32
 _REST_OF_DIGEST = "f" * (32 - KEY_DIGITS)
 
 
@@ -133,6 +135,72 @@ def with_ids(units: Units, ids: Sequence[str]) -> Any:
     wanted = small_table({"wanted": np.array(list(dict.fromkeys(ids)), object)}, units.backend)
     joined = units.table.join(wanted, units.table.unit_id == wanted.wanted)
     return joined.select("unit_id", *_payload(units))
+
+
+def digested(units: Units, told: Digested, seed: int, limit: int = -1) -> Any:
+    """Return the query for the sums of the population's digest, and for the units whose k is at most `limit`.
+
+    Each sum comes in two halves, which fit 64 bits for up to 2³¹ units. A negative limit is of no unit.
+    """
+    import ibis
+
+    text = ibis.literal(f"{seed}:") + units.table.unit_id
+    table = units.table.mutate(key=key_bits(units.backend, text))
+    measures = {"size": table.count(), "ids": table.key.sum().cast("int64")}
+    for at, whole in enumerate(_whole_numbers(units, table, told)):
+        product = table.key * whole
+        measures[f"high{at}"] = (product >> _HALF).sum().cast("int64")
+        measures[f"low{at}"] = (product & (2**_HALF - 1)).sum().cast("int64")
+    if limit >= 0:
+        rows = ibis.struct({name: table[name] for name in ("unit_id", *_payload(units))})
+        measures["rows"] = rows.collect(where=table.key <= limit)
+    return table.aggregate(**measures)
+
+
+def digest_of(told: Digested, found: Mapping[str, Any]) -> PopulationDigest:
+    """Return the digest from the row of sums."""
+    halves = len([name for name in found if name.startswith("high")])
+    sums = [(int(found[f"high{at}"]) << _HALF) + int(found[f"low{at}"]) for at in range(halves)]
+    return told.digest(int(found["size"]), int(found["ids"]), sums)
+
+
+def collects_rows(units: Units) -> bool:
+    """Return whether the engine hands on rows beside sums: structs of types that come through Arrow."""
+    kinds = [units.table[name].type() for name in units.shown.values()]
+    plain = (
+        kind.is_string() or kind.is_numeric() or kind.is_boolean() or kind.is_temporal() for kind in kinds
+    )
+    return collects(units.backend) and all(plain)
+
+
+def rows_of(collected: Any) -> Any:
+    """Return rows that came as one list of structs as a PyArrow table."""
+    import pyarrow as pa
+
+    structs = collected.combine_chunks().flatten()
+    return pa.Table.from_arrays(structs.flatten(), names=[field.name for field in structs.type])
+
+
+def only(units: Units, found: Any) -> Units:
+    """Return units of which the engine has only the rows of a PyArrow table, without the payload."""
+    import ibis
+
+    names = ["unit_id", *units.numbers.values(), *units.categories.values()]
+    return replace(units, table=ibis.memtable(found.select(names)), shown={})
+
+
+def _whole_numbers(units: Units, table: Any, told: Digested) -> Iterator[Any]:
+    """Yield what the keys are multiplied by: digits of numbers, then the numbers of levels."""
+    import ibis
+
+    def within(values: Any, most: float) -> Any:
+        return ibis.greatest(ibis.least(values, double(most)), double(-most))
+
+    for column, exponent in told.numbers.values():
+        for digit in digits(table[column], exponent, double, lambda v: v.floor(), within):
+            yield digit.cast("int64")
+    for column in told.groups.values():
+        yield key_bits(units.backend, table[column]) >> 1
 
 
 def _payload(units: Units) -> list[str]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError
+from stratal.population.digest import KEY_BITS, Digested, PopulationDigest, exponent_of
 from stratal.population.distribution import Extent
 from stratal.population.expressions import Expression
 from stratal.population.keywords import of_caller
@@ -43,6 +45,9 @@ from stratal.randomness import (
 )
 
 _ATTEMPTS = 64
+
+_FEW = 2**58
+"""Keys up to this are those of one unit in 64: as many rows come back beside the sums."""
 
 
 class TablePopulation(Population):
@@ -148,13 +153,55 @@ class TablePopulation(Population):
         _refuse_more_than_there_are(counts, sizes)
         for widening in range(_ATTEMPTS):
             limits = thresholds(counts, np.maximum(sizes, 1), widening)
-            found = self._source.run(selecting.smallest(rule, self._units, limits, counts, seed))
+            found = self._below(rule, limits, counts, seed)
             stratum = found.column("code").to_numpy().astype(np.int64)
             if np.all(np.bincount(stratum, minlength=len(counts)) >= counts):
                 break
         keys = _keys(found.column("digest").to_pylist())
         kept = rank_smallest(stratum, keys, _texts(found.column("unit_id")), counts)
         return self._shown(found.take(kept), seed, stratum[kept])[0]
+
+    def _below(self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int) -> Any:
+        """Return the units whose key is at most their stratum's limit (H,); the pass also makes the digest.
+
+        That is one pass where the engine hands on rows beside sums: what is below the highest limit comes
+        back and is then put into its stratum.
+        """
+        units, highest = self._units, int(limits[counts > 0].max(initial=np.uint64(0)))
+        if seed in self._digests or highest > _FEW or not selecting.collects_rows(units):
+            return self._source.run(selecting.smallest(rule, units, limits, counts, seed))
+        bits = highest >> (4 * KEY_DIGITS - KEY_BITS)
+        row = self._source.run(selecting.digested(units, self._digested, seed, bits))
+        self._digests[seed] = selecting.digest_of(self._digested, row.drop_columns("rows").to_pylist()[0])
+        found = selecting.rows_of(row.column("rows"))
+        coded = self._source.run(selecting.smallest(rule, selecting.only(units, found), limits, counts, seed))
+        place = {text: at for at, text in enumerate(found.column("unit_id").to_pylist())}
+        rows = [place[text] for text in coded.column("unit_id").to_pylist()]
+        found = found.take(np.array(rows, dtype=np.int64))
+        for name in ("digest", "code"):
+            found = found.append_column(name, coded.column(name))
+        return found
+
+    def digest(self, seed: int) -> PopulationDigest:
+        """Return the sums by which samples of this seed know the population again: one query."""
+        if seed not in self._digests:
+            row = self._source.first(selecting.digested(self._units, self._digested, seed))
+            self._digests[seed] = selecting.digest_of(self._digested, row)
+        return self._digests[seed]
+
+    @cached_property
+    def _digested(self) -> Digested:
+        """The columns of the digest, by the names that the units' table has for them."""
+        units, extents, infos = self._units, self._facts.extents, {info.name: info for info in self.proxies}
+
+        def number(name: str) -> tuple[str, int]:
+            return units.numbers[name], exponent_of(*extents[name])
+
+        def moments(proxy: str) -> tuple[str, int] | None:
+            second = infos[proxy].second_moment
+            return None if second is None else number(second)
+
+        return Digested.of(self.contents, number, moments, units.categories.__getitem__)
 
     def means_of(self, formulas: Sequence[Expression]) -> FloatArray:
         """Return the means (q,) of formulas: one query."""

@@ -1,0 +1,188 @@
+"""The digest of a population: sums by which a sample knows again what it was drawn from.
+
+Every unit has the first 32 bits k of its permanent random number, which depend on seed and id. The digest
+holds N, Σ k, and for each column Σ k·v with v the unit's value as whole numbers. Sums of integers are the
+same in any order and on any engine; a value that moves to another unit changes them, since it meets another
+k (two units share theirs with probability 2⁻³²).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import AnyArray, FloatArray
+from stratal.population.summary import Contents
+from stratal.randomness import KEY_DIGITS, KeyArray
+
+KEY_BITS = 32
+"""Bits of the key that enter the sums: with 31 bits of a value the product is below 2⁶³ on every engine."""
+
+WORD = 2**64
+"""Sums are kept modulo this."""
+
+_WHOLE_BITS, _FRACTION_BITS = 30, 31
+_LEAST_EXPONENT = -900  # below, 2³⁰ over the column's largest value leaves the doubles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PopulationDigest:
+    """N and the sums of a population, as integers modulo 2⁶⁴.
+
+    Parameters
+    ----------
+    size : int
+        N.
+    ids : str
+        Σ k in hexadecimal.
+    columns : mapping of (kind and name) to str
+        Σ k·v of each column, such as `number:confidence`, `second:confidence` (its second moments) and
+        `group:language`. Two digests are compared by the columns that both have.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> rows = {"ids": ["a", "b"], "proxy": [0.25, 0.5]}
+    >>> other = {"ids": ["b", "a"], "proxy": [0.25, 0.5]}
+    >>> stratal.Population.from_arrays(**rows).digest(7).differing(
+    ...     stratal.Population.from_arrays(**other).digest(7))
+    ['number:proxy']
+    """
+
+    size: int
+    ids: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    def differing(self, other: PopulationDigest) -> list[str]:
+        """Return the columns that both have and that are not the same."""
+        return [name for name, told in self.columns.items() if other.columns.get(name, told) != told]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a sample's file holds."""
+        return {"size": self.size, "ids": self.ids, "columns": dict(self.columns)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Digested:
+    """The columns of a population that are digested, as an engine has them.
+
+    Parameters
+    ----------
+    numbers : mapping of str to (column, int)
+        Columns of numbers, and the least e with |v| < 2^e for all units.
+    groups : mapping of str to column
+        Columns of categories.
+    """
+
+    numbers: Mapping[str, tuple[Any, int]]
+    groups: Mapping[str, Any]
+
+    @classmethod
+    def of(
+        cls,
+        contents: Contents,
+        number: Callable[[str], tuple[Any, int]],
+        moments: Callable[[str], tuple[Any, int] | None],
+        group: Callable[[str], Any],
+    ) -> Digested:
+        """Return all proxies, their second moments, features and groups of a population.
+
+        Parameters
+        ----------
+        contents : Contents
+        number, moments, group : callable
+            What an engine has of a column of numbers, of a proxy's second moments, and of categories.
+        """
+        proxies = [info.name for info in contents.proxies]
+        numbers = {f"number:{name}": number(name) for name in dict.fromkeys((*proxies, *contents.features))}
+        found = {f"second:{name}": moments(name) for name in proxies}
+        numbers |= {name: told for name, told in found.items() if told is not None}
+        return cls(numbers=numbers, groups={f"group:{name}": group(name) for name in contents.groups})
+
+    def digest(self, size: int, ids: int, sums: Iterable[int]) -> PopulationDigest:
+        """Return the digest from Σ k and Σ k·v: of each digit of the numbers, then of the groups."""
+        left = iter(sums)
+        columns = {}
+        for name, (_, exponent) in self.numbers.items():
+            told = (f"{next(left) % WORD:x}" for _ in range(n_digits(exponent)))
+            columns[name] = f"{exponent}:" + ".".join(told)
+        columns |= {name: f"{next(left) % WORD:x}" for name in self.groups}
+        return PopulationDigest(size=size, ids=f"{ids % WORD:x}", columns=columns)
+
+
+def exponent_of(low: float, high: float) -> int:
+    """Return the least e with |v| < 2^e for all values from low to high.
+
+    Examples
+    --------
+    >>> exponent_of(0.0, 1.0), exponent_of(-5.0, 3.0), exponent_of(0.0, 0.0)
+    (1, 3, 0)
+    """
+    return max(math.frexp(max(abs(low), abs(high)))[1], _LEAST_EXPONENT)
+
+
+def n_digits(exponent: int) -> int:
+    """Return how many whole numbers a value becomes."""
+    return 2 if exponent <= _WHOLE_BITS else 4
+
+
+def digits(
+    values: Any,
+    exponent: int,
+    constant: Callable[[float], Any],
+    floor: Callable[[Any], Any],
+    within: Callable[[Any, float], Any],
+) -> Iterator[Any]:
+    """Yield values as whole numbers from 0 to 2³¹: 30 bits and a sign, then the next 31 bits.
+
+    Scaling by powers of two, floor and the difference to it round alike on every engine. Where some value is
+    huge (a sentinel of 1e30), the others would vanish: such a column counts again, cut off at 2³⁰.
+
+    Parameters
+    ----------
+    values : array, or column of a table
+    exponent : int
+        As in `exponent_of`.
+    constant, floor, within : callable
+        A number, the largest whole number below, and values cut off at ± a number, as the engine has them.
+    """
+    scaled = values * constant(2.0 ** (_WHOLE_BITS - exponent))
+    whole = floor(scaled)
+    yield whole + constant(2.0**_WHOLE_BITS)
+    yield floor((scaled - whole) * constant(2.0**_FRACTION_BITS))
+    if exponent > _WHOLE_BITS:
+        yield from digits(within(values, 2.0**_WHOLE_BITS), _WHOLE_BITS, constant, floor, within)
+
+
+def array_digits(values: FloatArray, exponent: int) -> Iterator[KeyArray]:
+    """Yield the whole numbers (n,) of doubles (n,)."""
+
+    def within(values: FloatArray, most: float) -> FloatArray:
+        return np.clip(values, -most, most)
+
+    for digit in digits(values, exponent, float, np.floor, within):
+        yield digit.astype(np.uint64)
+
+
+def level_numbers(levels: AnyArray) -> KeyArray:
+    """Return the 31 bits (L,) that stand for each level of a category: the first of the MD5 of its text.
+
+    Examples
+    --------
+    >>> level_numbers(np.array(["de", "en"])).tolist()
+    [797014084, 1316978540]
+    """
+    # Half a character is no text of any engine; whoever writes it to a file is told so there.
+    texts = (str(level).encode(errors="surrogatepass") for level in levels.tolist())
+    found = [hashlib.md5(text, usedforsecurity=False).digest()[:4] for text in texts]
+    return np.array([int.from_bytes(four) >> 1 for four in found], dtype=np.uint64)
+
+
+def leading_bits(keys: KeyArray) -> KeyArray:
+    """Return the k (n,) of permanent random numbers (n,)."""
+    return keys >> np.uint64(4 * KEY_DIGITS - KEY_BITS)
