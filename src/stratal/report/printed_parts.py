@@ -236,7 +236,8 @@ PARTS: dict[str, Any] = {
         "complete": "boolean",
         "confidence_level": "number",
         **dict.fromkeys(("old", "new", "difference"), _SPAN),
-        **dict.fromkeys(("needs_labels", "needs_answers"), ["text"]),
+        "needs_labels": ["text"],
+        "needs_answers": ["text"],
     },
     "provenance": {
         **dict.fromkeys(("written", "stratal", "drawn with stratal", "design", "sample's SHA-256"), "text"),
