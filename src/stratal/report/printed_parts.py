@@ -205,6 +205,8 @@ PARTS: dict[str, Any] = {
         "level": "text",
         "variance?": "number?",
         "agreed?": "number?",
+        "open?": "integer",
+        "decided?": "integer",
         "note?": "text",
         "pairs?": ["pair"],
     },
