@@ -143,7 +143,7 @@ def test_majority_of_three_with_a_mapping(judged, follow, run_command, tmp_path)
 
     assert done.status == 0, done.message
     assert "'good' counts as 1, 'poor' counts as 0" in done.stdout
-    assert "combined by majority" in done.stdout
+    assert "with the majority of several answers" in done.stdout
     assert "Krippendorff's alpha (nominal) 1.000" in done.stdout
 
 

@@ -196,16 +196,14 @@ def _with_population(asked: EstimateOptions, evidence: Evidence) -> Evidence:
 def _agreement(sample: Sample, labels: Labels, *, classes: bool) -> list[str]:
     """Return how far several annotators agree, in words."""
     from stratal.errors import MissingExtraError
-    from stratal.labels.annotators import annotator_agreement, level_of_answers
+    from stratal.labels.annotators import agreement_of
     from stratal.labels.labels import with_ids_of
 
-    if len(set(labels.annotators or ())) < 2:
-        return []
     try:
-        level = level_of_answers(labels, classes=classes)
-        return [str(annotator_agreement(with_ids_of(sample, labels), level=level))]
+        found = agreement_of(with_ids_of(sample, labels), classes=classes)
     except MissingExtraError as error:
         return [f"how far the annotators agree: {error}"]
+    return [] if found is None else [str(found), *found.warnings]
 
 
 def _estimated(

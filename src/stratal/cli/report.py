@@ -101,7 +101,7 @@ def _findings(asked: ReportOptions) -> Findings:
         quantity=_of_model(asked.quantity or known.get("quantity") or _counted(asked.positive), result.model),
         confidence_level=asked.confidence_level,
         interval=asked.interval,
-        agreement=known.get("agreement"),
+        pairs=known.get("pairs", ()),
         new=None if asked.against is None else _new_version(asked, result, asked.against),
         commands=_commands(asked),
         examples=EXAMPLES if asked.with_examples else 0,
@@ -123,18 +123,19 @@ def _counted(positive: str | None) -> str | None:
 
 
 def _of_study(folder: Path | None) -> dict[str, Any]:
-    """Return the question of a study and how far its annotators agree; nothing of a sample's file."""
+    """Return a study's question and how far each pair of its annotators agrees; nothing of a file."""
     if folder is None or not folder.is_dir():
         return {}
     from stratal.study.opening import open_study
-    from stratal.study.status import study_status
+    from stratal.study.status import pairs_of
 
     with open_study(folder, reading=True) as study:
-        status, choices = study_status(study), study.question.choices
+        pairs, question = pairs_of(study), study.question
+    choices = question.choices
     ones = [choice.name for choice in choices if choice.value == 1] if len(choices) == 2 else []
     return {
-        "question": status["question"],
-        "agreement": status["agreement"],
+        "question": question.text,
+        "pairs": pairs,
         "quantity": f"share of {ones[0]!r}" if len(ones) == 1 else None,
     }
 

@@ -215,7 +215,7 @@ def combined(joined: Joined, combine: str = "mean") -> tuple[Joined, tuple[str, 
     >>> from stratal.labels.labels import join
     >>> joined, notes = combined(join(sample, labels), "majority")
     >>> [value for value in joined.values if value is not None], notes
-    ([1], ('1 units have several annotators (3 answers), combined by majority',))
+    ([1], ('1 unit counts with the majority of several answers',))
     """
     if combine not in COMBINATIONS:
         raise InputError("no such combination", given=repr(combine), allowed=", ".join(COMBINATIONS))
@@ -224,8 +224,8 @@ def combined(joined: Joined, combine: str = "mean") -> tuple[Joined, tuple[str, 
     several = [value for value in joined.values.tolist() if isinstance(value, tuple) and len(value) > 1]
     if not several:
         return joined, ()
-    answers = sum(len(value) for value in several)
-    note = f"{len(several)} units have several annotators ({answers} answers), combined by {combine}"
+    units = "unit counts" if len(several) == 1 else "units count"
+    note = f"{len(several)} {units} with the {combine} of several answers"
     if combine == "mean":
         return joined, (f"{note}; {answer_spread(several)}",) if answer_spread(several) else (note,)
     values, ties = without_ties(joined.values)

@@ -11,10 +11,13 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, plain
 from stratal.errors import InputError, LabelError, MissingExtraError, kind_of
-from stratal.labels.labels import Labels
+from stratal.labels.labels import ADJUDICATED, Labels
 
 COMBINATIONS = ("mean", "majority")
 LEVELS = ("nominal", "ordinal", "interval", "ratio")
+MANY_OPEN = 0.1
+"""Share of the units whose answers may differ without a decision before a warning: decided one way, a tenth
+moves a share by .05, which is the half-width that some 400 labels give."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,10 @@ class Agreement:
         Variance of the answers of one unit, pooled over shared units; None unless answers are numbers.
     agreed : float, optional
         Share of the pairs of answers of one unit that are the same.
+    open : int
+        Units whose answers differ, and of which nobody has decided.
+    decided : int
+        Units whose answers a decision replaced; the answers count here.
 
     Examples
     --------
@@ -54,6 +61,31 @@ class Agreement:
     level: str
     variance: float | None
     agreed: float | None = None
+    open: int = 0
+    decided: int = 0
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What speaks against an estimate from these answers: agreement below chance, many open cases.
+
+        Examples
+        --------
+        >>> Agreement(annotators=("ann", "bob"), answers=8, units=4, shared=4, alpha=-0.4, level="nominal",
+        ...           variance=None, open=3).warnings[1]
+        '3 of 4 labelled units have answers that differ and no decision: decide them, or clarify the rubric'
+        """
+        found = []
+        if self.alpha is not None and self.alpha < 0:
+            found.append(
+                f"the annotators agree less than by chance (Krippendorff's alpha {self.alpha:.2f}): first "
+                "make sure that all understand the question alike, then use the estimate"
+            )
+        if self.open > MANY_OPEN * self.units:
+            found.append(
+                f"{self.open:,} of {self.units:,} labelled units have answers that differ and no decision: "
+                "decide them, or clarify the rubric"
+            )
+        return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a plain dict."""
@@ -62,9 +94,10 @@ class Agreement:
     def __str__(self) -> str:
         alpha = "undefined" if self.alpha is None else f"{self.alpha:.3f}"
         same = "" if self.agreed is None else f", {self.agreed:.0%} of their pairs the same"
+        open_ = f", {self.open:,} undecided" if self.open else ""
         return (
             f"{len(self.annotators)} annotators, {self.answers:,} answers, {self.shared:,} of {self.units:,} "
-            f"units with several{same}; Krippendorff's alpha ({self.level}) {alpha}"
+            f"units with several{same}{open_}; Krippendorff's alpha ({self.level}) {alpha}"
         )
 
 
@@ -74,7 +107,8 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> Agreement:
     Parameters
     ----------
     labels : Labels
-        With annotators, as `read_labels` gives them for a file with a column `annotator`.
+        With annotators, as `read_labels` gives them for a file with a column `annotator`. Of units that were
+        decided, what the annotators had answered counts (`Labels.replaced`).
     level : {"nominal", "ordinal", "interval", "ratio"}
         What the answers measure: classes, ranks, or numbers.
 
@@ -105,7 +139,13 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> Agreement:
             f"{labels.source}: no annotators are named",
             action="Add a column `annotator`, one row per answer.",
         )
-    answers = zip(labels.ids, labels.annotators, labels.values, strict=True)
+    answers = list(zip(labels.ids, labels.annotators, labels.values, strict=True))
+    decided = 0
+    if labels.replaced is not None and labels.replaced.annotators is not None:
+        answers = [row for row in answers if row[1] != ADJUDICATED]
+        before = labels.replaced
+        answers += zip(before.ids, labels.replaced.annotators, before.values, strict=True)
+        decided = len(set(before.ids))
     rows = np.array([row for row in answers if row[2] is not None], object).reshape(-1, 3)
     units, column = np.unique(rows[:, 0].astype(str), return_inverse=True)
     people, line = np.unique(rows[:, 1].astype(str), return_inverse=True)
@@ -123,7 +163,27 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> Agreement:
         level=level,
         variance=_pooled_variance(table[:, shared]) if numeric and several else None,
         agreed=_same_pairs(table[:, shared]) if several else None,
+        open=_open(table, units, set() if labels.replaced is None else set(labels.replaced.ids)),
+        decided=decided,
     )
+
+
+def agreement_of(labels: Labels, *, classes: bool = False) -> Agreement | None:
+    """Return how far the annotators of labels agree, None where fewer than two are named.
+
+    Status, estimate and report all take it from here, so that they say the same.
+
+    Examples
+    --------
+    >>> agreement_of(Labels(ids=("a", "a"), values=(1, 0), annotators=("ann", "bob"))).open
+    1
+    >>> agreement_of(Labels(ids=("a",), values=(1,))) is None
+    True
+    """
+    before = labels.replaced.annotators if labels.replaced is not None else ()
+    if len({*(labels.annotators or ()), *(before or ())} - {ADJUDICATED}) < 2:
+        return None
+    return annotator_agreement(labels, level=level_of_answers(labels, classes=classes))
 
 
 def level_of_answers(labels: Labels, *, classes: bool = False) -> str:
@@ -136,7 +196,8 @@ def level_of_answers(labels: Labels, *, classes: bool = False) -> str:
     >>> level_of_answers(Labels(ids=("a", "b"), values=("good", "bad")))
     'nominal'
     """
-    given = np.array([value for value in labels.values if value is not None], dtype=object)
+    before = () if labels.replaced is None else labels.replaced.values
+    given = np.array([value for value in (*labels.values, *before) if value is not None], dtype=object)
     numbers, numeric = _numbers(given, "nominal", labels.source)
     return "interval" if numeric and not classes and len(np.unique(numbers)) > 2 else "nominal"
 
@@ -193,6 +254,15 @@ def _alpha(table: Any, level: str) -> float | None:
         raise MissingExtraError("krippendorff", extra="agreement") from None
     measure: Any = level
     return float(krippendorff.alpha(reliability_data=table, level_of_measurement=measure))
+
+
+def _open(table: FloatArray, units: AnyArray, decided: set[str]) -> int:
+    """Return how many units (m,) of a table (annotators, m) have different answers and no decision."""
+    given = np.isfinite(table)
+    lowest = np.min(np.where(given, table, np.inf), axis=0, initial=np.inf)
+    highest = np.max(np.where(given, table, -np.inf), axis=0, initial=-np.inf)
+    apart = units[(given.sum(axis=0) > 1) & (lowest < highest)] if len(units) else units
+    return sum(unit not in decided for unit in apart.tolist())
 
 
 def _same_pairs(table: Any) -> float:

@@ -39,6 +39,8 @@ class Units(Protocol):
 
 SKIPPED = "skipped"
 SUBMITTED = "submitted"
+ADJUDICATED = "adjudicated"
+"""The annotator of a label that was decided where people disagreed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,6 +62,9 @@ class Labels(Record):
         What was done to read them, to be said beside the estimate.
     bounds : (float, float), optional
         What no answer can leave, where words were mapped to numbers.
+    replaced : Labels, optional
+        What annotators had answered where a decision replaced it (rows of annotator `adjudicated`): no
+        evidence of the outcome any more, but of how far people agree.
 
     Raises
     ------
@@ -79,6 +84,7 @@ class Labels(Record):
     source: str = field(default="labels", compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)
     bounds: tuple[float, float] | None = None
+    replaced: Labels | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         self._set(ids=tuple(map(id_text, self.ids)))
@@ -119,16 +125,20 @@ class Labels(Record):
         >>> Labels(ids=("a", "b"), values=("good", "meh")).counted_as(positive="good").values
         (1.0, 0.0)
         """
-        texts = [plain_text(value) for value in self.values]
+        before = () if self.replaced is None else self.replaced.values
+        texts = [plain_text(value) for value in (*self.values, *before)]
         numbers = declared_meanings([text for text in texts if text is not None], positive, mapping)
         if positive is not None and 1.0 not in numbers.values():
             said = never_given(positive, numbers)
         else:
             said = spoken(numbers)
         whole = [0.0, 1.0] if mapping is None else [n for n in mapping.values() if n is not None]
+        values = tuple(None if text is None else numbers[text] for text in texts)
+        count = len(self.values)
         return replace(
             self,
-            values=tuple(None if text is None else numbers[text] for text in texts),
+            values=values[:count],
+            replaced=None if self.replaced is None else replace(self.replaced, values=values[count:]),
             notes=(*self.notes, said),
             bounds=(min(whole), max(whole)) if len(set(whole)) > 1 else None,
         )

@@ -25,7 +25,7 @@ from stratal.estimation.new_version import NewVersion
 from stratal.estimation.proxy_check import proxy_check
 from stratal.estimation.respondents import combined, said
 from stratal.estimation.side_by_side import side_by_side
-from stratal.labels.annotators import annotator_agreement, level_of_answers
+from stratal.labels.annotators import Agreement, agreement_of
 from stratal.labels.labels import join, with_ids_of
 from stratal.labels.numbers import words_for_one
 from stratal.planning.estimand_findings import estimand_contents
@@ -113,7 +113,7 @@ def findings(
     quantity: str | None = None,
     confidence_level: float = 0.95,
     interval: str = "auto",
-    agreement: Mapping[str, Any] | None = None,
+    pairs: Sequence[Mapping[str, Any]] = (),
     new: NewVersion | None = None,
     commands: Sequence[str] = (),
     examples: int = 0,
@@ -138,8 +138,8 @@ def findings(
     confidence_level : float
     interval : str
         Method of the interval.
-    agreement : dict, optional
-        How far annotators agree; from the labels' annotators unless given.
+    pairs : sequence of dict
+        How far each pair of annotators agrees, as `study_status` gives it, beside how far all do.
     new : NewVersion, optional
         What the labels say of a new version of the model.
     commands : sequence of str
@@ -176,9 +176,7 @@ def findings(
     if asked.kind == "accuracy":
         predicted = getattr(asked, "predicted", None) or True
     made: Any = found or estimate(sample, labels, **options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", StratalWarning)
-        labelled = combined(said(join(sample, labels), predicted), combine)[0].labelled
+    labelled = _labelled(sample, labels, predicted, combine)
     contents = (
         _mean_contents(sample, labels, made, labelled, (confidence_level, interval), predicted)
         if asked.kind in ("mean", "accuracy")
@@ -193,7 +191,9 @@ def findings(
         )
     )
     _refuse_another_estimate(new, contents["estimate"])
-    contents["estimate"] = with_tables(contents["estimate"], list(tables), notes)
+    agreed = _agreement(sample, labels, classes=bool(predicted))
+    all_notes = dict.fromkeys([*notes, *(agreed.warnings if agreed is not None else ())])
+    contents["estimate"] = with_tables(contents["estimate"], list(tables), list(all_notes))
     return Findings(
         found=plain_dict(
             {
@@ -203,7 +203,7 @@ def findings(
                 "confidence_level": confidence_level,
                 **contents,
                 **({"quantity": quantity} if quantity else {}),
-                "agreement": agreement or _agreement(sample, labels, classes=bool(predicted)),
+                "agreement": None if agreed is None else agreed.to_dict() | {"pairs": list(pairs)},
                 "new_version": None if new is None else new.to_dict(),
                 "method": described_method(contents["estimate"], _allocation(sample)),
                 "provenance": _provenance(sample, commands),
@@ -211,6 +211,13 @@ def findings(
             }
         )
     )
+
+
+def _labelled(sample: Sample, labels: Any, predicted: bool | str, combine: str) -> BoolArray:
+    """Return which drawn units (n,) have a label."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StratalWarning)
+        return combined(said(join(sample, labels), predicted), combine)[0].labelled
 
 
 def _refuse_another_estimate(new: NewVersion | None, estimate: Mapping[str, Any]) -> None:
@@ -246,7 +253,7 @@ def _mean_contents(
         "strata": _strata(sample, made),
         "calibration": proxy_check(sample, labelled, made, confidence_level),
         "more_labels": more_labels(
-            sample, labels, made, confidence_level=confidence_level, predicted=predicted
+            sample, labels, made, confidence_level=confidence_level, predicted=predicted, interval=interval
         ),
     }
 
@@ -288,12 +295,9 @@ def _strata(sample: Sample, found: Estimate) -> list[dict[str, Any]]:
     ]
 
 
-def _agreement(sample: Sample, labels: Any, *, classes: bool) -> dict[str, Any] | None:
-    given = with_ids_of(sample, labels)
-    if len(set(given.annotators or ())) < 2:
-        return None
+def _agreement(sample: Sample, labels: Any, *, classes: bool) -> Agreement | None:
     try:
-        return annotator_agreement(given, level=level_of_answers(given, classes=classes)).to_dict()
+        return agreement_of(with_ids_of(sample, labels), classes=classes)
     except MissingExtraError:
         return None
 

@@ -30,6 +30,7 @@ def more_labels(
     *,
     confidence_level: float = 0.95,
     predicted: bool | str = False,
+    interval: str = "auto",
 ) -> list[dict[str, Any]]:
     """Return half-widths now and at larger numbers of labels; empty where none can be expected.
 
@@ -44,6 +45,8 @@ def more_labels(
     found : Estimate
         What they give.
     confidence_level : float
+    interval : str
+        Method of the interval whose width is expected.
 
     Returns
     -------
@@ -60,7 +63,7 @@ def more_labels(
     >>> [row["labels"] for row in rows], rows[0]["half_width"] > 1.8 * rows[-1]["half_width"]
     ([100, 150, 200, 300, 400], True)
     """
-    now = half_width_of(found, confidence_level)
+    now = half_width_of(found, confidence_level, interval)
     if not math.isfinite(now) or sample.size >= sample.population_size:
         return []
     rows = [{"labels": found.n, "half_width": now}]

@@ -124,8 +124,8 @@ def taken_now(drawn: Any, total: Any, *, looked: bool = False) -> IntArray:
     return np.where(total > CAREFUL_BEYOND * drawn, careful, surely)
 
 
-def half_width_of(found: Estimate, confidence_level: float) -> float:
-    """Return half the width of the default interval; infinite where there is none yet.
+def half_width_of(found: Estimate, confidence_level: float, method: str = "auto") -> float:
+    """Return half the width of the interval; infinite where there is none yet.
 
     Examples
     --------
@@ -136,6 +136,7 @@ def half_width_of(found: Estimate, confidence_level: float) -> float:
     0.09
     """
     try:
-        return found.confidence_interval(confidence_level).width / 2.0
+        given = {} if method == "auto" else {"method": method}  # only means have several methods
+        return found.confidence_interval(confidence_level, **given).width / 2.0
     except InputError:  # labels of an unbounded outcome that all agree
         return math.inf

@@ -29,8 +29,12 @@ def answer_sentence(findings: Mapping[str, Any]) -> str:
     named = findings["quantity"][:1].upper() + findings["quantity"][1:]
     found = _with_interval(named, estimate["estimate"], estimate["confidence_interval"], findings)
     worth = worth_text(estimate)
-    labels = (estimate.get("nonresponse") or {"labelled": estimate["n"]})["labelled"]
-    return f"{found}, from {labels:,} labels{f' {worth}' if worth else ''}."
+    return f"{found}, from {_labelled(estimate):,} labels{f' {worth}' if worth else ''}."
+
+
+def _labelled(estimate: Mapping[str, Any]) -> int:
+    """Return the labelled units; those in the denominator of a ratio may be fewer."""
+    return int((estimate.get("nonresponse") or {"labelled": estimate["n"]})["labelled"])
 
 
 def _with_interval(name: str, value: Any, interval: Any, findings: Mapping[str, Any]) -> str:
@@ -43,7 +47,7 @@ def _with_interval(name: str, value: Any, interval: Any, findings: Mapping[str, 
 
 def _best(board: Sequence[Mapping[str, Any]], findings: Mapping[str, Any]) -> str:
     """Return the answer of several models: the best, and which are not told apart from it."""
-    first, labels = board[0], findings["estimate"]["n"]
+    first, labels = board[0], _labelled(findings["estimate"])
     found = _with_interval(first["model"], first["mean"], first["confidence_interval"], findings)
     others = [row["model"] for row in board[1:] if row["rank"] is None or row["rank"][0] == 1]
     told = f"; not told apart from it: {', '.join(others)}" if others else ""

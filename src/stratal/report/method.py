@@ -152,9 +152,11 @@ def described_method(estimate: Mapping[str, Any], allocation: str | None = None)
     mean, of_mean = ESTIMATORS.get(estimate["estimator"], (estimate["estimator"], ()))
     interval, of_interval = INTERVALS.get(estimate["interval_method"] or "", unknown)
     shared = "" if allocation is None else f", its labels shared among the strata by the rule {allocation!r}"
+    labelled = (estimate["nonresponse"] or {"labelled": estimate["n"]})["labelled"]
+    entered = "" if estimate["n"] == labelled else f" The estimate rests on {estimate['n']:,} of them."
     sentences = [
-        f"{estimate['n']:,} of {estimate['population_size']:,} units were labelled, drawn as "
-        f"{design}{shared}.",
+        f"{labelled:,} of {estimate['population_size']:,} units were labelled, drawn as "
+        f"{design}{shared}.{entered}",
         f"The estimate is {mean}.",
     ]
     if interval:

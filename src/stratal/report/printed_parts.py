@@ -214,6 +214,8 @@ PARTS: dict[str, Any] = {
         "level": "text",
         "variance?": "number?",
         "agreed?": "number?",
+        "open?": "integer",
+        "decided?": "integer",
         "note?": "text",
         "pairs?": ["pair"],
     },
@@ -245,7 +247,8 @@ PARTS: dict[str, Any] = {
         "complete": "boolean",
         "confidence_level": "number",
         **dict.fromkeys(("old", "new", "difference"), _SPAN),
-        **dict.fromkeys(("needs_labels", "needs_answers"), ["text"]),
+        "needs_labels": ["text"],
+        "needs_answers": ["text"],
     },
     "provenance": {
         **dict.fromkeys(("written", "stratal", "drawn with stratal", "design", "sample's SHA-256"), "text"),

@@ -240,7 +240,8 @@ def _agreement(found: Findings) -> Section | None:
     if seen.get("units") is not None:
         lines.append(
             f"{len(seen['annotators']):,} annotators gave {seen['answers']:,} answers; {seen['shared']:,} of "
-            f"{seen['units']:,} units have several."
+            f"{seen['units']:,} units have several. Of {seen['open']:,} units the answers differ and nobody "
+            f"has decided; {seen['decided']:,} were decided."
         )
     rows = [
         [f"{pair['first']}, {pair['second']}", pair["shared"], pair["agreeing"], pair["kappa"]]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from stratal.study.assignment import give, given_item, recount, release
 from stratal.study.faults import MISSING, REFUSED, StudyError
-from stratal.study.journal import Entry, Transaction, append, repeated
+from stratal.study.journal import Entry, Transaction, append, repeated, superseded
 from stratal.study.records import ADJUDICATE, CHANGE, SKIP, SUBMIT, UNDO, Receipt
 
 _ANSWERS = f"('{SUBMIT}', '{CHANGE}', '{SKIP}')"
@@ -24,6 +24,9 @@ def save_answer(transaction: Transaction, entry: Entry) -> Receipt:
     if earlier is not None:
         return earlier
     row = given_item(transaction, entry.annotator, entry.id or "")
+    later = superseded(transaction, entry, row["item"])
+    if later is not None:
+        return later
     said = transaction.one(
         "SELECT seq FROM answer WHERE item = ? AND annotator = ?", row["item"], entry.annotator
     )
@@ -98,6 +101,9 @@ def save_decision(transaction: Transaction, entry: Entry) -> Receipt:
     row = transaction.one("SELECT item, answers, apart, decision FROM item WHERE id = ?", entry.id)
     if row is None:
         raise StudyError(f"there is no item {str(entry.id)[:60]!r}", kind=MISSING, action="Reload the page.")
+    later = superseded(transaction, entry, row["item"])
+    if later is not None:
+        return later
     if not row["answers"]:
         raise StudyError(
             f"item {str(entry.id)[:60]!r} has no answer to decide between",

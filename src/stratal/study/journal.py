@@ -160,13 +160,14 @@ def repeated(transaction: Transaction, entry: Entry) -> Receipt | None:
     if entry.request is None:
         return None
     found = transaction.one(
-        "SELECT seq, action, value, item.id AS id FROM journal LEFT JOIN item USING (item) "
+        "SELECT seq, action, value, note, item.id AS id FROM journal LEFT JOIN item USING (item) "
         "WHERE annotator = ? AND request = ?",
         entry.annotator, entry.request,
     )  # fmt: skip
     if found is None:
         return None
-    same = (_family(found["action"]), found["value"]) == (_family(entry.action), entry.value)
+    was, now = (_family(found["action"]), found["value"]), (_family(entry.action), entry.value)
+    same = was == now and found["note"] == entry.note
     if not same or (entry.id is not None and found["id"] != entry.id):
         raise StudyError(
             "this request was used before, for something else",
@@ -176,6 +177,37 @@ def repeated(transaction: Transaction, entry: Entry) -> Receipt | None:
             action="Reload the page.",
         )
     return Receipt(seq=found["seq"], action=found["action"], item=found["id"], repeated=True)
+
+
+def superseded(transaction: Transaction, entry: Entry, item: int) -> Receipt | None:
+    """Return the receipt of a later request of the same page on an item, if that arrived before this one.
+
+    A page numbers its requests (`PAGE-3`). An answer that was held up on its way, and was edited and sent
+    anew meanwhile, must not take the place of the edited one.
+
+    Examples
+    --------
+    >>> superseded.__name__
+    'superseded'
+    """
+    page, number = _numbered(entry.request)
+    if number is None:
+        return None
+    rows = transaction.connection.execute(
+        "SELECT seq, action, request FROM journal WHERE item = ? AND annotator = ? ORDER BY seq DESC",
+        (item, entry.annotator),
+    )
+    for row in rows:
+        other, later = _numbered(row["request"])
+        if other == page and later is not None and later > number:
+            return Receipt(seq=row["seq"], action=row["action"], item=entry.id, repeated=True)
+    return None
+
+
+def _numbered(request: str | None) -> tuple[str, int | None]:
+    """Return the page of a request and its number there, None for requests of another form."""
+    page, _, number = (request or "").rpartition("-")
+    return page, int(number) if page and number.isascii() and number.isdigit() else None
 
 
 def seal(before: bytes, row: Any) -> bytes:

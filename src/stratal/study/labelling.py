@@ -8,12 +8,10 @@ import numpy as np
 
 from stratal.arrays import BoolArray, IntArray
 from stratal.labels import Labels
+from stratal.labels.labels import ADJUDICATED
 from stratal.randomness import id_texts
 from stratal.sampling import Sample
 from stratal.study.question import Question
-
-ADJUDICATED = "adjudicated"
-"""Who is said to have given a label that was decided."""
 
 
 def present_labels(connection: sqlite3.Connection, question: Question, source: str) -> Labels:
@@ -31,10 +29,13 @@ def present_labels(connection: sqlite3.Connection, question: Question, source: s
         "JOIN journal ON seq = decision WHERE decision IS NOT NULL"
     ).fetchall()
     said = connection.execute(
-        "SELECT item.id AS id, answer.annotator AS who, status, answer.value AS value, seq FROM answer "
+        "SELECT item.id AS id, answer.annotator AS who, status, answer.value AS value, seq, "
+        "decision IS NOT NULL AS decided FROM answer "
         "JOIN item USING (item) JOIN annotator ON name = answer.annotator "
-        "WHERE aside = 0 AND decision IS NULL ORDER BY seq"
+        "WHERE aside = 0 ORDER BY seq"
     ).fetchall()
+    before = [row for row in said if row["decided"] and row["status"] == "submitted"]
+    said = [row for row in said if not row["decided"]]
     values = [question.outcome(row["value"]) if row["status"] == "submitted" else None for row in said]
     return Labels(
         ids=tuple(row["id"] for row in (*decided, *said)),
@@ -42,6 +43,14 @@ def present_labels(connection: sqlite3.Connection, question: Question, source: s
         annotators=(*(ADJUDICATED for _ in decided), *(row["who"] for row in said)),
         places=tuple(f"journal line {row['seq']}" for row in (*decided, *said)),
         source=source,
+        replaced=None
+        if not decided
+        else Labels(
+            ids=tuple(row["id"] for row in before),
+            values=tuple(question.outcome(row["value"]) for row in before),
+            annotators=tuple(row["who"] for row in before),
+            source=source,
+        ),
     )
 
 

@@ -10,11 +10,13 @@ from typing import Any
 
 from stratal.errors import MissingExtraError, StratalError, StratalWarning
 from stratal.estimation.promise import REFUTED
-from stratal.labels import Labels, annotator_agreement
+from stratal.labels.annotators import Agreement, agreement_of, level_of_answers
+from stratal.labels.labels import Labels
 from stratal.study import serving, showing
 from stratal.study.agreement import drift, pair_agreement
 from stratal.study.interim import anytime_interval, estimate_study, look
 from stratal.study.journal import head
+from stratal.study.labelling import present_labels
 from stratal.study.question import SCALE, Question
 from stratal.study.study import Study
 
@@ -60,11 +62,24 @@ def study_status(study: Study, *, confidence_level: float = 0.95, **options: Any
             "time": _time(connection, study),
         }
         answers = _shared_answers(connection)
-        described["agreement"] = _agreement(answers, question)
+        labels = present_labels(connection, question, str(study.folder))
+        agreed, described["agreement"] = _agreement(labels, answers, question)
         described["drift"] = _drifts(connection, answers, question)
     described |= _interim(study, described["rounds"], confidence_level, options)
-    described["notes"] = _notes(described, study)
+    described["notes"] = [*(agreed.warnings if agreed is not None else ()), *_notes(described, study)]
     return described
+
+
+def pairs_of(study: Study) -> list[dict[str, Any]]:
+    """Return how far each pair of annotators agrees on the items that both answered.
+
+    Examples
+    --------
+    >>> pairs_of.__name__
+    'pairs_of'
+    """
+    with study.verified() as connection:
+        return [pair.to_dict() for pair in _pairs(_shared_answers(connection), study.question)]
 
 
 def _annotator(connection: sqlite3.Connection, name: str) -> dict[str, Any]:
@@ -171,18 +186,20 @@ def _shared_answers(connection: sqlite3.Connection) -> Shared:
     return [tuple(row) for row in rows]
 
 
-def _agreement(answers: Shared, question: Question) -> dict[str, Any] | None:
+def _agreement(
+    labels: Labels, answers: Shared, question: Question
+) -> tuple[Agreement | None, dict[str, Any] | None]:
+    """Return how far the annotators agree, by itself and as a plain dict with each pair."""
     if not answers:
-        return None
-    ids, people, values, _ = zip(*answers, strict=True)
-    level = "interval" if question.kind == SCALE else "nominal"
-    counted = tuple(question.outcome(value) for value in values) if level == "interval" else values
-    found = Labels(ids=ids, values=counted, annotators=people)
+        return None, None
+    classes, found = not question.counted, None
     try:
-        overall = annotator_agreement(found, level=level).to_dict()
+        found = agreement_of(labels, classes=classes)
+        overall = {} if found is None else found.to_dict()
     except MissingExtraError as error:
+        level = level_of_answers(labels, classes=classes)
         overall = {"alpha": None, "level": level, "note": str(error)}
-    return overall | {"pairs": [pair.to_dict() for pair in _pairs(answers, question)]}
+    return found, overall | {"pairs": [pair.to_dict() for pair in _pairs(answers, question)]}
 
 
 def _pairs(answers: Shared, question: Question) -> list[Any]:

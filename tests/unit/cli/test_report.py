@@ -228,3 +228,140 @@ def test_ratings_of_two_people_are_a_scale_and_models_are_named(audit, run_comma
     assert ratings["agreement"]["level"] == "interval"
     assert "alpha (interval)" in said.stdout
     assert compared["quantity"] == "pass rate of one"
+
+
+@pytest.fixture
+def team_study(tmp_path, monkeypatch):
+    """A function that makes a study of classes: two rounds, two people who agree or not, skips, decisions."""
+    from stratal.study import Question, create_study
+    from stratal.study.rounds import grow
+
+    monkeypatch.chdir(tmp_path)
+
+    def make(agreeing=0.9, decided=3, estimand=None, kinds=("cat", "dog")):
+        rng = np.random.default_rng(11)
+        size = 800
+        true, ids = rng.choice(["cat", "dog"], size, p=[0.2, 0.8]), [f"u{k}" for k in range(size)]
+        answer = np.where(rng.random(size) < 0.85, true, np.where(true == "cat", "dog", "cat"))
+        population = stratal.Population.from_arrays(
+            proxy=rng.beta(5, 1, size), ids=ids, groups={"answer": answer}, predicted="answer"
+        )
+        chosen = {} if estimand is None else {"estimand": estimand}
+        sample = stratal.plan(population, 60, **chosen).draw(seed=7)
+        known = dict(zip(ids, true, strict=True))
+        question = Question.of_classes("Which animal?", kinds)
+        with create_study("audit", sample, question, annotators=["ann", "bob"], overlap=0.6) as study:
+            for number in range(2):
+                for who in ("ann", "bob"):
+                    while (item := study.next_item(who)) is not None:
+                        if rng.random() < 0.05:
+                            study.skip(who, item.id)
+                            continue
+                        right = who == "ann" or rng.random() < agreeing
+                        other = "dog" if known[item.id] == "cat" else "cat"
+                        study.submit(who, item.id, known[item.id] if right else other)
+                if number == 0:
+                    grow(study, 20, population=population, by_labels=False)
+            for entry in study.disagreements()[:decided]:
+                study.adjudicate("ann", entry.item.id, known[entry.item.id])
+        return sample
+
+    return make
+
+
+def numbers_of(pattern, text):
+    return {int(found.replace(",", "")) for found in re.findall(pattern, text)}
+
+
+@pytest.mark.filterwarnings("ignore::stratal.StratalWarning")
+@pytest.mark.parametrize("estimand", [None, "f1:cat", "recall:cat"])
+def test_all_figures_of_a_report_come_from_one_estimate(team_study, run_command, tmp_path, estimand):
+    # It had "from 300 labels" and "55 of 8,000 were labelled", two values of alpha, 117 and 54 answers.
+    team_study(estimand=estimand)
+    wanted = [] if estimand is None else ["--estimand", estimand]
+    report = figures(run_command, "report", "audit", *wanted, "--output", "report.md")
+    found = figures(run_command, "estimate", "audit", *wanted)
+    state = figures(run_command, "status", "audit")
+    page = (tmp_path / "report.md").read_text()
+
+    counts, agreed = report["estimate"]["nonresponse"], report["agreement"]
+    assert report["estimate"]["estimate"] == found["estimate"]
+    assert report["estimate"]["confidence_interval"] == found["confidence_interval"]
+    assert state["estimate"]["estimate"] == found["estimate"]
+    assert state["agreement"] == agreed
+    assert (state["nonresponse"]["items"], state["nonresponse"]["labelled"]) == (
+        counts["drawn"],
+        counts["labelled"],
+    )
+    assert sum(row["n"] for row in report["strata"]) == counts["labelled"]
+    assert numbers_of(r"from ([\d,]+) labels", page) == {counts["labelled"]}
+    assert numbers_of(r"([\d,]+) of 800 units were labelled", page) == {counts["labelled"]}
+    assert numbers_of(r"([\d,]+) answers", page) == {agreed["answers"]}
+    averaged = numbers_of(r"([\d,]+) units count with the mean of several answers", page)
+    assert averaged in (set(), {agreed["shared"] - agreed["decided"]})
+    alphas = {float(found) for found in re.findall(r"(?:alpha|α) \(nominal\):? (-?[\d.]+\d)", page)}
+    assert alphas == {round(agreed["alpha"], 3)}
+    assert (agreed["open"], agreed["decided"]) == (
+        state["disagreements"]["open"],
+        state["disagreements"]["decided"],
+    )
+    assert agreed["decided"] == 3
+
+
+def test_agreement_is_not_made_better_by_decisions(team_study, run_command):
+    import shutil
+
+    team_study(agreeing=0.6, decided=0)
+    before = figures(run_command, "status", "audit")["agreement"]
+    shutil.rmtree("audit")
+    team_study(agreeing=0.6, decided=100)
+    after = figures(run_command, "status", "audit")["agreement"]
+
+    assert before["alpha"] == after["alpha"]
+    assert (after["open"], after["decided"]) == (0, before["open"])
+    assert before["annotators"] == after["annotators"] == ["ann", "bob"]
+
+
+def test_disagreement_is_warned_of_everywhere(team_study, run_command, tmp_path):
+    team_study(agreeing=0.2, decided=0)
+    report = figures(run_command, "report", "audit", "--output", "report.md")
+    notes = {
+        "report": report["estimate"]["notes"],
+        "page": (tmp_path / "report.md").read_text().splitlines(),
+        "estimate": figures(run_command, "estimate", "audit")["notes"],
+        "status": figures(run_command, "status", "audit")["notes"],
+    }
+
+    assert report["agreement"]["alpha"] < 0
+    for where, lines in notes.items():
+        for text in ("agree less than by chance", "answers that differ and no decision"):
+            assert sum(text in line for line in lines) == 1, (where, text)
+
+
+def test_agreement_that_is_good_is_not_warned_of(team_study, run_command):
+    team_study(agreeing=1.0)
+    notes = (
+        figures(run_command, "estimate", "audit")["notes"] + figures(run_command, "status", "audit")["notes"]
+    )
+    assert not any("less than by chance" in note or "no decision" in note for note in notes)
+
+
+def test_the_half_width_of_now_is_that_of_the_answer(audit, run_command):
+    words = ["audit/sample.parquet", "judged.csv", "--interval", "wilson"]
+    report = figures(run_command, "report", *words, "--output", "report.json")
+    low, high = report["estimate"]["confidence_interval"]
+    assert report["more_labels"][0]["half_width"] == pytest.approx((high - low) / 2)
+
+
+@pytest.mark.filterwarnings("ignore::stratal.StratalWarning")
+def test_a_subset_of_the_answers_gives_one_count(audit, run_command, tmp_path):
+    lines = Path("classes.csv").read_text().splitlines()
+    Path("some.csv").write_text("\n".join(lines[:51]) + "\n")
+    words = ["audit/sample.parquet", "some.csv", "--predicted", "answer", "--estimand", "f1:cat"]
+    report = figures(run_command, "report", *words, "--output", "report.md")
+    page = (tmp_path / "report.md").read_text()
+
+    assert report["estimate"]["n"] < 50
+    assert numbers_of(r"from ([\d,]+) labels", page) == {50}
+    assert numbers_of(r"([\d,]+) of 300 units were labelled", page) == {50}
+    assert f"rests on {report['estimate']['n']} of them" in page

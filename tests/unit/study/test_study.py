@@ -392,3 +392,34 @@ def test_an_id_with_quotes_and_newlines_is_an_id_like_any_other(make_study):
 
     assert sorted(answer_all(study, "ann")) == sorted(ids)
     assert study.labels().answered == 5
+
+
+def test_an_answer_that_was_held_up_does_not_replace_the_one_that_was_edited_after_it(study):
+    item = study.next_item("ann").id
+    edited = study.submit("ann", item, "Fail", note="second", request="page-2")
+    late = study.submit("ann", item, "Pass", note="first", request="page-1")
+    again = study.submit("ann", item, "Fail", note="second", request="page-2")
+    of_another_page = study.submit("ann", item, "Pass", request="other-1")
+
+    assert (late.seq, late.repeated) == (again.seq, again.repeated) == (edited.seq, True)
+    assert (of_another_page.action, of_another_page.repeated) == ("change", False)
+    assert study.item("ann", item).answer.value == "Pass"
+
+
+def test_a_decision_that_was_held_up_does_not_replace_the_later_one(study):
+    while (item := study.next_item("ann")) is not None:
+        study.submit("ann", item.id, "Pass")
+    first = study.history("ann")[0].item
+    study.adjudicate("ann", first, "Fail", request="page-12")
+    study.adjudicate("ann", first, "Pass", request="page-9")
+
+    with study.verified() as connection:
+        rows = connection.execute("SELECT value FROM journal WHERE action = 'adjudicate'").fetchall()
+    assert [row["value"] for row in rows] == ["Fail"]
+
+
+def test_a_request_with_another_note_is_another_act(study):
+    item = study.next_item("ann").id
+    study.submit("ann", item, "Pass", note="first", request="r1")
+    with pytest.raises(StudyError, match="used before, for something else"):
+        study.submit("ann", item, "Pass", note="second", request="r1")

@@ -11,6 +11,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
   const watch = stopwatch();
   let state = null, live = null, shown = null;
   let trail = [], place = -1, deciding = null, decided = null, busy = false, again = null;
+  let failed = null, queued = false;
 
   const button = (label, key, act, name) => {
     const node = make("button", { type: "button", className: name ?? "" }, label);
@@ -19,36 +20,83 @@ export function annotate(root, transport, { keys, tools = [] }) {
     return node;
   };
   const say = (text) => { $(".said").textContent = text; };
-  const draft = () => `stratal-note:${state.study}:${state.annotator}:${shown.id}`;
+
+  // What is entered and not saved yet is kept by the browser, for each item, and apart for decisions.
+  const own = (name) => `stratal-${name}:${state.study}:${state.annotator}`;
+  const draft = (id = shown.id) => `${own(deciding === null ? "draft" : "decision")}:${id}`;
+  const entered = () => JSON.stringify([chosen(), note()]);
+  function keepDraft() {
+    if (shown !== null) kept.set(draft(), chosen() === null && note() === "" ? "" : entered());
+  }
+  const forget = (name, value) => { if (kept.get(name) === value) kept.set(name, ""); };
 
   function trouble(text, retry) {
-    again = retry;
+    again = retry && { retry, value: chosen() };
+    say("");
     const box = $(".banner");
-    box.replaceChildren(make("p", {}, text), ...(retry ? [button("Try again", "Enter", retry)] : []));
+    box.replaceChildren(make("p", {}, text), ...(retry ? [button("Try again", "Enter", submit)] : []));
     box.hidden = false;
   }
   function calm() { again = null; $(".banner").hidden = true; $(".banner").replaceChildren(); }
 
-  // Runs one thing at a time; what fails is shown, and can be tried again as it was.
-  async function run(what) {
+  const final = (error) => ["refused", "missing", "input"].includes(error.kind);
+
+  // Runs one thing at a time; what fails is shown, and can be tried again.
+  async function run(what, retry = () => run(what)) {
     if (busy) return undefined;
     busy = true; root.setAttribute("aria-busy", "true");
+    say("");
     try {
       const got = await what();
       calm();
       return got;
     } catch (error) {
-      const retry = ["refused", "missing", "input"].includes(error.kind) ? null : () => follow(what);
-      trouble(error.message, retry);
+      trouble(error.message, final(error) ? null : retry);
       return undefined;
     } finally { busy = false; root.removeAttribute("aria-busy"); }
   }
-  let follow = (what) => run(what);
 
-  const act = (body, then) => {
-    const whole = { ...body, request: request() };
-    return run(async () => { then(await transport.act(whole)); });
-  };
+  // The same act, tried again, keeps its request, so that it is saved once. An edited one is another act: if the
+  // first had arrived after all, it is changed. `retry` builds the act anew from what is entered then.
+  async function act({ seconds: taken, ...body }, then, retry) {
+    if (busy) { queued = "value" in body; return undefined; }
+    const key = JSON.stringify(body), form = entered(), answers = "value" in body || body.action === "skip";
+    const { id } = shown ?? {}, name = id && draft();
+    const whole = failed?.key === key ? failed.whole : { ...body, seconds: taken, request: request() };
+    failed = { key, whole };
+    queued = false;
+    if (answers && deciding === null) kept.set(own("unsaved"), id);
+    const got = await run(async () => {
+      try {
+        return await transport.act(whole);
+      } catch (error) {
+        if (final(error)) failed = null;
+        throw error;
+      }
+    }, retry);
+    if (got === undefined) return undefined;
+    failed = null;
+    if (answers) {
+      forget(own("unsaved"), id);
+      if (entered() !== form) return editedMeanwhile(body, got);
+      if (!("value" in body) || body.value === chosen()) forget(name, form);
+    }
+    await then(got);
+    return true;
+  }
+
+  // While the answer was on its way, another was entered: that one is shown still, and not saved yet.
+  function editedMeanwhile(body, got) {
+    take(got);
+    count();
+    const status = body.action === "skip" ? "skipped" : "submitted";
+    if (deciding === null) shown = { ...shown, answer: { status, value: body.value ?? null, note: body.note } };
+    keepDraft();
+    kept.set(own("unsaved"), shown.id);
+    if (queued) return send();
+    say("Saved as it was sent. What you changed since is not saved yet: press Enter.");
+    return true;
+  }
 
   function show(item, answers = null) {
     shown = item;
@@ -70,11 +118,18 @@ export function annotate(root, transport, { keys, tools = [] }) {
   }
 
   function prefill(item) {
-    const said = item.answer;
-    const same = [...$(".choices").querySelectorAll("input")].find((node) => node.value === said?.value);
+    const [value, text] = left(item) ?? [item.answer?.value ?? null, item.answer?.note ?? ""];
+    const same = [...$(".choices").querySelectorAll("input")].find((node) => node.value === value);
     if (same) same.checked = true;
-    else if (said?.value && state.question.free) $(".free input").value = said.value;
-    $(".note textarea").value = kept.get(draft()) ?? said?.note ?? "";
+    else if (value && state.question.free) $(".free input").value = value;
+    $(".note textarea").value = text;
+  }
+
+  // The answer and the note of an item that were entered and not saved, null where there are none.
+  function left(item) {
+    const text = kept.get(draft(item.id));
+    if (!text || text === JSON.stringify([item.answer?.value ?? null, item.answer?.note ?? ""])) return null;
+    try { return JSON.parse(text); } catch { return null; }
   }
 
   function content(item, answers) {
@@ -162,31 +217,37 @@ export function annotate(root, transport, { keys, tools = [] }) {
   }
 
   function chosen() {
+    if (state === null) return null;
     const typed = $(".free input").value.trim();
     return (state.question.free && typed) || $(".choices input:checked")?.value || null;
   }
 
   const note = () => $(".note textarea").value;
-  const seconds = () => (shown?.answer ? {} : { seconds: Math.round(watch.seconds() * 10) / 10 });
+  const seconds = () => (shown?.answer ? undefined : Math.round(watch.seconds() * 10) / 10);
 
+  // Tries again what failed, unless another answer was chosen since: then that is what Enter means.
   function submit() {
-    if (again) return again();
+    if (again && chosen() === again.value) return again.retry();
+    return send();
+  }
+
+  function send() {
     if (shown === null) return open();
     const value = chosen();
     if (value === null) { say("Choose an answer first."); return undefined; }
     if (deciding !== null) return decide(value);
-    return act({ action: "submit", item: shown.id, value, note: note(), ...seconds() }, advance("Saved."));
+    const body = { action: "submit", item: shown.id, value, note: note(), seconds: seconds() };
+    return act(body, advance("Saved."), send);
   }
 
   function skip() {
     if (shown === null || deciding !== null) return undefined;
-    return act({ action: "skip", item: shown.id, note: note(), ...seconds() }, advance("Skipped."));
+    return act({ action: "skip", item: shown.id, note: note(), seconds: seconds() }, advance("Skipped."), skip);
   }
 
-  const advance = (text) => (got) => {
-    kept.set(draft(), "");
+  const advance = (text) => async (got) => {
     take(got);
-    if (place > 0) { place -= 1; moveTo(trail[place].item); }
+    if (place > 0) { place -= 1; count(); await moveTo(trail[place].item); }
     else { place = -1; trail = []; show(live); }
     say(text);
   };
@@ -195,7 +256,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
     if (deciding !== null) return takeBack();
     return act({ action: "undo" }, (got) => {
       take(got); place = -1; trail = []; show(live); say("Taken back.");
-    });
+    }, undo);
   }
 
   function flag() {
@@ -207,26 +268,17 @@ export function annotate(root, transport, { keys, tools = [] }) {
       if (live !== null && live.id === shown.id) live.flagged = on;
       $(".flag").setAttribute("aria-pressed", String(on));
       say(on ? "Flagged." : "No longer flagged.");
-    });
+    }, flag);
   }
 
   // A note on an item that is left without an answer is saved by itself.
   async function keepNote() {
-    const text = note();
-    if (shown === null || deciding !== null || !kept.get(draft()) || text === (shown.answer?.note ?? "")) return true;
-    const item = shown;
-    if (item.answer?.status === "submitted") {
-      const value = item.answer.value;
-      return run(async () => {
-        await transport.act({ action: "submit", item: item.id, value, note: text, request: request() });
-        kept.set(draft(), "");
-        return true;
-      });
-    }
-    return run(async () => {
-      await transport.act({ action: "note", item: item.id, note: text, request: request() });
-      return true;
-    });
+    if (shown === null || deciding !== null) return true;
+    const text = note(), { id, answer } = shown;
+    if (!kept.get(draft()) || text === (answer?.note ?? "")) return true;
+    const body = answer?.status === "submitted"
+      ? { action: "submit", item: id, value: answer.value, note: text } : { action: "note", item: id, note: text };
+    return act(body, () => {}, keepNote);
   }
 
   const moveTo = (id) => run(async () => show((await transport.item(id)).item));
@@ -272,20 +324,19 @@ export function annotate(root, transport, { keys, tools = [] }) {
   function decide(value) {
     const { id } = shown;
     return act({ action: "adjudicate", item: id, value, note: note() }, (got) => {
-      kept.set(draft(), "");
       take(got); decided = id;
       deciding = deciding.filter((entry) => entry.id !== id);
       if (deciding.length || got.progress.disagreements === 0) showDecision();
       else { deciding = null; setTimeout(judge); }
       say("Decided.");
-    });
+    }, send);
   }
 
   function takeBack() {
     if (decided === null) { say("There is no decision to take back."); return undefined; }
     return act({ action: "adjudicate", item: decided, value: null }, (got) => {
       take(got); decided = null; deciding = null; setTimeout(judge); say("The decision is taken back.");
-    });
+    }, takeBack);
   }
 
   const open = () => run(async () => { take(await transport.state()); show(live); });
@@ -299,6 +350,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
     const now = all.findIndex((node) => node.checked);
     const next = all[now < 0 ? (by > 0 ? 0 : all.length - 1) : (now + by + all.length) % all.length];
     next.checked = true; next.focus();
+    keepDraft();
   }
 
   function choose(key) {
@@ -307,6 +359,7 @@ export function annotate(root, transport, { keys, tools = [] }) {
     const node = $(".choices").querySelectorAll("input")[place];
     node.checked = true; node.focus({ preventScroll: true });
     $(".free input").value = "";
+    keepDraft();
     return true;
   }
 
@@ -346,15 +399,32 @@ export function annotate(root, transport, { keys, tools = [] }) {
     button("Earlier", "←", () => move(-1), "back"), button("Later", "→", () => move(1), "forward"));
   $(".tools").append(button("", "", judge, "judge"), button("Help", "?", help), ...tools);
   $(".answer").addEventListener("submit", (event) => { event.preventDefault(); submit(); });
-  $(".note textarea").addEventListener("input", () => kept.set(draft(), note()));
+  $(".answer").addEventListener("input", keepDraft);
   $(".judge").hidden = true;
   keys.addEventListener("keydown", pressed);
+
+  // Shows what was entered before the page was closed and never saved; else the item to label now.
+  async function resume() {
+    const id = kept.get(own("unsaved"));
+    let item = id && id === live?.id ? live : null;
+    if (id && item === null) {
+      try {
+        item = (await transport.item(id)).item;
+      } catch (error) {
+        if (!final(error)) throw error;
+      }
+    }
+    if (item !== null && left(item)) { show(item); say("What you entered here was not saved yet."); return; }
+    kept.set(own("unsaved"), "");
+    show(live);
+  }
 
   const start = () => run(async () => {
     const got = await transport.state();
     state ??= got;
-    take(got); ask(); show(live);
-    follow = (what) => run(what);
+    take(got);
+    if (!$(".question").textContent) ask();
+    await resume();
     $(".item").focus({ preventScroll: true });
   });
   start();

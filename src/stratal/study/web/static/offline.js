@@ -19,10 +19,10 @@ function load() {
 }
 
 function save(log) {
-  memory = log;
-  if (!lasting) return;
+  if (!lasting) { memory = log; return; }
   try {
     localStorage.setItem(name, JSON.stringify(log));
+    memory = log;
   } catch {
     throw new Error("This browser could not save this: its storage is full. Download your labels now.");
   }

@@ -3,6 +3,7 @@
 import { annotate } from "./annotate.js";
 
 const PAUSES = [300, 900, 2000];
+const PATIENCE = 15000; // longer than the server waits for its database
 const pause = (time) => new Promise((done) => setTimeout(done, time));
 
 async function once(path, body) {
@@ -11,7 +12,8 @@ async function once(path, body) {
     headers: { "content-type": "application/json" },
     body: JSON.stringify(body),
   };
-  const answer = await fetch(path, { ...sent, cache: "no-store", credentials: "omit" });
+  const signal = AbortSignal.timeout(PATIENCE);
+  const answer = await fetch(path, { ...sent, cache: "no-store", credentials: "omit", signal });
   const said = await answer.json().catch(() => ({}));
   if (answer.ok) return said;
   const error = new Error(said.error?.message ?? `The server says ${answer.status}.`);
@@ -25,9 +27,9 @@ async function ask(path, body) {
     try {
       return await once(path, body);
     } catch (error) {
-      const unreachable = error instanceof TypeError;
+      const unreachable = error instanceof TypeError, silent = error.name === "TimeoutError";
       if (time === null || !(unreachable || error.again)) {
-        throw unreachable ? new Error("The server does not answer. What you entered is still here.") : error;
+        throw unreachable || silent ? new Error("The server does not answer. What you entered is still here.") : error;
       }
       await pause(time);
     }

@@ -31,8 +31,13 @@ export function make(tag, fields = {}, ...children) {
   return node;
 }
 
+// A text that no other act has: of this page, and its number, so that of two acts on an item the later is known
+// even if the earlier one arrives last.
+const PAGE = Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
+let requests = 0;
 export function request() {
-  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
+  requests += 1;
+  return `${PAGE}-${requests}`;
 }
 
 export function duration(seconds) {
