@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stratal.arrays import Record
-from stratal.errors import InputError
+from stratal.errors import InputError, names_mistyped
 from stratal.intervals.evidence import Evidence, OutcomeKind
 from stratal.intervals.interval import ConfidenceInterval, p_value
 from stratal.intervals.methods import bounds_function, interval_of
@@ -141,6 +141,7 @@ class Estimate(Record, Printed, Plotted):
             return None
         return 1.0 / self.design_effect if self.design_effect > 0 else float("inf")
 
+    @names_mistyped
     def confidence_interval(
         self, confidence_level: float = 0.95, method: str = "auto", alternative: str = "two-sided"
     ) -> ConfidenceInterval:
@@ -162,6 +163,7 @@ class Estimate(Record, Printed, Plotted):
         """
         return interval_of(self.evidence, confidence_level, method, alternative)
 
+    @names_mistyped
     def p_value(self, null: float, method: str = "auto", alternative: str = "two-sided") -> float:
         """Return the p-value of the hypothesis that the value is `null`; agrees with `confidence_interval`.
 
@@ -170,6 +172,7 @@ class Estimate(Record, Printed, Plotted):
 
         return p_value(null, bounds_function(self.evidence, method, alternative)[1])
 
+    @names_mistyped
     def to_dict(self, confidence_level: float = 0.95, method: str = "auto") -> dict[str, Any]:
         """Return the JSON twin: plain numbers, text, lists and dicts; what is not finite is None."""
         return self._described(self.confidence_interval(confidence_level, method))

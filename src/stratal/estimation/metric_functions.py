@@ -61,10 +61,12 @@ class Shares:
     def of(true: IntArray, predicted: IntArray, weights: FloatArray, n_classes: int) -> Shares:
         """Return the shares of units (n,) with these weights."""
         hit = true == predicted
+        # Classes that no average counts share the number n_classes, which need not have a hit.
+        size = int(max(n_classes, 1 + true.max(initial=0), 1 + predicted.max(initial=0)))
         return Shares(
-            hits=np.bincount(true[hit], weights[hit], minlength=n_classes).astype(np.float64),
-            predicted=np.bincount(predicted, weights, minlength=n_classes).astype(np.float64),
-            true=np.bincount(true, weights, minlength=n_classes).astype(np.float64),
+            hits=np.bincount(true[hit], weights[hit], minlength=size).astype(np.float64),
+            predicted=np.bincount(predicted, weights, minlength=size).astype(np.float64),
+            true=np.bincount(true, weights, minlength=size).astype(np.float64),
             everything=float(weights.sum()),
         )
 
