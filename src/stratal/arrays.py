@@ -141,8 +141,15 @@ def _refuse_missing(name: str, kind: str, missing: Any) -> None:
     )
 
 
-def _is_null(entry: Any) -> bool:
-    return entry is None or type(entry).__name__ in ("NAType", "NaTType")
+def is_null(entry: Any) -> bool:
+    """Return whether an entry is None, pandas' NA or NaT, or a masked scalar.
+
+    Examples
+    --------
+    >>> is_null(None), is_null(np.ma.masked), is_null(0.0)
+    (True, True, False)
+    """
+    return entry is None or entry is np.ma.masked or type(entry).__name__ in ("NAType", "NaTType")
 
 
 def numeric_array(name: str, values: Any) -> FloatArray:
@@ -155,7 +162,7 @@ def numeric_array(name: str, values: Any) -> FloatArray:
     """
     array = unmasked(name, values)
     if array.dtype.kind == "O":
-        missing = [_is_null(entry) for entry in array.ravel()]
+        missing = [is_null(entry) for entry in array.ravel()]
         if any(missing):
             _refuse_missing(name, "null", missing)
     try:
@@ -195,6 +202,9 @@ def same_length(**arrays: AnyArray) -> int:
     >>> same_length(proxy=np.zeros(3), z=np.ones(3))
     3
     """
+    for name, array in arrays.items():
+        if np.ndim(array) == 0:
+            raise InputError(f"{name} must have one entry per unit", given=repr(array.item()))
     (first_name, first), *others = arrays.items()
     for name, array in others:
         if len(array) != len(first):

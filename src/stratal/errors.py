@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import reprlib
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from numbers import Integral, Real
+from os import PathLike, fspath
+from types import UnionType
+from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 
 class StratalError(Exception):
@@ -217,7 +227,7 @@ def near_names(name: str, names: Iterable[str]) -> str:
     >>> near_names("zzz", ["id", "proxy"])
     "'id', 'proxy'"
     """
-    existing = list(names)
+    existing = [str(entry) for entry in names]
     near = list(map(repr, difflib.get_close_matches(str(name), existing, n=3) or existing[:20]))
     return ", ".join([*near, "…"] if len(near) == 20 < len(existing) else near)
 
@@ -240,5 +250,160 @@ def same_name(name: str, names: Iterable[str]) -> str | None:
     existing = list(names)
     if name in existing:
         return name
-    alike = [entry for entry in existing if entry.strip().casefold() == name.strip().casefold()]
+    wanted = str(name).strip().casefold()
+    alike = [entry for entry in existing if str(entry).strip().casefold() == wanted]
     return alike[0] if len(alike) == 1 else None
+
+
+_RENAME = "Rename the file, its folder or the column."
+
+
+def utf8_path(path: str | PathLike[str]) -> str:
+    r"""Return a path as text, refusing one whose bytes are no UTF-8: engines and pages could not name it.
+
+    Raises
+    ------
+    InputError
+        With the path as it would be typed in Python.
+
+    Examples
+    --------
+    >>> utf8_path("caf\udce9/p.csv")
+    Traceback (most recent call last):
+    stratal.errors.InputError: a path or name is not UTF-8 (given: 'caf\udce9/p.csv'). Rename the file, its
+    folder or the column.
+    """
+    text = fspath(path)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(
+            "a path or name is not UTF-8",
+            given=ascii(text),
+            action="Rename the file, its folder or the column.",
+        ) from None
+    return text
+
+
+def names_mistyped(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Return a public function that answers an argument of the wrong type with one error, not a traceback.
+
+    Arguments are compared with their annotations only after a call has failed: a call that works costs
+    nothing, and an error of a call whose arguments all fit is raised as it is, since it is a defect of ours.
+
+    Examples
+    --------
+    >>> @names_mistyped
+    ... def width(bounds: tuple[float, float] | None = None) -> float:
+    ...     return bounds[1] - bounds[0]
+    >>> width((0, 1))
+    1
+    >>> width((0, None))
+    Traceback (most recent call last):
+    stratal.errors.InputError: bounds= cannot be this tuple (given: (0, None); allowed: two numbers, or None).
+    """
+
+    @wraps(function)
+    def call(*args: Parameters.args, **keywords: Parameters.kwargs) -> Result:
+        try:
+            return function(*args, **keywords)
+        except StratalError:
+            raise
+        except Exception:
+            mistyped = _first_mistyped(function, args, keywords)
+            if mistyped is None:
+                raise
+            error = mistyped
+        raise error
+
+    return call
+
+
+def _first_mistyped(function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> InputError | None:
+    """Return the error about the first argument that its annotation does not allow, None where all fit."""
+    import inspect
+
+    signature = inspect.signature(function)
+    try:
+        given = signature.bind(*args, **keywords).arguments
+    except TypeError:
+        return None  # too few arguments, or an unknown one: Python's own error says so
+    names: dict[str, Any] = {}
+    for record in vars(function).get("records", ()):
+        names |= vars(sys.modules[record.__module__])
+    names |= inspect.unwrap(function).__globals__
+    for name, value in given.items():
+        parameter = signature.parameters[name]
+        hint = _evaluated(parameter.annotation, names)
+        entries = value if parameter.kind is parameter.VAR_POSITIONAL else (value,)
+        if not all(_fits(entry, hint) for entry in entries):
+            return InputError(
+                f"{name}= cannot be this {type(value).__name__}",
+                given=reprlib.repr(value),
+                allowed=_words_of(hint),
+            )
+    return None
+
+
+def _evaluated(annotation: str, names: dict[str, Any]) -> Any:
+    """Return the type of an annotation's text; a name imported for type checkers alone is looked up here."""
+    while True:
+        try:
+            return eval(annotation, names)
+        except NameError as error:
+            names[str(error.name)] = getattr(sys.modules["stratal"], str(error.name), Any)
+        except (TypeError, AttributeError):
+            return Any
+
+
+_WHOLE = 2**63
+"""Whole numbers from here on are no count of anything, and do not fit an int64."""
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Return whether a type hint allows a value; a hint that is no plain type allows all."""
+    origin, inner = get_origin(hint) or hint, get_args(hint)
+    if origin in (Union, UnionType):
+        return any(_fits(value, entry) for entry in inner)
+    if origin is Literal:
+        return isinstance(value, str) and value in inner
+    if origin is None:
+        return value is None
+    if origin is bool:
+        return type(value).__name__ in ("bool", "bool_")  # NumPy's too
+    if origin in (int, float):
+        number = isinstance(value, Integral if origin is int else Real) and not isinstance(value, bool)
+        return number and (origin is float or abs(int(value)) < _WHOLE)
+    if origin is Any or not isinstance(origin, type) or getattr(origin, "_is_protocol", False):
+        return True
+    if origin is tuple and isinstance(value, list):
+        value = tuple(value)
+    if not isinstance(value, origin) or (isinstance(value, str) and inner):
+        return False
+    if isinstance(value, tuple) and origin is tuple and inner and inner[-1] is not ...:
+        return len(value) == len(inner) and all(map(_fits, value, inner))
+    # Of a mapping these are the keys; an iterator is not used up.
+    return not (inner and isinstance(value, Sequence | Mapping)) or all(
+        _fits(entry, inner[0]) for entry in value
+    )
+
+
+_WORDS: dict[Any, str] = {
+    type(None): "None",
+    bool: "True or False",
+    int: "a whole number",
+    float: "a number",
+    str: "a text",
+    tuple[float, float]: "two numbers",
+    Sequence[str]: "a list of texts",
+}
+
+
+def _words_of(hint: Any) -> str:
+    """Return what a type hint allows, in words."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return ", or ".join(dict.fromkeys(map(_words_of, inner)))
+    if origin is Literal:
+        return ", or ".join(map(repr, inner))
+    return _WORDS.get(hint) or str(getattr(origin or hint, "__name__", hint))

@@ -11,7 +11,7 @@ import numpy as np
 from stratal.allocation.cost import cost_optimal
 from stratal.allocation.integers import Bounds, importance_of, one_per_stratum, optimal_integers, whole_number
 from stratal.arrays import FloatArray, IntArray, Record, numeric_array
-from stratal.errors import InputError, kind_of, near_names
+from stratal.errors import InputError, kind_of, names_mistyped, near_names
 from stratal.report import Tabular
 from stratal.strata.known_moments import KnownMoments
 from stratal.strata.moments import expected_deviations
@@ -248,6 +248,7 @@ def _within_costs(request: _Request, budget: int | None) -> IntArray:
     )
 
 
+@names_mistyped
 def allocate(
     strata: KnownMoments,
     budget: int | None = None,

@@ -19,9 +19,10 @@ from stratal.allocation.several_dual import (
 )  # fmt: skip
 from stratal.allocation.several_integers import Whole, closest, fewest
 from stratal.allocation.several_task import SharedAllocation, Task, read_task
-from stratal.errors import BudgetError
+from stratal.errors import BudgetError, names_mistyped
 
 
+@names_mistyped
 def allocate_several(
     sizes: Any,
     standard_deviations: Any,

@@ -13,7 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
-from stratal.errors import InputError
+from stratal.errors import InputError, utf8_path
 
 LEARNERS = ("gradient-boosting", "logistic-regression", "ridge")
 """Calibrations that learn from several columns; `stratal.proxy.learners` has the same."""
@@ -237,12 +237,14 @@ class CheckedCommand(TyperCommand):
         # is no public hook between its words and that value.
         for option in {**parser._long_opt, **parser._short_opt}.values():
             if option.action in ("store", "store_const"):
-                option.process = partial(_process_once, option)
+                option.process = partial(_process_once, option)  # type: ignore[method-assign]
         return parser
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the words that were typed; an error about a number says how to write it."""
         typed = list(args)
+        for word in args:
+            utf8_path(word)
         try:
             return super().parse_args(ctx, args)
         except typer.BadParameter as error:

@@ -307,7 +307,7 @@ def _checked(
     limits: tuple[float, float] | None,
 ) -> tuple[str, tuple[float, float]]:
     """Return the proxy's name and the outcome's bounds."""
-    if how.method not in METHODS:
+    if not isinstance(how.method, str) or how.method not in METHODS:
         allowed = f"{', '.join((*METHODS, *NAMES))}, or a scikit-learn estimator"
         raise InputError("no such calibration", given=repr(how.method), allowed=allowed)
     if how.features is not None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray
-from stratal.errors import InputError, near_names
+from stratal.errors import InputError, names_mistyped, near_names
 from stratal.estimation.columns import number_columns
 from stratal.estimation.contrasts import contrast_moments, left_by_strata, ratio_of_pair
 from stratal.estimation.estimate_table import EstimateTable, title_of
@@ -33,6 +33,7 @@ from stratal.sampling.sample import Sample
 Pair = tuple[int, int]
 
 
+@names_mistyped
 def compare(
     sample: Sample,
     outcomes: Mapping[str, Any],

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.errors import LabelError
+from stratal.errors import LabelError, names_mistyped
 from stratal.estimation.columns import class_column
 from stratal.estimation.domain_means import domain_difference, domain_mean
 from stratal.estimation.estimate_table import EstimateTable, title_of
@@ -20,12 +20,13 @@ from stratal.sampling.asked import require_sample
 from stratal.sampling.sample import Sample
 
 
+@names_mistyped
 def estimate_domains(
     sample: Sample,
     labels: Any,
     by: Any,
     *,
-    outcome: Any = None,
+    outcome: str | None = None,
     bounds: tuple[float, float] | None = None,
     predicted: bool | str = False,
     target: str = "population",
@@ -78,12 +79,13 @@ def estimate_domains(
     )
 
 
+@names_mistyped
 def group_differences(
     sample: Sample,
     labels: Any,
     by: Any,
     *,
-    outcome: Any = None,
+    outcome: str | None = None,
     bounds: tuple[float, float] | None = None,
     predicted: bool | str = False,
     simultaneous: bool = True,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stratal.arrays import Record
-from stratal.errors import InputError
+from stratal.errors import InputError, names_mistyped
 from stratal.estimation.worth import effective_size_interval, random_labels_of_equal_width
 from stratal.intervals.evidence import Evidence, OutcomeKind
 from stratal.intervals.interval import ConfidenceInterval, p_value
@@ -147,6 +147,7 @@ class Estimate(Record, Printed, Plotted):
             return None
         return 1.0 / self.design_effect if self.design_effect > 0 else float("inf")
 
+    @names_mistyped
     def confidence_interval(
         self, confidence_level: float = 0.95, method: str = "auto", alternative: str = "two-sided"
     ) -> ConfidenceInterval:
@@ -168,6 +169,7 @@ class Estimate(Record, Printed, Plotted):
         """
         return interval_of(self.evidence, confidence_level, method, alternative)
 
+    @names_mistyped
     def p_value(self, null: float, method: str = "auto", alternative: str = "two-sided") -> float:
         """Return the p-value of the hypothesis that the value is `null`; agrees with `confidence_interval`.
 
@@ -176,6 +178,7 @@ class Estimate(Record, Printed, Plotted):
 
         return p_value(null, bounds_function(self.evidence, method, alternative)[1])
 
+    @names_mistyped
     def to_dict(self, confidence_level: float = 0.95, method: str = "auto") -> dict[str, Any]:
         """Return the JSON twin: plain numbers, text, lists and dicts; what is not finite is None."""
         return self._described(self.confidence_interval(confidence_level, method))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, checked_labels
+from stratal.errors import names_mistyped
 from stratal.estimation.calibrated import Calibrating, sample_folds, with_calibrated
 from stratal.estimation.estimand import Asked, as_estimand, refuse_options
 from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow, empty_strata_notes
@@ -47,13 +48,14 @@ _AUTO = EstimateOptions()
 
 
 @told_by_question
+@names_mistyped
 def estimate(
     sample: Sample,
     labels: Any,
     *,
     estimator: str = "auto",
     target: str = "population",
-    outcome: Any = None,
+    outcome: str | None = None,
     bounds: tuple[float, float] | None = None,
     lam: Any = None,
     proxy: str | None = None,

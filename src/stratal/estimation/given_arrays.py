@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import finite_vector, same_length
-from stratal.errors import InputError
+from stratal.errors import InputError, names_mistyped
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
 from stratal.sampling.other_units import other_units
 from stratal.sampling.sample import Sample
 
 
+@names_mistyped
 def estimate_from(
     labels: Any,
     proxy_labelled: Any,
@@ -24,7 +25,7 @@ def estimate_from(
     includes_labelled: bool = False,
     estimator: str = "auto",
     target: str = "population",
-    outcome: Any = None,
+    outcome: str | None = None,
     bounds: tuple[float, float] | None = None,
     lam: Any = None,
 ) -> Estimate:

@@ -63,11 +63,11 @@ class Shares:
         """Return the shares of units (n,) with these weights."""
         hit = true == predicted
         # A class that no average counts may be among the answers alone, or among the truths alone.
-        n_classes = max(n_classes, *(int(codes.max(initial=-1)) + 1 for codes in (true, predicted)))
+        size = max(n_classes, *(int(codes.max(initial=-1)) + 1 for codes in (true, predicted)))
         return Shares(
-            hits=np.bincount(true[hit], weights[hit], minlength=n_classes).astype(np.float64),
-            predicted=np.bincount(predicted, weights, minlength=n_classes).astype(np.float64),
-            true=np.bincount(true, weights, minlength=n_classes).astype(np.float64),
+            hits=np.bincount(true[hit], weights[hit], minlength=size).astype(np.float64),
+            predicted=np.bincount(predicted, weights, minlength=size).astype(np.float64),
+            true=np.bincount(true, weights, minlength=size).astype(np.float64),
             everything=float(weights.sum()),
         )
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
-from stratal.errors import InputError, LabelError, near_names
+from stratal.errors import InputError, LabelError, names_mistyped, near_names
 from stratal.estimation.classes import class_text, refuse_unlike
 from stratal.estimation.columns import class_column
 from stratal.estimation.confusion import Confusion
@@ -35,6 +35,7 @@ from stratal.sampling.sample import Sample
 DEFAULT_METRICS = ("accuracy", "precision", "recall", "f1")
 
 
+@names_mistyped
 def classification_metrics(
     sample: Sample,
     y_true: Any,

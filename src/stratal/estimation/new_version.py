@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray
-from stratal.errors import InputError, LabelError
+from stratal.errors import InputError, LabelError, names_mistyped
 from stratal.estimation.classes import class_text
 from stratal.estimation.columns import class_column, with_group
 from stratal.estimation.comparison import compare
@@ -69,6 +69,7 @@ class NewVersion(Printed):
         return new_version_page(self.found)
 
 
+@names_mistyped
 def new_version(
     sample: Sample,
     labels: Any,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from stratal.arrays import FloatArray
-from stratal.errors import InputError
+from stratal.errors import InputError, names_mistyped
 from stratal.intervals.interval import ConfidenceInterval, p_value, tail_shares
 from stratal.intervals.proportion import clopper_pearson, student_quantile
 from stratal.intervals.student import student_t
@@ -210,6 +210,7 @@ class Quantity(Printed):
             return "clopper-pearson"
         return "t"
 
+    @names_mistyped
     def confidence_interval(
         self, confidence_level: float = 0.95, alternative: str = "two-sided"
     ) -> ConfidenceInterval:
@@ -231,6 +232,7 @@ class Quantity(Printed):
             alternative=alternative,
         )
 
+    @names_mistyped
     def p_value(self, null: float, alternative: str = "two-sided") -> float:
         """Return the p-value of `null`; it agrees with `confidence_interval`."""
         if not self.defined:

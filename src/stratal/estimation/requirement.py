@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from stratal.errors import InputError, RequirementError, kind_of
+from stratal.errors import InputError, RequirementError, kind_of, names_mistyped
 from stratal.estimation.estimate import Estimate
 from stratal.report import value_with_interval
 
@@ -61,8 +61,8 @@ class Requirement:
         >>> Requirement(lower=0.9).check((0.0, 1.0))
         >>> Requirement(upper=5.0).check((0.0, 1.0))
         Traceback (most recent call last):
-        stratal.errors.InputError: an upper end of at most 5 is always met (given: an estimate that lies between 0
-        and 1; allowed: from 0, less than 1)...
+        stratal.errors.InputError: an upper end of at most 5 is always met (given: an estimate that lies
+        between 0 and 1; allowed: from 0, less than 1)...
         """
         if bounds is None:
             return
@@ -98,6 +98,7 @@ class Requirement:
         return {"lower": self.lower, "upper": self.upper, "met": self.met(interval)}
 
 
+@names_mistyped
 def require(
     estimate: Estimate,
     *,

@@ -238,7 +238,7 @@ def combined(joined: Joined, combine: str = "mean") -> tuple[Joined, tuple[str, 
 def known_outcome(
     sample: Sample,
     z: FloatArray,
-    outcome: OutcomeKind | None = None,
+    outcome: Any = None,
     bounds: tuple[float, float] | None = None,
     joined: Joined | None = None,
 ) -> tuple[OutcomeKind | None, tuple[float, float] | None, tuple[str, ...]]:

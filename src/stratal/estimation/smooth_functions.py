@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray
-from stratal.errors import InputError, LabelError
+from stratal.errors import InputError, LabelError, names_mistyped
 from stratal.estimation.classes import class_text
 from stratal.estimation.columns import class_column, number_column, number_columns
 from stratal.estimation.estimate_table import EstimateTable, title_of
@@ -24,6 +24,7 @@ from stratal.intervals.interval import ConfidenceInterval
 from stratal.sampling.sample import Sample
 
 
+@names_mistyped
 def smooth_function(
     sample: Sample,
     variables: Mapping[str, Any],
@@ -79,6 +80,7 @@ def smooth_function(
     return _quantity(result, len(columns), bounds, "function")
 
 
+@names_mistyped
 def ratio(sample: Sample, numerator: Any, denominator: Any, *, target: str = "population") -> Quantity:
     """Estimate the ratio of the means of two outcomes, such as errors per answer word.
 
@@ -121,6 +123,7 @@ def ratio(sample: Sample, numerator: Any, denominator: Any, *, target: str = "po
     return replace(found, parts=reach, bounds=(lowest, np.inf))
 
 
+@names_mistyped
 def quantile(
     sample: Sample,
     labels: Any,
@@ -176,6 +179,7 @@ def quantile(
     return quantity, interval
 
 
+@names_mistyped
 def ranking_metrics(
     sample: Sample,
     y_true: Any,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from stratal.errors import InputError, MissingExtraError
+from stratal.errors import InputError, MissingExtraError, names_mistyped
 from stratal.estimation.estimate import Estimate
 
 LOGGED = (
@@ -19,6 +19,7 @@ LOGGED = (
 """What of an estimate becomes a metric, beside the ends of its interval."""
 
 
+@names_mistyped
 def log_to_mlflow(
     estimate: Estimate, name: str = "accuracy", *, confidence_level: float = 0.95, run_id: str | None = None
 ) -> dict[str, float]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray
-from stratal.errors import not_bounds
+from stratal.errors import names_mistyped, not_bounds
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.respondents import outcomes
@@ -20,6 +20,7 @@ from stratal.sampling.sample import Sample
 _RISK = 0.05
 
 
+@names_mistyped
 def winsorised(
     sample: Sample, labels: Any, limits: tuple[float, float], *, estimator: str = "auto"
 ) -> Estimate:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, plain
-from stratal.errors import InputError, LabelError, MissingExtraError, kind_of
+from stratal.errors import InputError, LabelError, MissingExtraError, kind_of, names_mistyped
 from stratal.labels.labels import ADJUDICATED, Labels
 
 COMBINATIONS = ("mean", "majority")
@@ -101,6 +101,7 @@ class Agreement:
         )
 
 
+@names_mistyped
 def annotator_agreement(labels: Labels, *, level: str = "nominal") -> Agreement:
     """Return how far the annotators of `labels` agree, by Krippendorff's α.
 
@@ -282,5 +283,5 @@ def _pooled_variance(table: Any) -> float:
 def _number(value: Any) -> float:
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return float("nan")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from stratal.errors import InputError, LabelError
+from stratal.errors import InputError, LabelError, names_mistyped
 from stratal.labels.answer_columns import ANNOTATOR_NAMES, id_column, skipped
 from stratal.labels.exchange.exchange import VERDICT, Answers
 from stratal.labels.exchange.sheets import LABEL
@@ -18,6 +18,7 @@ from stratal.population.tables.small_table import SmallTable, is_missing
 from stratal.randomness import id_text
 
 
+@names_mistyped
 def read_labels(
     *paths: str | Path,
     id_name: str = "id",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import reprlib
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from os import PathLike, fspath
 from typing import Any, Protocol
 
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, Record, without_mask
-from stratal.errors import LabelError
+from stratal.errors import LabelError, kind_of, names_mistyped
 from stratal.labels.damaged_ids import matched
 from stratal.labels.vocabulary import declared_meanings, never_given, spoken
 from stratal.population.tables.small_table import is_missing, plain_text
@@ -52,7 +54,8 @@ class Labels(Record):
     ids : tuple of str (m,)
         Ids as text; several answers of one unit need different annotators.
     values : tuple (m,)
-        Numbers or text; None where the unit was skipped or is not labelled yet.
+        Numbers or text; None (or NaN, pandas' NA, a masked scalar, a blank) where the unit was skipped or is
+        not labelled yet. A `Decimal` is a number.
     annotators : tuple of str (m,), optional
     places : tuple of str (m,), optional
         Where each answer was read from, for error messages: `line 7`.
@@ -69,7 +72,8 @@ class Labels(Record):
     Raises
     ------
     LabelError
-        If there are not as many ids, values and annotators.
+        If there are not as many ids, values and annotators, and for a value that is a list, a dict or another
+        container.
 
     Examples
     --------
@@ -87,6 +91,10 @@ class Labels(Record):
     replaced: Labels | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
+        for name in ("ids", "values", "annotators"):
+            given = getattr(self, name)
+            if not isinstance(given, Sized) and (name, given) != ("annotators", None):
+                raise LabelError(f"{name} of labels must be a list", given=kind_of(given))
         self._set(ids=tuple(map(id_text, self.ids)))
         columns = (self.values, self.ids if self.annotators is None else self.annotators)
         lengths = [len(self.ids), *map(len, columns)]
@@ -96,12 +104,33 @@ class Labels(Record):
                 given=", ".join(map(str, lengths if self.annotators is not None else lengths[:2])),
                 action="Give one id, one value and one annotator for each answer.",
             )
+        self._set(values=tuple(self._value(row, entry) for row, entry in enumerate(self.values)))
+
+    def _value(self, row: int, entry: Any) -> Any:
+        """Return a value as plain Python has it, None where it is missing."""
+        if isinstance(entry, str):
+            return entry if entry.strip() else None
+        if is_missing(entry):
+            return None
+        if isinstance(entry, np.generic) or (isinstance(entry, np.ndarray) and entry.ndim == 0):
+            entry = entry.item()
+        if isinstance(entry, Decimal):
+            return float(entry)
+        if isinstance(entry, Iterable | Sized) and not isinstance(entry, str | bytes):
+            raise LabelError(
+                f"{self.place(row)}: the label of id {self.ids[row]!r} is {kind_of(entry)}",
+                given=reprlib.repr(entry),
+                allowed="one number or text",
+                action="Give one value for each answer; several annotators have a row each.",
+            )
+        return entry
 
     @property
     def answered(self) -> int:
         """Rows with a value."""
         return sum(value is not None for value in self.values)
 
+    @names_mistyped
     def counted_as(
         self, *, positive: str | None = None, mapping: Mapping[str, float | None] | None = None
     ) -> Labels:
@@ -205,7 +234,7 @@ def as_labels(labels: Any, sample: Units) -> Labels:
     if isinstance(labels, Labels):
         return labels
     if isinstance(labels, Mapping):
-        return Labels(ids=_texts(list(labels)), values=_values(labels.values()))
+        return Labels(ids=_texts(list(labels)), values=tuple(labels.values()))
     if hasattr(labels, "columns"):
         raise LabelError(
             "labels cannot be a dataframe",
@@ -213,7 +242,7 @@ def as_labels(labels: Any, sample: Units) -> Labels:
             action="Give dict(zip(frame['id'], frame['label'])).",
         )
     if hasattr(labels, "index") and not callable(labels.index) and hasattr(labels, "to_numpy"):
-        return Labels(ids=_texts(list(labels.index)), values=_values(labels.to_numpy().tolist()))
+        return Labels(ids=_texts(list(labels.index)), values=tuple(labels.to_numpy().tolist()))
     if isinstance(labels, str | PathLike):
         path = fspath(labels)
         raise LabelError(
@@ -229,7 +258,7 @@ def as_labels(labels: Any, sample: Units) -> Labels:
             if len(shape) > 1
             else "Give a mapping of id to label instead.",
         )
-    return Labels(ids=tuple(id_texts(sample.ids)), values=_values(without_mask(labels).tolist()))
+    return Labels(ids=tuple(id_texts(sample.ids)), values=tuple(without_mask(labels).tolist()))
 
 
 def shape_of(given: Any) -> tuple[int, ...]:
@@ -345,7 +374,3 @@ def _refuse_duplicates(labels: Labels) -> None:
 
 def _texts(ids: list[Any]) -> tuple[str, ...]:
     return tuple(id_texts(id_array(np.array(ids, dtype=object))) if ids else ())
-
-
-def _values(values: Iterable[Any]) -> tuple[Any, ...]:
-    return tuple(None if is_missing(value) else value for value in values)

@@ -143,5 +143,5 @@ def _number(value: object) -> float:
         return number_of_text(value)
     try:
         return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return float("nan")

@@ -16,7 +16,7 @@ import numpy as np
 
 from stratal import __version__
 from stratal.arrays import BoolArray
-from stratal.errors import InputError, MissingExtraError, StratalWarning
+from stratal.errors import InputError, MissingExtraError, StratalWarning, names_mistyped
 from stratal.estimation.estimand import Estimand, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimate_table import EstimateTable, with_tables
@@ -25,6 +25,7 @@ from stratal.estimation.new_version import NewVersion
 from stratal.estimation.proxy_check import proxy_check
 from stratal.estimation.respondents import combined, said
 from stratal.estimation.side_by_side import side_by_side
+from stratal.intervals.interval import tail_shares
 from stratal.labels.annotators import Agreement, agreement_of
 from stratal.labels.labels import join, with_ids_of
 from stratal.labels.numbers import words_for_one
@@ -100,6 +101,7 @@ class Findings:
         return report_html(self.found, whole=False)
 
 
+@names_mistyped
 @listing(estimate)
 def findings(
     sample: Sample,
@@ -170,6 +172,7 @@ def findings(
     (0.5, ['labels, unweighted', 'proxy alone', 'with the design'])
     """
     require_sample(sample, "findings")
+    tail_shares(confidence_level, "two-sided")
     refuse_unlisted(options, findings)
     predicted, combine = options.get("predicted", False), options.get("combine", "mean")
     asked = _question(sample, options)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stratal.errors import not_positive
+from stratal.errors import names_mistyped, not_positive
 from stratal.estimation.estimand import Estimand, as_estimand
 from stratal.estimation.evaluation import estimate
 from stratal.planning.estimand_needs import estimand_needs
@@ -39,6 +39,7 @@ def question_of(sample: Sample) -> Estimand | None:
     return None if asked is None or asked.kind == "mean" else asked
 
 
+@names_mistyped
 def labels_needed(
     sample: Sample,
     labels: Any,
@@ -46,7 +47,7 @@ def labels_needed(
     *,
     confidence_level: float = 0.95,
     predicted: bool | str = False,
-    outcome: Any = None,
+    outcome: str | None = None,
     bounds: tuple[float, float] | None = None,
     population: Population | None = None,
 ) -> Narrowing:

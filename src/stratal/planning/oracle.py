@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stratal.allocation import allocate
 from stratal.allocation.integers import whole_number
 from stratal.arrays import AnyArray
-from stratal.errors import BudgetError, InputError
+from stratal.errors import BudgetError, InputError, names_mistyped
 from stratal.planning.rounds import next_round
 from stratal.population.population import require_population
 from stratal.sampling import Stratified
@@ -53,6 +53,7 @@ def first_round(
     return Stratified(strata=strata, allocation=allocate(strata, size, pilot)).draw(population, seed)
 
 
+@names_mistyped
 def opt_a1(
     population: Population,
     strata: Strata,
@@ -105,6 +106,7 @@ def opt_a1(
     return _finish(sample, oracle, budget, budget, allocation_of=allocation_of, deviations=deviations)
 
 
+@names_mistyped
 def opt_a2(
     population: Population,
     strata: Strata,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stratal.allocation import Allocation
-from stratal.errors import InputError
+from stratal.errors import InputError, names_mistyped
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.detectable import detectable_difference
 from stratal.planning.expectations import PlannedDesign, worst_bounds
@@ -96,6 +96,7 @@ class Plan(Printed, Tabular, Plotted):
             return SimpleRandom(budget=self.budget)
         return Stratified(strata=self.strata, allocation=self.allocation)
 
+    @names_mistyped
     def draw(self, seed: int, population: Population | None = None) -> Sample:
         """Draw the recommended design.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from stratal.allocation import Allocation, allocate
 from stratal.allocation.integers import check_budget
-from stratal.errors import BudgetError, InputError, near_names, no_level, not_positive
+from stratal.errors import BudgetError, InputError, names_mistyped, near_names, no_level, not_positive
 from stratal.estimation.estimand import Asked, Estimand, as_estimand
 from stratal.estimation.mean import default_estimator
 from stratal.intervals.proportion import student_quantile
@@ -50,6 +50,7 @@ DRAWS_PER_STRATUM = 5
 MOST_STRATA = 10
 
 
+@names_mistyped
 def plan(
     population: Population,
     budget: int | None = None,

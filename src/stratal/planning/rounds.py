@@ -12,7 +12,7 @@ import numpy as np
 from stratal.allocation import Allocation
 from stratal.allocation.integers import check_budget, whole_number
 from stratal.arrays import FloatArray, IntArray
-from stratal.errors import BudgetError, InputError, StratalWarning
+from stratal.errors import BudgetError, InputError, StratalWarning, names_mistyped
 from stratal.estimation.calibrated import Calibrating
 from stratal.estimation.estimand import Estimand, Several
 from stratal.estimation.evaluation import estimate
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 ALLOCATIONS = ("total", "remainder")
 
 
+@names_mistyped
 def next_round(
     sample: Sample,
     labels: Any,
@@ -49,7 +50,7 @@ def next_round(
     allocation_of: str = "total",
     deviations: str = "recalibrated",
     predicted: bool | str = False,
-    outcome: Any = None,
+    outcome: str | None = None,
     bounds: tuple[float, float] | None = None,
     learner: Any = None,
     features: Sequence[str] | None = None,
@@ -135,7 +136,7 @@ def next_round(
         goes = _EstimandRound(question, where, confidence_level, allocation_of)
         return _until(goes.of(sample, labels, additional, half_width), sample, half_width)
     if half_width is not None:
-        how = {"predicted": predicted, "outcome": outcome, "bounds": bounds}
+        how: dict[str, Any] = {"predicted": predicted, "outcome": outcome, "bounds": bounds}
         needed = labels_needed(sample, labels, half_width, confidence_level=confidence_level, **how)
         if needed.additional == 0:
             return sample

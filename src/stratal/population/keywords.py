@@ -74,6 +74,7 @@ def listing(*records: Callable[..., Any], without: tuple[str, ...] = ()) -> Call
             for name, one in inspect.signature(record).parameters.items()
             if name not in own and name not in without
         }
+        vars(function)["records"] = records  # in whose modules the annotations mean something
         vars(function)["__signature__"] = shown.replace(parameters=[*own.values(), *fields.values()])
         return function
 

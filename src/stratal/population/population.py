@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from typing import Any, ClassVar, Unpack
 
-from stratal.errors import InputError, kind_of, near_names
+from stratal.errors import InputError, kind_of, names_mistyped, near_names
 from stratal.population.asked import told
 from stratal.population.digest import PopulationDigest
 from stratal.population.distribution import Distribution, build_distribution
@@ -152,6 +152,7 @@ class Population(Questions):
     # ---- how it is made
 
     @staticmethod
+    @names_mistyped
     @listing(ArrayRequest)
     def from_arrays(**columns: Unpack[ArrayKeywords]) -> Population:
         """Build a population from arrays, each given by its name.
@@ -202,6 +203,7 @@ class Population(Questions):
         return Population.makers["arrays"](request)
 
     @staticmethod
+    @names_mistyped
     @listing(ArrayRequest, without=("proxy", "predicted"))
     def from_estimator(model: Any, X: Any, **columns: Unpack[ArrayKeywords]) -> Population:
         """Build a population from a fitted scikit-learn classifier and the rows to judge it on.
@@ -234,6 +236,7 @@ class Population(Questions):
         return Population.makers["estimator"](model, X, columns)
 
     @staticmethod
+    @names_mistyped
     @listing(Request, FileReading)
     def read(
         path: str | os.PathLike[str],
@@ -333,6 +336,7 @@ class Population(Questions):
         )
 
     @staticmethod
+    @names_mistyped
     @listing(Request)
     def from_table(table: Any, **columns: Unpack[TableKeywords]) -> Population:
         """Build a population from a dataframe, or from an Ibis table where it is.

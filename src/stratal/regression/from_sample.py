@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, refuse_nonfinite
-from stratal.errors import InputError, LabelError, near_names
+from stratal.errors import InputError, LabelError, names_mistyped, near_names
 from stratal.estimation.learned import features_of
 from stratal.estimation.respondents import Respondents
 from stratal.labels.labels import join
@@ -35,6 +35,7 @@ FAMILIES: dict[str, type[Loss]] = {loss.name: loss for loss in (Linear, Logistic
 _FOUND_HERE = ("outcome", "weighting", "unlabelled", "names")
 
 
+@names_mistyped
 def regress(
     sample: Sample,
     labels: Any,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from stratal.arrays import IntArray
-from stratal.errors import InputError
+from stratal.errors import InputError, names_mistyped
 from stratal.population.population import Population
 from stratal.randomness import id_texts
 from stratal.sampling.asked import require_design, require_sample
@@ -15,6 +15,7 @@ from stratal.sampling.same_population import require_same_population
 from stratal.sampling.sample import Design, Sample
 
 
+@names_mistyped
 def extend(sample: Sample, design: Design, population: Population | None = None) -> Sample:
     """Draw a larger design with the sample's seed, keeping every unit that was drawn.
 

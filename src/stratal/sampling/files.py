@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from stratal.errors import InputError
+from stratal.errors import InputError, utf8_path
 from stratal.population.tables.spilling import locked
 
 _PARTIAL = ".partial"
@@ -41,6 +41,7 @@ def replacing(path: Path) -> Iterator[Path]:
     >>> (folder / "note.txt").read_text()
     'whole'
     """
+    utf8_path(path)
     clear_leftovers(path)
     try:
         partial, release = _held(path.parent, f".{path.stem}.", path.suffix, _new_file)

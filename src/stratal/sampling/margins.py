@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray
-from stratal.errors import InputError, StratalWarning, near_names
+from stratal.errors import InputError, StratalWarning, names_mistyped, near_names
 from stratal.population.population import Population
 from stratal.sampling.asked import require_sample
 from stratal.sampling.sample import Design, Sample
@@ -94,6 +94,7 @@ class Margins(Design):
         return CalibratedWeighting.of(base, np.concatenate(parts, axis=1), np.concatenate(means), self.method)
 
 
+@names_mistyped
 def fit_margins(
     sample: Sample,
     margins: str | Sequence[str],

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, IntArray
-from stratal.errors import InputError, near_names
+from stratal.errors import InputError, names_mistyped, near_names
 from stratal.population.population import Population
 from stratal.population.rules.rule import Categories
 from stratal.population.summary import StratumSummary
@@ -61,6 +61,7 @@ class PostStratified(Design):
         return StratifiedWeighting(stratum=sample.stratum[labelled], sizes=sample.summary.sizes)
 
 
+@names_mistyped
 def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = None) -> Sample:
     """Return a sample weighted by the groups of a column, whose sizes are known.
 

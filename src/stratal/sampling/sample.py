@@ -12,7 +12,7 @@ import numpy as np
 
 from stratal import __version__
 from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray, Record, frozen
-from stratal.errors import InputError, not_bounds
+from stratal.errors import InputError, names_mistyped, not_bounds
 from stratal.labels.labels import Labels
 from stratal.population.digest import PopulationDigest
 from stratal.population.keywords import listing, of_caller
@@ -245,6 +245,7 @@ class Sample(Record, Tabular):
         mask = np.ones(self.size, dtype=bool) if labelled is None else labelled
         return self.design.weighting(self, mask)
 
+    @names_mistyped
     def write(self, path: str | Path) -> Path:
         """Write to one self-describing file: Parquet, or CSV with a JSON file beside it.
 
@@ -265,6 +266,7 @@ class Sample(Record, Tabular):
         return write_parts(Path(path), columns_of(self), description_of(self))
 
     @staticmethod
+    @names_mistyped
     def read(path: str | Path) -> Sample:
         """Read a sample that `write` wrote.
 
@@ -296,6 +298,7 @@ class Sample(Record, Tabular):
         return columns_of(self)
 
     @staticmethod
+    @names_mistyped
     @listing(Labelled)
     def from_labelled(table: Any, **given: Unpack[LabelledKeywords]) -> tuple[Sample, Labels]:
         """Return a sample that was drawn and labelled elsewhere, and its labels.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stratal.arrays import FloatArray, finite_vector
-from stratal.errors import InputError
+from stratal.errors import InputError, names_mistyped
 from stratal.estimation.estimand import Asked, as_estimand
 from stratal.population.population import require_population
 from stratal.randomness import check_seed
@@ -45,6 +45,7 @@ class _Task:
     settings: Settings
 
 
+@names_mistyped
 def simulate(
     population: Population,
     outcome: Any,

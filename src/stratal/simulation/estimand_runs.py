@@ -80,10 +80,10 @@ def estimand_table(estimand: Estimand, given: Mapping[str, Any]) -> SimulationTa
 
 def _refuse_unfit(population: Population, labels: AnyArray, designs: Sequence[Any]) -> None:
     """Refuse units with ids, labels that are not theirs, and designs that an estimand has not."""
-    if len(labels) != population.size or not population.numbered_by_row:
+    if labels.shape != (population.size,) or not population.numbered_by_row:
         raise InputError(
             "an estimand is simulated on units numbered by row, each with its label",
-            given=f"{len(labels)} labels for {population.size} units",
+            given=f"{labels.size} labels for {population.size} units",
             action="Give Population.from_arrays no ids.",
         )
     for name in designs:

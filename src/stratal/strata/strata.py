@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
-from stratal.errors import InputError, near_names
+from stratal.errors import InputError, names_mistyped, near_names
 from stratal.population.expressions import Expression
 from stratal.population.influence import Influence
 from stratal.population.population import require_population
@@ -187,6 +187,7 @@ def _nullable(values: FloatArray) -> list[float | None]:
     return [None if np.isnan(value) else float(value) for value in values]
 
 
+@names_mistyped
 def stratify(
     population: Population,
     method: str = "k-means",

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from numbers import Number
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, number_of_text
+from stratal.arrays import AnyArray, FloatArray, is_null, number_of_text
 from stratal.errors import InputError, near_names, same_name
 from stratal.population.logs.inspect_ai import read_packed
 from stratal.population.logs.log import Log
@@ -91,7 +93,7 @@ class SmallTable:
                 given=type(table).__name__,
                 allowed="a path, a mapping of columns, or a dataframe",
             )
-        lengths = {len(column) for column in lists.values()}
+        lengths = {len(column) if isinstance(column, list) else 0 for column in lists.values()}
         if len(lengths) != 1 or lengths == {0}:
             raise InputError(
                 f"{label}: columns must have the same length, at least 1",
@@ -159,14 +161,21 @@ class SmallTable:
 
 
 def is_missing(entry: Any) -> bool:
-    """Return whether an entry is None, NaN or blank.
+    """Return whether an entry is None, NaN (of any kind), masked or blank.
 
     Examples
     --------
-    >>> is_missing(" "), is_missing(0)
-    (True, False)
+    >>> is_missing(" "), is_missing(0), is_missing(np.ma.masked)
+    (True, False, True)
     """
-    return entry is None or bool(entry != entry) or (isinstance(entry, str) and not entry.strip())
+    if isinstance(entry, str):
+        return not entry.strip()
+    if is_null(entry):
+        return True
+    # Containers would compare their entries, and a signalling NaN refuses to be compared.
+    if isinstance(entry, Decimal):
+        return entry.is_nan()
+    return isinstance(entry, Number | np.generic) and bool(entry != entry)
 
 
 def plain_text(entry: Any) -> str | None:

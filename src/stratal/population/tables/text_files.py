@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-from stratal.errors import InputError
+from stratal.errors import InputError, utf8_path
 
 FORMATS = {
     ".parquet": "parquet",
@@ -54,6 +54,7 @@ def existing_file(path: Path) -> Path:
     Traceback (most recent call last):
     stratal.errors.InputError: /nowhere/labels.csv: no such file...
     """
+    utf8_path(path)
     if path.is_dir():
         raise InputError(f"{path}: is a directory", allowed="a file")
     if not path.exists():

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stratal.errors import InputError, MissingExtraError, StratalError
+from stratal.errors import InputError, MissingExtraError, StratalError, names_mistyped
 from stratal.sampling.asked import require_sample
 from stratal.study.database import DATABASE
 from stratal.study.faults import StudyError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from stratal.sampling import Sample
 
 
+@names_mistyped
 def annotate(
     sample: Sample | Study | str | Path,
     *,
