@@ -323,7 +323,7 @@ def stratum_rates(value: Any, labels: UnitMoments, smooth: SmoothedMoments, foun
     trials = shares**2 / np.where(open_strata, basis, 1.0)
     left = labels.left
     back = None
-    if labels.looked:
+    if labels.looked and np.shape(shares)[-1] > 1:  # one stratum has no shares that could follow labels
         back = drawn_back(labels.means, counts, left, factors * smooth.binary, factor)
     least = np.sum(shares * (1.0 - left) * labels.means, axis=-1)
     known = labels.units if not drawn else np.inf
