@@ -59,6 +59,8 @@ def programs(options: argparse.Namespace) -> dict[str, Callable[[], list[str]]]:
         "recalibrated_plans": list,
         "coverage": list,
         "interval_cells": list,
+        "near_census": list,
+        "mean_wrong_scores": lambda: ["--draws", "10000"],
         "heavy_tails": list,
         "metrics_coverage": list,
         "known_answers": list,

@@ -8,8 +8,8 @@ from tests.architecture.house import HERE, passed
 MOST = {
     "plan": (14, 60),
     "draw": (12, 36),
-    "estimate": (10, 71),
-    "confidence_interval": (10, 51),
+    "estimate": (11, 71),
+    "confidence_interval": (10, 60),
 }
 """Files and functions. Where a change needs more, look first for a way that was taken twice."""
 

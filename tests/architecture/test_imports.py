@@ -42,12 +42,12 @@ def test_no_files_import_each_other_in_a_circle():
 
 @pytest.mark.parametrize("name", sorted(HOUSE.paths))
 def test_modules_are_small(name):
-    assert len(HOUSE.paths[name].read_text().splitlines()) <= 400
+    assert len(HOUSE.paths[name].read_text().splitlines()) <= 480
 
 
 def test_no_function_is_long():
     """Lines of code: docstrings, comments and blank lines are not counted."""
-    assert HOUSE.long_functions(60) == []
+    assert HOUSE.long_functions(70) == []
 
 
 def test_no_function_outside_the_public_face_takes_many_parameters():

@@ -84,7 +84,7 @@ def domain_mean(
     >>> member = np.array([True, True, True, False])
     >>> quantity, _ = domain_mean(np.array([1.0, 1.0, 1.0, 0.0]), member, weighting, bounds=(0, 1))
     >>> quantity.value, quantity.n, round(quantity.confidence_interval().low, 2)
-    (1.0, 3, 0.33)
+    (1.0, 3, 0.3)
     """
     inside = member.astype(np.float64)
     n = int(member.sum())

@@ -195,7 +195,7 @@ class Estimate(Record, Printed, Plotted):
         equal = None
         if interval is not None:
             ends = (interval.low, interval.high)
-            equal = random_labels_of_equal_width(size, self.evidence, ends, level, ranged=range_ is not None)
+            equal = random_labels_of_equal_width(size, self.evidence, ends, level, range_)
         return {
             "effective_sample_size": size,
             "effective_sample_size_interval": range_,

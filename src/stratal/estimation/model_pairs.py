@@ -47,7 +47,7 @@ class ModelPair(Record):
     >>> frame = Respondents.of(sample, np.ones(8, dtype=bool))
     >>> pair = ModelPair(first=new, second=old, frame=frame, bounds=(0, 1))
     >>> pair.difference().value, [round(end, 2) for end in pair.difference().confidence_interval()]
-    (0.125, [-0.24, 0.51])
+    (0.125, [-0.25, 0.51])
     """
 
     first: FloatArray
@@ -192,7 +192,7 @@ def differences_in_family(
     >>> pair = ModelPair(first=[1, 1, 1, 1, 0], second=[1, 1, 1, 0, 0], frame=frame, bounds=(0, 1))
     >>> low, high, p = differences_in_family([pair], Family(side="two-sided", freedom=[4.0]), 0.95)
     >>> low.round(2), p.round(2)
-    (array([-0.34]), array([0.75]))
+    (array([-0.34]), array([0.76]))
     """
     level, found = family.level(confidence_level), [pair.difference() for pair in pairs]
     ends = np.array([[*one.confidence_interval(level, family.side)] for one in found])

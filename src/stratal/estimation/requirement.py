@@ -99,8 +99,8 @@ def require(
     0.95
     >>> stratal.require(found, lower=0.9)
     Traceback (most recent call last):
-    stratal.errors.RequirementError: the interval does not lie where it must (given: 0.95, 95% interval 0.8981
-    to 0.9802, from 100 labels; allowed: a lower end of at least 0.9)...
+    stratal.errors.RequirementError: the interval does not lie where it must (given: 0.95, 95% interval 0.8975
+    to 0.98, from 100 labels; allowed: a lower end of at least 0.9)...
     """
     if not isinstance(estimate, Estimate):
         raise InputError(

@@ -29,8 +29,6 @@ _MOST_LABELS = 20_000
 """Beyond this the range is within a few hundredths, and not worth the memory."""
 
 
-_MUCH_WIDER = 1.25
-"""Times as many labels as the interval's width allows for that are not left standing: 12 % of width."""
 _BISECTIONS = 60
 
 
@@ -79,8 +77,7 @@ def random_labels_of_equal_width(
     evidence: Evidence,
     interval: tuple[float, float],
     confidence_level: float,
-    *,
-    ranged: bool,
+    range_: tuple[float, float] | None,
 ) -> float | None:
     """Return how many random labels give as narrow an interval; None where the effective size stands.
 
@@ -92,8 +89,8 @@ def random_labels_of_equal_width(
     interval : (float, float)
         Two-sided.
     confidence_level : float
-    ranged : bool
-        Whether there is a range for the effective size. Without one it does not stand.
+    range_ : (float, float), optional
+        That of the effective size. Without one it does not stand, nor where all of it is more than this.
 
     Examples
     --------
@@ -102,7 +99,7 @@ def random_labels_of_equal_width(
     >>> sample = stratal.SimpleRandom(budget=50).draw(population, seed=7)
     >>> found = stratal.estimate(sample, [1.0] * 50)
     >>> ends = tuple(found.confidence_interval())
-    >>> round(random_labels_of_equal_width(None, found.evidence, ends, 0.95, ranged=False))
+    >>> round(random_labels_of_equal_width(None, found.evidence, ends, 0.95, None))
     50
     """
     if evidence.bounds is None or evidence.own is not None or evidence.census:
@@ -115,7 +112,7 @@ def random_labels_of_equal_width(
     labels = trials * (evidence.population_spread / scale**2 / binary if binary > 0 else 1.0)
     if not evidence.superpopulation:
         labels = labels / (1.0 + labels / evidence.weighting.population_size)
-    return None if ranged and size is not None and size <= _MUCH_WIDER * labels else float(labels)
+    return float(labels) if size is None or range_ is None or labels < range_[0] else None
 
 
 def _trials_of(value: float, width: float, confidence_level: float) -> float:

@@ -28,7 +28,7 @@ def smallest_count(ones: IntArray, counts: IntArray, size: int, error: float) ->
     Examples
     --------
     >>> smallest_count(np.array([15, 16]), np.array(16), 20, 0.025)
-    array([15, 17])
+    array([17, 18])
     """
     shape = np.shape(ones)
     each, back = np.unique(
@@ -51,7 +51,7 @@ def largest_count(ones: IntArray, counts: IntArray, size: int, error: float) -> 
     Examples
     --------
     >>> largest_count(np.array([0, 1]), np.array(16), 20, 0.025)
-    array([3, 5])
+    array([2, 3])
     """
     return np.asarray(size - smallest_count(counts - ones, counts, size, error))
 

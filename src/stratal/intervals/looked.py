@@ -42,7 +42,7 @@ def drawn_back(
     --------
     >>> n_h, one = np.array([200.0]), np.ones(1)
     >>> drawn_back(np.array([0.05]), n_h, one, np.array([2e-4]), np.ones(())).round(4)
-    array([0.0532])
+    array([0.053])
     """
     whole = np.sum(parts, axis=-1, keepdims=True)
     share = parts / np.where(whole > 0, whole, 1.0)

@@ -51,7 +51,7 @@ class CountsSoFar(Record):
     >>> strata = stratal.stratify(population, n_strata=2)
     >>> seen = CountsSoFar.of(strata, np.array([50, 50]), np.array([50, 50]), np.array([10, 45]))
     >>> float(seen.half_width(0.95).round(3)), float(seen.expected_half_width(np.array(400), 0.95).round(3))
-    (0.073, 0.027)
+    (0.074, 0.027)
     """
 
     sizes: IntArray
@@ -136,7 +136,7 @@ def likely_means(counts: AnyArray, ones: AnyArray, deviations: FloatArray) -> Fl
 def interval_of_counts(
     sizes: IntArray, counts: AnyArray, ones: AnyArray, confidence_level: float, *, looked: bool = False
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the default interval (low, high), each (…,), of a mean of 0 and 1 in two strata at least.
+    """Return the default interval (low, high), each (…,), of a mean of 0 and 1 in one stratum or more.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def half_width_of_counts(
     --------
     >>> half = half_width_of_counts(np.array([500, 500]), np.array([50, 50]), np.array([10, 45]), 0.95)
     >>> float(half.round(3))
-    0.073
+    0.074
     """
     low, high = interval_of_counts(sizes, counts, ones, confidence_level, looked=looked)
     return np.asarray((high - low) / 2.0)
