@@ -168,9 +168,8 @@ def written(lines: list[str], replicates: int) -> None:
         "# Metrics of a rare class in strata of the answers\n\n"
         "`classification_metrics`, 95 % intervals: as they were when a stratum did not know its answers "
         f"({BEFORE} draws) → as they are ({replicates} draws a cell).\n\n"
-        "Lowest is the precision of 200 labels planned for F1 among 20,000 units, .923 to .940 (10,000 other "
-        "draws of the good scores: .934), in strata of a few labels each. With hidden misses the intervals "
-        "of recall and F1 were too short before; among the 2 % with good scores they are longer now.\n\n"
+        "With hidden misses the intervals of recall and F1 were too short before; among the 2 % with good "
+        "scores they are longer now. `wrong_scores.md` has more cells.\n\n"
         "Written by `python -m benchmarks.known_answers`.\n\n"
         f"| units | positives | scores | plan | labels | {heads} |\n|---|---|---|---|---|{'---|' * 9}\n"
         + "\n".join(lines)
