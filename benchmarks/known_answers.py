@@ -13,14 +13,17 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from benchmarks.wrong_scores import limits
 
 import stratal
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.estimation import estimands
 from stratal.estimation.confusion import Confusion
-from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
+from stratal.estimation.metric_functions import metric_function, of_two_shares
+from stratal.estimation.shares import between_units, directions, ends_over
 from stratal.weighting import StratifiedWeighting
 
 PAGE = Path(__file__).parent / "results" / "known_answers.md"
@@ -123,38 +126,23 @@ def simulated(job: tuple[Cell, int]) -> str:
 
 def intervals(seen: IntArray, answered: BoolArray, counts: IntArray, sizes: IntArray) -> FloatArray:
     """Return the library's intervals (R, 3, 2) of many draws at once, from the positives seen (R, H)."""
-    shares, ends = [], []
-    for side in (answered, ~answered):
-        weights = sizes[side] / sizes[side].sum()
-        n = counts[side].astype(np.float64)
-        rates = seen[:, side] / n
-        fractions = np.minimum(n / sizes[side], 1.0)
-        trials = np.divide(n, 1.0 - fractions, out=np.full(len(n), np.inf), where=fractions < 1)
-        value = rates @ weights
-        low, high = stratified_clopper_pearson(
-            StratumRates(value=value, rates=rates, counts=n, trials=trials, shares=weights), 0.025, 0.025
-        )
-        shares.append(sizes[side].sum() / sizes.sum())
-        ends.append(shares[-1] * np.stack([value, low, high]))
-    (hit, *hit_ends), (miss, *miss_ends) = ends
-    angles = np.linspace(0.0, np.pi / 2.0, 129)[:, None]
-    hits, misses = (
-        np.concatenate([middle + (end - middle) * turn for end in one for _ in range(repeats)])
-        for middle, one, turn, repeats in (
-            (hit, hit_ends, np.cos(angles), 2),
-            (miss, miss_ends, np.sin(angles), 1),
-        )
-    )
-    misses = np.concatenate([misses, misses])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        values = (
-            hits / shares[0],
-            np.where(hits + misses > 0, hits / (hits + misses), np.nan),
-            2.0 * hits / (shares[0] + hits + misses),
-        )
-    return np.stack(
-        [np.stack([np.nanmin(each, axis=0), np.nanmax(each, axis=0)], axis=-1) for each in values], axis=1
-    )
+    share = float(sizes[answered].sum() / sizes.sum())
+    spread = np.broadcast_to(counts, seen.shape)
+    sides = [limits(seen[:, side], spread[:, side], sizes[side], False) for side in (answered, ~answered)]
+    value, low, high = np.stack(sides, axis=1)
+    units = np.array([[sizes[side].sum()] for side in (answered, ~answered)])
+    wider, around = between_units(value, low, high, units), directions(np.eye(2))
+    ends = []
+    for name in METRICS:
+        of_two = of_two_shares(metric_function(name, 1, 2), 2)
+        assert of_two is not None
+
+        def function(rates: FloatArray, of_two: Any = of_two) -> FloatArray:
+            return np.asarray(of_two(share * rates[0], (1.0 - share) * rates[1], share))
+
+        own = (low, high) if name == "precision" else wider
+        ends.append(np.stack(ends_over(function, value, own[0], own[1], around), axis=-1))
+    return np.stack(ends, axis=1)
 
 
 def line(cell: Cell, before: FloatArray, found: FloatArray, targets: tuple[float, ...]) -> str:
@@ -180,9 +168,8 @@ def written(lines: list[str], replicates: int) -> None:
         "# Metrics of a rare class in strata of the answers\n\n"
         "`classification_metrics`, 95 % intervals: as they were when a stratum did not know its answers "
         f"({BEFORE} draws) → as they are ({replicates} draws a cell).\n\n"
-        "Lowest is the precision of 200 labels planned for F1 among 20,000 units, .923 to .940 (10,000 other "
-        "draws of the good scores: .934), in strata of a few labels each. With hidden misses the intervals "
-        "of recall and F1 were too short before; among the 2 % with good scores they are longer now.\n\n"
+        "With hidden misses the intervals of recall and F1 were too short before; among the 2 % with good "
+        "scores they are longer now. `wrong_scores.md` has more cells.\n\n"
         "Written by `python -m benchmarks.known_answers`.\n\n"
         f"| units | positives | scores | plan | labels | {heads} |\n|---|---|---|---|---|{'---|' * 9}\n"
         + "\n".join(lines)

@@ -449,9 +449,8 @@ def written(options: argparse.Namespace) -> None:
     lines = [
         "# Metrics planned with wrong scores",
         "",
-        f"95 % intervals of ten metrics of one class among {UNITS:,} units, on the same draws of a plan for "
-        f"{' or '.join(options.plans)}, in {len(records):,} cells: seven kinds of score × five rates × "
-        "100, 300 and 1,000 labels × one and two rounds. At least "
+        f"95 % intervals of ten metrics of one class among {UNITS:,} units, on the same draws: seven kinds "
+        f"of score × five rates × labels × one and two rounds, {'; '.join(planned_for(records))}. At least "
         f"{options.replicates:,} draws a cell, {options.more:,} of another seed where a metric covered less "
         f"than {AGAIN} ({done} of {done + left} such cells so far, the lowest first). A draw in which a "
         "metric is undefined counts as all possible values; the column says in how many of all draws.",
@@ -469,6 +468,13 @@ def written(options: argparse.Namespace) -> None:
     lines += ["## Of the planned metric, before and now", "", *comparison(records), ""]
     lines += ["## Every cell: coverage", "", *every(records)]
     PAGE.write_text("\n".join(lines) + "\n")
+
+
+def planned_for(records: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield how many cells there are of each plan, and of which numbers of labels."""
+    for plan in dict.fromkeys(record["plan"] for record in records):
+        own = [record["labels"] for record in records if record["plan"] == plan]
+        yield f"{len(own)} cells planned for {plan} ({', '.join(map(str, sorted(set(own))))} labels)"
 
 
 def summary(records: list[dict[str, Any]], rounds: int) -> Iterator[str]:

@@ -97,7 +97,9 @@ class Confusion:
             index = self.metric("jaccard", which, target)
             trials = trials if index.trials is None else index.trials
         # Labels that all agree have no variance of their own; what they may have missed has.
-        own = result.variance if np.isfinite(result.variance) and result.variance > 0 else error**2
+        # No estimate within these bounds errs by more than half of them on average.
+        hidden = min(error, (1.0 - lowest) / 2.0) ** 2
+        own = result.variance if np.isfinite(result.variance) and result.variance > 0 else hidden
         shares_alone = self._of_shares(name, function, target)
         if target == "superpopulation" and not dice:
             trials = _with_population_part(trials, value, lowest, result.population_variance)

@@ -91,7 +91,10 @@ def estimates_table(
 
 def _sentences(estimate: Mapping[str, Any]) -> list[str]:
     if estimate["estimate"] is None:
-        return ["Estimate undefined"]
+        ends = estimate.get("confidence_interval")
+        if ends is None:
+            return ["Estimate undefined"]
+        return [f"Estimate undefined, {level_text(estimate['confidence_level'])} {interval_text(ends)}"]
     lines = [_headline(estimate), _facts(estimate), *_worth(estimate), *_nonresponse(estimate)]
     lines += _required(estimate)
     if estimate.get("lam"):

@@ -52,6 +52,7 @@ def test_one_positive_label_does_not_make_recall_certain(given):
     assert (found.value, found.n, found.labels) == (1.0, 1, 100)
     assert low < 0.1
     assert high == 1.0
+    assert 0.0 < found.standard_error <= 0.5
 
 
 @pytest.mark.parametrize("kind", ["f1", "recall", "fbeta", "precision", "specificity", "prevalence"])
@@ -87,6 +88,7 @@ def test_where_no_positive_is_seen_anything_is_possible():
 
     assert not found.defined
     assert tuple(found.confidence_interval()) == (0.0, 1.0)
+    assert "Estimate undefined, 95% interval 0 to 1" in str(found)
     assert [row["confidence_interval"] for row in table.rows] == [[0.0, 1.0], [-1.0, 1.0]]
 
 
