@@ -8,7 +8,13 @@ import pytest
 import stratal
 from stratal.estimation.evaluation import estimate_mean
 from stratal.population.summary import StratumSummary
-from stratal.weighting import CalibratedWeighting, ClusterWeighting, PoissonWeighting, StratifiedWeighting
+from stratal.weighting import (
+    CalibratedWeighting,
+    ClusterWeighting,
+    PoissonWeighting,
+    StratifiedWeighting,
+    Weighting,
+)
 
 SIZE = 4000
 
@@ -121,7 +127,7 @@ def test_a_lam_of_zero_has_the_interval_of_none(design):
     z, q, rng = population(8)
     chance = np.clip(rng.lognormal(-4, 0.7, SIZE), 1e-4, 1)
     rows = np.flatnonzero(rng.random(SIZE) < chance)
-    weighting = PoissonWeighting(inclusion_probability=chance[rows], size=SIZE)
+    weighting: Weighting = PoissonWeighting(inclusion_probability=chance[rows], size=SIZE)
     plain = "hajek"
     if design == "simple-random":
         weighting = StratifiedWeighting(stratum=np.zeros(len(rows), dtype=np.int64), sizes=np.array([SIZE]))
