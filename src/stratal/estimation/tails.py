@@ -77,23 +77,27 @@ def size_notes(evidence: Evidence) -> tuple[str, ...]:
     Examples
     --------
     >>> from stratal.weighting import ClusterWeighting
-    >>> z = np.array([0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
-    >>> weighting = ClusterWeighting(cluster=np.array([0, 1, 2, 2, 3, 3, 3, 3]), drawn=np.array([1, 1, 2, 4]),
-    ...     clusters=40, size=120)
+    >>> drawn = np.repeat([1, 2, 4], 5)
+    >>> z = np.repeat([0.0, 0.5, 1.0], [5, 10, 20])
+    >>> cluster = np.repeat(np.arange(15), drawn)
+    >>> weighting = ClusterWeighting(cluster=cluster, drawn=drawn, clusters=40, size=120)
     >>> evidence = Evidence(value=0.75, variance=0.02, population_part=0.0, degrees_of_freedom=2.0,
-    ...     outcome="binary", bounds=(0.0, 1.0), z=z, residuals=(z - 0.75) / weighting.total, known=0.75,
+    ...     outcome="bounded", bounds=(0.0, 1.0), z=z, residuals=(z - 0.75) / weighting.total, known=0.75,
     ...     weighting=weighting, tuned=False)
     >>> size_notes(evidence)[0].split(":")[0]
-    'the outcome goes with the size of its cluster, and the drawn clusters are smaller than all are (67%)'
+    'the outcome goes with the size of its cluster, and the drawn clusters are smaller than all are (78%)'
     """
     shift, weighting = evidence.size_shift, evidence.weighting
     if weighting.groups is None or weighting.draws < 3 or not np.isfinite(evidence.variance):
         return ()
+    off = evidence.z - weighting.weights @ evidence.z / weighting.total
+    joint = weighting.covariance(np.column_stack([off, np.ones(evidence.n)]))
+    # Two standard errors of a correlation of 0, so that chance is not taken for a trend.
+    least = max(_TOGETHER**2, 4.0 / weighting.draws)
+    if not joint[0, 1] ** 2 > least * joint[0, 0] * joint[1, 1]:
+        return ()
     if abs(shift) <= _SHIFTED * np.sqrt(max(evidence.variance, 0.0)):
-        off = evidence.z - weighting.weights @ evidence.z / weighting.total
-        joint = weighting.covariance(np.column_stack([off, np.ones(evidence.n)]))
-        together = joint[0, 1] ** 2 > _TOGETHER**2 * joint[0, 0] * joint[1, 1]
-        if not together or weighting.effective_draws > weighting.draws / 2:
+        if weighting.effective_draws > weighting.draws / 2:
             return ()
         return (
             f"the outcome goes with the size of its cluster, and sizes differ so much that {weighting.draws} "

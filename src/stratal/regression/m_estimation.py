@@ -26,8 +26,10 @@ from stratal.weighting.stratum_moments import stratum_covariances
 _DECIDES = 0.5
 """Leverage beyond which a unit pulls its own prediction more than all others together."""
 
-_FEWEST = 5.0
-"""Equal labels that a slope's influences are worth, below which Poisson slopes were not covered."""
+_DECIDES_GROWTH = 0.4
+_FEWEST = 10.0
+"""Where the mean grows exponentially: the leverage, and how many equal labels a slope's influences are worth.
+With log-normal features (σ = 1) 2 to 6 % of intervals miss without a note; with .5 and 5, 3 to 23 %."""
 
 
 def m_estimate(
@@ -216,7 +218,8 @@ def leverage_notes(
     squares, fourth = np.sum(influences**2, axis=0), np.sum(influences**4, axis=0)
     worth = np.where(fourth > 0, squares**2 / np.where(fourth > 0, fourth, 1.0), len(influences))
     fewest, highest = int(np.argmin(worth)), float(pulls.max())
-    if highest <= _DECIDES and not (grows and worth[fewest] < _FEWEST):
+    few = highest > _DECIDES_GROWTH or worth[fewest] < _FEWEST if grows else highest > _DECIDES
+    if not few:
         return ()
     return (
         f"coefficient {names[fewest]!r} rests on about {worth[fewest]:.1f} of {len(influences)} labels "

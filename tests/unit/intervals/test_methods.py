@@ -325,19 +325,19 @@ def test_unequal_weights_leave_fewer_degrees_of_freedom():
 
 def test_the_interval_reaches_for_clusters_that_the_sample_lacks():
     """The drawn clusters are small, large ones have more of the outcome: only the upper end moves."""
-    sizes = np.array([1, 1, 2, 2, 3, 3, 4, 8])
-    cluster = np.repeat(np.arange(8), sizes)
+    sizes = np.tile([1, 1, 2, 2, 3, 3, 4, 8], 3)
+    cluster = np.repeat(np.arange(24), sizes)
     z = (sizes[cluster] > 2) * 1.0
     z[-3:] = 0.0
     none = np.zeros(len(z), dtype=np.int64)
     options = {"stratum": none, "design": "clusters", "estimator": "hajek"}
 
     def found(size):
-        weighting = ClusterWeighting(cluster=cluster, drawn=sizes, clusters=100, size=size)
+        weighting = ClusterWeighting(cluster=cluster, drawn=sizes, clusters=240, size=size)
         return estimate_mean(z, np.zeros((len(z), 0)), weighting, None, **options)
 
-    as_drawn, larger = found(300), found(600)
-    assert as_drawn.evidence.size_shift == 0
+    as_drawn, larger = found(720), found(1440)
+    assert as_drawn.evidence.size_shift == pytest.approx(0, abs=1e-12)
     assert larger.evidence.size_shift > 0.02
     assert larger.confidence_interval().high > as_drawn.confidence_interval().high + 0.02
     assert "goes with the size of its cluster" in " ".join(larger.notes)
