@@ -194,8 +194,9 @@ def _refuse_other_labelled(
             action="Write ids alike in both files; give the whole population, or one without labelled units.",
         )
     proxies = {name: found.proxies[:, k] for k, name in enumerate(population.proxy_names)}
+    known = {name.casefold(): values.tolist() for name, values in columns.items()}  # found so in either file
     for name, values in {**found.groups, **proxies}.items():
-        for text, own in zip(labelled, columns[name].tolist() if name in columns else (), strict=False):
+        for text, own in zip(labelled, known.get(name.casefold(), ()), strict=False):
             there = values[place[text]].item() if text in place else own
             if not _alike(own, there):
                 raise InputError(

@@ -166,6 +166,12 @@ def test_a_unit_with_another_proxy_in_the_population_is_refused():
         together({"id": ["000", "001", "002"], "score": [0.0, 0.9, 0.2]}, pairs())
 
 
+def test_a_column_whose_name_differs_in_capitals_is_compared():
+    whole = {"id": pairs()["id"], "Score": pairs()["score"]}
+    with pytest.raises(InputError, match="of unit '001' is not the same in both files"):
+        together({"id": ["000", "001", "002"], "score": [0.0, 0.9, 0.2]}, whole)
+
+
 def test_a_unit_of_another_stratum_in_the_population_is_refused():
     whole = pairs() | {"kind": ["a", "b"] * 3}
     rows = {"id": ["000", "001", "002"], "right": [1, 0, 1], "kind": ["a", "a", "b"]}

@@ -141,7 +141,7 @@ def test_a_population_without_a_column_of_the_sample_extends_nothing(sample):
 
 
 def test_a_digest_is_written_and_read(sample):
-    assert sample.population_digest() == population().digest(7)
+    assert sample.population_digest().to_dict() == population().digest(7).to_dict()
     assert set(sample.population_digest().columns) == {
         "number:confidence", "number:length", "group:language", "group:answer",
     }  # fmt: skip
