@@ -15,7 +15,7 @@ from stratal.study import team
 from stratal.study.creating import MEDIA, digest_of
 from stratal.study.database import Database
 from stratal.study.faults import DAMAGED, StudyError
-from stratal.study.journal import Transaction, keep_setting, setting, written_time
+from stratal.study.journal import Transaction, keep_head, keep_setting, setting, written_time
 from stratal.study.labelling import present_labels
 from stratal.study.question import Question
 from stratal.study.serving import serving
@@ -140,6 +140,9 @@ class StudyFolder:
         """Give a transaction: all that is saved in it, or nothing; see `Database.write`."""
         with self.database.write(durable=durable) as connection:
             yield Transaction(connection, self.clock())
+            last = connection.execute("SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1").fetchone()
+        if durable and last is not None:
+            keep_head(self.folder, last["seq"], last["hash"])
 
     def known(self, annotator: str) -> str:
         """Return an annotator's name, refusing one that is not of this study."""

@@ -17,7 +17,7 @@ from stratal.intervals.sequence import random_order, sequence_interval
 from stratal.labels.labels import Labels, join
 from stratal.sampling import Sample, SimpleRandom, Stratified
 from stratal.study.folder import StudyFolder
-from stratal.study.journal import Transaction, append_setting, keep_setting
+from stratal.study.journal import append_setting, keep_setting
 from stratal.study.labelling import arrivals, present_labels
 
 LOOKS = 1.02
@@ -166,10 +166,11 @@ def until(study: StudyFolder, half_width: float | None) -> bool:
     """
     if half_width is not None and not half_width > 0:
         raise not_positive("half_width", half_width)
-    with study.database.write() as connection:
+    with study.saving() as transaction:
+        connection = transaction.connection
         kept = "" if half_width is None else repr(float(half_width))
         keep_setting(connection, "half_width", kept)
         keep_setting(connection, "enough", "no")
         keep_setting(connection, "next_look", "0")
-        append_setting(Transaction(connection, study.clock()), "half_width", kept)
+        append_setting(transaction, "half_width", kept)
     return look(study)

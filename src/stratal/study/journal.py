@@ -7,8 +7,10 @@ import json
 import math
 import sqlite3
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from stratal.errors import InputError
@@ -267,6 +269,43 @@ def head(connection: sqlite3.Connection) -> str:
     """
     last = connection.execute("SELECT hash FROM journal ORDER BY seq DESC LIMIT 1").fetchone()
     return (last["hash"] if last else origin(connection)).hex()
+
+
+HEAD = "journal.head"
+"""File beside the database: number and hash of the last line that was saved. SQLite reads a write-ahead log
+up to the first damaged page, so that a flipped bit there takes the last lines away with a whole chain."""
+
+
+def keep_head(folder: Path, seq: int, hash_: bytes) -> None:
+    """Note the last line beside the database, once it is saved; a note that cannot be written is none.
+
+    Examples
+    --------
+    >>> keep_head(Path("/nowhere"), 3, b"")
+    """
+    with suppress(OSError):
+        (folder / HEAD).write_text(f"{seq:020d} {hash_.hex()}\n", encoding="ascii")
+
+
+def missing_lines(connection: sqlite3.Connection, noted: bytes) -> Iterator[str]:
+    """Yield that lines are missing which had been saved, by what the file beside the database said before.
+
+    Examples
+    --------
+    >>> missing_lines.__name__
+    'missing_lines'
+    """
+    if not noted.strip(b"\0"):  # a new study, a copy, or a computer that lost power
+        return
+    number, _, digest = noted.decode("ascii", "replace").rstrip("\n").partition(" ")
+    if len(number) != 20 or not (number.isascii() and number.isdigit()):
+        yield f"{HEAD} cannot be read"
+        return
+    row = connection.execute("SELECT hash FROM journal WHERE seq = ?", (int(number) % 2**63,)).fetchone()
+    if row is None:
+        yield f"the journal lacks line {int(number)}, which had been saved ({HEAD}), and perhaps others"
+    elif not isinstance(row["hash"], bytes) or row["hash"].hex() != digest:
+        yield f"line {int(number)} of the journal is not the one that had been saved ({HEAD})"
 
 
 def setting(connection: sqlite3.Connection, name: str) -> str | None:

@@ -22,7 +22,7 @@ from stratal.sampling.extending import extend, last_round
 from stratal.sampling.same_population import require_same_draw
 from stratal.study.creating import add_items
 from stratal.study.interim import anytime_interval, estimate_options
-from stratal.study.journal import Transaction, keep_setting
+from stratal.study.journal import keep_setting
 from stratal.study.study import Study
 
 if TYPE_CHECKING:
@@ -126,11 +126,10 @@ def add_round(study: Study, larger: Sample) -> int:
     number, before = last_round(larger), last_round(sample)
     if number != before + 1:
         raise InputError("rounds are numbered without gaps", given=f"round {number}", allowed=str(before + 1))
-    with study.database.write() as connection:
-        transaction = Transaction(connection, study.clock())
+    with study.saving() as transaction:
         added = add_items(transaction, study.folder, larger, number)
-        keep_setting(connection, "enough", "no")
-        keep_setting(connection, "next_look", "0")
+        keep_setting(transaction.connection, "enough", "no")
+        keep_setting(transaction.connection, "next_look", "0")
     return added
 
 

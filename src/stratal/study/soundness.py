@@ -20,7 +20,7 @@ from stratal.sampling import Sample
 from stratal.sampling.same_population import require_same_draw
 from stratal.study.creating import digest_of
 from stratal.study.faults import DAMAGED, StudyError
-from stratal.study.journal import broken_seals, items_digest, setting, settings_digest
+from stratal.study.journal import HEAD, broken_seals, items_digest, missing_lines, setting, settings_digest
 from stratal.study.migrations import migrate
 from stratal.study.question import Question
 from stratal.study.records import RUBRIC, SETTING
@@ -58,8 +58,13 @@ def problems_of(connection: sqlite3.Connection, folder: Path) -> Iterator[str]:
     >>> problems_of.__name__
     'problems_of'
     """
+    try:  # before the first query, at whose moment the study is seen: what was saved by now is in it
+        noted = (folder / HEAD).read_bytes()
+    except OSError:
+        noted = b""
     yield from _database(connection)
     yield from _first_of(broken_seals(connection))
+    yield from missing_lines(connection, noted)
     yield from _schema(connection)
     if connection.execute(_VIEWS).fetchone()[0] < 3:  # what follows reads them
         return

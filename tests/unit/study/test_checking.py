@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -171,3 +172,46 @@ def test_a_round_of_another_population_is_found(make_study, drawn, monkeypatch):
 
     found = check_study(study).problems
     assert any(problem.startswith("round 2: this is not the population") for problem in found)
+
+
+def test_a_flipped_bit_in_the_write_ahead_log_takes_no_answers_away_unseen(make_study, tmp_path):
+    # SQLite reads the log up to the first damaged page: the last answers were gone, and the chain was whole.
+    study = make_study()
+    answer_all(study, "ann")
+    live = tmp_path / "live"
+    shutil.copytree(study.folder, live)
+    log = (live / "study.sqlite-wal").read_bytes()
+    with open_study(shutil.copytree(live, tmp_path / "copy"), reading=True) as copied:
+        assert copied.labels().answered == study.labels().answered
+    refused = 0
+    for number, place in enumerate(range(2000, len(log), len(log) // 8)):
+        damaged = shutil.copytree(live, tmp_path / f"damaged-{number}")
+        (damaged / "study.sqlite-wal").write_bytes(log[:place] + bytes([log[place] ^ 4]) + log[place + 1 :])
+        for reading in (True, False):
+            with open_study(damaged, reading=reading) as found:
+                problems = check_study(found).problems
+                if not problems:  # what was lost gave out an item, and no answer
+                    assert found.labels().values == study.labels().values
+                    continue
+                with pytest.raises(StudyError, match="had been saved"):
+                    found.labels()
+                refused += 1
+    assert refused >= 8
+
+
+def test_the_note_of_the_last_line_may_be_missing_or_old_but_not_another(make_study):
+    study = make_study()
+    answer_all(study, "ann")
+    path = study.folder / "journal.head"
+    noted = path.read_bytes()
+    for content in (b"", bytes(len(noted)), None):
+        path.unlink() if content is None else path.write_bytes(content)
+        assert check_study(study).problems == ()
+    for content in (b"x" + noted[1:], noted[:-3] + b"g\n", noted[:20], noted.replace(b"0", b"1", 1)):
+        path.write_bytes(content)
+        assert len(check_study(study).problems) == 1
+    path.write_bytes(noted)
+    study.submit("ann", study.history("ann")[0].item, "Fail")
+    assert path.read_bytes() != noted
+    path.write_bytes(noted)
+    assert check_study(study).problems == ()
