@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import pytest
 from tests.attack.answers import valid_commands
+from tests.attack.arguments import mistyped
 from tests.attack.commands import odd_commands
 from tests.attack.damage import damaged_packed, damaged_samples, damaged_texts
 from tests.attack.estimates import fuzzed
 from tests.attack.stops import kills, pairs
 
-SHORT = {odd_commands: 40, damaged_samples: 270, damaged_packed: 80, damaged_texts: 60, kills: 27, pairs: 4}
+SHORT = {
+    mistyped: 300,
+    odd_commands: 40,
+    damaged_samples: 270,
+    damaged_packed: 80,
+    damaged_texts: 60,
+    kills: 27,
+    pairs: 4,
+}
 
 
 @pytest.mark.parametrize("attack", SHORT, ids=lambda attack: attack.__name__)

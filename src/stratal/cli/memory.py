@@ -5,9 +5,9 @@ from __future__ import annotations
 from stratal.errors import InputError
 
 LEAST_ADDRESSES = 1_500_000 * 1024
-"""Bytes of address space that a command needs. Numerical libraries reserve far more than they use, and end the
-process themselves where they cannot: measured on two cores, an estimate and a plan crash below 1,000,000 kB
-and both run at 1,500,000 kB."""
+"""Bytes of address space that a command needs. Numerical libraries reserve far more than they use, and end
+the process themselves where they cannot: on two cores an estimate ends so at 700,000 kB, a plan at 1,000,000,
+and both run at 1,500,000."""
 
 WORDS = (
     *("failed to map segment", "cannot allocate memory", "bad_alloc", "out of memory", "outofmemory"),
