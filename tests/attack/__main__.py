@@ -6,12 +6,14 @@ import sys
 import time
 
 from tests.attack.answers import valid_commands
+from tests.attack.arguments import mistyped
 from tests.attack.commands import odd_commands
 from tests.attack.damage import damaged_packed, damaged_samples, damaged_studies, damaged_texts
 from tests.attack.estimates import fuzzed
 from tests.attack.stops import kills, pairs
 
 ATTACKS = {
+    mistyped: 20_000,
     odd_commands: 1000,
     valid_commands: 1000,
     damaged_samples: 4000,

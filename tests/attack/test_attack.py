@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 from tests.attack.answers import valid_commands
+from tests.attack.arguments import mistyped
 from tests.attack.commands import odd_commands
 from tests.attack.damage import damaged_packed, damaged_samples, damaged_studies, damaged_texts
 from tests.attack.estimates import fuzzed
 from tests.attack.stops import kills, pairs
 
 SHORT = {
+    mistyped: 300,
     odd_commands: 40,
     damaged_samples: 270,
     damaged_packed: 80,

@@ -13,6 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
+from stratal.cli.memory import refuse_few_addresses
 from stratal.errors import InputError, utf8_path
 
 LEARNERS = ("gradient-boosting", "logistic-regression", "ridge")
@@ -255,6 +256,8 @@ class CheckedCommand(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run the command if every option that was given has an effect."""
         refuse_idle(ctx)
+        if ctx.command.name != "schema":  # which loads no library
+            refuse_few_addresses()
         return super().invoke(ctx)
 
 

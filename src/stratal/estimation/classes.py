@@ -9,6 +9,7 @@ import numpy as np
 from stratal.arrays import AnyArray, FloatArray
 from stratal.errors import InputError, LabelError
 from stratal.labels.labels import Joined
+from stratal.labels.vocabulary import VOCABULARIES
 from stratal.sampling.sample import Sample
 
 _RIGHT_OR_WRONG = {"0", "1", "0.5", "True", "False", "true", "false"}
@@ -127,13 +128,26 @@ def refuse_unlike(labels: list[str], answers: list[str]) -> None:
             f"({len(spelt)} such label{plural})",
             action="Spell labels as the model's answers are spelt, or they all count as wrong.",
         )
-    repeated = len(known) <= len(answers) / 2
-    if repeated and len(strange) == len(labels) >= _ENOUGH:
+    # Free text may never be right, but then labels are free text too, and as different as answers are.
+    repeated = len(known) <= len(answers) / 2 or len(set(labels)) <= len(labels) / 2
+    # Words such as A, B and tie say which is better, unless answers are of these words too; letters alone are
+    # as often classes.
+    judged = any(len(label) > 1 for label in labels) and _of_one_vocabulary(labels)
+    judged = judged and not _of_one_vocabulary([*labels, *known])
+    if len(strange) == len(labels) and (judged or (repeated and len(labels) >= _ENOUGH)):
         raise LabelError(
             f"no label is ever among the model's answers (first: {labels[0]!r})",
             allowed=", ".join(map(repr, sorted(known)[:5])),
-            action="If labels say right or wrong, leave out predicted= (--predicted).",
+            action="If labels say right or wrong, or which of two models is better, they are outcomes and no "
+            "classes: leave out predicted= and the estimand of the two (--predicted, --estimand), and their "
+            "mean is the share of right answers, or of wins.",
         )
+
+
+def _of_one_vocabulary(words: list[str]) -> bool:
+    """Return whether all are words of one list of outcomes, such as pass and fail, or A, B and tie."""
+    plain = {word.strip().casefold() for word in words}
+    return any(plain <= known.keys() for known in VOCABULARIES)
 
 
 def _folded(text: str) -> str:

@@ -95,6 +95,16 @@ def test_a_disk_that_takes_no_byte_is_one_message(place, name):
     assert [path for path in sorted(place.iterdir()) if path.is_file() and path.name not in before] == []
 
 
+@pytest.mark.parametrize("megabytes", [60, 200, 1000])
+def test_a_limit_that_no_library_loads_under_is_one_message(place, megabytes):
+    made(place, COMMANDS["estimate"])
+    done = run(place, COMMANDS["estimate"], [(resource.RLIMIT_AS, megabytes * 2**20)])
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: there is not enough address space")
+    assert f"ulimit -v {megabytes * 1024}" in done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("megabytes", [350, 600])
 @pytest.mark.parametrize("name", COMMANDS)

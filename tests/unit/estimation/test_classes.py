@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import stratal
+from stratal.errors import LabelError
+from stratal.estimation.classes import refuse_unlike
 
 
 @pytest.fixture(scope="module")
@@ -143,3 +145,31 @@ def test_where_the_classes_are_not_known_it_is_said():
     assert table.rows[0]["estimate"] == 1
     assert any("name all of them" in note for note in table.notes)
     assert named.rows[0]["estimate"] is None
+
+
+@pytest.mark.parametrize(
+    "words", [["A", "B", "tie"], ["model_a", "model_b", "tie"], ["win", "loss", "tie"], ["0", "1"]]
+)
+@pytest.mark.parametrize("answers", ["free text", "classes"])
+@pytest.mark.parametrize("kind", ["difference", "win_rate", "ratio"])
+def test_preferences_are_no_classes_that_two_models_may_hit(words, answers, kind):
+    """A model is never equal to a preference, so that the difference would be 0 with a narrow interval."""
+    made = [[f"text {k} of {name}" for k in range(60)] for name in "xy"]
+    columns = made if answers == "free text" else [["cat", "dog"] * 30, ["dog"] * 60]
+    population = stratal.Population.from_arrays(groups=dict(zip(("new", "old"), columns, strict=True)))
+    sample = stratal.SimpleRandom(budget=30).draw(population, seed=7)
+    labels = [words[k % len(words)] for k in range(30)]
+
+    with pytest.raises(LabelError, match="no label is ever among"):
+        stratal.estimate(sample, labels, estimand=f"{kind}:new,old")
+
+
+def test_few_preferences_are_refused_too_and_answers_in_the_same_words_are_not():
+    refused = [["A", "B", "tie"], ["Pass"], ["yes", "no"]]
+    for labels in refused:
+        with pytest.raises(LabelError, match="which of two models is better"):
+            refuse_unlike(labels, ["cat", "dog"])
+    refuse_unlike(["no", "no"], ["yes", "yes"])
+    refuse_unlike(["tie", "A"], ["A", "B"])
+    refuse_unlike(["eel"], ["cat", "dog"])
+    refuse_unlike([f"answer {k}" for k in range(30)], [f"text {k}" for k in range(30)])

@@ -265,3 +265,13 @@ def test_a_class_that_nobody_saw_may_still_exist():
 
     assert low == 0
     assert 0.05 < high < 0.3
+
+
+def test_classes_that_only_labels_have_are_averaged():
+    """No unit of the others is a hit, which left an array one class short."""
+    population = stratal.Population.from_arrays(groups={"answer": ["x"] * 60}, predicted="answer")
+    sample = stratal.SimpleRandom(budget=7).draw(population, seed=1)
+    labels = ["a", "b", "a", "b", "a", "a", "b"]
+    table = stratal.classification_metrics(sample, labels, metrics=["f1", "recall"], classes=["a", "b"])
+
+    assert [(row["class"], row["estimate"]) for row in table.rows] == [("a", 0), ("b", 0), ("macro", 0)] * 2

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -9,7 +11,7 @@ import stratal
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.evaluation import estimate
 from stratal.labels.label_file import read_labels
-from stratal.labels.labels import join
+from stratal.labels.labels import Labels, join
 from stratal.labels.numbers import numeric_values
 
 
@@ -174,3 +176,51 @@ def test_masked_labels_are_not_there():
 def test_ids_values_and_annotators_are_as_many(columns, said):
     with pytest.raises(LabelError, match=said):
         stratal.Labels(ids=("a",), **columns)
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [None, float("nan"), pd.NA, pd.NaT, np.ma.masked, Decimal("NaN"), Decimal("sNaN"), " "],
+    ids=repr,
+)
+def test_what_is_missing_is_no_answer(missing):
+    assert Labels(ids=("a", "b"), values=(missing, 1.0)).values == (None, 1.0)
+
+
+@pytest.mark.parametrize(
+    "number", [Decimal(1), np.float32(1), np.int8(1), np.array(1.0), np.bool_(True)], ids=repr
+)
+def test_numbers_of_every_kind_are_numbers(number):
+    (value,) = Labels(ids=("a",), values=(number,)).values
+
+    assert value == 1
+    assert type(value) in (float, int, bool)
+
+
+@pytest.mark.parametrize(
+    "container",
+    [[1], {"a": 1}, {1}, (1, 0), np.array([1.0]), pd.Series([1]), pd.DataFrame({"a": [1]})],
+    ids=type,
+)
+@pytest.mark.parametrize("way", ["Labels", "mapping", "array"])
+def test_a_container_is_no_label(container, way):
+    population = stratal.Population.from_arrays(proxy=[0.1, 0.5], ids=["a", "b"])
+    sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    array = np.empty(2, object)
+    array[0], array[1] = container, 1.0
+    given = {
+        "Labels": lambda: Labels(ids=tuple(sample.ids.tolist()), values=(container, 1.0)),
+        "mapping": lambda: dict(zip(sample.ids.tolist(), array, strict=True)),
+        "array": lambda: array,
+    }[way]
+
+    with pytest.raises(LabelError, match="is a"):
+        stratal.estimate(sample, given())
+
+
+@pytest.mark.parametrize("number", [10**400, 1j, Decimal("1e999")])
+def test_a_number_that_is_none_is_named(number):
+    population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
+    sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    with pytest.raises(LabelError, match="not a finite number"):
+        stratal.estimate(sample, {0: number, 1: 1.0})

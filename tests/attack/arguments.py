@@ -1,0 +1,111 @@
+"""Public functions with one argument of the wrong type: an answer or one message, never a traceback."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import warnings
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from tests.attack.damage import Findings
+
+import stratal
+from stratal.errors import StratalError
+
+Call = tuple[Callable[..., Any], dict[str, Any]]
+
+
+def _calls() -> tuple[list[Call], list[Any]]:
+    """Return calls that work, and values of which most are no such argument."""
+    rng = np.random.default_rng(0)
+    groups = {"g": rng.choice(["a", "b"], 200), "answer": rng.choice(["x", "y"], 200)}
+    units = stratal.Population.from_arrays(
+        proxy={"p": rng.random(200)}, groups=groups, features={"f": rng.random(200)}, predicted="answer"
+    )
+    plan = stratal.plan(units, budget=60)
+    sample, simple = plan.draw(seed=1), stratal.SimpleRandom(budget=60).draw(units, seed=1)
+    strata = stratal.stratify(units, "k-means", n_strata=3)
+    z = np.resize([1.0, 1.0, 0.0], 60)
+    classes, found = np.where(z > 0, "x", "y"), stratal.estimate(sample, z)
+    calls: list[Call] = [
+        (stratal.estimate, {"sample": sample, "labels": z}),
+        (stratal.estimate, {"sample": sample, "labels": classes, "estimand": "f1:x"}),
+        (stratal.post_stratify, {"sample": simple, "by": "g"}),
+        (stratal.fit_margins, {"sample": sample, "margins": ["g"]}),
+        (stratal.estimate_domains, {"sample": sample, "labels": z, "by": "g"}),
+        (stratal.group_differences, {"sample": sample, "labels": z, "by": "g"}),
+        (stratal.classification_metrics, {"sample": sample, "y_true": classes}),
+        (stratal.compare, {"sample": sample, "outcomes": {"a": z, "b": 1 - z}}),
+        (stratal.ratio, {"sample": sample, "numerator": z, "denominator": z + 1}),
+        (stratal.quantile, {"sample": sample, "labels": z, "probability": 0.5}),
+        (stratal.winsorised, {"sample": sample, "labels": z, "limits": (0, 1)}),
+        (stratal.require, {"estimate": found, "lower": 0.1}),
+        (stratal.plan, {"population": units, "budget": 50}),
+        (stratal.next_round, {"sample": sample, "labels": z, "additional": 5}),
+        (stratal.labels_needed, {"sample": sample, "labels": z, "half_width": 0.05}),
+        (stratal.stratify, {"population": units, "n_strata": 3}),
+        (stratal.allocate, {"strata": strata, "budget": 50}),
+        (stratal.estimate_from, {"labels": z, "proxy_labelled": z / 2, "proxy_population": z}),
+        (stratal.Population.from_arrays, {"proxy": [0.5, 0.6]}),
+        (found.confidence_interval, {}),
+        (found.p_value, {"null": 0.5}),
+        (plan.draw, {"seed": 1}),
+        (stratal.Labels, {"ids": ("a",), "values": (1,)}),
+        (stratal.Labels(ids=("a",), values=(1,)).counted_as, {"positive": "1"}),
+        (stratal.annotator_agreement, {"labels": stratal.Labels(ids=("a",), values=(1,), annotators=("x",))}),
+    ]
+    values: list[Any] = [
+        *(
+            None,
+            (0, None),
+            (None, 1),
+            (0,),
+            (0, 1, 2),
+            [0, 1],
+            "0,1",
+            (1, 0),
+            ("a", "b"),
+            -1,
+            0,
+            2,
+            0.5,
+            True,
+        ),
+        *(float("nan"), float("inf"), 10**30, "", "nope", b"x", [], {}, {"g": 1}, {1: 2}, object(), strata),
+        *(
+            plan,
+            units,
+            sample,
+            np.array([]),
+            np.array([[0, 1.0]]),
+            pd.DataFrame({"a": [1]}),
+            pd.Series([1.0]),
+        ),
+        *(pd.NA, Decimal("0.5"), ["nope"], range(3), 1j, "g", os.fsdecode(b"\xff")),
+    ]
+    return calls, values
+
+
+def mistyped(tries: int, seed: int) -> Findings:
+    """Call public functions, each time with one argument that is something else."""
+    rng, found = np.random.default_rng(seed), Findings()
+    calls, values = _calls()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        while found.tries < tries:
+            function, given = calls[int(rng.integers(len(calls)))]
+            name = str(rng.choice(list(inspect.signature(function).parameters)))
+            value = values[int(rng.integers(len(values)))]
+            found.tries += 1
+            try:
+                function(**{**given, name: value})
+            except StratalError:
+                found.refused += 1
+            except Exception as error:
+                called = getattr(function, "__qualname__", function)
+                found.tracebacks.append(f"{called}({name}={value!r}): {error!r}"[:300])
+    return found
