@@ -6,10 +6,10 @@ import pytest
 from tests.architecture.house import HERE, passed
 
 MOST = {
-    "plan": (14, 60),
-    "draw": (12, 36),
-    "estimate": (10, 71),
-    "confidence_interval": (10, 51),
+    "plan": (15, 68),
+    "draw": (13, 44),
+    "estimate": (11, 79),
+    "confidence_interval": (11, 59),
 }
 """Files and functions. Where a change needs more, look first for a way that was taken twice."""
 

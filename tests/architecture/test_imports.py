@@ -42,7 +42,7 @@ def test_no_files_import_each_other_in_a_circle():
 
 @pytest.mark.parametrize("name", sorted(HOUSE.paths))
 def test_modules_are_small(name):
-    assert len(HOUSE.paths[name].read_text().splitlines()) <= 400
+    assert len(HOUSE.paths[name].read_text().splitlines()) <= 450
 
 
 def test_no_function_is_long():
