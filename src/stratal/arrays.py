@@ -204,7 +204,11 @@ def same_length(**arrays: AnyArray) -> int:
     """
     for name, array in arrays.items():
         if np.ndim(array) == 0:
-            raise InputError(f"{name} must have one entry per unit", given=repr(array.item()))
+            raise InputError(
+                f"{name} must have one entry per unit",
+                given=repr(array.item()),
+                action="Give a list or an array.",
+            )
     (first_name, first), *others = arrays.items()
     for name, array in others:
         if len(array) != len(first):

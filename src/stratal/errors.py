@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from numbers import Integral, Real
 from os import PathLike, fspath
-from types import UnionType
-from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
+from types import SimpleNamespace, UnionType
+from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -349,7 +349,7 @@ def _evaluated(annotation: str, names: dict[str, Any]) -> Any:
     """Return the type of an annotation's text; a name imported for type checkers alone is looked up here."""
     while True:
         try:
-            return eval(annotation, names)
+            return get_type_hints(SimpleNamespace(__annotations__={"it": annotation}), names)["it"]
         except NameError as error:
             names[str(error.name)] = getattr(sys.modules["stratal"], str(error.name), Any)
         except (TypeError, AttributeError):

@@ -94,7 +94,11 @@ class Labels(Record):
         for name in ("ids", "values", "annotators"):
             given = getattr(self, name)
             if not isinstance(given, Sized) and (name, given) != ("annotators", None):
-                raise LabelError(f"{name} of labels must be a list", given=kind_of(given))
+                raise LabelError(
+                    f"{name} of labels must be a list",
+                    given=kind_of(given),
+                    action="Give one entry for each answer.",
+                )
         self._set(ids=tuple(map(id_text, self.ids)))
         columns = (self.values, self.ids if self.annotators is None else self.annotators)
         lengths = [len(self.ids), *map(len, columns)]

@@ -206,7 +206,11 @@ def object_column(values: Any) -> AnyArray:
     if isinstance(values, np.ndarray) and values.ndim == 1:
         return without_mask(values)
     if not hasattr(values, "__iter__"):
-        raise InputError("a column must have one entry per unit", given=repr(values))
+        raise InputError(
+            "a column must have one entry per unit",
+            given=repr(values),
+            action="Give a list or an array.",
+        )
     entries = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
     texts = any(isinstance(entry, str) for entry in entries)
     column = np.empty(len(entries), dtype=object)
