@@ -13,6 +13,7 @@ import numpy as np
 
 import stratal
 from stratal.simulation import simulate
+from stratal.study import Question, create_study
 
 
 def population() -> stratal.Population:
@@ -39,8 +40,21 @@ def samples() -> dict[str, stratal.Sample]:
     }
 
 
+def make_study(folder: Path) -> None:
+    """Write a study of the stratified sample in which two people have labelled all of it."""
+    question = Question.of_choices("Is the answer correct?", ["Pass", "Fail"])
+    study = create_study(
+        folder, samples()["stratified"], question, annotators=["ann", "bob"], overlap=0.25,
+        journal="rollback", clock=lambda: 1_800_000_000.0,
+    )  # fmt: skip
+    for name in ("ann", "bob"):
+        while (item := study.next_item(name)) is not None:
+            study.submit(name, item.id, "Fail" if item.id.endswith("7") else "Pass")
+    study.close()
+
+
 def main(folder: Path) -> None:
-    """Write samples as Parquet and CSV, their estimates, a plan and a simulation."""
+    """Write samples as Parquet and CSV, their estimates, a plan, a simulation and a study."""
     folder.mkdir(parents=True, exist_ok=True)
     found = {}
     for name, sample in samples().items():
@@ -59,6 +73,7 @@ def main(folder: Path) -> None:
         budgets=[20, 40], replicates=50, seed=1, store=folder / "cells.parquet",
     )  # fmt: skip
     table.to_parquet(folder / "simulation.parquet")
+    make_study(folder / "study")
 
 
 if __name__ == "__main__":

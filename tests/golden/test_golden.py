@@ -1,4 +1,4 @@
-"""What every version has written, read by this one: samples of both formats, their estimates, simulations."""
+"""What every version has written, read by this one: samples of both formats, estimates, simulations, studies."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from tests.golden.make import population, samples
 import stratal
 from stratal.simulation.cell_store import CellStore
 from stratal.simulation.simulation_table import SimulationTable
+from stratal.study import check_study, estimate_study, open_study
 
 VERSIONS = sorted(path for path in Path(__file__).parent.iterdir() if (path / "estimates.json").exists())
 CASES = [
@@ -59,3 +60,18 @@ def test_simulations_are_read(folder, tmp_path):
 
     assert len(store) == 2
     assert np.unique(table["budget"]).tolist() == [20, 40]
+
+
+@pytest.mark.parametrize("folder", VERSIONS, ids=lambda folder: folder.name)
+def test_a_study_goes_on_from_where_it_was(folder, tmp_path):
+    (place := Path(shutil.copytree(folder / "study", tmp_path / "study"))).chmod(0o700)
+    for reading in (True, False, True):  # read as it is, sealed when it is opened to write, and read again
+        with open_study(place, reading=reading) as study:
+            assert check_study(study).problems == ()
+            assert study.labels().answered == 25
+            assert estimate_study(study).value == pytest.approx(0.85)
+    with open_study(place) as study:
+        study.submit("ann", study.history("ann")[0].item, "Fail")
+        with study.database.write() as connection:
+            connection.execute("UPDATE item SET stratum = stratum + 1 WHERE item = 3")
+        assert check_study(study).problems

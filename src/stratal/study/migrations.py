@@ -8,10 +8,13 @@ compares them.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from stratal.study.faults import DAMAGED, StudyError
+from stratal.study.journal import Entry, Transaction, append, append_setting, items_digest
+from stratal.study.records import ROUND
 
 Step = Callable[[sqlite3.Connection], None]
 
@@ -131,7 +134,33 @@ def first(connection: sqlite3.Connection) -> None:
             statement = ""
 
 
-STEPS: tuple[Step, ...] = (first,)
+def sealed(connection: sqlite3.Connection) -> None:
+    """Seal the settings and each round's items of a study of version 1, as they are when it is first opened.
+
+    What was changed before cannot be told any more; from then on every change is seen.
+
+    Examples
+    --------
+    >>> connection = sqlite3.connect(":memory:")
+    >>> first(connection)
+    >>> sealed(connection)  # a new study seals what it is made of
+    >>> connection.execute("SELECT count(*) FROM journal").fetchone()
+    (0,)
+    >>> connection.close()
+    """
+    rounds = connection.execute("SELECT number, file, digest FROM round ORDER BY number").fetchall()
+    if not rounds:
+        return
+    transaction = Transaction(connection, time.time())
+    for number, file, digest in rounds:
+        append(transaction, Entry(
+            annotator="", action=ROUND, value=str(number), note=f"{file} {digest}",
+            shown=items_digest(connection, number),
+        ))  # fmt: skip
+    append_setting(transaction, "version", "2")
+
+
+STEPS: tuple[Step, ...] = (first, sealed)
 """Steps in their order; step i makes version i + 1. Only ever added to."""
 
 
@@ -160,7 +189,7 @@ def migrate(connection: sqlite3.Connection, place: Path, steps: Sequence[Step] =
     --------
     >>> connection = sqlite3.connect(":memory:", isolation_level=None)
     >>> migrate(connection, Path("study")), migrate(connection, Path("study"))
-    (1, 0)
+    (2, 0)
     >>> connection.close()
     """
     found = version(connection)
@@ -179,7 +208,7 @@ def refuse_newer(found: int, place: Path, known: int = len(STEPS)) -> None:
     >>> refuse_newer(99, Path("study"))
     Traceback (most recent call last):
     stratal.study.faults.StudyError: study: was made by a newer stratal (given: version 99; allowed: up to
-    version 1)...
+    version 2)...
     """
     if found > known:
         raise StudyError(

@@ -21,7 +21,7 @@ from stratal.sampling.same_population import require_same_draw
 from stratal.study.creating import digest_of
 from stratal.study.faults import DAMAGED, StudyError
 from stratal.study.journal import HEAD, broken_seals, items_digest, missing_lines, setting, settings_digest
-from stratal.study.migrations import migrate
+from stratal.study.migrations import STEPS, migrate, version
 from stratal.study.question import Question
 from stratal.study.records import RUBRIC, SETTING
 
@@ -68,8 +68,9 @@ def problems_of(connection: sqlite3.Connection, folder: Path) -> Iterator[str]:
     yield from _schema(connection)
     if connection.execute(_VIEWS).fetchone()[0] < 3:  # what follows reads them
         return
-    yield from _settings(connection)
-    yield from _first_of(_rounds(connection))
+    if version(connection) > 1:  # studies of version 1 are sealed when they are first opened to write
+        yield from _settings(connection)
+        yield from _first_of(_rounds(connection))
     yield from _samples(connection, folder)
     yield from _first_of(_counts(connection))
     yield from _first_of(_values(connection))
@@ -101,7 +102,7 @@ def _schema(connection: sqlite3.Connection) -> Iterator[str]:
     """Compare tables, views and triggers (which keep the journal's lines) with those of a new study."""
     query = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
-        migrate(fresh, Path())
+        migrate(fresh, Path(), STEPS[: version(connection)])
         found, wanted = (dict(tuple(row) for row in db.execute(query)) for db in (connection, fresh))
     for name in sorted(found.keys() | wanted.keys()):
         if found.get(name) != wanted.get(name):
