@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +15,7 @@ import stratal
 # Units without a label, and weak proxies, are meant here.
 pytestmark = pytest.mark.filterwarnings("ignore::stratal.StratalWarning")
 
-ESTIMANDS = {
+ESTIMANDS: dict[str, tuple[dict[str, Any], str]] = {
     "mean": ({}, "right"),
     "f1": ({"estimand": "f1:dog"}, "truth"),
     "list": ({"estimand": "recall:cat;precision:dog;mean@language"}, "truth"),

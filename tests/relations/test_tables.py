@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -37,7 +39,7 @@ def test_a_list_of_estimands_gives_what_each_gives_alone(seed, design, answered)
 def test_levels_are_nested_and_one_side_is_half_of_two(seed, design, column):
     world = World.of(seed)
     sample = DESIGNS[design](world.population(), seed)
-    options = {"outcome": "unbounded"} if column == "rating" else {}
+    options: dict[str, Any] = {"outcome": "unbounded"} if column == "rating" else {}
     found = stratal.estimate(sample, world.labels(sample, getattr(world, column), 0.9), **options)
     low, high = found.confidence_interval(0.95)
     inner = found.confidence_interval(0.9)

@@ -51,11 +51,11 @@ class World:
 
     @property
     def right(self) -> np.ndarray:
-        return (self.answer == self.truth).astype(float)
+        return np.asarray(self.answer == self.truth, float)
 
     @property
     def rival_right(self) -> np.ndarray:
-        return (self.rival == self.truth).astype(float)
+        return np.asarray(self.rival == self.truth, float)
 
     def reordered(self, order: np.ndarray) -> World:
         return World(**{entry.name: getattr(self, entry.name)[order] for entry in fields(self)})
