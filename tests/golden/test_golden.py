@@ -1,4 +1,4 @@
-"""What every version has written, read by this one: samples of both formats, estimates, simulations, studies."""
+"""What every version has written, read by this one: samples, estimates, simulations, studies."""
 
 from __future__ import annotations
 
