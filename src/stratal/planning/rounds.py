@@ -122,7 +122,7 @@ def next_round(
         )
     refuse_other_designs(sample)
     where = population_of(sample, population)
-    sample = replace(sample, population=where)  # compared once, for what follows
+    given, sample = sample, replace(sample, population=where)  # compared once, for what follows
     _refuse_without_effect(sample, learner, features, half_width)
     if (additional is None) == (half_width is None):
         raise InputError(
@@ -134,12 +134,13 @@ def next_round(
     question = question_of(sample)
     if question is not None:
         goes = _EstimandRound(question, where, confidence_level, allocation_of)
-        return _until(goes.of(sample, labels, additional, half_width), sample, half_width)
+        larger = goes.of(sample, labels, additional, half_width)
+        return given if larger is sample else _until(larger, half_width)
     if half_width is not None:
         how: dict[str, Any] = {"predicted": predicted, "outcome": outcome, "bounds": bounds}
         needed = labels_needed(sample, labels, half_width, confidence_level=confidence_level, **how)
         if needed.additional == 0:
-            return sample
+            return given  # itself: whoever asks for rounds in a loop ends it so
         additional = needed.additional
     extra, design = _whole_extra(sample, additional), sample.design
     _warn_of_refuted(sample, labels, predicted=predicted, outcome=outcome, bounds=bounds)
@@ -147,7 +148,7 @@ def next_round(
     z = outcomes(sample, joined, predicted)
     if isinstance(design, SimpleRandom):
         larger = extend(sample, SimpleRandom(budget=sample.size + extra), where)
-        return _until(larger, sample, half_width)
+        return _until(larger, half_width)
     assert isinstance(design, Stratified)
     known = known_outcome(sample, z, outcome, bounds, joined)[:2]
     if learner is None:
@@ -159,12 +160,12 @@ def next_round(
         asked = _learning(sample, where, learner, features)
         asked = replace(asked, outcome=known[0], bounds=None if known[0] == "unbounded" else known[1])
         found, note = learned_deviations(sample, joined.labelled, z, asked)
-    return _until(_extended(sample, found, extra, allocation_of, note, where), sample, half_width)
+    return _until(_extended(sample, found, extra, allocation_of, note, where), half_width)
 
 
-def _until(larger: Sample, sample: Sample, half_width: Any) -> Sample:
+def _until(larger: Sample, half_width: Any) -> Sample:
     """Return the larger sample with the half-width that decided its size, the narrowest of several."""
-    if half_width is None or larger is sample:
+    if half_width is None:
         return larger
     return replace(larger, half_width=float(np.min(half_width)))
 

@@ -27,6 +27,7 @@ def test_rounds_end_at_the_half_width_that_was_asked_for(half_width):
     population, z = truth_of(10_000)
     sample = stratal.plan(population, half_width=half_width, pilot=True).draw(seed=3)
     rounds = 1
+    assert stratal.next_round(sample, answers(sample, z), half_width=0.4, population=population) is sample
     while (larger := stratal.next_round(sample, answers(sample, z), half_width=half_width)) is not sample:
         assert larger.ids[: sample.size].tolist() == sample.ids.tolist()
         sample, rounds = larger, rounds + 1
