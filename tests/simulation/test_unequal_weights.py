@@ -1,4 +1,8 @@
-"""Coverage where labels weigh differently; benchmarks/unequal_weights.py has the whole grid."""
+"""Coverage where labels weigh differently; benchmarks/unequal_weights.py has the whole grid.
+
+It was .89 to .94 with log-normal sizes (a printed λ of 2.3), .30 to .85 with a proxy among the margins, and
+.89 to .935 of clusters whose outcome goes with their size.
+"""
 
 import warnings
 

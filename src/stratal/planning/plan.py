@@ -18,6 +18,7 @@ from stratal.planning.planned_parts import PlannedPart
 from stratal.planning.widths import expected_half_width
 from stratal.report import Bars, Page, Plotted, Printed, Tabular, plain, plan_page
 from stratal.sampling import SimpleRandom, Stratified
+from stratal.sampling.same_population import require_planned
 from stratal.strata import Strata
 from stratal.strata.moments import Scenario, expected_variance, scenarios
 
@@ -105,12 +106,21 @@ class Plan(Printed, Tabular, Plotted):
         seed : int
             The same seed and ids give the same units on every engine.
         population : Population, optional
-            The one that was planned for, unless given.
+            The one that was planned for, unless given; the same units in another object, such as a file that
+            was read again.
+
+        Raises
+        ------
+        InputError
+            For a population other than the one that was planned for.
         """
-        where = population or self.population
+        where = self.population if population is None else population
         if where is None:
             raise InputError("this plan does not hold its population", action="Give population=.")
-        return replace(self.design.draw(where, seed), estimand=self.estimand)
+        sample = self.design.draw(where, seed)
+        if self.population is not None:
+            require_planned(sample, self.population)
+        return replace(sample, estimand=self.estimand)
 
     def using(self, design: str | None) -> Plan:
         """Return the plan with another of its designs: `simple-random` or `stratified`; None keeps it.

@@ -171,6 +171,8 @@ def fit_margins(
 def _known(sample: Sample, name: str, given: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
     """Return the levels of a margin and their shares of the population, or no level and a mean."""
     if name in sample.groups and not _is_number(given):
+        if isinstance(given, Mapping):
+            refuse_other_sizes(sample, name, given)
         return _shares(sample, name, sample.totals.get(name) if given is None else given)
     if given is None and name in sample.proxy_names:
         column = sample.proxy_names.index(name)
@@ -185,6 +187,30 @@ def _known(sample: Sample, name: str, given: Any) -> tuple[tuple[str, ...], tupl
         allowed=near_names(name, columns) if columns else "none was drawn along",
         action="Draw with groups= (--groups COL), or give its total in totals=.",
     )
+
+
+def refuse_other_sizes(sample: Sample, by: str, sizes: Mapping[Any, Any]) -> None:
+    """Refuse sizes that are not those that the draw counted.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(groups={"language": ["de"] * 3 + ["en"]})
+    >>> refuse_other_sizes(stratal.SimpleRandom(budget=2).draw(population, seed=7), "language", {"de": 4})
+    Traceback (most recent call last):
+    stratal.errors.InputError: the sizes of 'language' are not those of the population that the sample ...
+    """
+    known, given = sample.totals.get(by), {str(level): float(count) for level, count in sizes.items()}
+    if known is None:
+        return
+    for level in sorted({*known, *given}):
+        if abs(known.get(level, 0) - given.get(level, 0.0)) > _AS_MANY * sample.population_size:
+            raise InputError(
+                f"the sizes of {by!r} are not those of the population that the sample was drawn from",
+                given=f"{given.get(level, 0.0):,.10g} units of level {level!r}",
+                allowed=f"{known.get(level, 0):,}",
+                action="Leave the sizes out: the sample knows them.",
+            )
 
 
 def _is_number(given: Any) -> bool:

@@ -14,7 +14,7 @@ from stratal.population.population import Population
 from stratal.population.rules.rule import Categories
 from stratal.population.summary import StratumSummary
 from stratal.sampling.asked import require_sample
-from stratal.sampling.margins import fit_margins
+from stratal.sampling.margins import fit_margins, refuse_other_sizes
 from stratal.sampling.sample import Design, Sample
 from stratal.sampling.stratified import SimpleRandom
 from stratal.weighting import StratifiedWeighting
@@ -109,7 +109,7 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
     """
     require_sample(sample, "post_stratify")
     if sizes is not None:
-        _refuse_other_sizes(sample, by, sizes)
+        refuse_other_sizes(sample, by, sizes)
     if not isinstance(sample.design, SimpleRandom):
         return fit_margins(sample, by, totals=None if sizes is None else {by: sizes}, method="regression")
     if by not in sample.groups:
@@ -142,21 +142,6 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
         proxies=sample.proxies if kept else np.empty((sample.size, 0)),
         proxy_info=sample.proxy_info if kept else (),
     )
-
-
-def _refuse_other_sizes(sample: Sample, by: str, sizes: Mapping[str, int]) -> None:
-    """Refuse sizes that are not those that the draw counted."""
-    known, given = sample.totals.get(by), {str(level): int(count) for level, count in sizes.items()}
-    if known is None:
-        return
-    for level in sorted({*known, *given}):
-        if known.get(level, 0) != given.get(level, 0):
-            raise InputError(
-                f"the sizes of {by!r} are not those of the population that the sample was drawn from",
-                given=f"{given.get(level, 0):,} units of level {level!r}",
-                allowed=f"{known.get(level, 0):,}",
-                action="Leave the sizes out: the sample knows them.",
-            )
 
 
 def _sizes(sample: Sample, by: str, sizes: Mapping[str, int] | None) -> dict[str, int]:

@@ -112,6 +112,40 @@ def require_same_draw(earlier: Sample, later: Sample) -> None:
         raise not_drawn_from(what, given="another population in a later round")
 
 
+def require_planned(sample: Sample, planned: Population) -> None:
+    """Refuse a sample that was drawn from another population than the one that was planned for.
+
+    Raises
+    ------
+    InputError
+        Names what differs of the columns that both have.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> plan = stratal.plan(stratal.Population.from_arrays(proxy=[0.1, 0.1, 0.9, 0.9]), budget=2, minimum=1)
+    >>> plan.draw(seed=7, population=stratal.Population.from_arrays(proxy=[0.1, 0.9, 0.1, 0.9]))
+    Traceback (most recent call last):
+    stratal.errors.InputError: this is not the population that was planned for: proxy 'proxy' differs ...
+    """
+    if sample.population is planned:
+        return
+    drawn = sample.population_digest()
+    assert drawn is not None  # every draw has one
+    known = planned.digest(sample.seed)
+    differing = [_words(sample, name) for name in known.differing(drawn)]
+    if known.ids != drawn.ids:
+        differing = ["ids", *differing]
+    if known.size != drawn.size or differing:
+        what = f": {', '.join(differing)} differ{'' if len(differing) > 1 else 's'}" if differing else ""
+        raise InputError(
+            "this is not the population that was planned for" + what,
+            given=f"{drawn.size:,} units",
+            allowed=f"{known.size:,} units, as they were when the plan was made",
+            action="Give that one unchanged, or plan for this one.",
+        )
+
+
 def unit_columns(units: Any, proxy_names: Sequence[str] | None = None) -> dict[str, AnyArray]:
     """Return what is known of the units of a sample, or of drawn units: columns (n,) by what they are called.
 

@@ -289,4 +289,5 @@ def test_several_estimands_may_be_given_in_several_words(place):
     "limit", [["--require-upper", "5"], ["--require-lower", "0"], ["--require-lower=nan"]]
 )
 def test_a_requirement_that_cannot_fail_is_refused(place, limit):
+    """--require-upper 5 of a share is always met."""
     assert answered(place, ["estimate", "{place}/s.parquet", "{place}/l.csv", *limit]) is None

@@ -124,6 +124,7 @@ def test_a_study_is_not_extended_from_another_file(truth, tmp_path, what):
 
 @pytest.mark.parametrize("what", OTHER_FILES)
 def test_a_sample_is_not_extended_from_another_file(truth, tmp_path, what):
+    """The next round was of no population at all: an estimate of .216 for .766."""
     run("draw", "p.csv", "--proxy", "proxy", "--show", "text", "--budget", 60, "--output", "first")
     lines = (tmp_path / "first" / "to_label.csv").read_text().splitlines()
     rows = [f"{line},{int(truth[line.split(',')[0]])}" for line in (line.rstrip(",") for line in lines[1:])]

@@ -111,7 +111,7 @@ def test_a_blank_is_a_changed_answer(world):
 
 
 def test_units_without_a_new_answer_are_between_worst_and_best(world):
-    # They were nonresponse, so that the three figures stood on different units, and "complete" was true.
+    # They were nonresponse, so that the three figures stood on different units: "new .644", "complete" true.
     sample, true, _, new = world
     units = sample.ids.tolist()
     labels = {unit: true[unit] for unit in units}

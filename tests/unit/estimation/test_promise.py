@@ -118,3 +118,15 @@ def test_the_next_round_warns():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         stratal.next_round(sample, right[np.array(sample.ids)], additional=20)
+
+
+def test_no_note_has_an_interval_of_its_own():
+    """The mean's note had one at 98 % beside the estimate's at 95 %."""
+    population = stratal.Population.from_arrays(proxy=[0.3] * 500 + [0.5] * 500)
+    sample = stratal.plan(population, budget=100, n_strata=2).draw(seed=7)
+    found = stratal.estimate(sample, np.arange(100) % 20 > 0)
+    note = next(note for note in found.notes if "the mean is" in note)
+    assert "interval" not in note
+    assert "%" not in note
+    low, high = found.confidence_interval(0.98)
+    assert not any(f"{end:.3g}" in note for end in (low, high))

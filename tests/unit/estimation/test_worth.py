@@ -86,7 +86,7 @@ def test_every_form_of_the_estimate_has_the_range(world):
 
 
 def test_widths_are_compared_where_the_standard_error_promises_too_much():
-    """A rare class: the interval reaches much further than the standard error says."""
+    """A rare class: "worth 32,948", where 17,062 is right and draws range from 21,000 to 40,000."""
     rng = np.random.default_rng(5)
     proxy = 1 / (1 + np.exp(-rng.normal(-8, 2.5, 50_000)))
     z = (rng.random(len(proxy)) < proxy) * 1.0

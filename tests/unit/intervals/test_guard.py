@@ -121,7 +121,7 @@ def test_limits_allow_for_rates_drawn_back_where_labels_decided_the_sizes():
 
 
 def test_sizes_that_follow_labels_only_widen():
-    """Limits are the farther of those with and without the shift: never the shifted ones alone."""
+    """Limits are the farther of those with and without the shift, alone .83 to .92 of rare classes."""
     unit = np.r_[np.zeros(190), np.ones(10), np.ones(98), np.zeros(2)]
     stratum = np.repeat([0, 1], [200, 100])
     found = rates_after_looking(unit, stratum, [10**6, 10**4])

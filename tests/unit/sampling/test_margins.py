@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -124,8 +126,8 @@ def test_a_level_without_a_label_is_left_to_the_others(designs):
         ({"method": "magic"}, "no such method"),
         ({"margins": ["kind", "kind"]}, "given once"),
         ({"margins": []}, "given once"),
-        ({"totals": {"kind": {"chat": 1, "code": 2}}}, "do not add up"),
-        ({"totals": {"kind": {"chat": N}}}, "were drawn and have no total"),
+        ({"totals": {"kind": {"chat": 1, "code": N - 1}}}, "sizes of 'kind' are not those of the population"),
+        ({"totals": {"kind": {"chat": N}}}, "sizes of 'kind' are not those of the population"),
         ({"margins": "length", "totals": {"length": 5}}, "no column 'length'"),
         ({"totals": {"kind": 7}}, "'kind' is not numeric"),
     ],
@@ -135,3 +137,16 @@ def test_mistakes(designs, change, message):
         stratal.fit_margins(designs["planned"], **{"margins": "kind", **change})
     with pytest.raises(InputError, match="was drawn"):
         stratal.fit_margins(designs["planned"], "kind").design.draw(None, 1)
+
+
+@pytest.mark.parametrize(
+    ("totals", "message"),
+    [({"chat": 1, "code": 2}, "do not add up"), ({"chat": N}, "were drawn and have no total")],
+)
+def test_totals_that_the_draw_did_not_count_fit_the_sample(designs, totals, message):
+    bare = replace(designs["planned"], totals={})
+    with pytest.raises(InputError, match=message):
+        stratal.fit_margins(bare, "kind", totals={"kind": totals})
+    known = designs["planned"].totals["kind"]
+    own = stratal.fit_margins(designs["planned"], "kind", totals={"kind": dict(known)})
+    assert own.design.means == stratal.fit_margins(designs["planned"], "kind").design.means

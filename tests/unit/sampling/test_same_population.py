@@ -195,3 +195,12 @@ def test_rows_that_changed_places_under_numbers_are_seen(tmp_path):
     assert require_same_population(read, stratal.Population.from_arrays(proxy=proxies.copy()))
     with pytest.raises(InputError, match="proxy 'proxy' of unit"):
         require_same_population(read, stratal.Population.from_arrays(proxy=proxies[::-1]))
+
+
+@pytest.mark.parametrize("what", ["units", "ids", "proxy", "group", "feature"])
+@pytest.mark.parametrize("design", ["simple-random", "stratified"])
+def test_a_plan_draws_from_no_other_population(what, design):
+    plan = stratal.plan(population(), budget=60).using(None if design == "stratified" else design)
+    assert plan.draw(seed=7, population=population()) == plan.draw(seed=7)
+    with pytest.raises(InputError, match=r"not the population that was planned for|from another population"):
+        plan.draw(seed=7, population=population(**OTHERS[what][0]()))
