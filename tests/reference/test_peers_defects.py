@@ -61,7 +61,10 @@ class TestSsepy:
             claimed.append(estimate.standard_error**2)
         assert np.mean(claimed) == pytest.approx(np.mean(np.square(errors)), rel=5 * np.sqrt(2 / 200))
         sample = drawn(population, strata, [25, 25])
-        assert stratal.estimate(sample, outcome_of(sample, z)).standard_error == 0
+        found = stratal.estimate(sample, outcome_of(sample, z))
+        assert found.evidence.variance == 0
+        # What is reported is never 0 while units are unlabelled: strata whose labels agree may hide others.
+        assert 0 < found.standard_error < np.sqrt(np.mean(claimed)) / 2
 
     def test_a_stratum_without_labels_keeps_its_proxy_mean(self):
         """One was dropped with its proxy's mean: .513 for a truth of .9975."""
