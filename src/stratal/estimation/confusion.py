@@ -181,7 +181,9 @@ class Confusion:
             answered = self._answered_alike(k)
             if answered is None:
                 continue
-            used, needs = self.weighting.counts > 0, _NEEDS.get(name, (True, True))
+            # An average holds both classes: the precision of the other one is a matter of misses.
+            alone = isinstance(function, ClassRatio)
+            used, needs = self.weighting.counts > 0, _NEEDS.get(name if alone else "", (True, True))
             sides = (np.any(used & answered), np.any(used & ~answered))
             if all(there or not needed for there, needed in zip(sides, needs, strict=True)):
                 return hits_and_misses(of_two, self.true == k, answered, self.weighting, target, needs)

@@ -237,12 +237,16 @@ def answered_classes(
         known = []  # classes of another task than the sample's own answers
     levels, (true_codes, predicted_codes) = _codes(true, predicted, known, classes)
     column = (y_pred or sample.predicted) if named else None
+    possible = possible_answers(sample, frame, column, levels, predicted_codes)
+    if possible is not None and known:
+        # No stratum holds what no unit is answered: of two answers, not the one is the other.
+        possible &= np.array([level in known for level in levels] + [False])
     whole = Confusion(
         true=true_codes,
         predicted=predicted_codes,
         n_classes=len(levels),
         weighting=frame.weighting,
-        possible=possible_answers(sample, frame, column, levels, predicted_codes),
+        possible=possible,
     )
     return AnsweredClasses(
         levels=levels, known=known, confusion=whole, frame=frame, labelled=labelled, column=column

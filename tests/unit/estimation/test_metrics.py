@@ -275,3 +275,29 @@ def test_classes_that_only_labels_have_are_averaged():
     table = stratal.classification_metrics(sample, labels, metrics=["f1", "recall"], classes=["a", "b"])
 
     assert [(row["class"], row["estimate"]) for row in table.rows] == [("a", 0), ("b", 0), ("macro", 0)] * 2
+
+
+@pytest.mark.parametrize("estimand", ["f1:yes,probability=p", None])
+def test_of_two_answers_what_is_the_same_share_has_the_same_interval(estimand):
+    rng = np.random.default_rng(4)
+    chance = rng.beta(0.3, 3.0, 2000)
+    names = np.array(["no", "yes"])
+    answer, truth = names[(chance > 0.3).astype(int)], names[(rng.random(2000) < chance).astype(int)]
+    population = stratal.Population.from_arrays(proxy={"p": chance}, groups={"a": answer}, predicted="a")
+    by = {"by": "a"} if estimand is None else {"estimand": estimand}
+    sample = stratal.plan(population, budget=100, **by).draw(seed=5)
+    labels = dict(zip(sample.ids.tolist(), truth[sample.ids].tolist(), strict=True))
+    metrics = ["precision", "negative_predictive_value", "recall", "specificity", "f1"]
+    table = stratal.classification_metrics(sample, labels, metrics=metrics, average=["macro", "micro"])
+
+    def interval(metric, which):
+        return table.row(metric=metric, **{"class": which})["confidence_interval"]
+
+    for one, other in (("precision", "negative_predictive_value"), ("recall", "specificity")):
+        for which, opposite in (("yes", "no"), ("no", "yes"), ("macro", "macro")):
+            assert interval(one, which) == pytest.approx(interval(other, opposite))
+        low, high = (interval(one, which) for which in ("yes", "no"))
+        # The mean of both is open as far as either is, though one of them is a matter of hits alone.
+        assert np.diff(interval(one, "macro"))[0] > max(np.diff(low)[0], np.diff(high)[0]) / 2.0
+    assert interval("precision", "micro") == pytest.approx(interval("recall", "micro"))
+    assert interval("precision", "micro") == pytest.approx(interval("f1", "micro"))
