@@ -234,7 +234,8 @@ def test_team(audit, tmp_path):
     ],
 )
 def test_mistakes_are_said_before_anything_is_written(predictions, tmp_path, words, problem):
-    given = ["--annotators", "ann,bob", "--show", "text", *words]
+    people = [] if "--annotators" in words else ["--annotators", "ann,bob"]
+    given = [*people, "--show", "text", *words]
     with pytest.raises(StratalError, match=problem):
         run(
             "init", predictions, "--study", tmp_path / "audit", "--question", "Right?", "--proxy",
