@@ -53,7 +53,7 @@ def warn_of_nonresponse(sample: Sample, labelled: BoolArray) -> tuple[str, ...]:
     if missing <= max(_MUCH_NONRESPONSE * sample.size, _FEW):
         return ()
     note = (
-        f"{missing:,} of {sample.size:,} drawn units have no label ({missing / sample.size:.0%}); those "
+        f"{missing:,} of {sample.size:,} drawn units have no label ({missing / sample.size:.1%}); those "
         "labelled stand for them, which is right only if labels are missing at random within strata"
     )
     warnings.warn(note, StratalWarning, stacklevel=5)

@@ -115,8 +115,9 @@ def numeric_values(values: AnyArray, source: str = "labels", ids: AnyArray | Non
         raise LabelError(
             f"{source}: label {values.tolist()[wrong[0]]!r}{unit} is not a finite number{others}",
             allowed="numbers, or words such as pass/fail, yes/no, correct/incorrect, win/tie/loss",
-            action="Say what counts: --positive VALUE, or --map Pass=1,Fail=0,Partial=0.5. If labels are "
-            "classes, say which column holds the model's answer (--predicted).",
+            action="Say what counts: --positive VALUE, or --map Pass=1,Fail=0,Partial=0.5 "
+            "(n/a= without a number: no label). If labels are classes, say which column holds the "
+            "model's answer (--predicted).",
         )
     return np.array(numbers, dtype=np.float64)
 

@@ -148,7 +148,10 @@ def read_parts(path: Path) -> tuple[dict[str, AnyArray], dict[str, Any]]:
         if _NO_THREAD in str(error):
             raise MemoryError(str(error)) from error
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"{path}: not a sample file ({reason[:300]})", action=_WRITTEN_BY_DRAW) from None
+        raise InputError(
+            f"{path}: not a sample file ({reason[:300]})",
+            action=f"{_WRITTEN_BY_DRAW} If `draw` wrote it, it was damaged since: take it from a copy.",
+        ) from None
 
 
 def _readable_here(path: Path, table: pa.Table, description: Any) -> dict[str, Any]:

@@ -173,7 +173,12 @@ def _payloads(connection: sqlite3.Connection, sample: Sample) -> Iterator[str]:
     for item in connection.execute("SELECT id, payload FROM item"):
         if item["id"] not in place or not sample.shown:
             continue
-        payload, row = json.loads(item["payload"]), place[item["id"]]
+        row = place[item["id"]]
+        try:
+            payload = dict(json.loads(item["payload"]))
+        except (ValueError, TypeError):  # a flipped bit leaves no JSON, or not an object
+            yield f"what is shown of item {item['id']!r} cannot be read"
+            continue
         for name, values in sample.shown.items():
             if name not in payload or not same_value(payload[name], values[row]):
                 yield f"column {name!r} of item {item['id']!r} is not shown as the sample has it"

@@ -125,3 +125,8 @@ def test_numbers_may_be_mapped_as_they_are_written():
 
 def test_several_words_of_one_number_are_joined():
     assert spoken({"yes": 1.0, "y": 1.0, "no": 0.0}) == "'yes' and 'y' count as 1, 'no' counts as 0"
+
+
+def test_an_answer_without_a_meaning_is_refused_with_the_way_to_leave_it_out(sample):
+    with pytest.raises(LabelError, match="n/a= without a number: no label"):
+        stratal.estimate(sample, {sample.ids[0]: 1, sample.ids[1]: "n/a"})

@@ -78,6 +78,15 @@ def test_files_that_are_no_sample_are_refused(tmp_path, population):
             stratal.Sample.read(tmp_path / name)
 
 
+def test_a_sample_with_a_flipped_byte_is_called_damaged(tmp_path, population):
+    path = drawn(population).write(tmp_path / "s.parquet")
+    written = bytearray(path.read_bytes())
+    written[-9] ^= 1  # of Parquet's own footer
+    path.write_bytes(written)
+    with pytest.raises(InputError, match="damaged since: take it from a copy"):
+        stratal.Sample.read(path)
+
+
 def test_a_newer_format_and_a_damaged_description_are_refused(tmp_path, population):
     path = drawn(population).write(tmp_path / "s.csv")
     description = json.loads(path.with_suffix(".json").read_text())

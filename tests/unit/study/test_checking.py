@@ -78,6 +78,8 @@ CHANGES = {
     "when to stop": "UPDATE setting SET value = '0.5' WHERE name = 'half_width'",
     "an item's stratum": "UPDATE item SET stratum = stratum + 1 WHERE item = 3",
     "what annotators see": "UPDATE item SET payload = '{}' WHERE item = 3",
+    "what annotators see, unreadable": "UPDATE item SET payload = '{' WHERE item = 3",
+    "what annotators see, a number": "UPDATE item SET payload = '5' WHERE item = 3",
     "the sample that is read": "UPDATE round SET file = 'sample-2.parquet'",
     "a view": "DROP VIEW decision",
 }
