@@ -85,7 +85,8 @@ def bounds_function(evidence: Evidence, method: str, alternative: str) -> tuple[
     if method == "auto":
         method = resolve_method(evidence)
     if evidence.bounds is None:
-        return method, _unbounded(evidence, method, alternative)
+        found = _unbounded(evidence, method, alternative)
+        return method, _with_shift(evidence, found) if method == "skewness-corrected" else found
     if method == "skewness-corrected":
         raise InputError(
             "method 'skewness-corrected' is for outcomes without bounds",
@@ -130,12 +131,21 @@ def _bounded(evidence: Evidence, method: str, alternative: str) -> Bounds:
 
 
 def _with_shift(evidence: Evidence, exact: Bounds) -> Bounds:
-    """Widen an interval to the farther of its limits with and without the shift of unequal clusters."""
-    shift = evidence.size_shift
+    """Widen an interval to the farther of its limits with and without the shifts of unequal clusters.
+
+    That by squared sizes widens only the limit that it moves: on the other side nothing was left out.
+    """
+    shift, value = evidence.size_shift, evidence.value
+    further, stretch = evidence.size_reach
 
     def bounds(level: float) -> tuple[float, float]:
         low, high = exact(level)
-        return low + min(shift, 0.0), high + max(shift, 0.0)
+        below, above = low + min(shift, 0.0), high + max(shift, 0.0)
+        if further < 0:
+            below = min(below, value + further - stretch * (value - low))
+        if further > 0:
+            above = max(above, value + further + stretch * (high - value))
+        return below, above
 
     return bounds
 
