@@ -105,7 +105,7 @@ _NO_SQUARES = (
 
 
 def _trend(evidence: Evidence) -> tuple[str, ...]:
-    weighting, shift, (further, _) = evidence.weighting, evidence.size_shift, evidence.size_reach
+    weighting, shift, further = evidence.weighting, evidence.size_shift, evidence.size_reach[0]
     off = evidence.z - weighting.weights @ evidence.z / weighting.total
     joint = weighting.covariance(np.column_stack([off, np.ones(evidence.n)]))
     # Two standard errors of a correlation of 0, so that chance is not taken for a trend.

@@ -85,8 +85,7 @@ def bounds_function(evidence: Evidence, method: str, alternative: str) -> tuple[
     if method == "auto":
         method = resolve_method(evidence)
     if evidence.bounds is None:
-        found = _unbounded(evidence, method, alternative)
-        return method, _with_shift(evidence, found) if method == "skewness-corrected" else found
+        return method, _unbounded(evidence, method, alternative)
     if method == "skewness-corrected":
         raise InputError(
             "method 'skewness-corrected' is for outcomes without bounds",
@@ -127,19 +126,21 @@ def _bounded(evidence: Evidence, method: str, alternative: str) -> Bounds:
         exact = _proportion(evidence, method, alternative)
     if evidence.outcome != "binary":
         exact = _with_unseen(evidence, exact, alternative)
-    return _with_shift(evidence, exact) if method in _GUARDED else exact
+    return _with_shift(evidence, exact, alternative) if method in _GUARDED else exact
 
 
-def _with_shift(evidence: Evidence, exact: Bounds) -> Bounds:
+def _with_shift(evidence: Evidence, exact: Bounds, alternative: str) -> Bounds:
     """Widen an interval to the farther of its limits with and without the shifts of unequal clusters.
 
     That by squared sizes widens only the limit that it moves: on the other side nothing was left out.
     """
     shift, value = evidence.size_shift, evidence.value
-    further, stretch = evidence.size_reach
+    further, wider, freedom = evidence.size_reach
 
     def bounds(level: float) -> tuple[float, float]:
         low, high = exact(level)
+        error, draws = max(tail_shares(level, alternative)), evidence.weighting.draws
+        stretch = wider / np.sqrt(freedom_factor(draws, freedom, error))
         below, above = low + min(shift, 0.0), high + max(shift, 0.0)
         if further < 0:
             below = min(below, value + further - stretch * (value - low))
@@ -324,7 +325,7 @@ def _unbounded(evidence: Evidence, method: str, alternative: str) -> Bounds:
         )
     if method == "skewness-corrected":
         exact = _skewness_corrected(evidence, alternative, float(np.sqrt(variance)))
-        return _with_shift(evidence, exact)
+        return _with_shift(evidence, exact, alternative)
     return _student(evidence, method, alternative, float(np.sqrt(variance)))
 
 

@@ -94,23 +94,27 @@ class ClusterWeighting(Weighting):
         drawn = float(self.drawn @ self.drawn / self.drawn.sum())
         return drawn, drawn if self.squared_sizes is None else self.squared_sizes / self.size
 
-    def at_all_sizes(self, variable: FloatArray) -> tuple[float, float] | None:
-        """Return the mean of a variable (n,) over all sizes of clusters, and its variance.
+    def at_all_sizes(self, variable: FloatArray) -> tuple[float, float, float] | None:
+        """Return the mean of a variable (n,) over all sizes of clusters, its variance and degrees of freedom.
 
         By the regression of units on the size of their cluster, at the mean size that all units see; the
-        variance is that of its clusters' residuals. None where sizes tell nothing.
+        variance is that of its clusters' residuals, which few large clusters decide (degrees of freedom as of
+        unequal weights: `Evidence.weights_freedom`). None where sizes tell nothing.
         """
         m, (drawn, every) = self.draws, self.seen_sizes
         share = self.drawn / self.drawn.sum()
         off = self.drawn - drawn
         spread = share @ off**2
-        if self.squared_sizes is None or m < 3 or spread <= _SAME_SIZE * drawn**2:
+        reaches = abs(every - drawn) > np.sqrt(_SAME_SIZE) * drawn
+        if m < 3 or not reaches or spread <= _SAME_SIZE * drawn**2:
             return None
         weights = self.weights
         means = np.bincount(self.cluster, weights * variable) / np.bincount(self.cluster, weights)
         residuals = means - share @ means - off * (share @ (off * means) / spread)
         pulls = share * (1.0 + (every - drawn) * off / spread)
-        return float(pulls @ means), float((1.0 - m / self.clusters) * np.sum((pulls * residuals) ** 2))
+        variance = float((1.0 - m / self.clusters) * np.sum((pulls * residuals) ** 2))
+        freedom = 2.0 * np.sum(pulls**2) ** 2 / np.sum(pulls**4)
+        return float(pulls @ means), variance, float(np.clip(freedom, 1.0, m - 1.0))
 
     def degrees_of_freedom(self, variable: FloatArray) -> float:
         """Return Bell & McCaffrey's (2002): m − 1 where clusters are of one size, fewer where not."""

@@ -144,7 +144,7 @@ def test_a_sample_without_squared_sizes_is_read_and_says_so():
 
     before, now = stratal.estimate(older, labels), stratal.estimate(sample, labels)
     assert before.value == now.value
-    assert before.evidence.size_reach == (0.0, 1.0)
+    assert before.evidence.size_reach == (0.0, 1.0, 1.0)
     low, high = before.confidence_interval().low, before.confidence_interval().high
     assert now.confidence_interval().low <= low < high <= now.confidence_interval().high
     assert any("does not hold the squared sizes" in note for note in before.notes)
