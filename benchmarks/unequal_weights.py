@@ -88,7 +88,10 @@ CELLS = [
         (0.1, 40, 1.0, -1.0, "constant"), (0.1, 40, 1.0, 1.0, "noise"), (0.3, 12, 1.0, 1.0, "constant"),
         (0.5, 6, 0.7, 1.0, "calibrated"), (0.5, 12, 1.2, 1.0, "inflated"), (0.5, 20, 1.0, -1.0, "calibrated"),
         (0.5, 40, 1.2, -1.0, "inverted"), (0.5, 80, 1.0, 1.0, "constant"), (0.9, 20, 0.7, 1.0, "noise"),
-        (0.95, 12, 0.5, 0.0, "inflated"),
+        (0.95, 12, 0.5, 0.0, "inflated"), (0.05, 30, 0.9, 1.0, "calibrated"),
+        (0.05, 60, 1.2, 1.5, "noise"), (0.1, 80, 1.3, 1.5, "constant"), (0.2, 25, 1.1, 1.2, "inverted"),
+        (0.3, 40, 1.3, 1.5, "inflated"), (0.5, 15, 0.5, 1.5, "noise"), (0.5, 60, 1.3, -1.0, "calibrated"),
+        (0.7, 20, 1.3, -1.0, "constant"), (0.9, 40, 1.1, -1.0, "noise"), (0.95, 15, 0.8, -0.5, "inverted"),
     )),
 ]  # fmt: skip
 
@@ -143,7 +146,13 @@ def draws(cell: Cell, units: Units, replicates: int, seed: int) -> Iterator[tupl
             number = np.repeat(np.arange(cell.n), sizes[chosen])
             yield (
                 rows,
-                ClusterWeighting(cluster=number, drawn=sizes[chosen], clusters=CLUSTERS, size=size),
+                ClusterWeighting(
+                    cluster=number,
+                    drawn=sizes[chosen],
+                    clusters=CLUSTERS,
+                    size=size,
+                    squared_sizes=int(sizes @ sizes),
+                ),
             )
     elif cell.design == "margins":
         known = np.array([1.0, units.score.mean()])

@@ -8,6 +8,7 @@ from stratal.arrays import FloatArray
 from stratal.estimation.lam import ProxyMoments
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.unseen import unseen_share
+from stratal.weighting import ClusterWeighting
 from stratal.weighting.stratum_moments import stratum_covariances
 
 _SKEWED = 0.2
@@ -87,28 +88,53 @@ def size_notes(evidence: Evidence) -> tuple[str, ...]:
     >>> size_notes(evidence)[0].split(":")[0]
     'the outcome goes with the size of its cluster, and the drawn clusters are smaller than all are (78%)'
     """
-    shift, weighting = evidence.size_shift, evidence.weighting
+    weighting = evidence.weighting
     if weighting.groups is None or weighting.draws < 3 or not np.isfinite(evidence.variance):
         return ()
+    short = isinstance(weighting, ClusterWeighting) and weighting.squared_sizes is None
+    if short and np.ptp(weighting.drawn) > 0 and not evidence.census:
+        return (*_trend(evidence), _NO_SQUARES)
+    return _trend(evidence)
+
+
+_NO_SQUARES = (
+    "the sample does not hold the squared sizes of all clusters: if the outcome goes with the size, and the "
+    "largest were not drawn, the interval covers less often than it says; a new draw with the same seed has "
+    "them"
+)
+
+
+def _trend(evidence: Evidence) -> tuple[str, ...]:
+    weighting, shift, further = evidence.weighting, evidence.size_shift, evidence.size_reach[0]
     off = evidence.z - weighting.weights @ evidence.z / weighting.total
     joint = weighting.covariance(np.column_stack([off, np.ones(evidence.n)]))
     # Two standard errors of a correlation of 0, so that chance is not taken for a trend.
     least = max(_TOGETHER**2, 4.0 / weighting.draws)
     if not joint[0, 1] ** 2 > least * joint[0, 0] * joint[1, 1]:
         return ()
-    if abs(shift) <= _SHIFTED * np.sqrt(max(evidence.variance, 0.0)):
-        if weighting.effective_draws > weighting.draws / 2:
+    found = "the outcome goes with the size of its cluster, and "
+    known = isinstance(weighting, ClusterWeighting) and weighting.squared_sizes is not None
+    if max(abs(shift), abs(further)) <= _SHIFTED * np.sqrt(max(evidence.variance, 0.0)):
+        if known or weighting.effective_draws > weighting.draws / 2:
             return ()
         return (
-            f"the outcome goes with the size of its cluster, and sizes differ so much that {weighting.draws} "
+            f"{found}sizes differ so much that {weighting.draws} "
             f"clusters count for {weighting.effective_draws:.0f}: where the population has far larger ones, "
             "the interval covers less often than it says",
         )
+    reach = further if abs(further) > abs(shift) else shift
+    side = "up" if reach > 0 else "down"
+    if isinstance(weighting, ClusterWeighting) and reach == further:
+        drawn, every = weighting.seen_sizes
+        return (
+            f"{found}units are in clusters of {every:.3g} on average, those drawn in ones of {drawn:.3g}: "
+            f"the interval reaches at least {abs(reach):.2g} further {side} for it",
+        )
     total = weighting.total
-    than, side = ("smaller" if total < 1 else "larger"), ("up" if shift > 0 else "down")
+    than = "smaller" if total < 1 else "larger"
     return (
-        f"the outcome goes with the size of its cluster, and the drawn clusters are {than} than all are "
-        f"({total:.0%}): the interval reaches {abs(shift):.2g} further {side} for it",
+        f"{found}the drawn clusters are {than} than all are ({total:.0%}): "
+        f"the interval reaches {abs(reach):.2g} further {side} for it",
     )
 
 

@@ -23,7 +23,7 @@ from stratal.intervals.guard import (
 from stratal.intervals.interval import ConfidenceInterval
 from stratal.intervals.skewed import skewness_of
 from stratal.intervals.stratified import StratumRates
-from stratal.weighting import Weighting
+from stratal.weighting import ClusterWeighting, Weighting
 
 OutcomeKind = Literal["binary", "bounded", "unbounded"]
 OUTCOMES = ("binary", "bounded", "unbounded")
@@ -210,6 +210,23 @@ class Evidence(Record):
         # Below this the sum of the weights, which estimates 1, is the same in every draw but for rounding.
         varies = joint[1, 1] > _SAME_SUM
         return float(joint[0, 1] / joint[1, 1] * (1.0 - weighting.total)) if varies else 0.0
+
+    @property
+    def size_reach(self) -> tuple[float, float, float]:
+        """How far the mean moves if units are in clusters as large as all units are, and its error's factor.
+
+        A sample of clusters mostly lacks the largest, and with them many units at once. Their known squared
+        sizes tell how many; the regression of units on the size of their cluster how unlike they are, with a
+        standard error that is larger for reaching beyond what was drawn, and has the third number as degrees
+        of freedom. (0, 1, 1) where sizes tell nothing.
+        """
+        if not isinstance(self.weighting, ClusterWeighting) or not self.varies:
+            return 0.0, 1.0, 1.0
+        found = self.weighting.at_all_sizes(self.residuals if self.tuned else self.z)
+        if found is None:
+            return 0.0, 1.0, 1.0
+        mean, variance = found[0] + (self.known if self.tuned else 0.0), found[1] + self.population_part
+        return mean - self.value, float(np.sqrt(max(variance / self.variance, 1.0))), found[2]
 
     @property
     def in_strata(self) -> bool:

@@ -126,16 +126,27 @@ def _bounded(evidence: Evidence, method: str, alternative: str) -> Bounds:
         exact = _proportion(evidence, method, alternative)
     if evidence.outcome != "binary":
         exact = _with_unseen(evidence, exact, alternative)
-    return _with_shift(evidence, exact) if method in _GUARDED else exact
+    return _with_shift(evidence, exact, alternative) if method in _GUARDED else exact
 
 
-def _with_shift(evidence: Evidence, exact: Bounds) -> Bounds:
-    """Widen an interval to the farther of its limits with and without the shift of unequal clusters."""
-    shift = evidence.size_shift
+def _with_shift(evidence: Evidence, exact: Bounds, alternative: str) -> Bounds:
+    """Widen an interval to the farther of its limits with and without the shifts of unequal clusters.
+
+    That by squared sizes widens only the limit that it moves: on the other side nothing was left out.
+    """
+    shift, value = evidence.size_shift, evidence.value
+    further, wider, freedom = evidence.size_reach
 
     def bounds(level: float) -> tuple[float, float]:
         low, high = exact(level)
-        return low + min(shift, 0.0), high + max(shift, 0.0)
+        error, draws = max(tail_shares(level, alternative)), evidence.weighting.draws
+        stretch = wider / np.sqrt(freedom_factor(draws, freedom, error))
+        below, above = low + min(shift, 0.0), high + max(shift, 0.0)
+        if further < 0:
+            below = min(below, value + further - stretch * (value - low))
+        if further > 0:
+            above = max(above, value + further + stretch * (high - value))
+        return below, above
 
     return bounds
 
@@ -314,7 +325,7 @@ def _unbounded(evidence: Evidence, method: str, alternative: str) -> Bounds:
         )
     if method == "skewness-corrected":
         exact = _skewness_corrected(evidence, alternative, float(np.sqrt(variance)))
-        return _with_shift(evidence, exact)
+        return _with_shift(evidence, exact, alternative)
     return _student(evidence, method, alternative, float(np.sqrt(variance)))
 
 

@@ -37,6 +37,9 @@ class ClusterSample(Design):
         fewer; a cap on the labels drawn would favour small clusters.
     clusters : int, optional
         Clusters in the population; set by the draw.
+    squared_sizes : int, optional
+        Σ N_c² over the population's clusters, which says how large those are that were not drawn; set by the
+        draw. Samples that were drawn without it have intervals that know the mean size alone.
 
     Notes
     -----
@@ -57,6 +60,7 @@ class ClusterSample(Design):
     n_clusters: int | None = None
     budget: int | None = None
     clusters: int | None = None
+    squared_sizes: int | None = None
 
     def __post_init__(self) -> None:
         if (self.n_clusters is None) == (self.budget is None):
@@ -75,7 +79,12 @@ class ClusterSample(Design):
         keys = keys_of_ids(names.tolist(), seed, "cluster:")
         chosen = names[np.lexsort((names, keys))[:count]]
         drawn = population.members(self.cluster, tuple(chosen.tolist()), seed)
-        realised = ClusterSample(cluster=self.cluster, n_clusters=count, clusters=len(levels))
+        realised = ClusterSample(
+            cluster=self.cluster,
+            n_clusters=count,
+            clusters=len(levels),
+            squared_sizes=sum(int(size) ** 2 for size in levels.values()),
+        )
         probabilities = np.full(len(drawn.ids), count / len(levels))
         return sample_of(realised, population, seed, drawn, probabilities)
 
@@ -106,5 +115,9 @@ class ClusterSample(Design):
         drawn = sizes[np.searchsorted(every, answered)].astype(np.int64)
         assert self.clusters is not None
         return ClusterWeighting(
-            cluster=codes.astype(np.int64), drawn=drawn, clusters=self.clusters, size=sample.population_size
+            cluster=codes.astype(np.int64),
+            drawn=drawn,
+            clusters=self.clusters,
+            size=sample.population_size,
+            squared_sizes=self.squared_sizes,
         )

@@ -9,6 +9,9 @@ import numpy as np
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.weighting.weighting import Weighting
 
+_SAME_SIZE = 1e-18
+"""A variance of sizes that is no more than this share of their squared mean is rounding."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClusterWeighting(Weighting):
@@ -24,6 +27,8 @@ class ClusterWeighting(Weighting):
         M, clusters in the population.
     size : int
         N, units in the population.
+    squared_sizes : int, optional
+        Σ N_c² over all M clusters; samples of 0.1.0 and before lack it.
 
     Examples
     --------
@@ -38,6 +43,7 @@ class ClusterWeighting(Weighting):
     drawn: IntArray
     clusters: int
     size: float
+    squared_sizes: int | None = None
 
     @property
     def weights(self) -> FloatArray:
@@ -78,6 +84,37 @@ class ClusterWeighting(Weighting):
             return residuals
         stretch = np.sqrt((1.0 - 1.0 / m) / (1.0 - self.parts))
         return np.asarray((residuals.T * stretch[self.cluster]).T)
+
+    @property
+    def seen_sizes(self) -> tuple[float, float]:
+        """The size of the cluster that a unit is in, on average: over the drawn clusters, and over all.
+
+        The mean of the drawn ones twice, where `squared_sizes` is not known.
+        """
+        drawn = float(self.drawn @ self.drawn / self.drawn.sum())
+        return drawn, drawn if self.squared_sizes is None else self.squared_sizes / self.size
+
+    def at_all_sizes(self, variable: FloatArray) -> tuple[float, float, float] | None:
+        """Return the mean of a variable (n,) over all sizes of clusters, its variance and degrees of freedom.
+
+        By the regression of units on the size of their cluster, at the mean size that all units see; the
+        variance is that of its clusters' residuals, which few large clusters decide (degrees of freedom as of
+        unequal weights: `Evidence.weights_freedom`). None where sizes tell nothing.
+        """
+        m, (drawn, every) = self.draws, self.seen_sizes
+        share = self.drawn / self.drawn.sum()
+        off = self.drawn - drawn
+        spread = share @ off**2
+        reaches = abs(every - drawn) > np.sqrt(_SAME_SIZE) * drawn
+        if m < 3 or not reaches or spread <= _SAME_SIZE * drawn**2:
+            return None
+        weights = self.weights
+        means = np.bincount(self.cluster, weights * variable) / np.bincount(self.cluster, weights)
+        residuals = means - share @ means - off * (share @ (off * means) / spread)
+        pulls = share * (1.0 + (every - drawn) * off / spread)
+        variance = float((1.0 - m / self.clusters) * np.sum((pulls * residuals) ** 2))
+        freedom = 2.0 * np.sum(pulls**2) ** 2 / np.sum(pulls**4)
+        return float(pulls @ means), variance, float(np.clip(freedom, 1.0, m - 1.0))
 
     def degrees_of_freedom(self, variable: FloatArray) -> float:
         """Return Bell & McCaffrey's (2002): m − 1 where clusters are of one size, fewer where not."""

@@ -342,3 +342,34 @@ def test_the_interval_reaches_for_clusters_that_the_sample_lacks():
     assert larger.confidence_interval().high > as_drawn.confidence_interval().high + 0.02
     assert "goes with the size of its cluster" in " ".join(larger.notes)
     assert "goes with the size of its cluster" not in " ".join(as_drawn.notes)
+
+
+@pytest.mark.parametrize("outcome", ["binary", "unbounded"])
+def test_known_squared_sizes_reach_for_the_largest_clusters(outcome):
+    """The drawn clusters have the population's mean size, but not its largest ones: the upper end moves."""
+    sizes = np.tile([1, 1, 2, 2, 3, 3, 4, 8], 3)
+    cluster = np.repeat(np.arange(24), sizes)
+    z = (sizes[cluster] > 2) * 1.0
+    z[-3:] = 0.0
+    none = np.zeros(len(z), dtype=np.int64)
+    options = {"stratum": none, "design": "clusters", "estimator": "hajek", "outcome": outcome}
+
+    def found(squared_sizes):
+        weighting = ClusterWeighting(
+            cluster=cluster, drawn=sizes, clusters=240, size=720, squared_sizes=squared_sizes
+        )
+        return estimate_mean(z, np.zeros((len(z), 0)), weighting, None, **options)
+
+    lacking, as_drawn, larger = found(None), found(10 * int(sizes @ sizes)), found(20 * int(sizes @ sizes))
+    limits = [estimate.confidence_interval() for estimate in (lacking, as_drawn, larger)]
+    # The slope of units on sizes, by least squares, times the sizes by which the drawn ones fall short.
+    slope = np.polyfit(sizes[cluster], z, 1)[0]
+    assert larger.evidence.size_reach[0] == pytest.approx(slope * (sizes @ sizes) / sizes.sum())
+    assert larger.evidence.size_reach[1] > 1
+    assert limits[0] == limits[1]
+    assert limits[2].low == limits[1].low
+    # Beyond the shift itself the wider error, unless the bound is reached.
+    assert limits[2].high > min(limits[1].high + larger.evidence.size_reach[0], 0.999)
+    assert "does not hold the squared sizes" in " ".join(lacking.notes)
+    assert "does not hold the squared sizes" not in " ".join(larger.notes)
+    assert "units are in clusters of" in " ".join(larger.notes)

@@ -1,10 +1,13 @@
 """Samples of whole groups."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import stratal
 from stratal.errors import BudgetError, InputError
+from stratal.sampling.sample import Design
 from stratal.weighting.cluster_weighting import bell_mccaffrey
 
 
@@ -120,3 +123,29 @@ def test_the_population_is_not_needed_again(tmp_path):
 
     z = sample.ids % 2
     assert stratal.estimate(again, z) == stratal.estimate(sample, z)
+
+
+def test_the_squared_sizes_of_all_clusters_travel_with_the_sample(tmp_path):
+    units = population()
+    sample = stratal.ClusterSample(cluster="document", n_clusters=7).draw(units, seed=1)
+    squared = sum(size**2 for size in units.levels("document").values())
+
+    read = stratal.Sample.read(sample.write(tmp_path / "sample.parquet"))
+    assert read.design.squared_sizes == sample.design.squared_sizes == squared
+    assert read.weighting().squared_sizes == squared
+
+
+def test_a_sample_without_squared_sizes_is_read_and_says_so():
+    """Samples drawn before the squared sizes were kept have the interval that they had."""
+    sample = stratal.ClusterSample(cluster="document", n_clusters=7).draw(population(), seed=1)
+    record = {name: value for name, value in sample.design.to_dict().items() if name != "squared_sizes"}
+    older = replace(sample, design=Design.from_dict(record))
+    labels = sample.ids % 2
+
+    before, now = stratal.estimate(older, labels), stratal.estimate(sample, labels)
+    assert before.value == now.value
+    assert before.evidence.size_reach == (0.0, 1.0, 1.0)
+    low, high = before.confidence_interval().low, before.confidence_interval().high
+    assert now.confidence_interval().low <= low < high <= now.confidence_interval().high
+    assert any("does not hold the squared sizes" in note for note in before.notes)
+    assert not any("does not hold the squared sizes" in note for note in now.notes)
