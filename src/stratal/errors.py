@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import reprlib
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from numbers import Integral, Real
@@ -285,6 +286,24 @@ def utf8_path(path: str | PathLike[str]) -> str:
     return text
 
 
+def warn_caller(message: str) -> None:
+    """Warn the user at the line that called stratal, however many calls of ours lie between.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_caller("few labels")
+    >>> caught[0].category.__name__
+    'StratalWarning'
+    """
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).split(".")[0] == "stratal":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, StratalWarning, stacklevel=level)
+
+
 def names_mistyped(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Return a public function that answers an argument of the wrong type with one error, not a traceback.
 
@@ -334,6 +353,8 @@ def _first_mistyped(function: Any, args: Sequence[Any], keywords: Mapping[str, A
     names |= inspect.unwrap(function).__globals__
     for name, value in given.items():
         parameter = signature.parameters[name]
+        if parameter.annotation is parameter.empty:  # self
+            continue
         hint = _evaluated(parameter.annotation, names)
         entries = value if parameter.kind is parameter.VAR_POSITIONAL else (value,)
         if not all(_fits(entry, hint) for entry in entries):

@@ -10,6 +10,7 @@ import typer
 
 from stratal.cli import options as o
 from stratal.cli.output import print_json, print_next, print_text, progress
+from stratal.cli.parsing import joined, listed
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
@@ -81,18 +82,19 @@ def read_again(study: Study, file: Path | None) -> o.Reading:
     """
     import json
 
+    from stratal.population.tables.declaration import fitting
+
     known: dict[str, Any] = json.loads(study.setting("reading") or "{}")
     if not known and file is None:
         raise InputError("this study does not know its file of predictions", action="Name it with --file.")
-    if not known:
-        sample = study.sample()
-        known = {
-            "id": sample.id_name,
-            "proxy": ",".join(sample.proxy_names),
-            "groups": ",".join(sample.groups),
-            "show": ",".join(sample.shown),
-            "predicted": sample.predicted,
-        }
+    sample = study.sample()
+    own = {"id": sample.id_name, "proxy": joined(*sample.proxy_names), "predicted": sample.predicted}
+    known = {**own, **known}
+    # What the sample holds is compared, and so must be read; a pattern may name it already.
+    for name, held in (("groups", sample.groups), ("show", sample.shown)):
+        given = listed(known.get(name))
+        lacking = [column for column in held if column not in fitting(given, tuple(held))]
+        known[name] = joined(*given, *lacking) or None
     reading = o.Reading(**{**known, "file": o.place(known.get("file", "."))})
-    reading = o.with_columns_of(reading, study.sample().estimand)
+    reading = o.with_columns_of(reading, sample.estimand)
     return reading if file is None else replace(reading, file=file)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
-from stratal.errors import StratalWarning
+from stratal.errors import warn_caller
 from stratal.sampling.sample import Sample
 
 _MUCH_NONRESPONSE = 0.1
@@ -56,7 +54,7 @@ def warn_of_nonresponse(sample: Sample, labelled: BoolArray) -> tuple[str, ...]:
         f"{missing:,} of {sample.size:,} drawn units have no label ({missing / sample.size:.1%}); those "
         "labelled stand for them, which is right only if labels are missing at random within strata"
     )
-    warnings.warn(note, StratalWarning, stacklevel=5)
+    warn_caller(note)
     return (note,)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +15,7 @@ from stratal.arrays import (
     Record,
     refuse_extremes,
 )
-from stratal.errors import InputError, LabelError, StratalWarning, not_bounds
+from stratal.errors import InputError, LabelError, not_bounds, warn_caller
 from stratal.estimation.classes import answer_spread, refuse_averaged_classes, shares_equal
 from stratal.estimation.left_out import left_out
 from stratal.estimation.mean import EstimateOptions, default_estimator
@@ -124,7 +123,7 @@ class Respondents(Record):
             )
         codes = merge_empty(counts)
         note = strata_without_answer(names, summary.sizes, counts, codes)
-        warnings.warn(note, StratalWarning, stacklevel=4)
+        warn_caller(note)
         joint = tuple(
             " + ".join(names[h] for h in np.flatnonzero(codes == c)) for c in range(codes.max() + 1)
         )

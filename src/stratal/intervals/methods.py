@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
 
-from stratal.errors import InputError, StratalWarning, near_names
+from stratal.errors import InputError, near_names, warn_caller
 from stratal.intervals import proportion, skewed, student
 from stratal.intervals.betting import betting_bounds
 from stratal.intervals.bootstrap import bootstrap_bounds
@@ -110,10 +109,8 @@ def _own(own: OwnInterval, alternative: str) -> Bounds:
 def _bounded(evidence: Evidence, method: str, alternative: str) -> Bounds:
     if method in ("t", "normal"):
         if not evidence.varies:
-            warnings.warn(
-                f"the labels all agree, so the textbook interval '{method}' has no width; use method='auto'",
-                StratalWarning,
-                stacklevel=5,
+            warn_caller(
+                f"the labels all agree, so the textbook interval '{method}' has no width; use method='auto'"
             )
         return _student(evidence, method, alternative, float(np.sqrt(evidence.textbook_variance)))
     if method.startswith("bootstrap"):

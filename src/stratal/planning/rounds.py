@@ -12,7 +12,7 @@ import numpy as np
 from stratal.allocation import Allocation
 from stratal.allocation.integers import check_budget, whole_number
 from stratal.arrays import FloatArray, IntArray
-from stratal.errors import BudgetError, InputError, StratalWarning, names_mistyped
+from stratal.errors import BudgetError, InputError, StratalWarning, names_mistyped, warn_caller
 from stratal.estimation.calibrated import Calibrating
 from stratal.estimation.estimand import Estimand, Several
 from stratal.estimation.evaluation import estimate
@@ -276,7 +276,7 @@ def _warn_of_refuted(sample: Sample, labels: Any, **options: Any) -> None:
         found = estimate(sample, labels, **options)
     for note in found.notes:
         if note.startswith(REFUTED):
-            warnings.warn(note, StratalWarning, stacklevel=3)
+            warn_caller(note)
 
 
 def _learning(

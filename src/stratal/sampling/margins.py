@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -10,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray
-from stratal.errors import InputError, StratalWarning, names_mistyped, near_names
+from stratal.errors import InputError, names_mistyped, near_names, warn_caller
 from stratal.population.population import Population
 from stratal.sampling.asked import require_sample
 from stratal.sampling.sample import Design, Sample
@@ -267,11 +266,9 @@ def _of_labelled(column: str, levels: tuple[str, ...], shares: FloatArray, codes
     if not np.any(empty):
         return shares
     named = ", ".join(levels[h] for h in np.flatnonzero(empty)[:3])
-    warnings.warn(
+    warn_caller(
         f"no unit with {column} = {named} has a label ({shares[empty].sum():.1%} of the population): the "
-        "margin is fitted to the other levels, and these units are taken to be like the others",
-        StratalWarning,
-        stacklevel=2,
+        "margin is fitted to the other levels, and these units are taken to be like the others"
     )
     left = np.where(empty, 0.0, shares)
     return np.asarray(left / left.sum())

@@ -13,6 +13,7 @@ import numpy as np
 from stratal.arrays import FloatArray
 from stratal.errors import InputError, near_names
 from stratal.intervals import guard, proportion, student
+from stratal.intervals.interval import tail_shares
 from stratal.intervals.skewed import mean_skewness, skewness_corrected
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
 from stratal.simulation.replicates import Layout, Replicates
@@ -122,9 +123,9 @@ def _interval(
     unit = (values - low) / (high - low)
     formulas: dict[str, Any] = {"wilson": proportion.wilson, "blaker": proportion.blaker}
     if guarded.rates is not None and method in guarded.by_strata:
-        below, above = stratified_clopper_pearson(guarded.rates, (1.0 - level) / 2.0, (1.0 - level) / 2.0)
+        below, above = stratified_clopper_pearson(guarded.rates, *tail_shares(level, "two-sided"))
         if guarded.exact is not None:
-            ends = stratified_clopper_pearson(guarded.exact, (1.0 - level) / 2.0, (1.0 - level) / 2.0)
+            ends = stratified_clopper_pearson(guarded.exact, *tail_shares(level, "two-sided"))
             below, above = (np.where(found.tuned, *pair) for pair in zip((below, above), ends, strict=True))
     elif method == "logit":
         below, above = proportion.logit(
@@ -200,7 +201,7 @@ def _guarded(
             exact = guard.stratum_rates(values, labels, smooth, guard.Variances.of_labels())
     unseen = np.zeros(1)
     if not truth.binary:
-        error = (1.0 - settings.confidence_level) / 2.0
+        error, _ = tail_shares(settings.confidence_level, "two-sided")
         unseen = 1.0 - stratified_clopper_pearson(guard.agreeing_rates(labels, drawn=above), error, 0.0)[0]
     return _Guarded(
         trials=trials,
