@@ -91,10 +91,10 @@ def size_notes(evidence: Evidence) -> tuple[str, ...]:
     weighting = evidence.weighting
     if weighting.groups is None or weighting.draws < 3 or not np.isfinite(evidence.variance):
         return ()
-    short = isinstance(weighting, ClusterWeighting) and weighting.squared_sizes is None
-    if short and np.ptp(weighting.drawn) > 0 and not evidence.census:
-        return (*_trend(evidence), _NO_SQUARES)
-    return _trend(evidence)
+    notes = _trend(evidence)
+    if not isinstance(weighting, ClusterWeighting) or weighting.squared_sizes is not None:
+        return notes
+    return (*notes, _NO_SQUARES) if np.ptp(weighting.drawn) > 0 and not evidence.census else notes
 
 
 _NO_SQUARES = (
