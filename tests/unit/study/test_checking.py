@@ -78,8 +78,6 @@ CHANGES = {
     "when to stop": "UPDATE setting SET value = '0.5' WHERE name = 'half_width'",
     "an item's stratum": "UPDATE item SET stratum = stratum + 1 WHERE item = 3",
     "what annotators see": "UPDATE item SET payload = '{}' WHERE item = 3",
-    "what annotators see, unreadable": "UPDATE item SET payload = '{' WHERE item = 3",
-    "what annotators see, a number": "UPDATE item SET payload = '5' WHERE item = 3",
     "the sample that is read": "UPDATE round SET file = 'sample-2.parquet'",
     "a view": "DROP VIEW decision",
 }
@@ -217,3 +215,11 @@ def test_the_note_of_the_last_line_may_be_missing_or_old_but_not_another(make_st
     assert path.read_bytes() != noted
     path.write_bytes(noted)
     assert check_study(study).problems == ()
+
+
+@pytest.mark.parametrize("payload", ["{", "5"])
+def test_what_an_annotator_sees_that_cannot_be_read_is_a_problem(make_study, payload):
+    units = stratal.Population.from_arrays(ids=["a", "b", "c"], show={"text": ["one", None, "three"]})
+    study = make_study(sample=stratal.SimpleRandom(budget=2).draw(units, seed=7))
+    changed(study, f"UPDATE item SET payload = '{payload}'")
+    assert any("cannot be read" in problem for problem in check_study(study).problems)
