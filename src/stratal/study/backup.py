@@ -10,7 +10,7 @@ from stratal.study.checking import Check, check_study
 from stratal.study.creating import MEDIA, new_folder
 from stratal.study.database import DATABASE
 from stratal.study.faults import plainly
-from stratal.study.journal import PAGE_SECRET
+from stratal.study.journal import HEAD, PAGE_SECRET
 from stratal.study.opening import open_study
 from stratal.study.study import Study
 from stratal.study.team import NAMES
@@ -46,6 +46,9 @@ def backup_study(study: Study, folder: str | Path) -> Check:
 
 def _copy(study: Study, partial: Path) -> None:
     """Copy the database as it is at one moment, then the files that it names, which never change."""
+    # First: the lines that it tells of are saved, and the check of the copy misses them where they are lost.
+    if (study.folder / HEAD).is_file():
+        shutil.copy2(study.folder / HEAD, partial / HEAD)
     with plainly(partial):
         target = sqlite3.connect(partial / DATABASE)
         try:

@@ -56,3 +56,13 @@ def test_a_copy_with_problems_ends_with_status_3(make_study, tmp_path):
         found = CliRunner().invoke(app, ["backup", str(study.folder), "--output", copy, *json])
         assert found.exit_code == 3
         assert "was changed after round 1 was drawn" in found.output
+
+
+def test_a_copy_of_a_study_that_lost_lines_is_not_sound(make_study, tmp_path):
+    study = make_study()
+    answer_all(study, "ann")
+    noted = study.folder / "journal.head"
+    assert backup_study(study, tmp_path / "sound").sound
+
+    noted.write_bytes(noted.read_bytes().replace(b"0", b"1", 1))  # as if later lines had been saved
+    assert not backup_study(study, tmp_path / "copy").sound
