@@ -64,7 +64,10 @@ def effective_size_interval(
     if size is None or not evidence.varies or not stratified or evidence.n > _MOST_LABELS:
         return None
     tail = (1.0 - confidence_level) / 2.0
-    logs = np.log(_replicated(evidence))
+    sizes = _replicated(evidence)
+    if not np.all(sizes > 0):  # labels that all agree, about which the proxy varies: worth no random label
+        return None
+    logs = np.log(sizes)
     ends = np.quantile(logs, [tail, 1.0 - tail])
     around = ends - logs.mean() + math.log(size)
     at = around if evidence.own is not None else ends  # a win rate's own size is not that of its parts
