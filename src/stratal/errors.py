@@ -256,9 +256,6 @@ def same_name(name: str, names: Iterable[str]) -> str | None:
     return alike[0] if len(alike) == 1 else None
 
 
-_RENAME = "Rename the file, its folder or the column."
-
-
 def utf8_path(path: str | PathLike[str]) -> str:
     r"""Return a path as text, refusing one whose bytes are no UTF-8: engines and pages could not name it.
 

@@ -19,12 +19,10 @@ from stratal.errors import InputError
 from stratal.weighting import Weighting
 from stratal.weighting.class_means import lam_of_classes
 from stratal.weighting.stratum_moments import LabelledSpread, StratumMoments, stratum_moments
+from stratal.weighting.weighting import SAME
 
 SHRINKAGE = 20.0
 """Labels that a stratum needs, beyond two, for its own λ_h to count as much as the pooled one."""
-
-CONSTANT = 1e-18
-"""A variance of Σ w, which estimates 1, below this is rounding."""
 
 EXPLAINED = 1e-20
 """A share of a proxy's mean square below this is rounding: 2⁻⁵² squared, times what a regression adds."""
@@ -381,7 +379,7 @@ def _fit_general(z: FloatArray, proxy: ProxyMoments, weighting: Weighting, kept:
         totals = np.column_stack([both, np.ones(len(z))]) * (weighting.weights * kept)[:, None]
         rows = np.stack([np.bincount(weighting.groups, column) for column in totals.T], axis=1)
         rows -= rows.mean(axis=0)
-        sizes = rows[:, -1:] if np.ptp(rows[:, -1]) > CONSTANT else rows[:, :0]
+        sizes = rows[:, -1:] if np.ptp(rows[:, -1]) > SAME else rows[:, :0]
         rows = np.column_stack([rows[:, :-1], sizes])
     known = rows[:, 1:]
     spread = known.T @ known
@@ -416,6 +414,6 @@ def intercept(residuals: FloatArray, weighting: Weighting) -> float:
     weights = weighting.weights
     if weighting.groups is not None:
         joint = weighting.covariance(np.column_stack([residuals, np.ones(len(residuals))]))
-        if joint[1, 1] > CONSTANT:
+        if joint[1, 1] > SAME:
             return float(joint[0, 1] / joint[1, 1])
     return float(weights @ residuals / weights.sum())

@@ -24,13 +24,11 @@ from stratal.intervals.interval import ConfidenceInterval
 from stratal.intervals.skewed import skewness_of
 from stratal.intervals.stratified import StratumRates
 from stratal.weighting import ClusterWeighting, Weighting
+from stratal.weighting.weighting import SAME
 
 OutcomeKind = Literal["binary", "bounded", "unbounded"]
 OUTCOMES = ("binary", "bounded", "unbounded")
 TARGETS = ("population", "superpopulation")
-
-
-_SAME_SUM = 1e-18
 
 
 class OwnInterval(Protocol):
@@ -208,7 +206,7 @@ class Evidence(Record):
         off = self.residuals - weighting.weights @ self.residuals / weighting.total
         joint = weighting.covariance(np.column_stack([off, np.ones(self.n)]))
         # Below this the sum of the weights, which estimates 1, is the same in every draw but for rounding.
-        varies = joint[1, 1] > _SAME_SUM
+        varies = joint[1, 1] > SAME
         return float(joint[0, 1] / joint[1, 1] * (1.0 - weighting.total)) if varies else 0.0
 
     @property

@@ -7,10 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
-from stratal.weighting.weighting import Weighting
-
-_SAME_SIZE = 1e-18
-"""A variance of sizes that is no more than this share of their squared mean is rounding."""
+from stratal.weighting.weighting import SAME, Weighting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -105,8 +102,8 @@ class ClusterWeighting(Weighting):
         share = self.drawn / self.drawn.sum()
         off = self.drawn - drawn
         spread = share @ off**2
-        reaches = abs(every - drawn) > np.sqrt(_SAME_SIZE) * drawn
-        if m < 3 or not reaches or spread <= _SAME_SIZE * drawn**2:
+        reaches = abs(every - drawn) > np.sqrt(SAME) * drawn
+        if m < 3 or not reaches or spread <= SAME * drawn**2:
             return None
         weights = self.weights
         means = np.bincount(self.cluster, weights * variable) / np.bincount(self.cluster, weights)

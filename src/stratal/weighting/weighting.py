@@ -23,6 +23,10 @@ from stratal.weighting.stratum_moments import (
     stratum_means,
 )
 
+SAME = 1e-18
+"""A variance that is no more than this share of the squared mean is rounding: of sizes, or of Σ w, which
+estimates 1."""
+
 
 class Weighting(Record, ABC):
     """Weights of n labelled units under one design, and the variance of any mean that they form.
