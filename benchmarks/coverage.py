@@ -22,7 +22,7 @@ from benchmarks.predictions import BINARY, DATA, GRADED, load
 
 import stratal
 from stratal.arrays import FloatArray, IntArray
-from stratal.estimation.evaluation import estimate_mean
+from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.methods import BOUNDED
 from stratal.intervals.proportion import clopper_pearson, student_quantile
 from stratal.population.summary import StratumSummary

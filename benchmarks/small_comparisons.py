@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray
-from stratal.estimation.evaluation import estimate_mean
+from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.linearisation import ratio_of_means
 from stratal.estimation.model_pairs import ModelPair
 from stratal.estimation.quantity import Quantity

@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.interval_cells import SEED, Cell, cell, dominant, files
 
 from stratal.arrays import FloatArray
-from stratal.estimation.evaluation import estimate_mean
+from stratal.estimation.outcome_means import estimate_mean
 from stratal.planning.counts_so_far import interval_of_counts
 from stratal.weighting import StratifiedWeighting
 

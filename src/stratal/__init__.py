@@ -28,21 +28,15 @@ if TYPE_CHECKING:
     from stratal.errors import RequirementError as RequirementError
     from stratal.errors import StratalError as StratalError
     from stratal.errors import StratalWarning as StratalWarning
+    from stratal.estimation.comparison import Comparisons as Comparisons
     from stratal.estimation.comparison import compare as compare
-    from stratal.estimation.domains import estimate_domains as estimate_domains
-    from stratal.estimation.domains import group_differences as group_differences
     from stratal.estimation.estimate import Estimate as Estimate
+    from stratal.estimation.estimates import Estimates as Estimates
     from stratal.estimation.evaluation import estimate as estimate
     from stratal.estimation.given_arrays import estimate_from as estimate_from
-    from stratal.estimation.metrics import classification_metrics as classification_metrics
     from stratal.estimation.new_version import new_version as new_version
     from stratal.estimation.requirement import require as require
-    from stratal.estimation.smooth_functions import quantile as quantile
-    from stratal.estimation.smooth_functions import ranking_metrics as ranking_metrics
-    from stratal.estimation.smooth_functions import ratio as ratio
-    from stratal.estimation.smooth_functions import smooth_function as smooth_function
     from stratal.estimation.tracking import log_to_mlflow as log_to_mlflow
-    from stratal.estimation.winsorised import winsorised as winsorised
     from stratal.labels import Labels as Labels
     from stratal.labels import annotator_agreement as annotator_agreement
     from stratal.labels import read_labels as read_labels
@@ -80,17 +74,14 @@ _NAMES = {
     "allocation": "Allocation SharedAllocation allocate allocate_several",
     "errors": "BudgetError InputError LabelError MissingExtraError RequirementError StratalError "
     "StratalWarning",
-    "estimation.comparison": "compare",
-    "estimation.domains": "estimate_domains group_differences",
+    "estimation.comparison": "Comparisons compare",
     "estimation.estimate": "Estimate",
+    "estimation.estimates": "Estimates",
     "estimation.evaluation": "estimate",
     "estimation.given_arrays": "estimate_from",
     "estimation.new_version": "new_version",
-    "estimation.metrics": "classification_metrics",
     "estimation.requirement": "require",
-    "estimation.smooth_functions": "quantile ranking_metrics ratio smooth_function",
     "estimation.tracking": "log_to_mlflow",
-    "estimation.winsorised": "winsorised",
     "labels": "Labels annotator_agreement read_labels",
     "planning": "labels_needed next_round opt_a1 opt_a2",
     "planning.findings": "Findings findings",

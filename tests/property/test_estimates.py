@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from stratal.errors import StratalError
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.evaluation import estimate_mean
+from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.mean import ESTIMATORS
 from stratal.intervals.methods import BOUNDED
 from stratal.population.summary import StratumSummary

@@ -7,7 +7,7 @@ import pytest
 
 from stratal.allocation import equal, neyman, proportional
 from stratal.allocation.rates import smoothed_standard_deviations
-from stratal.estimation.evaluation import estimate_mean
+from stratal.estimation.outcome_means import estimate_mean
 from stratal.planning import next_allocation, raw_deviations
 from stratal.population import Population
 from stratal.simulation.adaptive_rounds import recalibrated_deviations

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stratal.estimation.evaluation import estimate_mean
+from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.proportion import clopper_pearson
 from stratal.population.summary import StratumSummary
 from stratal.weighting import PoissonWeighting, StratifiedWeighting

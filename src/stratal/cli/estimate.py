@@ -15,7 +15,7 @@ from stratal.errors import InputError
 
 if TYPE_CHECKING:
     from stratal.estimation.estimate import Estimate
-    from stratal.estimation.estimate_table import EstimateTable
+    from stratal.estimation.estimates import Estimates
     from stratal.labels.labels import Labels
     from stratal.sampling.sample import Sample
 
@@ -60,41 +60,31 @@ def estimate(asked: RequiringOptions) -> None:
     wanted = Requirement(lower=asked.require_lower, upper=asked.require_upper)
     with progress("estimating"):
         result = made(asked)
-    if result.is_table:
-        _say_table(asked, result)
+    estimates = result.estimate
+    required = asked.require_lower is not None or asked.require_upper is not None
+    if result.several:
+        if required:
+            raise InputError(
+                "--require-lower and --require-upper need one interval, and here there are several",
+                action="Ask for one estimate in a command of its own.",
+            )
+        if asked.json:
+            print_json(estimates.to_dict(asked.confidence_level))
+        else:
+            print_page(estimates.page(asked.confidence_level))
         return
-    wanted.check(result.estimate.bounds)
+    wanted.check(estimates.bounds)
     found = result.described()
-    if asked.require_lower is not None or asked.require_upper is not None:
+    if required:
         found["requirement"] = wanted.to_dict(found["confidence_interval"])
     if asked.json:
         print_json(found)
     else:
         print_page(estimate_page(found))
-        if hasattr(result.estimate, "evidence"):
-            again = o.words(o.part(EstimateOptions, asked))
-            print_next("report", *o.places(asked), *again, "--output", "report.html")
+        again = o.words(o.part(EstimateOptions, asked))
+        print_next("report", *o.places(asked), *again, "--output", "report.html")
     if not wanted.met(found["confidence_interval"]):
         raise typer.Exit(REQUIREMENT_FAILED)
-
-
-def _say_table(asked: RequiringOptions, result: Made) -> None:
-    """Print the estimates of several estimands, each a row."""
-    from stratal.estimation.estimand import as_estimand
-
-    if asked.require_lower is not None or asked.require_upper is not None:
-        raise InputError(
-            "--require-lower and --require-upper need one interval, and here there are several",
-            action="Ask for one estimate in a command of its own.",
-        )
-    question = as_estimand(asked.estimand or result.sample.estimand)
-    assert question is not None
-    level = {"confidence_level": asked.confidence_level}
-    table: EstimateTable = question.estimate(result.sample, result.labels, asked.target, **level)
-    if asked.json:
-        print_json(table.to_dict())
-    else:
-        print_page(table._page())
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,30 +94,28 @@ class Made:
     asked: EstimateOptions
     sample: Sample
     labels: Labels
-    estimate: Estimate
-    tables: list[EstimateTable]
+    estimate: Any
+    """Estimate, or Estimates of several."""
+    tables: list[Estimates]
     remarks: list[str]
     model: str | None = None
     """The one that the estimate is of, where several are compared."""
 
     @property
-    def is_table(self) -> bool:
-        """Whether several estimands were asked for, which are the rows of a table."""
-        return hasattr(self.estimate, "rows")
+    def several(self) -> bool:
+        """Whether there are several estimates."""
+        from stratal.estimation.estimates import Estimates
+
+        return isinstance(self.estimate, Estimates)
 
     def described(self) -> dict[str, Any]:
-        """Return what `--json` prints."""
-        from stratal.estimation.estimate_table import with_tables
+        """Return the estimate's dict with the tables that were asked for."""
+        from stratal.estimation.estimates import with_tables
 
-        if not hasattr(self.estimate, "parts"):
-            found = self.estimate.to_dict(self.asked.confidence_level, self.asked.interval)
-            return with_tables(found, self.tables, self.remarks)
-        from stratal.estimation.estimand import as_estimand
-
-        question = as_estimand(self.asked.estimand or self.sample.estimand)
-        named = {} if question is None else {"estimand": question.text}
-        found = named | self.estimate.to_dict(self.asked.confidence_level)
-        return with_tables(found, self.tables, self.remarks)
+        level = self.asked.confidence_level
+        return with_tables(
+            self.estimate.to_dict(level, self.asked.interval), self.tables, level, self.remarks
+        )
 
 
 def made(asked: EstimateOptions) -> Made:
@@ -147,28 +135,22 @@ def made(asked: EstimateOptions) -> Made:
     _refuse_beside(asked, result)
     tables = _tables(asked, evidence, labels, bounds)
     remarks = _remarks(asked, evidence, labels)
-    if limits is not None:
-        from stratal.estimation.winsorised import within_limits
-
-        labels = within_limits(evidence.sample, labels, limits)
     model = None if evidence.answered == asked.value else evidence.answered
     return Made(asked, evidence.sample, labels, result, tables, remarks, model)
 
 
 def _refuse_beside(asked: EstimateOptions, result: Any) -> None:
-    """Refuse an interval method for what is no mean, and tables beside a table of several estimands."""
-    method = None if hasattr(result, "evidence") else "interval"
-    beside = [
-        name for name in ("metric", "compare", "by") if hasattr(result, "rows") and getattr(asked, name)
-    ]
-    for name in (method, *beside):
-        if name is not None and getattr(asked, name) != "auto":
+    """Refuse options for one estimate where there are several."""
+    from stratal.estimation.estimates import Estimates
+
+    if not isinstance(result, Estimates):
+        return
+    for name in ("interval", "metric", "compare", "by"):
+        if getattr(asked, name) not in (None, "auto"):
             raise InputError(
                 f"--{name} would have no effect",
-                given=f"--estimand {asked.estimand}"
-                if asked.estimand
-                else "a sample planned for an estimand",
-                allowed="--interval for the mean" if name == "interval" else f"--{name} with one estimand",
+                given=f"--estimand {asked.estimand}" if asked.estimand else "a sample planned for several",
+                allowed=f"--{name} with one estimand",
                 action="Leave it out, or ask for it in a command of its own.",
             )
 
@@ -215,17 +197,15 @@ def _estimated(
 ) -> Estimate:
     """Return the estimate of the mean, within limits if any are given, or of the accuracy of classes."""
     from stratal.estimation.evaluation import estimate as estimated
-    from stratal.estimation.winsorised import winsorised
 
-    if limits is not None:
-        return winsorised(sample, labels, limits, estimator=asked.estimator)
-    found: Estimate = estimated(
+    found: Estimate | Estimates = estimated(
         sample,
         labels,
         estimator=asked.estimator,
         target=asked.target,
         outcome=asked.outcome,
         bounds=bounds,
+        limits=limits,
         lam=asked.lam,
         predicted=asked.predicted or False,
         combine=asked.combine,
@@ -239,28 +219,26 @@ def _estimated(
 
 def _tables(
     asked: EstimateOptions, evidence: Evidence, labels: Labels, bounds: tuple[float, float] | None
-) -> list[EstimateTable]:
+) -> list[Estimates]:
     """Return the tables of metrics, comparisons and domains that are wanted."""
+    from stratal.estimands import ClassReport
     from stratal.estimation.comparison import compare
-    from stratal.estimation.domains import estimate_domains
-    from stratal.estimation.metrics import classification_metrics
+    from stratal.estimation.evaluation import estimate as estimated
 
-    found: list[EstimateTable] = []
+    found: list[Estimates] = []
     sample, predicted = evidence.sample, asked.predicted
-    shared: dict[str, Any] = {"confidence_level": asked.confidence_level, "target": asked.target}
+    shared: dict[str, Any] = {"target": asked.target}
     if asked.metric is not None:
-        names, classes = o.listed(asked.metric), o.listed(asked.class_) or None
-        _refuse_strangers(sample, labels, predicted, classes or ())
-        found.append(
-            classification_metrics(sample, labels, predicted, metrics=names, classes=classes, **shared)
-        )
-    shared["bounds"] = bounds
+        classes = o.listed(asked.class_)
+        _refuse_strangers(sample, labels, predicted, classes)
+        report = ClassReport(o.listed(asked.metric), classes, predicted=predicted)
+        found.append(estimated(sample, labels, estimand=report, **shared))
     if evidence.models:
         outcomes = {name: evidence.column(name) for name in evidence.models}
-        found.append(compare(sample, outcomes, **shared))
+        found.append(compare(sample, outcomes, bounds=bounds, **shared))
     if asked.by is not None:
-        shared |= {"predicted": predicted or False, "combine": asked.combine}
-        found.append(estimate_domains(sample, labels, asked.by, **shared))
+        shared |= {"predicted": predicted or False, "combine": asked.combine, "bounds": bounds}
+        found.append(estimated(sample, labels, estimand="mean", by=asked.by, **shared))
     return found
 
 

@@ -165,7 +165,7 @@ def _new_version(asked: ReportOptions, result: Made, file: Path) -> NewVersion:
         estimator=asked.estimator,
         target=asked.target,
         outcome=asked.outcome,
-        bounds=result.estimate.bounds if getattr(result.estimate, "outcome", None) == "bounded" else None,
+        bounds=None if result.several or result.estimate.outcome != "bounded" else result.estimate.bounds,
         lam=asked.lam,
         cross_fit=asked.cross_fit,
         calibration=asked.calibration,

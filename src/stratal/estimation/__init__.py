@@ -1,35 +1,24 @@
-"""From a sample and its labels to an estimate: options, λ, means, metrics, differences and domains."""
+"""Labels to estimates: λ, the estimands, intervals of their own where the mean's do not apply, domains."""
 
 import stratal.estimation.estimands  # noqa: F401  (the kinds of estimand enter themselves)
-from stratal.estimation.comparison import compare, ranks
-from stratal.estimation.domains import estimate_domains, group_differences
+from stratal.estimation.comparison import Comparisons, compare
 from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow
-from stratal.estimation.estimate_table import EstimateTable
-from stratal.estimation.evaluation import estimate, estimate_mean
+from stratal.estimation.estimates import Estimates
+from stratal.estimation.evaluation import estimate
 from stratal.estimation.mean import ESTIMATORS, EstimateOptions, MeanEstimate, mean_estimate
-from stratal.estimation.metrics import classification_metrics
-from stratal.estimation.quantity import Quantity
-from stratal.estimation.smooth_functions import quantile, ranking_metrics, ratio, smooth_function
+from stratal.estimation.outcome_means import estimate_mean
 
 __all__ = [
     "ESTIMATORS",
+    "Comparisons",
     "Estimate",
     "EstimateOptions",
-    "EstimateTable",
+    "Estimates",
     "MeanEstimate",
     "Nonresponse",
-    "Quantity",
     "StratumRow",
-    "classification_metrics",
     "compare",
     "estimate",
-    "estimate_domains",
     "estimate_mean",
-    "group_differences",
     "mean_estimate",
-    "quantile",
-    "ranking_metrics",
-    "ranks",
-    "ratio",
-    "smooth_function",
 ]

@@ -99,6 +99,17 @@ def with_group(sample: Sample, name: str, values: Any) -> Sample:
     return replace(sample, groups={**sample.groups, name: texts})
 
 
+GIVEN = "answers given with the labels"
+"""Name of the group column of answers that came with the labels."""
+
+
+def split_answers(labels: Any) -> tuple[Any, Any]:
+    """Return labels, and the model's answers where both were given: `{"label": …, "predicted": …}`."""
+    if isinstance(labels, Mapping) and set(labels) == {"label", "predicted"}:
+        return labels["label"], labels["predicted"]
+    return labels, None
+
+
 def number_column(sample: Sample, given: Any, what: str) -> FloatArray:
     """Return a number for each drawn unit (n,), NaN where there is none; several answers are averaged.
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.estimation.estimate import Estimate
 from stratal.estimation.known_answers import (
     UnseenMisses,
     four_cells,
@@ -22,11 +23,11 @@ from stratal.estimation.known_answers import (
     most_unseen,
     share_of,
 )
-from stratal.estimation.linearisation import of_variable
+from stratal.estimation.linearisation import linearised_estimate, of_variable, undefined_estimate
 from stratal.estimation.metric_functions import ClassRatio, Metric, Shares, metric_function, of_two_shares
-from stratal.estimation.quantity import Parts, Quantity, Reach
 from stratal.estimation.shares import OfShares
 from stratal.estimation.smoothing import smoothed
+from stratal.intervals.limits import Binomial, Limits, Margins, Outer, Sum, Term
 from stratal.weighting import Weighting
 
 
@@ -61,7 +62,7 @@ class Confusion:
     weighting: Weighting
     possible: BoolArray | None = None
 
-    def metric(self, name: str, which: int | str | None = None, target: str = "population") -> Quantity:
+    def metric(self, name: str, which: int | str | None = None, target: str = "population") -> Estimate:
         """Return one metric.
 
         Parameters
@@ -81,44 +82,55 @@ class Confusion:
         shares = Shares.of(self.true, self.predicted, self.weighting.weights, self.n_classes)
         value, slopes, note = function(shares)
         lowest = -1.0 if name == "mcc" else 0.0
+        n, bounds = int(counted.sum()), (lowest, 1.0)
         if not np.isfinite(value):
             if which == "macro" or name == "balanced_accuracy":
                 found = self._some_classes_unseen("recall" if which is None else name, target)
                 if found is not None:
                     return found
-            return Quantity.undefined(int(counted.sum()), (lowest, 1.0), note, labels=len(self.true))
+            return undefined_estimate(self.weighting, n, bounds, note, target=target)
         result = of_variable(value, slopes.along(self.true, self.predicted), self.weighting, target)
         trials, error, freedom = self._trials(
             function, pseudo, lowest, result.design_variance, counted if isinstance(which, int) else None
         )
-        averaged = name in ("mcc", "balanced_accuracy") or which in ("macro", "weighted")
-        dice = name == "f1" and isinstance(which, int)
-        if dice:
-            index = self.metric("jaccard", which, target)
-            trials = trials if index.trials is None else index.trials
         # Labels that all agree have no variance of their own; what they may have missed has.
         # No estimate within these bounds errs by more than half of them on average.
         hidden = min(error, (1.0 - lowest) / 2.0) ** 2
         own = result.variance if np.isfinite(result.variance) and result.variance > 0 else hidden
-        shares_alone = self._of_shares(name, function, target)
-        if target == "superpopulation" and not dice:
-            trials = _with_population_part(trials, value, lowest, result.population_variance)
-        terms = shares_alone is None and (which == "macro" or name == "balanced_accuracy")
-        return Quantity(
-            value=value,
+        limits: Limits | None = self._of_shares(name, function, target)
+        if limits is not None:
+            limits = replace(limits, value=value, bounds=bounds)
+        else:
+            averaged = name in ("mcc", "balanced_accuracy") or which in ("macro", "weighted")
+            dice = name == "f1" and isinstance(which, int)
+            if dice:
+                index = self.metric("jaccard", which, target).evidence.own
+                trials = index.trials if isinstance(index, Binomial) else trials
+            elif target == "superpopulation":
+                trials = _with_population_part(trials, value, lowest, result.population_variance)
+            limits = Binomial(
+                value=value,
+                bounds=bounds,
+                trials=trials,
+                degrees_of_freedom=freedom if averaged else np.inf,
+                scale="dice" if dice else "identity",
+            )
+            if which == "macro" or name == "balanced_accuracy":
+                limits = Outer(
+                    value=value, bounds=bounds, first=limits, second=self._terms(name, value, target)
+                )
+        return linearised_estimate(
+            result,
+            self.weighting,
+            limits=limits,
+            bounds=bounds,
+            target=target,
+            n=n,
             standard_error=float(np.sqrt(max(own, 0.0))),
-            degrees_of_freedom=result.degrees_of_freedom,
-            n=int(counted.sum()),
-            bounds=(lowest, 1.0),
-            trials=trials if shares_alone is None else None,
-            trials_freedom=freedom if averaged else np.inf,
-            scale="dice" if dice else "identity",
-            parts=self._terms(name, target) if terms else shares_alone,
-            notes=(note,) if note else (),
-            labels=len(self.true),
+            remarks=(note,) if note else (),
         )
 
-    def _some_classes_unseen(self, name: str, target: str) -> Quantity | None:
+    def _some_classes_unseen(self, name: str, target: str) -> Estimate | None:
         """Return a macro average where a few classes have no label there; None where more have none.
 
         The mean of the others alone is biased: classes without a label are the rare ones, and a model knows
@@ -126,7 +138,7 @@ class Confusion:
         for them; the interval takes anything from 0 to 1.
         """
         each = [self.metric(name, k, target) for k in range(self.n_classes)]
-        seen = [k for k, entry in enumerate(each) if entry.defined]
+        seen = [k for k, entry in enumerate(each) if np.isfinite(entry.value)]
         missing = self.n_classes - len(seen)
         if not 0 < missing <= MOST_UNSEEN * self.n_classes:
             return None
@@ -140,13 +152,13 @@ class Confusion:
             f"for that of the classes with the fewest labels, {alike:.3g}, and the interval takes it for "
             "anything from 0 to 1"
         )
+        limits = UnseenClasses(value=value, bounds=(0.0, 1.0), seen=others, share=share)
         return replace(
             others,
             value=value,
             standard_error=share * others.standard_error,
-            trials=None,
-            parts=UnseenClasses(seen=others, share=share, value=value),
-            notes=(*others.notes, note),
+            evidence=replace(others.evidence, value=value, own=limits),
+            remarks=(*others.remarks, note),
         )
 
     def restricted(self, classes: list[int]) -> Confusion:
@@ -232,7 +244,7 @@ class Confusion:
             table[:, which] = self.possible[:, which]
         return table[:, answers].T
 
-    def _terms(self, name: str, target: str) -> Parts:
+    def _terms(self, name: str, value: float, target: str) -> Sum:
         """Return the classes' own metrics, with the correlation of their errors."""
         name = "recall" if name == "balanced_accuracy" else name
         variables, terms = [], []
@@ -249,8 +261,11 @@ class Confusion:
         spread = np.sqrt(np.diag(cross))
         scale = np.where(spread > 0, 1.0 / np.where(spread > 0, spread, 1.0), 0.0)
         coefficients = np.full(self.n_classes, 1.0 / self.n_classes)
-        return Parts(
-            terms=tuple(terms), coefficients=coefficients, correlation=scale[:, None] * cross * scale
+        return Sum(
+            value=value,
+            terms=tuple(terms),
+            coefficients=coefficients,
+            correlation=scale[:, None] * cross * scale,
         )
 
     def _parts(self, name: str, which: int | str | None) -> tuple[Metric, FloatArray, _Pseudo]:
@@ -332,32 +347,33 @@ _Pseudo = tuple[IntArray, IntArray, FloatArray]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class UnseenClasses(Reach):
+class UnseenClasses(Margins):
     """A mean over classes of which only some were seen: the others may be anything from 0 to 1.
 
     Parameters
     ----------
-    seen : Quantity
+    seen : Estimate
         The mean over the classes that were seen.
     share : float
         Their share of the classes.
-    value : float
-        The mean over all classes.
 
     Examples
     --------
-    >>> seen = Quantity(value=0.5, standard_error=0.1, degrees_of_freedom=24, n=25, trials=25)
-    >>> found = UnseenClasses(seen=seen, share=0.9, value=0.5)
-    >>> [round(end, 2) for end in found.ends(0.5, 0.95, "two-sided")]
+    >>> found = UnseenClasses(value=0.5, seen=Binomial(value=0.5, trials=25), share=0.9)
+    >>> [round(end, 2) for end in found.ends(0.95, "two-sided")]
     [0.27, 0.73]
     """
 
-    seen: Quantity
+    seen: Term
     share: float
-    value: float
 
-    def _reach(self, error: float, alternative: str) -> tuple[float, float]:
-        """Return how far the ends lie below and above the mean, `error` being left out on either side."""
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return "mover"
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie below and above the mean."""
         low, high = self.seen.confidence_interval(max(1.0 - 2.0 * error, 1e-12))
         least, most = self.share * low, self.share * high + 1.0 - self.share
         return self.value - least, most - self.value

@@ -6,52 +6,61 @@ of its units in the sample is chance too (Särndal, Swensson & Wretman 1992, sec
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, Record
-from stratal.estimation.linearisation import Linearised, ratio_of_means
-from stratal.estimation.quantity import Parts, Quantity, Reach
+from stratal.arrays import BoolArray, FloatArray
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.linearisation import (
+    Linearised,
+    linearised_estimate,
+    ratio_of_means,
+    undefined_estimate,
+)
 from stratal.estimation.smoothing import smoothed
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import tail_shares
+from stratal.intervals.limits import Binomial, Limits, Student, Sum
 from stratal.intervals.methods import interval_of
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
 from stratal.weighting import Weighting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _OfWholeStrata(Reach, Record):
+class _OfWholeStrata(Limits):
     """The interval of a domain that is whole strata: that of the mean of these strata alone."""
 
     evidence: Evidence
-    method = "stratified-clopper-pearson"
 
-    def ends(self, value: float, confidence_level: float, alternative: str) -> tuple[float, float]:
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return "stratified-clopper-pearson"
+
+    def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
+        """Return the lower and the upper limit."""
         found = interval_of(self.evidence, confidence_level, "auto", alternative)
-        return found.low, found.high
-
-    def _reach(self, error: float, alternative: str) -> tuple[float, float]:
-        raise NotImplementedError
+        return self.within(found.low, found.high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _OfFewUnits(Reach, Record):
+class _OfFewUnits(Limits):
     """The interval of a domain on effective trials of which some units are left, as of one stratum."""
 
     rates: StratumRates
-    bounds: tuple[float, float]
-    method = "clopper-pearson"
 
-    def ends(self, value: float, confidence_level: float, alternative: str) -> tuple[float, float]:
-        lowest, highest = self.bounds
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return "clopper-pearson"
+
+    def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
+        """Return the lower and the upper limit."""
+        lowest, highest = self.bounds or (0.0, 1.0)
         ends = stratified_clopper_pearson(self.rates, *tail_shares(confidence_level, alternative))
         low, high = (lowest + (highest - lowest) * float(end) for end in ends)
-        return min(low, value), max(high, value)
-
-    def _reach(self, error: float, alternative: str) -> tuple[float, float]:
-        raise NotImplementedError
+        return self.within(min(low, self.value), max(high, self.value))
 
 
 def domain_mean(
@@ -61,7 +70,7 @@ def domain_mean(
     *,
     bounds: tuple[float, float] | None = None,
     target: str = "population",
-) -> tuple[Quantity, Linearised]:
+) -> Estimate:
     """Return the mean of z over the units of one domain.
 
     Parameters
@@ -82,49 +91,51 @@ def domain_mean(
     >>> from stratal.weighting import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([40]))
     >>> member = np.array([True, True, True, False])
-    >>> quantity, _ = domain_mean(np.array([1.0, 1.0, 1.0, 0.0]), member, weighting, bounds=(0, 1))
-    >>> quantity.value, quantity.n, round(quantity.confidence_interval().low, 2)
+    >>> found = domain_mean(np.array([1.0, 1.0, 1.0, 0.0]), member, weighting, bounds=(0, 1))
+    >>> found.value, found.n, round(found.confidence_interval().low, 2)
     (1.0, 3, 0.3)
     """
     inside = member.astype(np.float64)
     n = int(member.sum())
     result = ratio_of_means(inside * z, inside, weighting, target)
     if n == 0:
-        nothing = Quantity.undefined(0, bounds, "no labelled unit")
-        return nothing, result
+        return undefined_estimate(weighting, 0, bounds, "no labelled unit", target=target)
     lost = n / (n - 1) if n > 1 else np.inf
     variance = result.design_variance
     known = variance if np.isfinite(variance) else np.nan
     shown = float(np.sqrt(max(known + result.population_variance, 0.0)))
     freedom = max(min(result.degrees_of_freedom, n - 1.0 if bounds is None else float(n)), 1.0)
-    trials, error = None, None
-    reach: Reach | None = None
+    value = float(result.value if bounds is None else np.clip(result.value, *bounds))
+    limits: Limits
     if bounds is None:
         wider = variance * lost + result.population_variance if variance > 0 else result.variance
         error = float(np.sqrt(wider)) if n > 1 else np.nan
+        limits = Student(value=value, standard_error=error, degrees_of_freedom=freedom)
     elif (whole := _whole(member, weighting)) is not None:
         evidence = _evidence(z[member], whole, bounds, target)
-        reach, shown = _OfWholeStrata(evidence=evidence), float(np.sqrt(evidence.reported_variance))
+        limits = _OfWholeStrata(value=value, bounds=bounds, evidence=evidence)
+        shown = float(np.sqrt(evidence.reported_variance))
     else:
         binary = bool(np.all(np.isin(z[member], bounds)))
         trials, hidden = domain_trials(z, inside, weighting, bounds, variance if binary else variance * lost)
-        if target == "superpopulation" and np.isfinite(trials):
+        finite = np.isfinite(trials)
+        if target == "superpopulation" and finite:
             trials = min(trials, trials / (1.0 + result.population_variance / max(variance, 1e-300)))
-        elif weighting.random_within_strata and np.isfinite(trials):
-            reach, trials = _of_few_units(result.value, inside, weighting, trials, bounds), None
+        if target != "superpopulation" and finite and weighting.random_within_strata:
+            limits = _of_few_units(value, inside, weighting, trials, bounds)
+        else:
+            limits = Binomial(value=value, bounds=bounds, trials=trials)
         shown = shown if shown > 0 else float(np.sqrt(hidden))
-    quantity = Quantity(
-        value=float(result.value if bounds is None else np.clip(result.value, *bounds)),
+    return linearised_estimate(
+        replace(result, value=value),
+        weighting,
+        limits=limits,
+        bounds=bounds,
+        target=target,
+        n=n,
         standard_error=shown,
         degrees_of_freedom=freedom,
-        n=n,
-        bounds=bounds,
-        trials=trials,
-        interval_error=error,
-        parts=reach,
-        labels=len(z),
     )
-    return quantity, result
 
 
 def _whole(member: BoolArray, weighting: Weighting) -> Weighting | None:
@@ -171,12 +182,10 @@ def _of_few_units(
         shares=np.ones(1),
         units=units,
     )
-    return _OfFewUnits(rates=rates, bounds=bounds)
+    return _OfFewUnits(value=value, bounds=bounds, rates=rates)
 
 
-def domain_difference(
-    first: tuple[Quantity, Linearised], second: tuple[Quantity, Linearised], weighting: Weighting
-) -> Quantity:
+def domain_difference(first: Estimate, second: Estimate) -> Estimate:
     """Return the difference of two domains' means, its interval made of theirs.
 
     Examples
@@ -185,32 +194,37 @@ def domain_difference(
     >>> weighting = StratifiedWeighting(stratum=np.zeros(6, dtype=int), sizes=np.array([60]))
     >>> z, a = np.array([1.0, 1, 0, 0, 1, 0]), np.array([True, True, True, False, False, False])
     >>> means = [domain_mean(z, member, weighting, bounds=(0, 1)) for member in (a, ~a)]
-    >>> round(domain_difference(*means, weighting).value, 3)
+    >>> round(domain_difference(*means).value, 3)
     0.333
     """
-    quantities = (first[0], second[0])
-    defined = all(quantity.defined for quantity in quantities)
-    bounds = first[0].bounds
+    both, weighting = (first, second), first.evidence.weighting
+    bounds = first.bounds
     span = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
-    n = sum(quantity.n for quantity in quantities)
-    if not defined:
-        return Quantity.undefined(n, span)
-    joint = weighting.covariance(np.column_stack([first[1].variable, second[1].variable]))
-    extra = sum(result.population_variance for _, result in (first, second))
-    variance = float(joint[0, 0] + joint[1, 1] - 2.0 * joint[0, 1]) + extra
+    n = first.n + second.n
+    if not all(np.isfinite(found.value) for found in both):
+        return replace(undefined_estimate(weighting, n, span, target=first.target), null=0.0)
+    variables = np.column_stack([found.evidence.residuals for found in both])
+    joint = weighting.covariance(variables)
+    extra = sum(found.evidence.population_part for found in both)
+    variance = float(joint[0, 0] + joint[1, 1] - 2.0 * joint[0, 1])
     spread = float(np.sqrt(joint[0, 0]) * np.sqrt(joint[1, 1]))
     shared = float(np.clip(joint[0, 1] / spread, -1.0, 1.0)) if spread > 0 else 0.0
-    return Quantity(
-        value=quantities[0].value - quantities[1].value,
-        standard_error=float(np.sqrt(max(variance, 0.0))),
-        degrees_of_freedom=min(quantity.degrees_of_freedom for quantity in quantities),
-        n=n,
+    result = Linearised(
+        value=first.value - second.value,
+        variable=variables[:, 0] - variables[:, 1],
+        design_variance=variance,
+        population_variance=extra,
+        degrees_of_freedom=min(found.degrees_of_freedom for found in both),
+    )
+    limits = Sum(
+        value=result.value,
         bounds=span,
-        parts=Parts(
-            terms=quantities,
-            coefficients=np.array([1.0, -1.0]),
-            correlation=np.array([[1.0, shared], [shared, 1.0]]),
-        ),
+        terms=both,
+        coefficients=np.array([1.0, -1.0]),
+        correlation=np.array([[1.0, shared], [shared, 1.0]]),
+    )
+    return linearised_estimate(
+        result, weighting, limits=limits, bounds=span, target=first.target, n=n, null=0.0
     )
 
 

@@ -14,11 +14,55 @@ import numpy as np
 
 from stratal.arrays import BoolArray, Described, FloatArray, IntArray, Record
 from stratal.errors import InputError, near_names
-from stratal.estimation.estimate_table import EstimateTable
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimates import Estimates
 from stratal.estimation.together import together
+from stratal.intervals.evidence import require_target
+from stratal.labels.labels import join
 from stratal.population.influence import Influence, InfluenceOfLevels
 from stratal.population.population import Population
 from stratal.sampling.sample import Sample
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Request(Record):
+    """The keywords of `stratal.estimate`, where they are described. An estimand takes those that it names."""
+
+    target: str = "population"
+    estimator: str = "auto"
+    outcome: Any = None
+    bounds: tuple[float, float] | None = None
+    limits: tuple[float, float] | None = None
+    lam: Any = None
+    proxy: str | None = None
+    predicted: bool | str = False
+    clip: bool = False
+    combine: str = "mean"
+    cross_fit: int | None = None
+    calibration: Any = None
+    features: Sequence[str] | None = None
+    population: Population | None = None
+    stratum_weights_known: bool = False
+
+    def __post_init__(self) -> None:
+        require_target(self.target)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What differs from its default, by keyword."""
+        found = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        defaults = {entry.name: entry.default for entry in fields(self)}
+        return {
+            name: value
+            for name, value in found.items()
+            if not (value is defaults[name] or (isinstance(value, str) and value == defaults[name]))
+        }
+
+
+PLAIN = Request()
+"""Nothing but the defaults."""
+MEAN_OPTIONS = tuple(entry.name for entry in fields(Request))
+"""What a mean of one outcome takes: all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -171,21 +215,106 @@ class Estimand(Described):
         return getattr(self, "predicted", None) is not None
 
     @property
+    def compared(self) -> str | bool:
+        """The column of answers that labels are compared with; True for the sample's own, False for none."""
+        return getattr(self, "predicted", None) or self.of_classes
+
+    @property
     def reads_population(self) -> bool:
         """Whether the estimate reads columns of the population that a sample does not hold."""
         return False
 
     def influence(self, population: Population) -> Influence:
-        """Return the conditional moments of the influence before any label."""
+        """Return what a plan expects of the influence of each unit.
+
+        Raises
+        ------
+        InputError
+            If the population lacks what it needs, or nothing can be expected.
+        """
+        raise InputError(
+            f"'{self.kind}' cannot be planned for",
+            action="Plan for the mean or a metric, and ask for it when there are labels.",
+        )
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate | Estimates:
+        """Return the estimate from labels.
+
+        Raises
+        ------
+        LabelError
+            For ids that are not in the sample, and labels that do not tell the quantity.
+        """
         raise NotImplementedError
 
-    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Any:
-        """Return the estimate from labels: what `stratal.estimate` gives with `estimand=`."""
-        raise NotImplementedError
+    def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
+        """Return the estimate of each group: a column of the sample, or one group for each drawn unit.
+
+        Raises
+        ------
+        InputError
+            For estimands that have no groups.
+        """
+        raise InputError(
+            f"'{self.kind}' is not estimated by groups",
+            given=f"by={group!r}" if isinstance(group, str) else "by=",
+            allowed="by= (--by) with the mean, or mean@COLUMN for a plan",
+            action="Leave it out, or ask for the mean.",
+        )
+
+    takes: ClassVar[tuple[str, ...]] = ("target", "population")
+    """Options of `estimate` that mean something for it."""
+
+    def refuse_options(self, request: Request, sample: Sample) -> None:
+        """Refuse options that would have no effect.
+
+        Raises
+        ------
+        InputError
+            Names the first.
+        """
+        for name, value in request.given.items():
+            if name in self.takes:
+                continue
+            if name == "combine":
+                raise InputError(
+                    f"'{self.kind}' averages the answers of several annotators",
+                    given=f"combine={value!r}",
+                    allowed="combine='mean'",
+                    action="Take the majority first, and give one label for each unit.",
+                )
+            if name != "predicted":
+                raise InputError(
+                    f"'{self.kind}' takes no {name}=",
+                    given=repr(value),
+                    allowed=", ".join(f"{option}=" for option in self.takes),
+                    action="Leave it out.",
+                )
+            if not self.compares(value, sample.predicted):
+                raise InputError(
+                    f"'{self.kind}' does not compare labels with predicted={value!r}",
+                    allowed=", ".join(self.groups) or None,
+                    action="Name the column in the estimand (predicted=COL), or leave it out.",
+                )
+
+    def compares(self, predicted: str | bool, kept: str | None) -> bool:
+        """Return whether labels are compared with this column of answers; `kept` is the sample's own."""
+        if predicted is True:
+            return self.of_classes
+        own, domain = getattr(self, "predicted", None), getattr(self, "group", None)
+        answers = {name for name in self.groups if name != domain}
+        return predicted in answers or (self.of_classes and own is None and predicted == kept)
+
+    @property
+    def label(self) -> dict[str, str]:
+        """What an estimate of it is labelled with."""
+        return {"estimand": self.text}
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the influence of the labelled units, for the next round."""
-        raise NotImplementedError
+        found = self.estimate(sample, labels)
+        assert isinstance(found, Estimate)
+        return LabelledInfluence(u=found.evidence.residuals, labelled=join(sample, labels).labelled)
 
 
 class Several(Estimand):
@@ -224,10 +353,8 @@ class Several(Estimand):
         """Return the estimands, as the sample has them."""
         raise NotImplementedError
 
-    def estimate(
-        self, sample: Sample, labels: Any, target: str = "population", confidence_level: float = 0.95
-    ) -> EstimateTable:
-        """Return a row for each estimand."""
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
+        """Return an estimate of each part."""
         raise NotImplementedError
 
     def labels_of_parts(self, labels: Any, count: int) -> list[Any]:
@@ -270,12 +397,8 @@ Asked = Estimand | str | Mapping[str, Any] | Sequence[Any] | None
 """What may be given for an estimand: itself, its text form, its record, or a list of these."""
 
 
-OF_THE_MEAN = (
-    *("estimator", "outcome", "bounds", "lam", "proxy"),
-    *("clip", "cross_fit", "calibration", "features"),
-    *("by", "allocation", "residual_sd"),
-)
-"""Options of `estimate`, then of `plan`, that only the mean has."""
+OF_THE_MEAN = ("proxy", "by", "allocation", "residual_sd")
+"""Options of `plan` that only the mean has."""
 
 
 def refuse_options(estimand: Estimand, given: Mapping[str, Any]) -> None:
@@ -288,41 +411,16 @@ def refuse_options(estimand: Estimand, given: Mapping[str, Any]) -> None:
 
     Examples
     --------
-    >>> refuse_options(as_estimand("f1:match"), {"estimator": "auto", "clip": False})
+    >>> refuse_options(as_estimand("f1:match"), {"by": None})
     """
     for name in OF_THE_MEAN:
         value = given.get(name)
-        if value is not None and value is not False and not (name == "estimator" and value == "auto"):
+        if value is not None:
             raise InputError(
                 f"'{estimand.kind}' takes no {name}=",
                 given=repr(value),
                 action="It is an option of the mean; leave it out.",
             )
-    if given.get("combine", "mean") != "mean":
-        raise InputError(
-            f"'{estimand.kind}' averages what several annotators said",
-            given=f"combine={given['combine']!r}",
-            allowed="combine='mean'",
-            action="Take the majority first, and give one label for each unit.",
-        )
-    compared = given.get("predicted") or False
-    if compared and not _compares(estimand, compared, given["sample"].predicted):
-        raise InputError(
-            f"'{estimand.kind}' does not compare labels with predicted={compared!r}",
-            allowed=", ".join(estimand.groups) or None,
-            action="Name the column in the estimand (predicted=COL), or leave it out.",
-        )
-
-
-def _compares(estimand: Estimand, predicted: str | bool, kept: str | None) -> bool:
-    """Return whether an estimand compares labels with these answers, or with the sample's own."""
-    if isinstance(estimand, Several) and hasattr(estimand, "estimands"):
-        return all(_compares(entry, predicted, kept) for entry in estimand.estimands)
-    if predicted is True:
-        return estimand.of_classes
-    own, domain = getattr(estimand, "predicted", None), getattr(estimand, "group", None)
-    answers = {name for name in estimand.groups if name != domain}
-    return predicted in answers or (estimand.of_classes and own is None and predicted == kept)
 
 
 def as_estimand(given: Asked) -> Estimand | None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from stratal.arrays import Record
+from stratal.arrays import FloatArray, Record
 from stratal.errors import InputError, names_mistyped
 from stratal.estimation.worth import effective_size_interval, random_labels_of_equal_width
 from stratal.intervals.evidence import Evidence, OutcomeKind
 from stratal.intervals.interval import ConfidenceInterval, p_value
 from stratal.intervals.methods import bounds_function, interval_of
-from stratal.report import Intervals, Page, Plotted, Printed, estimate_page, plain_dict
+from stratal.report import Intervals, Page, Plotted, Printed, estimate_page, plain, plain_dict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +97,10 @@ class Estimate(Record, Printed, Plotted):
         Size of the simple random sample of this population with the same variance; a census is worth N.
     relative_efficiency : float
         1 / design_effect; above 1 is better.
+    label : mapping of str
+        What it is an estimate of, where that is not the mean: the estimand, or the row's group, class or models.
+    null : float, optional
+        The value that it is compared with: 0 for a difference.
     notes : tuple of str
         What was said while it was made (`remarks`), and then what `doubts` finds: it is asked when the notes
         are read, so that the number does not wait for it.
@@ -106,7 +110,7 @@ class Estimate(Record, Printed, Plotted):
     Examples
     --------
     >>> import numpy as np
-    >>> from stratal.estimation.evaluation import estimate_mean
+    >>> from stratal.estimation.outcome_means import estimate_mean
     >>> from stratal.weighting import StratifiedWeighting
     >>> z, h = np.array([1.0, 1, 0, 1, 0, 1]), np.zeros(6, dtype=int)
     >>> weighting = StratifiedWeighting(stratum=h, sizes=np.array([100]))
@@ -131,6 +135,8 @@ class Estimate(Record, Printed, Plotted):
     strata: tuple[StratumRow, ...]
     design_effect: float | None
     effective_sample_size: float | None
+    label: Mapping[str, str | None] = field(default_factory=dict)
+    null: float | None = None
     remarks: tuple[str, ...] = ()
     doubts: Callable[[Estimate], tuple[str, ...]] | None = field(default=None, repr=False, compare=False)
     evidence: Evidence = field(repr=False, compare=False)
@@ -139,6 +145,16 @@ class Estimate(Record, Printed, Plotted):
     def notes(self) -> tuple[str, ...]:
         """What the reader should know: how labels were read, what was assumed, and what they contradict."""
         return (*self.remarks, *(self.doubts(self) if self.doubts is not None else ()))
+
+    @property
+    def labels(self) -> int:
+        """Labelled units; `n` of them count, where a metric's denominator holds only some."""
+        return self.nonresponse.labelled
+
+    @property
+    def outcomes(self) -> FloatArray | None:
+        """The outcome of each labelled unit (n,), where the estimate is a mean of such."""
+        return None if self.evidence.linearised else self.evidence.z
 
     @property
     def relative_efficiency(self) -> float | None:
@@ -176,6 +192,9 @@ class Estimate(Record, Printed, Plotted):
         `alternative` names what is held against the null: `greater` asks whether the value is above it.
         """
 
+        own = self.evidence.own
+        if own is not None and method == "auto":
+            return own.p_value(null, alternative)
         return p_value(null, bounds_function(self.evidence, method, alternative)[1])
 
     @names_mistyped
@@ -208,6 +227,7 @@ class Estimate(Record, Printed, Plotted):
     def _described(self, interval: ConfidenceInterval | None) -> dict[str, Any]:
         return plain_dict(
             {
+                **self.label,
                 "estimate": self.value,
                 "standard_error": self.standard_error,
                 "degrees_of_freedom": self.degrees_of_freedom,
@@ -215,6 +235,7 @@ class Estimate(Record, Printed, Plotted):
                 "confidence_level": None if interval is None else interval.confidence_level,
                 "interval_method": None if interval is None else interval.method,
                 "n": self.n,
+                **({} if self.labels == self.n else {"labels": self.labels}),
                 "population_size": self.population_size,
                 "target": self.target,
                 "design": self.design,
@@ -230,6 +251,28 @@ class Estimate(Record, Printed, Plotted):
                 "notes": self.notes,
             }
         )
+
+    def limits(self, confidence_level: float = 0.95) -> list[float | None] | None:
+        """Return the interval's two ends, None for one that is infinite; None where there is no interval."""
+        try:
+            ends: list[float | None] = plain([*self.confidence_interval(confidence_level)])
+        except InputError:  # labels of an outcome without bounds that all agree
+            return None
+        return None if ends == [None, None] else ends
+
+    def row(self, confidence_level: float = 0.95) -> dict[str, Any]:
+        """Return what a table shows of it: label, value, standard error, interval and labels."""
+        ends = self.limits(confidence_level)
+        known = ends is not None and self.null is not None
+        tested = {} if self.null is None else {"p_value": plain(self.p_value(self.null)) if known else None}
+        return {
+            **self.label,
+            "estimate": plain(self.value),
+            "standard_error": plain(self.standard_error),
+            "confidence_interval": ends,
+            **tested,
+            "n": self.n,
+        }
 
     def _said(self) -> dict[str, Any]:
         """Return the dict, with the reason where there is no interval."""
@@ -247,7 +290,7 @@ class Estimate(Record, Printed, Plotted):
         strata = found["strata"] if len(found["strata"]) > 1 else []
         return Intervals(
             title=f"{found['n']:,} labels of {found['population_size']:,} units, {found['design']} sample",
-            x_label="mean outcome",
+            x_label=", ".join(str(name) for name in self.label.values()) or "mean outcome",
             rows=[
                 ("estimate", found["estimate"], found["confidence_interval"]),
                 *((row["name"], row["mean"], None) for row in strata),

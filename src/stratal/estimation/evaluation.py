@@ -1,62 +1,42 @@
-"""`estimate`: from a sample and its labels to an estimate."""
+"""`estimate`: from a sample and its labels to an estimate of any estimand."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
-
-from stratal.arrays import BoolArray, FloatArray, IntArray, checked_labels
 from stratal.errors import names_mistyped
-from stratal.estimation.calibrated import Calibrating, sample_folds, with_calibrated
-from stratal.estimation.estimand import Asked, as_estimand, refuse_options
-from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow, empty_strata_notes
-from stratal.estimation.lam import ProxyMoments
-from stratal.estimation.mean import EstimateOptions, MeanEstimate, mean_estimate
-from stratal.estimation.nonresponse import worst_bounds
-from stratal.estimation.promise import promise_notes
-from stratal.estimation.respondents import (
-    Respondents,
-    combined,
-    known_outcome,
-    outcomes,
-    proxy_columns,
-    refuse_outside,
-    resolved,
-    said,
-)
-from stratal.estimation.returned import told_by_question
-from stratal.estimation.separate import Unlabelled, refuse_folds, separate_mean, separate_options
-from stratal.estimation.tails import size_notes, tail_notes
-from stratal.intervals.evidence import Evidence, design_effect
-from stratal.labels.labels import join
+from stratal.estimation.estimand import Asked, Request, as_estimand
+from stratal.estimation.estimate import Estimate
 from stratal.sampling.asked import require_sample
-from stratal.sampling.given import SeparateSamples
 from stratal.sampling.same_population import require_same_population
 from stratal.sampling.sample import Sample
-from stratal.weighting import Weighting
-from stratal.weighting.stratum_moments import stratum_counts, stratum_covariances, stratum_means
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
-    from stratal.population.summary import StratumSummary
-
-_AUTO = EstimateOptions()
 
 
-@told_by_question
+@overload
+def estimate(
+    sample: Sample, labels: Any, *, estimand: None = None, by: None = None, **options: Any
+) -> Estimate: ...
+@overload
+def estimate(
+    sample: Sample, labels: Any, *, estimand: Asked = None, by: Any = None, **options: Any
+) -> Any: ...
 @names_mistyped
 def estimate(
     sample: Sample,
     labels: Any,
     *,
-    estimator: str = "auto",
+    estimand: Asked = None,
+    by: Any = None,
     target: str = "population",
+    estimator: str = "auto",
     outcome: str | None = None,
     bounds: tuple[float, float] | None = None,
+    limits: tuple[float, float] | None = None,
     lam: Any = None,
     proxy: str | None = None,
     predicted: bool | str = False,
@@ -66,9 +46,8 @@ def estimate(
     calibration: Any = None,
     features: Sequence[str] | None = None,
     population: Population | None = None,
-    estimand: Asked = None,
     stratum_weights_known: bool = False,
-) -> Estimate:
+) -> Any:
     """Estimate the mean outcome of the population, or another estimand, from the labels of a sample.
 
     Parameters
@@ -81,12 +60,20 @@ def estimate(
         `horvitz-thompson` (λ = 0), `difference` (λ = 1), `ppi++` (one fitted λ), `stratppi` (one λ per
         stratum, shrunk to the pooled one), or `auto`, which is fixed by design and sizes and never by
         comparing standard errors.
+    estimand : Estimand, str, mapping, or a list of these, optional
+        What to estimate, such as `F1("match")` or `"f1:match"` (see `stratal.estimands`): what the sample was
+        planned for, or the mean. It refuses options that mean nothing for it.
+    by : str or sequence, optional
+        A column of the sample, or a group for each drawn unit: an estimate for each group, from the whole
+        design.
     target : {"population", "superpopulation"}
         The mean over these N units, or of the distribution that they came from.
     outcome : {"binary", "bounded", "unbounded"}, optional
         As the sample has it unless given: what the proxies' bounds or the model's answers told at the draw.
     bounds : (float, float), optional
         What the outcome cannot leave; the sample's, or 0 and 1 if nobody said and all labels are 0 or 1.
+    limits : (float, float), optional
+        Values beyond count as the limit (winsorised): bounds for an outcome that has none of its own.
     lam : float, (k,) or (H,), optional
         λ given instead of fitted.
     proxy : str, optional
@@ -108,18 +95,14 @@ def estimate(
         Columns that a learner learns from, such as `judge_*`: proxies and features of the population.
     population : Population, optional
         Where the sample was drawn from, which calibration needs; the sample's own while in memory.
-    estimand : Estimand, str or mapping, optional
-        What to estimate, such as `F1("match")` or `"f1:match"` (see `stratal.estimands`): what the sample was
-        planned for, or the mean. Options of the mean are refused with any other.
     stratum_weights_known : bool
         For the superpopulation's mean: whether the strata's shares of it are known, not drawn with the N
         units.
 
     Returns
     -------
-    Estimate
-        Its interval is chosen afterwards: `estimate.confidence_interval(0.95)`. Of a metric that is no mean a
-        `Quantity`, which has the same method, and of several estimands a table with a row for each.
+    Estimate, or Estimates of several estimands or groups
+        The interval is chosen afterwards: `estimate.confidence_interval(0.95)`.
 
     Raises
     ------
@@ -138,255 +121,27 @@ def estimate(
     >>> result.value, result.n
     (0.75, 4)
     """
-    if not isinstance(sample, Sample):
-        require_sample(sample, "estimate")
+    require_sample(sample, "estimate")
     if population is not None:
-        require_same_population(sample, population)
-    question = sample.estimand if estimand is None else estimand
-    if question is not None and (asked := as_estimand(question)) is not None and asked.kind != "mean":
-        refuse_options(asked, locals())
-        units = sample.population if population is None else population
-        found: Estimate = asked.estimate(replace(sample, population=units), labels, target)
-        return found
-    joined, notes = combined(said(join(sample, labels), predicted), combine)
-    labelled, z = joined.labelled, outcomes(sample, joined, predicted)
-    declared = "unbounded" if sample.outcome == "unbounded" and bounds is None else None
-    refuse_outside(z, sample.ids[labelled], outcome or declared, bounds)
-    frame = Respondents.of(sample, labelled)
-    outcome, bounds, remarks = known_outcome(sample, z, outcome, bounds, joined)
-    options = EstimateOptions(
-        estimator=estimator,
+        sample = replace(sample, population=require_same_population(sample, population))
+    asked = as_estimand(sample.estimand if estimand is None else estimand) or as_estimand("mean")
+    assert asked is not None
+    request = Request(
         target=target,
-        stratum_weights_known=stratum_weights_known,
+        estimator=estimator,
         outcome=outcome,
         bounds=bounds,
+        limits=limits,
         lam=lam,
+        proxy=proxy,
+        predicted=predicted,
         clip=clip,
-        design=sample.design.kind,
-        drawn=len(labelled),
-        notes=(*joined.notes, *frame.notes, *notes, *remarks),
+        combine=combine,
+        cross_fit=cross_fit,
+        calibration=calibration,
+        features=features,
+        population=population,
+        stratum_weights_known=stratum_weights_known,
     )
-    if isinstance(sample.design, SeparateSamples):
-        refuse_folds(cross_fit, calibration)
-        return _of_separate_samples(sample, sample.design, labelled, z, options)
-    column = proxy_columns(sample, proxy)
-    proxies, summary = sample.proxies[labelled][:, column], frame.summary_of(column)
-    scaled = all(sample.proxy_info[c].scaled for c in column)
-    folds = None if cross_fit is None else sample_folds(sample, labelled, frame, cross_fit)
-    options = replace(options, scaled=scaled, folds=folds, stratum_names=frame.names)
-    if calibration is not None or features is not None:
-        how = Calibrating(column=column, method=calibration, features=features, population=population)
-        calibrated, options = with_calibrated(sample, labelled, frame, z, how, options)
-        proxies, summary = calibrated.values, calibrated.summary
-    made = estimate_mean(z, proxies, frame.weighting, summary, stratum=frame.stratum, options=options)
-    ends = worst_bounds(sample, labelled, z, made.bounds)
-    return replace(
-        made,
-        nonresponse=replace(made.nonresponse, worst_bounds=ends),
-        doubts=partial(promise_notes, sample, labelled),
-    )
-
-
-def _of_separate_samples(
-    sample: Sample, design: SeparateSamples, labelled: BoolArray, z: FloatArray, options: EstimateOptions
-) -> Estimate:
-    """Return the estimate where the unlabelled units are a sample of their own."""
-    weighting, proxies = design.weighting(sample, labelled), sample.proxies[labelled]
-    options = separate_options(replace(options, stratum_names=design.names), len(z))
-    options = resolved(z, options, weighting, proxies.shape[1])
-    unlabelled = Unlabelled(
-        counts=design.counts, means=design.means[:, None], covariances=design.variances[:, None, None]
-    )
-    stratum = weighting.stratum
-    result = separate_mean(z, proxies, stratum, shares=design.shares, unlabelled=unlabelled, options=options)
-    return assemble(z, None, weighting, stratum, result, options)
-
-
-def estimate_mean(
-    z: Any,
-    proxies: Any,
-    weighting: Weighting,
-    summary: StratumSummary | None,
-    *,
-    stratum: IntArray,
-    options: EstimateOptions = _AUTO,
-    **changed: Any,
-) -> Estimate:
-    """Estimate the mean of z over the population from its labelled units.
-
-    Parameters
-    ----------
-    z : float (n,)
-        Outcome of the labelled units.
-    proxies : float (n, k)
-        Their proxies; k may be 0.
-    weighting : Weighting
-        The design, realised on the labelled units.
-    summary : StratumSummary, optional
-        Sizes and proxy moments of the population per stratum; None where there is no proxy.
-    stratum : int (n,)
-        Stratum of the labelled units, 0 … H − 1.
-    options : EstimateOptions
-    changed
-        Fields of the options that differ.
-
-    Raises
-    ------
-    InputError
-        For labels that are not finite numbers or leave the bounds, and for estimators that lack what they
-        need.
-
-    Examples
-    --------
-    >>> from stratal.weighting import StratifiedWeighting
-    >>> h = np.array([0, 0, 1, 1])
-    >>> weighting = StratifiedWeighting(stratum=h, sizes=np.array([10, 30]))
-    >>> estimate_mean([0, 1, 1, 1], np.zeros((4, 0)), weighting, None, stratum=h).value
-    0.875
-    """
-    z, proxies, stratum = checked_labels(z, proxies, stratum)
-    options = replace(options, **changed)
-    options = resolved(z, options, weighting, 0 if summary is None else proxies.shape[1])
-    proxy = None
-    if summary is not None:
-        proxy = ProxyMoments(
-            values=proxies,
-            stratum=stratum,
-            sizes=summary.sizes,
-            means=summary.proxy_means,
-            covariances=summary.proxy_covariances,
-        )
-        if options.estimator == "post-stratified":
-            weighting = weighting.post_stratified(stratum, summary.sizes)
-    result = mean_estimate(z, proxy, weighting=weighting, options=options)
-    return assemble(z, proxy, weighting, stratum, result, options)
-
-
-def assemble(
-    z: FloatArray,
-    proxy: ProxyMoments | None,
-    weighting: Weighting,
-    stratum: IntArray,
-    result: MeanEstimate,
-    options: EstimateOptions,
-) -> Estimate:
-    """Return the estimate that a mean makes; its outcome and estimator must be decided.
-
-    Examples
-    --------
-    >>> from stratal.weighting import StratifiedWeighting
-    >>> z, h = np.array([0.0, 1.0]), np.array([0, 0])
-    >>> weighting = StratifiedWeighting(stratum=h, sizes=np.array([10]))
-    >>> options = resolved(z, EstimateOptions(), weighting, 0)
-    >>> assemble(z, None, weighting, h, mean_estimate(z, weighting=weighting), options).value
-    0.5
-    """
-    evidence = _evidence(z, weighting, result, options)
-    variance, size = evidence.reported_variance, weighting.population_size
-    known = evidence.varies or evidence.census
-    effect, effective = design_effect(
-        variance if known else np.nan, evidence.population_spread, len(z), size, options.target
-    )
-    lam = result.lam
-    rows = strata_table(z, proxy, weighting, stratum, lam, options.stratum_names)
-    return Estimate(
-        value=evidence.value,
-        standard_error=float(np.sqrt(variance)),
-        degrees_of_freedom=result.degrees_of_freedom,
-        n=len(z),
-        population_size=round(size),
-        target=options.target,
-        design=options.design,
-        estimator=options.estimator if options.lam is None else "difference (given λ)",
-        outcome=evidence.outcome,
-        bounds=evidence.bounds,
-        lam=tuple(float(v) for v in lam[0]) if np.any(lam) and np.all(lam == lam[0]) else (),
-        nonresponse=Nonresponse(drawn=options.drawn or len(z), labelled=len(z)),
-        strata=rows,
-        design_effect=effect,
-        effective_sample_size=effective,
-        remarks=(
-            *options.notes,
-            *result.notes,
-            *(empty_strata_notes(rows) if any(not row.n for row in rows) else ()),
-            *(tail_notes(evidence, proxy) if evidence.bounds is None else ()),
-            *size_notes(evidence),
-        ),
-        evidence=evidence,
-    )
-
-
-def _evidence(
-    z: FloatArray, weighting: Weighting, result: MeanEstimate, options: EstimateOptions
-) -> Evidence:
-    """Return what the interval methods see of a mean."""
-    assert options.outcome is not None
-    return Evidence(
-        value=result.value if options.bounds is None else float(np.clip(result.value, *options.bounds)),
-        variance=result.variance,
-        population_part=result.population_variance,
-        degrees_of_freedom=result.degrees_of_freedom,
-        outcome=options.outcome,
-        bounds=options.bounds,
-        z=z,
-        residuals=result.residuals,
-        known=result.known,
-        weighting=weighting,
-        tuned=bool(np.any(result.lam)),
-        superpopulation=options.target == "superpopulation",
-        stratum_weights_known=options.stratum_weights_known,
-    )
-
-
-def strata_table(
-    z: FloatArray,
-    proxy: ProxyMoments | None,
-    weighting: Weighting,
-    stratum: IntArray,
-    lam: FloatArray,
-    names: tuple[str, ...] | None,
-) -> tuple[StratumRow, ...]:
-    """Return one row per stratum; the outcome's mean and spread are those of its own labels.
-
-    Examples
-    --------
-    >>> from stratal.weighting import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
-    >>> strata_table(np.array([0.0, 1.0]), None, weighting, np.array([0, 0]), np.zeros((1, 0)), None)[0].mean
-    0.5
-    """
-    sizes = _stratum_sizes(weighting, proxy)
-    n_strata = len(sizes)
-    if n_strata == 1:
-        stratum = np.zeros(len(z), dtype=np.int64)
-    counts = stratum_counts(stratum, n_strata)
-    means = stratum_means(z[:, None], stratum, n_strata)[:, 0]
-    spreads = np.sqrt(stratum_covariances(z[:, None], stratum, n_strata)[:, 0, 0])
-    known = np.array([means, spreads]).astype(object)
-    known[~np.isfinite([means, spreads])] = None
-    numbered = ("all",) if n_strata == 1 else tuple(str(h) for h in range(n_strata))
-    given = names if names is not None and len(names) == n_strata else numbered
-    by_stratum = np.broadcast_to(lam, (n_strata, lam.shape[1])) if len(lam) in (1, n_strata) else lam
-    columns = (sizes, counts, known[0], known[1], sizes / np.sum(sizes), by_stratum)
-    return tuple(
-        StratumRow(
-            name=name,
-            size=round(size),
-            n=n,
-            mean=mean,
-            standard_deviation=spread,
-            weight=weight,
-            lam=tuple(own),
-        )
-        for name, size, n, mean, spread, weight, own in zip(
-            given, *(column.tolist() for column in columns), strict=True
-        )
-    )
-
-
-def _stratum_sizes(weighting: Weighting, proxy: ProxyMoments | None) -> FloatArray:
-    if weighting.random_within_strata:
-        return np.asarray(weighting.sizes, dtype=np.float64)
-    if proxy is not None:
-        return np.asarray(proxy.sizes, dtype=np.float64)
-    return np.array([weighting.population_size])
+    asked.refuse_options(request, sample)
+    return asked.estimate(sample, labels, request) if by is None else asked.by(sample, labels, by, request)

@@ -10,12 +10,11 @@ if it has values on either side of 0: ratios of the other sign are then possible
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
-from stratal.estimation.quantity import Reach
+from stratal.intervals.limits import Margins
 from stratal.intervals.skewed import mean_skewness, skewness_corrected
 from stratal.weighting import Weighting
 from stratal.weighting.stratum_moments import stratum_means
@@ -25,7 +24,7 @@ _BISECTIONS = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Fieller(Reach):
+class Fieller(Margins):
     """A ratio of two means, with what tells it from any other ratio.
 
     Parameters
@@ -52,12 +51,10 @@ class Fieller(Reach):
     >>> from stratal.weighting import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(5, dtype=int), sizes=np.array([10**6]))
     >>> found = Fieller.of(np.array([1.0, 0, 2, 1, 0]), np.array([4.0, 2, 6, 5, 3]), weighting)
-    >>> [round(end, 2) for end in found.ends(found.value, 0.95, "two-sided")]
+    >>> [round(end, 2) for end in found.ends(0.95, "two-sided")]
     [-0.11, 0.34]
     """
 
-    method: ClassVar[str] = "fieller"
-    value: float
     standard_error: float
     means: FloatArray
     covariance: FloatArray
@@ -100,7 +97,12 @@ class Fieller(Reach):
             one_sign=bool(np.all(denominator >= 0) or np.all(denominator <= 0)),
         )
 
-    def _reach(self, error: float, alternative: str) -> tuple[float, float]:
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return "fieller"
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return how far the ends lie below and above the ratio, `error` being left out on either side."""
         if not self.one_sign and not self._told_from_zero(np.array([[0.0, 1.0]]), error)[0]:
             return np.inf, np.inf

@@ -15,10 +15,10 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.evaluation import estimate_mean
-from stratal.estimation.quantity import Quantity, Term
+from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.respondents import Respondents
 from stratal.estimation.shares import OfShares
+from stratal.intervals.limits import Binomial, Term
 from stratal.population.rules.possible import possible_levels
 from stratal.sampling.sample import Sample
 from stratal.weighting import StratifiedWeighting, Weighting
@@ -116,10 +116,9 @@ def hits_and_misses(
     return OfShares.independent(of_rates, rates, units if whole else None)
 
 
-def _drawn_share(share: float, size: float) -> Quantity:
+def _drawn_share(share: float, size: float) -> Binomial:
     """Return a share of N units as an estimate of that of the distribution that they came from."""
-    error = float(np.sqrt(share * (1.0 - share) / size))
-    return Quantity(value=share, standard_error=error, degrees_of_freedom=np.inf, n=round(size), trials=size)
+    return Binomial(value=share, trials=size)
 
 
 def _rate(is_class: FloatArray, side: BoolArray, weighting: Weighting, target: str) -> Estimate:
@@ -205,12 +204,8 @@ def four_cells(
         return function(every[0], every[1], every[0] + every[2])
 
     rates = tuple(_mean(cells[j], weighting, target) for j in others)
-    return OfShares(
-        function=of_cells,
-        rates=rates,
-        correlation=cell_correlation(cells[others], weighting),
-        units=np.full(3, weighting.population_size if target == "population" else np.inf),
-    )
+    units = np.full(3, weighting.population_size if target == "population" else np.inf)
+    return OfShares.of(of_cells, rates, cell_correlation(cells[others], weighting), units)
 
 
 def cell_correlation(cells: FloatArray, weighting: Weighting) -> FloatArray:

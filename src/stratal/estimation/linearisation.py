@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.errors import InputError
-from stratal.intervals.evidence import require_target
+from stratal.estimation.estimate import Estimate, Nonresponse
+from stratal.intervals.evidence import Evidence, require_target
+from stratal.intervals.limits import Limits, Student, Undefined
 from stratal.weighting import Weighting
 
 
@@ -80,6 +83,90 @@ def of_variable(
         population_variance=extra,
         degrees_of_freedom=weighting.degrees_of_freedom(variable),
     )
+
+
+def linearised_estimate(
+    result: Linearised,
+    weighting: Weighting,
+    *,
+    limits: Limits | None = None,
+    bounds: tuple[float, float] | None = None,
+    target: str = "population",
+    n: int | None = None,
+    **shown: Any,
+) -> Estimate:
+    """Return the estimate of a function of means from its linearised variable.
+
+    Parameters
+    ----------
+    limits : Limits, optional
+        The estimand's own interval; Student's t on the linearised variance unless given.
+    n : int, optional
+        Labels that count towards it; all unless given.
+    **shown
+        Fields of `Estimate` that differ from what follows: standard_error, degrees_of_freedom, remarks, …
+    """
+    defined, labels = bool(np.isfinite(result.value)), len(result.variable)
+    freedom = shown.pop("degrees_of_freedom", result.degrees_of_freedom)
+    error = shown.pop("standard_error", result.standard_error if defined else np.nan)
+    if limits is None:
+        limits = Student(
+            value=result.value,
+            standard_error=result.standard_error,
+            degrees_of_freedom=max(freedom, 1.0),
+            bounds=bounds,
+        )
+    evidence = Evidence(
+        value=result.value,
+        variance=result.variance,
+        population_part=result.population_variance,
+        degrees_of_freedom=freedom,
+        outcome="unbounded" if bounds is None else "bounded",
+        bounds=bounds,
+        z=result.value + result.variable,
+        residuals=result.variable,
+        known=0.0,
+        weighting=weighting,
+        tuned=False,
+        superpopulation=target == "superpopulation",
+        own=limits if defined else Undefined(bounds=bounds),
+        linearised=True,
+    )
+    return Estimate(
+        value=result.value,
+        standard_error=error,
+        degrees_of_freedom=freedom,
+        n=labels if n is None else n,
+        population_size=round(weighting.population_size),
+        target=target,
+        bounds=bounds,
+        outcome=evidence.outcome,
+        evidence=evidence,
+        **{
+            "design": "stratified",
+            "estimator": "linearised",
+            "lam": (),
+            "nonresponse": Nonresponse(drawn=labels, labelled=labels),
+            "strata": (),
+            "design_effect": None,
+            "effective_sample_size": None,
+            **shown,
+        },
+    )
+
+
+def undefined_estimate(
+    weighting: Weighting, n: int, bounds: tuple[float, float] | None, *notes: str, target: str = "population"
+) -> Estimate:
+    """Return the estimate of what no label tells anything of: every possible value."""
+    nothing = Linearised(
+        value=np.nan,
+        variable=np.full(len(weighting.weights), np.nan),
+        design_variance=np.nan,
+        population_variance=0.0,
+        degrees_of_freedom=0.0,
+    )
+    return linearised_estimate(nothing, weighting, bounds=bounds, target=target, n=n, remarks=notes)
 
 
 def smooth_mean_function(

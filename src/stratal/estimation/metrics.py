@@ -8,129 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
-from stratal.errors import InputError, LabelError, names_mistyped, near_names
+from stratal.arrays import AnyArray, BoolArray, IntArray, Record
+from stratal.errors import InputError, LabelError, near_names
 from stratal.estimation.classes import class_text, refuse_unlike
 from stratal.estimation.columns import class_column
 from stratal.estimation.confusion import Confusion
 from stratal.estimation.estimand import LabelledInfluence
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.estimate_table import EstimateTable, title_of
-from stratal.estimation.evaluation import estimate_mean
 from stratal.estimation.known_answers import possible_answers
-from stratal.estimation.metric_functions import (
-    AVERAGES,
-    METRICS,
-    OVERALL_METRICS,
-    Shares,
-    is_f_measure,
-    metric_function,
-)
-from stratal.estimation.quantity import Quantity
+from stratal.estimation.metric_functions import Shares, is_f_measure, metric_function
 from stratal.estimation.respondents import Respondents
+from stratal.intervals.limits import Binomial
 from stratal.population.expressions import Expression
-from stratal.sampling.asked import require_sample
 from stratal.sampling.sample import Sample
-
-DEFAULT_METRICS = ("accuracy", "precision", "recall", "f1")
-
-
-@names_mistyped
-def classification_metrics(
-    sample: Sample,
-    y_true: Any,
-    y_pred: Any = None,
-    *,
-    metrics: Sequence[str] | str = DEFAULT_METRICS,
-    classes: Sequence[Any] | None = None,
-    average: Sequence[str] | str | None = "macro",
-    target: str = "population",
-    confidence_level: float = 0.95,
-) -> EstimateTable:
-    """Estimate classification metrics of the whole population, each with its interval.
-
-    The strata need not be the predicted classes (Stehman 2014). Units without a true class are nonresponse,
-    handled within strata.
-
-    Parameters
-    ----------
-    sample : Sample
-    y_true : mapping of id to class, Series indexed by id, array in the order of `sample.ids`, or Labels
-        Text or whole numbers. Several answers of one unit give their majority, a tie none.
-    y_pred : same, or name of a group column, optional
-        The model's answers, needed where there is a true class; the sample's own column if not given.
-    metrics : sequence of str
-        Of `accuracy`, `balanced_accuracy`, `mcc`, and per class `precision`, `recall`, `f1` (`f2`, `f0.5` for
-        other weights of recall), `specificity`,
-        `negative_predictive_value`, `jaccard`, `prevalence`, `predicted_prevalence`.
-    classes : sequence, optional
-        The classes to report; if not given all that occur in the sample, or in the population where the
-        sample knows the model's answers there.
-    average : str or sequence of str, optional
-        `macro`, `micro`, `weighted` (by true share): rows over the reported classes, if there are several.
-    target : {"population", "superpopulation"}
-    confidence_level : float
-
-    Returns
-    -------
-    EstimateTable
-        Rows with `metric`, `class`, `estimate`, `standard_error`, `confidence_interval` and `n`, the labels
-        in the metric's denominator. What is undefined (no predicted positive in the sample) is None, with a
-        note. Intervals lie in [0, 1] (Matthews' correlation: [−1, 1]) and have width unless every unit is
-        labelled.
-
-    Raises
-    ------
-    InputError
-        For an unknown metric or average.
-    LabelError
-        If no unit has a true class, or one of them has no prediction.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.9, 0.8, 0.3, 0.6, 0.7, 0.2])
-    >>> sample = stratal.SimpleRandom(budget=5).draw(population, seed=7)
-    >>> table = stratal.classification_metrics(sample, [1, 1, 0, 1, 0], [1, 1, 0, 0, 1], metrics="recall")
-    >>> [(row["class"], round(row["estimate"], 3), row["n"]) for row in table]
-    [('0', 0.5, 2), ('1', 0.667, 3), ('macro', 0.583, 5)]
-    """
-    require_sample(sample, "classification_metrics")
-    wanted = _names(metrics, METRICS, "metric")
-    averages = _names(average, AVERAGES, "average")
-    answered = answered_classes(sample, y_true, y_pred, classes)
-    levels, whole, known = answered.levels, answered.confusion, answered.known
-    reported = _reported(levels, classes)
-    restricted = whole.restricted(reported)
-    rows: list[dict[str, Any]] = []
-    notes = list(answered.frame.notes)
-    for name in wanted:
-        if name == "accuracy":
-            rows.append(_accuracy_row(answered.accuracy(sample, target), confidence_level))
-            continue
-        cells: list[tuple[str | None, Confusion, int | str | None]] = []
-        if name in OVERALL_METRICS:
-            cells.append((None, whole, None))
-            if name == "balanced_accuracy" and classes is None and not known:
-                notes.append(_ONLY_SEEN.format(len(levels)))
-        else:
-            cells.extend((levels[k], whole, k) for k in reported)
-            cells.extend((kind, restricted, kind) for kind in averages if len(reported) > 1)
-        for label, confusion, which in cells:
-            if confusion is whole:
-                quantity = answered.metric(sample, name, which, target)
-            else:
-                quantity = confusion.metric(name, which, target)
-            rows.append({"metric": name, "class": label, **quantity.row(confidence_level)})
-            called = name if label is None else f"{name} of {label}"
-            notes.extend(f"{called}: {note}" for note in quantity.notes)
-    return EstimateTable(
-        kind="metrics",
-        title=title_of(sample, len(whole.true), target),
-        rows=tuple(rows),
-        confidence_level=confidence_level,
-        notes=tuple(dict.fromkeys(notes)),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -157,21 +47,9 @@ class AnsweredClasses(Record):
     labelled: BoolArray
     column: str | None = None
 
-    def accuracy(self, sample: Sample, target: str) -> Estimate:
-        """Return the share of right answers, as `estimate` gives it without a proxy."""
-        correct = (self.confusion.true == self.confusion.predicted).astype(np.float64)
-        return _mean(sample, self.frame, correct, target)
-
-    def metric(self, sample: Sample, name: str, which: int | str | None, target: str) -> Quantity:
-        """Return a metric, with what the user should know of it.
-
-        Parameters
-        ----------
-        sample : Sample
-        name, which, target
-            As in `Confusion.metric`.
-        """
-        found = self.confusion.metric(name, which, target)
+    def metric(self, sample: Sample, name: str, which: int | str | None, target: str) -> Estimate:
+        """Return a metric, with what the user should know of it; `name`, `which` as in `Confusion.metric`."""
+        found = self.frame.complete(self.confusion.metric(name, which, target), sample)
         if not isinstance(which, int):
             return found
         level = self.levels[which]
@@ -179,20 +57,20 @@ class AnsweredClasses(Record):
         if name == "predicted_prevalence" and counts and self.frame.share == 1.0:
             return self._counted(found, counts.get(level, 0), sum(counts.values()), target)
         unseen = self.confusion.unseen_misses(which) if name in _COUNTS_MISSES or is_f_measure(name) else None
-        return found if unseen is None else replace(found, notes=(*found.notes, unseen.note(level)))
+        return found if unseen is None else replace(found, remarks=(*found.remarks, unseen.note(level)))
 
     @staticmethod
-    def _counted(found: Quantity, count: int, size: int, target: str) -> Quantity:
-        """Return the share of answers that are a class, counted over the whole population."""
-        share = count / size
-        drawn = target == "superpopulation"
+    def _counted(found: Estimate, count: int, size: int, target: str) -> Estimate:
+        """Return the predicted prevalence of the whole population, which is counted and not estimated."""
+        share, drawn = count / size, target == "superpopulation"
+        limits = Binomial(value=share, bounds=(0.0, 1.0), trials=float(size) if drawn else np.inf)
+        note = f"counted over the answers of all {size:,} units: no label is needed for it"
         return replace(
             found,
             value=share,
             standard_error=float(np.sqrt(share * (1.0 - share) / size)) if drawn else 0.0,
-            trials=float(size) if drawn else np.inf,
-            parts=None,
-            notes=(f"counted over the answers of all {size:,} units: no label is needed for it",),
+            evidence=replace(found.evidence, value=share, own=limits),
+            remarks=(note,),
         )
 
     def influence(self, name: str, which: int | str | None) -> LabelledInfluence:
@@ -213,12 +91,17 @@ def answered_classes(
     classes: Sequence[Any] | None = None,
     needless: Expression | None = None,
 ) -> AnsweredClasses:
-    """Return the classes of the labelled units; see `classification_metrics`.
+    """Return the classes of the labelled units.
 
     Parameters
     ----------
-    sample, y_true, y_pred, classes
-        As there.
+    sample : Sample
+    y_true : labels
+        Text or whole numbers. Several answers of one unit give their majority, a tie none.
+    y_pred : labels, or name of a group column, optional
+        The model's answers, needed where there is a true class; the sample's own column unless given.
+    classes : sequence, optional
+        Classes that must exist; all that occur unless given.
     needless : Expression, optional
         The units that the metric does not look at; see `Respondents.of`.
 
@@ -255,21 +138,6 @@ def answered_classes(
 
 _COUNTS_MISSES = ("recall", "jaccard")
 """Metrics of a class that missed units of it make smaller, and F measures."""
-
-_ONLY_SEEN = (
-    "balanced_accuracy: the mean over the {} classes that the labels show; name all of them (classes=, "
-    "--class), for a class without a label makes it unknown"
-)
-
-
-def _names(given: Sequence[str] | str | None, allowed: tuple[str, ...], what: str) -> list[str]:
-    if given is None:
-        return []
-    names = [part.strip() for part in given.split(",")] if isinstance(given, str) else list(given)
-    for name in names:
-        if name not in allowed and not (what == "metric" and is_f_measure(name)):
-            raise InputError(f"no such {what}", given=repr(name), allowed=near_names(str(name), allowed))
-    return list(dict.fromkeys(names))
 
 
 def _both(sample: Sample, y_true: Any, y_pred: Any) -> tuple[AnyArray, AnyArray, BoolArray]:
@@ -324,37 +192,3 @@ def _sorted(levels: set[str]) -> list[str]:
             return True, 0.0, level
 
     return sorted(levels, key=key)
-
-
-def _reported(levels: list[str], classes: Sequence[Any] | None) -> list[int]:
-    if classes is None:
-        return list(range(len(levels)))
-    if isinstance(classes, str):
-        raise InputError("classes must be a list", given=repr(classes), action=f"Write [{classes!r}].")
-    return [levels.index(class_text(entry)) for entry in classes]
-
-
-def _mean(sample: Sample, frame: Respondents, z: FloatArray, target: str) -> Estimate:
-    """Return the plain mean of a binary variable, as `estimate` gives it without a proxy."""
-    return estimate_mean(
-        z,
-        np.zeros((len(z), 0)),
-        frame.weighting,
-        None,
-        stratum=frame.stratum,
-        target=target,
-        outcome="binary",
-        design=sample.design.kind,
-    )
-
-
-def _accuracy_row(result: Estimate, confidence_level: float) -> dict[str, Any]:
-    interval = result.confidence_interval(confidence_level)
-    return {
-        "metric": "accuracy",
-        "class": None,
-        "estimate": result.value,
-        "standard_error": result.standard_error,
-        "confidence_interval": [interval.low, interval.high],
-        "n": result.n,
-    }

@@ -1,67 +1,278 @@
-"""Difference, ratio and win rate of two models' outcomes on the same units, honest where few labels differ.
-
-Two models that mostly tie leave little to see: a few wins, a loss or none. The win rate is ½ + ½ (share of
-wins − share of losses), and its interval is made of those of the two shares ("MOVER", Zou & Donner 2008;
-Newcombe 1998 for paired proportions), so that a loss which no label showed still counts. The difference of
-right and wrong is the share of wins less that of losses, with the same interval; any other has Student's t
-(`paired_differences`). The ratio's interval is Student's t on the logarithm, its variance with one unseen
-unit for either model, as Bonett & Price (2012) add to a difference; no end lies beyond the ratio of the
-means' own limits.
-"""
+"""Two models on the same labelled units: the mean difference, the win rate and the ratio of their outcomes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray, Record
-from stratal.estimation.evaluation import estimate_mean
-from stratal.estimation.linearisation import Linearised, of_variable, ratio_of_means
-from stratal.estimation.paired import Differences, Family, paired_differences, unseen_pair
-from stratal.estimation.quantity import Parts, Quantity, Reach, Term, nothing_varies
+from stratal.arrays import BoolArray, FloatArray, Record
+from stratal.errors import InputError
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.lam import ProxyMoments
+from stratal.estimation.linearisation import (
+    Linearised,
+    linearised_estimate,
+    ratio_of_means,
+    undefined_estimate,
+)
+from stratal.estimation.mean import MINIMUM_FOR_FITTING, MeanEstimate, mean_estimate
+from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.respondents import Respondents
+from stratal.intervals.evidence import design_effect
+from stratal.intervals.limits import Limits, Margins, Student, Sum, Term, nothing_varies
 from stratal.intervals.proportion import student_quantile
+from stratal.population.expressions import Agree
+from stratal.population.rules.derived import Derived
+from stratal.population.summary import StratumSummary
 from stratal.sampling.sample import Sample
+from stratal.weighting import Weighting
+from stratal.weighting.stratum_moments import stratum_means
+
+_STEPS = 4
+"""Steps of Newton's method from the labels' ratio to that with proxies."""
+
+_SIGNIFICANT = 2.0
+"""Standard errors from 0 at which a correlation counts as one."""
 
 _MEANINGLESS = 1e6
-"""An end that many times the ratio tells nothing but that there is none."""
+"""A limit that many times the ratio says only that there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RatioReach(Reach):
-    """How far the interval of a ratio of two positive means reaches: Student's t on the logarithm.
-
-    With few labels the exponential of t · SE grows beyond all meaning (to 6e33). An end is therefore no
-    farther than the ratio of the two means' own limits, each with half the error (Bonferroni), which is
-    finite where the outcome has bounds; else it is infinite from a million times the ratio on.
+class ModelPair(Record):
+    """The outcomes of two models on the same labelled units.
 
     Parameters
     ----------
-    value : float
-    error : float
-        Standard error of the ratio.
-    degrees_of_freedom : float
-    means : (Term, Term), optional
-        Of numerator and denominator, where the outcome has bounds.
+    sample : Sample
+    frame : Respondents
+        Of the units that count: where two models answer alike, their difference is known.
+    labelled : bool (n,)
+    first, second : float (m,)
+        Outcomes of the labelled units.
+    models : (str, str)
+    target : {"population", "superpopulation"}
+    bounds : (float, float), optional
+        Of the outcomes.
+    slopes : float (2, k), optional
+        What of the sample's proxies predicts either model's outcome; None for none.
 
     Examples
     --------
-    >>> mean = Quantity(value=0.2, standard_error=0.1, degrees_of_freedom=4, n=5, trials=5)
-    >>> reach = RatioReach(value=1.0, error=30.0, degrees_of_freedom=4, means=(mean, mean))
-    >>> [round(end, 3) for end in reach.ends(1.0, 0.95, "two-sided")]
-    [0.003, 304.231]
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 50)
+    >>> sample = stratal.SimpleRandom(budget=5).draw(population, seed=7)
+    >>> everyone = np.ones(5, dtype=bool)
+    >>> pair = ModelPair(sample=sample, frame=Respondents.of(sample, everyone), labelled=everyone,
+    ...                  first=np.array([1.0, 1, 1, 1, 0]), second=np.array([1.0, 1, 1, 0, 0]), bounds=(0, 1))
+    >>> pair.difference().value, pair.win_rate().value, round(pair.ratio().value, 2)
+    (0.2, 0.6, 1.33)
     """
 
-    method: ClassVar[str] = "log-t"
-    value: float
+    sample: Sample
+    frame: Respondents
+    labelled: BoolArray
+    first: FloatArray
+    second: FloatArray
+    models: tuple[str, str] = ("first", "second")
+    target: str = "population"
+    bounds: tuple[float, float] | None = None
+    slopes: FloatArray | None = None
+
+    def difference(self) -> Estimate:
+        """Return the mean of the first less the second."""
+        most = None if self.bounds is None else float(self.bounds[1] - self.bounds[0])
+        ends = None if most is None else (-most, most)
+        slopes = self._usable(1.0)
+        proxy = None if slopes is None else contrast_proxy(self, slopes[0] - slopes[1])
+        net_wins = 0.0 if proxy is None and self.right_or_wrong else None
+        return replace(self._mean_of(self.first - self.second, ends, proxy, net_wins), null=0.0)
+
+    def win_rate(self) -> Estimate:
+        """Return the share of units on which the first is better; a tie counts half."""
+        slopes = self._usable(1.0)
+        proxy = None if slopes is None else contrast_proxy(self, 0.5 * (slopes[0] - slopes[1]), 0.5)
+        wins = 0.5 + 0.5 * np.sign(self.first - self.second)
+        return self._mean_of(wins, (0.0, 1.0), proxy, 0.5 if proxy is None else None)
+
+    def ratio(self) -> Estimate:
+        """Return the ratio of the means."""
+        weighting, first, second = self.frame.weighting, self.first, self.second
+        plain = ratio_of_means(first, second, weighting, self.target)
+        if not (np.isfinite(plain.value) and plain.value > 0):
+            why = "the mean outcome of a model is 0"
+            return undefined_estimate(weighting, len(first), (0.0, np.inf), why, target=self.target)
+        slopes = self._usable(self._ratio_of_proxies)
+        result = plain if slopes is None else _tuned_ratio(self, plain, slopes)
+        hidden = self._unseen_of_ratio(result.value, float(weighting.mean(second[:, None])[0]))
+        freedom = np.inf if weighting.census else max(result.degrees_of_freedom, 1.0)
+        limits = _RatioLimits(
+            value=result.value,
+            bounds=(0.0, np.inf),
+            error=float(np.sqrt(max(result.variance, 0.0) + hidden)),
+            degrees_of_freedom=freedom,
+            means=None if self.bounds is None else (self.mean(first), self.mean(second)),
+        )
+        return linearised_estimate(
+            result,
+            weighting,
+            limits=limits,
+            bounds=(0.0, np.inf),
+            target=self.target,
+            degrees_of_freedom=freedom,
+        )
+
+    @property
+    def right_or_wrong(self) -> bool:
+        """Every outcome is 0 or 1."""
+        z = np.column_stack([self.first, self.second])
+        return self.bounds is not None and tuple(self.bounds) == (0, 1) and bool(np.all((z == 0) | (z == 1)))
+
+    @property
+    def _ratio_of_proxies(self) -> float:
+        """The ratio that the proxies predict."""
+        if self.slopes is None:
+            return 1.0
+        first, second = self.slopes @ self.frame.summary.overall_means
+        return float(first / second) if second > 0 else 1.0
+
+    def _usable(self, share_of_second: float) -> FloatArray | None:
+        """Return the slopes where there are labels to fit λ by, and strata leave something to explain."""
+        if self.slopes is None or len(self.first) < MINIMUM_FOR_FITTING:
+            return None
+        lean = self.slopes[0] - share_of_second * self.slopes[1]
+        return self.slopes if np.any(lean) and _left_by_strata(self, lean) else None
+
+    def mean(self, z: FloatArray, **options: Any) -> Estimate:
+        """Return the mean of a column of the labelled units, without a proxy."""
+        return estimate_mean(
+            z,
+            np.zeros((len(z), 0)),
+            self.frame.weighting,
+            None,
+            stratum=self.frame.stratum,
+            **{"target": self.target, "bounds": self.bounds, "design": self.sample.design.kind, **options},
+        )
+
+    def _mean_of(
+        self,
+        z: FloatArray,
+        bounds: tuple[float, float] | None,
+        proxy: tuple[FloatArray, StratumSummary] | None,
+        net_wins: float | None,
+    ) -> Estimate:
+        """Return the mean of a contrast z within `bounds` over all units, with an interval of its own.
+
+        Units that have no label as the contrast is known there are in the middle of the bounds. `net_wins`
+        is the value of a tie where the interval is made of those of wins and losses.
+        """
+        frame, sample = self.frame, self.sample
+        if self.target != "population" and frame.share < 1:
+            raise InputError(
+                "strata without labels are known for these units, not for others",
+                given=f"target={self.target!r}",
+                allowed="'population'",
+            )
+        left_out = 0.0 if bounds is None else (bounds[0] + bounds[1]) / 2.0
+        known = (1.0 - frame.share) * left_out
+        values, summary = (
+            (np.zeros((len(z), 0)), None) if proxy is None else _scaled(*proxy, frame.share, known)
+        )
+        ends = None if bounds is None else tuple(known + frame.share * end for end in bounds)
+        found = estimate_mean(
+            known + frame.share * z,
+            values,
+            frame.weighting,
+            summary,
+            stratum=frame.stratum,
+            estimator="auto" if proxy is None else "ppi++",
+            target=self.target,
+            bounds=ends,
+            outcome="unbounded" if bounds is None else "bounded",
+            design=sample.design.kind,
+            stratum_names=frame.names,
+            drawn=sample.size,
+            notes=frame.notes,
+        )
+        limits = (
+            _contrast_limits(found, frame, self.target)
+            if net_wins is None
+            else self._net_wins(found, net_wins)
+        )
+        found = replace(found, evidence=replace(found.evidence, own=limits))
+        if frame.share == 1:
+            return found
+        square = frame.share * float(frame.weighting.mean(z[:, None] ** 2)[0]) + known * left_out
+        spread = max(square - found.value**2, 0.0)
+        effect, effective = design_effect(found.standard_error**2, spread, len(z), sample.population_size)
+        return replace(
+            found,
+            population_size=sample.population_size,
+            design_effect=effect,
+            effective_sample_size=effective,
+        )
+
+    def _net_wins(self, found: Estimate, tie: float) -> Limits:
+        """Return the limits of wins less losses, made of those of these two shares."""
+        frame, sides = self.frame, (self.first > self.second, self.first < self.second)
+        terms = tuple(self.mean(side.astype(np.float64), outcome="binary", bounds=None) for side in sides)
+        covariance = frame.weighting.covariance(np.column_stack(sides).astype(np.float64))
+        own = np.diag(covariance)
+        shared = covariance[0, 1] / np.sqrt(own[0] * own[1]) if np.all(own > 0) else 0.0
+        reach = (1.0 - tie) * frame.share
+        return Sum(
+            value=found.value,
+            bounds=found.bounds,
+            terms=terms,
+            coefficients=np.array([reach, -reach]),
+            correlation=np.array([[1.0, shared], [shared, 1.0]]),
+        )
+
+    def _unseen_of_ratio(self, value: float, below: float) -> float:
+        """Return the variance of a ratio due to units that are unlike any labelled one.
+
+        Where the strata know in which units both models answer alike, only the others can differ.
+        """
+        if self.bounds is None:
+            return 0.0
+        low, high = self.bounds
+        weighting, contrast = self.frame.weighting, self.first - self.second
+        ends = np.array([high - value * low, low - value * high]) / below
+        rule = getattr(getattr(self.sample.design, "strata", None), "rule", None)
+        same = Agree(names=tuple(sorted(self.models)))
+        if isinstance(rule, Derived) and same in rule.cells.tests:
+            groups = {name: self.sample.groups[name][self.labelled] for name in self.models}
+            differ = np.asarray(same.of(groups) == 0)
+            among = weighting.whole_strata(differ)
+            if among is not None:
+                share = among.population_size / weighting.population_size
+                return unseen_pair(contrast[differ], among, ends * share)
+        return unseen_pair(contrast, weighting, ends)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _RatioLimits(Margins):
+    """Limits of a ratio of two positive means: Student's t on the logarithm.
+
+    With few labels the exponential of t · SE grows beyond all meaning (to 6e33). A limit is therefore no farther
+    than the ratio of the two means' own limits, each with half the error (Bonferroni), which is finite where the
+    outcome has bounds; without bounds it is infinite from a million times the ratio on.
+    """
+
     error: float
     degrees_of_freedom: float
     means: tuple[Term, Term] | None
 
-    def _reach(self, error: float, alternative: str) -> tuple[float, float]:
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return "log-t"
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie below and above the ratio."""
         if self.error == 0:
             if np.isfinite(self.degrees_of_freedom):
                 raise nothing_varies()
@@ -80,228 +291,131 @@ class RatioReach(Reach):
 
 
 def _limit(mean: Term, alternative: str, error: float) -> float:
-    """Return one limit of a mean that is not negative, with half the error."""
     low, high = mean.confidence_interval(1.0 - error / 2.0, alternative=alternative)
     return max(low, 0.0) if alternative == "greater" else high
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ModelPair(Record):
-    """Two models' outcomes on the same labelled units.
-
-    Parameters
-    ----------
-    first, second : float (n,)
-    frame : Respondents
-        The units that have both; in the units outside it the models do not differ.
-    design : str
-        Kind of the design.
-    target : {"population", "superpopulation"}
-    bounds : (float, float), optional
-        What the outcomes cannot leave; without them nothing is known of a unit that was not seen.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> sample = stratal.SimpleRandom(budget=8).draw(stratal.Population.from_arrays(proxy=[0.5] * 99), seed=7)
-    >>> new, old = [1, 1, 1, 1, 0, 1, 1, 1], [1, 1, 1, 0, 0, 1, 1, 1]
-    >>> frame = Respondents.of(sample, np.ones(8, dtype=bool))
-    >>> pair = ModelPair(first=new, second=old, frame=frame, bounds=(0, 1))
-    >>> pair.difference().value, [round(end, 2) for end in pair.difference().confidence_interval()]
-    (0.125, [-0.25, 0.51])
-    """
-
-    first: FloatArray
-    second: FloatArray
-    frame: Respondents
-    design: str = "simple-random"
-    target: str = "population"
-    bounds: tuple[float, float] | None = None
-
-    @property
-    def right_or_wrong(self) -> bool:
-        """Whether every outcome is 0 or 1: the difference is the share of wins less that of losses."""
-        return never_between(np.column_stack([self.first, self.second]), self.bounds)
-
-    def difference(self) -> Quantity:
-        """Return the difference of the mean outcomes over the whole population."""
-        if self.right_or_wrong:
-            return self._net_wins(0.0, 1.0)
-        bounds, frame = self.bounds, self.frame
-        most = None if bounds is None else frame.share * float(bounds[1] - bounds[0])
-        contrast = frame.share * (self.first - self.second)
-        found = paired_differences(contrast[:, None], frame.weighting, bound=most, target=self.target)
-        return replace(quantity_of(found, len(self.first)), notes=frame.notes)
-
-    def ratio(self, made: Linearised | None = None) -> Quantity:
-        """Return the ratio of the mean outcomes; undefined where a mean is not positive.
-
-        It is the ratio of the labels' means, or what was made of it with proxies.
-
-        Examples
-        --------
-        >>> import stratal
-        >>> units = stratal.Population.from_arrays(proxy=[0.5] * 99)
-        >>> frame = Respondents.of(stratal.SimpleRandom(budget=5).draw(units, seed=7), np.ones(5, dtype=bool))
-        >>> pair = ModelPair(first=[1, 1, 1, 1, 0], second=[1, 1, 1, 0, 0], frame=frame, bounds=(0, 1))
-        >>> [round(end, 2) for end in pair.ratio().confidence_interval()]
-        [0.35, 5.06]
-        """
-        weighting, first, second = self.frame.weighting, self.first, self.second
-        result = ratio_of_means(first, second, weighting, self.target) if made is None else made
-        if not (np.isfinite(result.value) and result.value > 0):
-            return Quantity.undefined(len(first), None, "the mean outcome of a model is 0")
-        hidden = 0.0
-        if self.bounds is not None:
-            low, high = self.bounds
-            ends = np.array([high - result.value * low, low - result.value * high])
-            hidden = unseen_pair(first - second, weighting, ends / float(weighting.mean(second[:, None])[0]))
-        freedom = np.inf if weighting.census else max(result.degrees_of_freedom, 1.0)
-        error = float(np.sqrt(max(result.variance, 0.0) + hidden))
-        return Quantity(
-            value=result.value,
-            standard_error=result.standard_error,
-            interval_error=error,
-            degrees_of_freedom=freedom,
-            n=len(first),
-            bounds=(0.0, np.inf),
-            parts=RatioReach(
-                value=result.value,
-                error=error,
-                degrees_of_freedom=freedom,
-                means=None if self.bounds is None else (self._mean(first), self._mean(second)),
-            ),
-            notes=self.frame.notes,
-        )
-
-    def _mean(self, z: FloatArray) -> Term:
-        """Return the mean of one model's outcomes, which have bounds."""
-        return estimate_mean(
-            z,
-            np.zeros((len(z), 0)),
-            self.frame.weighting,
-            None,
-            stratum=self.frame.stratum,
-            target=self.target,
-            bounds=self.bounds,
-            design=self.design,
-        )
-
-    def win_rate(self) -> Quantity:
-        """Return the share of units on which the first outcome is larger, ties counting one half.
-
-        Examples
-        --------
-        >>> import stratal
-        >>> units = stratal.Population.from_arrays(proxy=[0.5] * 99)
-        >>> frame = Respondents.of(stratal.SimpleRandom(budget=5).draw(units, seed=7), np.ones(5, dtype=bool))
-        >>> pair = ModelPair(first=[1, 1, 1, 1, 0], second=[1, 1, 1, 0, 0], frame=frame)
-        >>> pair.win_rate().value
-        0.6
-        """
-        return self._net_wins(0.5, 0.5)
-
-    def _net_wins(self, tie: float, scale: float) -> Quantity:
-        """Return tie + scale × (share of wins − share of losses)."""
-        frame, sides = self.frame, (self.first > self.second, self.first < self.second)
-        wins, losses = (
-            estimate_mean(
-                side.astype(np.float64),
-                np.zeros((len(side), 0)),
-                frame.weighting,
-                None,
-                stratum=frame.stratum,
-                target=self.target,
-                outcome="binary",
-                design=self.design,
-            )
-            for side in sides
-        )
-        reach = scale * frame.share
-        value = tie + reach * (wins.value - losses.value)
-        whole = of_variable(value, reach * (sides[0] - 1.0 * sides[1]), frame.weighting, self.target)
-        covariance = frame.weighting.covariance(np.column_stack(sides).astype(np.float64))
-        own = np.diag(covariance)
-        together = covariance[0, 1] / np.sqrt(own[0] * own[1]) if np.all(own > 0) else 0.0
-        return Quantity(
-            value=value,
-            standard_error=whole.standard_error,
-            degrees_of_freedom=max(whole.degrees_of_freedom, 1.0),
-            n=len(self.first),
-            bounds=(tie - reach, tie + reach),
-            parts=Parts(
-                terms=(wins, losses),
-                coefficients=np.array([reach, -reach]),
-                correlation=np.array([[1.0, together], [together, 1.0]]),
-            ),
-            notes=frame.notes,
-        )
-
-
-def quantity_of(found: Differences, n: int) -> Quantity:
-    """Return one difference, estimated from n labelled units, as a quantity.
-
-    Examples
-    --------
-    >>> from stratal.weighting import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([40]))
-    >>> found = paired_differences(np.array([[1.0], [0.0], [0.5], [1.0]]), weighting, bound=1.0)
-    >>> [round(end, 2) for end in quantity_of(found, 4).confidence_interval()]
-    [-0.42, 1.0]
-    """
-    bound = found.bound
-    return Quantity(
-        value=float(found.values[0]),
-        standard_error=float(found.standard_errors[0]),
-        interval_error=float(found.interval_errors[0]),
-        degrees_of_freedom=np.inf if found.census else float(found.degrees_of_freedom[0]),
-        n=n,
-        bounds=None if bound is None else (-bound, bound),
+def _contrast_limits(found: Estimate, frame: Respondents, target: str) -> Limits:
+    """Return Student's limits of a mean contrast, its variance guarded against pairs that no label was like."""
+    seen, weighting = found.evidence, frame.weighting
+    variance = float(weighting.covariance(seen.residuals[:, None])[0, 0])
+    if target == "superpopulation":
+        variance += float(weighting.population_covariance(seen.z[:, None])[0, 0])
+    census = len(weighting.weights) >= weighting.population_size and variance == 0
+    if found.bounds is not None and not census:
+        low, high = found.bounds
+        reach = (high - low) / 2.0
+        hidden = unseen_pair(seen.z, weighting, np.array([reach, -reach]))
+        variance = (variance if np.isfinite(variance) else reach**2) + hidden
+    return Student(
+        value=found.value,
+        bounds=found.bounds,
+        standard_error=float(np.sqrt(max(variance, 0.0))),
+        degrees_of_freedom=np.inf if census else max(weighting.degrees_of_freedom(seen.residuals), 1.0),
     )
 
 
-def differences_in_family(
-    pairs: Sequence[ModelPair], family: Family, confidence_level: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return both ends of each difference, and its p-value of no difference, (m,) each, for right and wrong.
+def unseen_pair(contrast: FloatArray, weighting: Weighting, ends: FloatArray) -> float:
+    """Return the variance of one pair won and one lost that were not seen, as Bonett & Price (2012) add.
 
-    Examples
-    --------
-    >>> import stratal
-    >>> units = stratal.Population.from_arrays(proxy=[0.5] * 99)
-    >>> frame = Respondents.of(stratal.SimpleRandom(budget=5).draw(units, seed=7), np.ones(5, dtype=bool))
-    >>> pair = ModelPair(first=[1, 1, 1, 1, 0], second=[1, 1, 1, 0, 0], frame=frame, bounds=(0, 1))
-    >>> low, high, p = differences_in_family([pair], Family(side="two-sided", freedom=[4.0]), 0.95)
-    >>> low.round(2), p.round(2)
-    (array([-0.34]), array([0.76]))
+    It counts as far as the differences agree (ties, as a rule); where they vary by themselves there is none.
+    `ends` (2,) is what either pair adds to the variable whose mean is estimated.
     """
-    level, found = family.level(confidence_level), [pair.difference() for pair in pairs]
-    ends = np.array([[*one.confidence_interval(level, family.side)] for one in found])
-    p_values = np.array([one.p_value(0.0, family.side) for one in found])
-    return ends[:, 0], ends[:, 1], family.adjusted(p_values)
+    weights = weighting.weights
+    label = float(np.sum(weights**2) / np.sum(weights))
+    _, which = np.unique(contrast, return_inverse=True)
+    agreeing = float(np.max(np.bincount(which, weights)) / np.sum(weights))
+    unlabelled = max(1.0 - len(weights) / weighting.population_size, 0.0)
+    return float(np.sum(ends**2)) * label**2 * agreeing * unlabelled
 
 
-def never_between(z: FloatArray, bounds: tuple[float, float] | None) -> bool:
-    """Return whether outcomes are right or wrong: in bounds of 0 and 1, and never between.
+def contrast_proxy(
+    pair: ModelPair, slopes: FloatArray, constant: float = 0.0
+) -> tuple[FloatArray, StratumSummary]:
+    """Return a linear combination of the proxies: of the labelled units (m, 1), and of each stratum."""
+    whole = pair.frame.summary
+    return constant + (pair.sample.proxies[pair.labelled] @ slopes)[:, None], StratumSummary(
+        sizes=whole.sizes,
+        proxy_means=constant + (whole.proxy_means @ slopes)[:, None],
+        proxy_covariances=np.einsum("i,hij,j->h", slopes, whole.proxy_covariances, slopes)[:, None, None],
+    )
 
-    Examples
-    --------
-    >>> never_between(np.array([0.0, 1.0]), (0, 1)), never_between(np.array([0.5]), (0, 1))
-    (True, False)
-    """
-    return bounds is not None and tuple(bounds) == (0, 1) and bool(np.all((z == 0) | (z == 1)))
+
+def _moments(pair: ModelPair, slopes: FloatArray) -> ProxyMoments:
+    values, summary = contrast_proxy(pair, slopes)
+    return ProxyMoments(
+        values=values,
+        stratum=pair.frame.stratum,
+        sizes=summary.sizes,
+        means=summary.proxy_means,
+        covariances=summary.proxy_covariances,
+    )
+
+
+def _left_by_strata(pair: ModelPair, slopes: FloatArray) -> bool:
+    """Return whether strata leave enough of the proxies' variance for a fitted λ to pay."""
+    sample, weighting, summary = pair.sample, pair.frame.weighting, pair.frame.summary
+    used = np.flatnonzero(slopes)
+    bounds = [sample.proxy_info[k].bounds for k in used]
+    n_strata = len(summary.sizes)
+    if n_strata == 1 or not bounds or None in bounds or not weighting.random_within_strata:
+        return True
+    values = sample.proxies[pair.labelled][:, used]
+    low, high = np.array(bounds, dtype=np.float64).T
+    unknown = ((values - low) * (high - values)) @ slopes[used] ** 2
+    factors, moments = weighting.variance_factors, _moments(pair, slopes)
+    explained = float(factors @ moments.unbiased_covariances[:, 0, 0])
+    stratum = pair.frame.stratum
+    unexplained = float(factors @ stratum_means(unknown[:, None], stratum, n_strata)[:, 0])
+    share = explained / (explained + unexplained) if explained > 0 else 0.0
+    return share * (len(unknown) - n_strata - 1) > _SIGNIFICANT**2
+
+
+def _scaled(
+    values: FloatArray, summary: StratumSummary, share: float, known: float
+) -> tuple[FloatArray, StratumSummary]:
+    """Return a proxy over the units that count as one over all: a share of it, and what is known."""
+    return known + share * values, replace(
+        summary,
+        proxy_means=known + share * summary.proxy_means,
+        proxy_covariances=share**2 * summary.proxy_covariances,
+    )
+
+
+def _tuned_ratio(pair: ModelPair, plain: Linearised, slopes: FloatArray) -> Linearised:
+    """Return the ratio at which the mean of first − ratio · second, with the proxies' help, is 0."""
+    frame = pair.frame
+
+    def mean(z: FloatArray, slope: FloatArray, lam: FloatArray | None = None) -> MeanEstimate:
+        return mean_estimate(
+            z,
+            _moments(pair, slope),
+            weighting=frame.weighting,
+            estimator="ppi++",
+            lam=lam,
+            target=pair.target,
+        )
+
+    found = plain
+    for _ in range(_STEPS):
+        if not 0 < found.value < math.inf:
+            return plain
+        gap = mean(pair.first - found.value * pair.second, slopes[0] - found.value * slopes[1])
+        below = mean(pair.second, slopes[1], gap.lam).value
+        if below <= 0:
+            return plain
+        found = Linearised(
+            value=found.value + gap.value / below,
+            variable=gap.residuals / below,
+            design_variance=gap.design_variance / below**2,
+            population_variance=gap.population_variance / below**2,
+            degrees_of_freedom=gap.degrees_of_freedom,
+        )
+    return found if found.value > 0 else plain
 
 
 def bounds_of_outcomes(sample: Sample, z: FloatArray) -> tuple[float, float] | None:
-    """Return what the sample knows of the outcomes (n, k), if no label denies it; else 0 and 1 if all fit.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> sample = stratal.SimpleRandom(budget=2).draw(stratal.Population.from_arrays(ids=range(9)), seed=7)
-    >>> bounds_of_outcomes(sample, np.array([[0.0, 1.0], [0.5, 1.0]]))
-    (0.0, 1.0)
-    """
+    """Return the bounds of models' outcomes: the sample's, or 0 to 1 where all are 0, ½ or 1."""
     known = sample.bounds
     if known is not None and np.all((z >= known[0]) & (z <= known[1])):
         return known

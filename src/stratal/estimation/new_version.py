@@ -17,7 +17,7 @@ from stratal.errors import InputError, LabelError, names_mistyped
 from stratal.estimation.classes import class_text
 from stratal.estimation.columns import class_column, with_group
 from stratal.estimation.comparison import compare
-from stratal.estimation.estimand import as_estimand
+from stratal.estimation.estimand import MEAN_OPTIONS, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.respondents import combined, outcomes, said
@@ -180,10 +180,8 @@ def new_version(
 def _predicted(sample: Sample, predicted: bool | str, asked: Any) -> bool | str:
     """Return what the labels are compared with, refusing an estimand that is no mean of outcomes."""
     question = as_estimand(asked or sample.estimand)
-    if question is None or question.kind == "mean":
-        return predicted
-    if question.kind == "accuracy":
-        return predicted or getattr(question, "predicted", None) or True
+    if question is None or not set(MEAN_OPTIONS) - set(question.takes):
+        return predicted or (question is not None and question.compared)
     raise InputError(
         "a new version is compared by its mean outcome",
         given=f"the estimand {question.text!r}",
@@ -281,23 +279,12 @@ def _figures(
         else [after]
     )
     news = [estimate(sample, way, **shared) for way in ways]
-    rows = [
-        compare(
-            sample,
-            {"new": way, "old": before},
-            confidence_level=level[0],
-            bounds=bounds,
-            target=old.target,
-        ).rows[0]
-        for way in ways
-    ]
+    rows = [compare(sample, {"new": way, "old": before}, bounds=bounds, target=old.target)[0] for way in ways]
     intervals = [list(made.confidence_interval(level[0], method=level[1])) for made in news]
     return {
         "old": _spanned([old.value], [list(old.confidence_interval(level[0], method=level[1]))]),
         "new": _spanned([made.value for made in news], intervals),
-        "difference": _spanned(
-            [row["difference"] for row in rows], [row["confidence_interval"] for row in rows]
-        ),
+        "difference": _spanned([row.value for row in rows], [row.limits(level[0]) for row in rows]),
     }
 
 

@@ -10,7 +10,7 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.errors import StratalError
 from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.evaluation import estimate_mean
+from stratal.estimation.outcome_means import estimate_mean
 from stratal.report import plain_dict
 from stratal.sampling.sample import Sample
 
@@ -58,15 +58,16 @@ def proxy_check(
     proxy = sample.proxies[labelled, 0]
     bins = []
     for low, high, member in _bins(proxy):
-        quantity, _ = domain_mean(z, member, weighting, bounds=found.bounds, target=found.target)
-        row = quantity.row(confidence_level)
+        row = domain_mean(z, member, weighting, bounds=found.bounds, target=found.target).row(
+            confidence_level
+        )
         bins.append(
             plain_dict(
                 {
                     "from": low,
                     "to": high,
                     "n": int(member.sum()),
-                    "proxy_mean": domain_mean(proxy, member, weighting)[0].value,
+                    "proxy_mean": domain_mean(proxy, member, weighting).value,
                     "outcome_mean": row["estimate"],
                     "confidence_interval": row["confidence_interval"],
                 }

@@ -13,9 +13,10 @@ import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.errors import InputError
-from stratal.estimation.domain_means import domain_mean, domain_trials
-from stratal.estimation.quantity import Quantity
-from stratal.intervals.interval import ConfidenceInterval
+from stratal.estimation.domain_means import domain_trials
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.linearisation import Linearised, linearised_estimate, ratio_of_means
+from stratal.intervals.limits import Binomial, Limits
 from stratal.weighting import Weighting
 
 
@@ -33,27 +34,52 @@ def weighted_quantile(values: FloatArray, weights: FloatArray, probability: floa
     return float(values[order][min(position, len(values) - 1)])
 
 
-def quantile_interval(
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Woodruff(Limits):
+    """The quantiles at the limits of the share of units up to the value (Woodruff 1952).
+
+    Parameters
+    ----------
+    z, weights : float (n,)
+    share : Limits
+        Of a share of the quantile's probability, on as many trials as the labels around it are worth.
+    exact : bool
+        Whether every unit is labelled.
+    """
+
+    z: FloatArray
+    weights: FloatArray
+    share: Limits
+    exact: bool
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return "woodruff"
+
+    def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
+        """Return the lower and the upper limit: the bounds where the labels do not reach far enough."""
+        lowest, highest = self.bounds or (-np.inf, np.inf)
+        below, above = self.share.ends(confidence_level, alternative)
+        smallest = float(np.min(self.weights)) / float(np.sum(self.weights))
+        low = weighted_quantile(self.z, self.weights, below) if below > smallest else lowest
+        high = weighted_quantile(self.z, self.weights, above) if above < 1.0 - smallest else highest
+        if self.exact:
+            low = high = self.value
+        return (
+            min(low, self.value) if alternative != "less" else lowest,
+            max(high, self.value) if alternative != "greater" else highest,
+        )
+
+
+def quantile_estimate(
     z: FloatArray,
     probability: float,
     weighting: Weighting,
     *,
-    confidence_level: float = 0.95,
-    alternative: str = "two-sided",
     bounds: tuple[float, float] | None = None,
-) -> tuple[Quantity, ConfidenceInterval]:
-    """Return a quantile and its interval.
-
-    Parameters
-    ----------
-    z : float (n,)
-    probability : float
-        Between 0 and 1; ½ is the median.
-    weighting : Weighting
-    confidence_level, alternative
-        See `Estimate.confidence_interval`.
-    bounds : (float, float), optional
-        What z cannot leave. The end is there, or infinite, where the labels do not reach far enough.
+) -> Estimate:
+    """Return a quantile; ½ is the median. `bounds` are what z (n,) cannot leave.
 
     Raises
     ------
@@ -64,110 +90,35 @@ def quantile_interval(
     --------
     >>> from stratal.weighting import StratifiedWeighting
     >>> z, h = np.arange(1.0, 100.0), np.zeros(99, dtype=int)
-    >>> weighting = StratifiedWeighting(stratum=h, sizes=np.array([99_000]))
-    >>> quantity, (low, high) = quantile_interval(z, 0.5, weighting)
-    >>> quantity.value, low, high
+    >>> found = quantile_estimate(z, 0.5, StratifiedWeighting(stratum=h, sizes=np.array([99_000])))
+    >>> found.value, *found.confidence_interval()
     (50.0, 40.0, 60.0)
     """
     if not 0.0 < probability < 1.0:
         raise InputError("probability is out of range", given=probability, allowed="between 0 and 1")
-    weights = weighting.weights
+    weights, everyone = weighting.weights, np.ones(len(z))
     value = weighted_quantile(z, weights, probability)
-    everyone = np.ones(len(z), dtype=bool)
     reached = (z <= value).astype(np.float64)
-    below, result = domain_mean(reached, everyone, weighting, bounds=(0.0, 1.0))
-    trials, _ = domain_trials(reached, everyone * 1.0, weighting, (0.0, 1.0), result.design_variance)
-    # The interval of a share of `probability`, on as many trials as the labels around the quantile are worth.
-    share = Quantity(
-        value=probability,
-        standard_error=below.standard_error,
-        degrees_of_freedom=below.degrees_of_freedom,
-        n=len(z),
-        bounds=(0.0, 1.0),
-        trials=trials,
-    ).confidence_interval(confidence_level, alternative)
-    lowest, highest = bounds or (-np.inf, np.inf)
-    smallest = float(np.min(weights)) / float(np.sum(weights))
-    low = weighted_quantile(z, weights, share.low) if share.low > smallest else lowest
-    high = weighted_quantile(z, weights, share.high) if share.high < 1.0 - smallest else highest
-    if np.isinf(trials):
-        low = high = value
-    quantity = Quantity(
+    share = ratio_of_means(reached, everyone, weighting)
+    trials, _ = domain_trials(reached, everyone, weighting, (0.0, 1.0), share.design_variance)
+    error = _half_reach(z, weights, probability, share.standard_error)
+    scale = error / share.standard_error if share.standard_error > 0 else 1.0
+    result = Linearised(
         value=value,
-        standard_error=_half_reach(z, weights, probability, result.standard_error),
-        degrees_of_freedom=result.degrees_of_freedom,
-        n=len(z),
+        variable=scale * (probability - reached),
+        design_variance=error**2,
+        population_variance=0.0,
+        degrees_of_freedom=share.degrees_of_freedom,
+    )
+    limits = Woodruff(
+        value=value,
         bounds=bounds,
-    )
-    interval = ConfidenceInterval(
-        low=min(low, value) if alternative != "less" else lowest,
-        high=max(high, value) if alternative != "greater" else highest,
-        confidence_level=confidence_level,
-        method="woodruff",
-        alternative=alternative,
-    )
-    return quantity, interval
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class QuantileQuantity(Quantity):
-    """A quantile whose interval of any level is Woodruff's.
-
-    Parameters
-    ----------
-    z : float (n,)
-    probability : float
-    weighting : Weighting
-
-    Examples
-    --------
-    >>> from stratal.weighting import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(99, dtype=int), sizes=np.array([99_000]))
-    >>> [*woodruff(np.arange(1.0, 100.0), 0.5, weighting).confidence_interval()]
-    [40.0, 60.0]
-    """
-
-    z: FloatArray
-    probability: float
-    weighting: Weighting
-
-    @property
-    def method(self) -> str:
-        """How the interval is made."""
-        return "woodruff"
-
-    def _ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
-        _, interval = quantile_interval(
-            self.z,
-            self.probability,
-            self.weighting,
-            confidence_level=confidence_level,
-            alternative=alternative,
-            bounds=self.bounds,
-        )
-        return interval.low, interval.high
-
-
-def woodruff(z: FloatArray, probability: float, weighting: Weighting) -> QuantileQuantity:
-    """Return a quantile that gives its interval at any level.
-
-    Examples
-    --------
-    >>> from stratal.weighting import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(3, dtype=int), sizes=np.array([30]))
-    >>> woodruff(np.array([3.0, 1.0, 2.0]), 0.5, weighting).value
-    2.0
-    """
-    found, _ = quantile_interval(z, probability, weighting)
-    return QuantileQuantity(
-        value=found.value,
-        standard_error=found.standard_error,
-        degrees_of_freedom=found.degrees_of_freedom,
-        n=found.n,
         z=z,
-        probability=probability,
-        weighting=weighting,
+        weights=weights,
+        share=Binomial(value=probability, bounds=(0.0, 1.0), trials=trials),
+        exact=bool(np.isinf(trials)),
     )
+    return linearised_estimate(result, weighting, limits=limits, bounds=bounds)
 
 
 def _half_reach(z: FloatArray, weights: FloatArray, probability: float, error: float) -> float:

@@ -17,6 +17,7 @@ from stratal.arrays import (
 )
 from stratal.errors import InputError, LabelError, not_bounds, warn_caller
 from stratal.estimation.classes import answer_spread, refuse_averaged_classes, shares_equal
+from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow
 from stratal.estimation.left_out import left_out
 from stratal.estimation.mean import EstimateOptions, default_estimator
 from stratal.estimation.nonresponse import (
@@ -137,6 +138,35 @@ class Respondents(Record):
             codes=codes,
             kept=kept,
             share=share,
+        )
+
+    def complete(self, found: Estimate, sample: Sample) -> Estimate:
+        """Return an estimate from these units with what is known of their sample."""
+        sizes, counts = self.summary.sizes, stratum_counts(self.stratum, len(self.summary.sizes))
+        named = len(self.names) == len(sizes) > 1
+        rows = (
+            [
+                StratumRow(
+                    name=name,
+                    size=int(size),
+                    n=int(n),
+                    mean=None,
+                    standard_deviation=None,
+                    weight=float(size / sizes.sum()),
+                    lam=(),
+                )
+                for name, size, n in zip(self.names, sizes, counts, strict=True)
+            ]
+            if named
+            else []
+        )
+        return replace(
+            found,
+            population_size=sample.population_size,
+            design=sample.design.kind,
+            nonresponse=Nonresponse(drawn=sample.size, labelled=len(self.stratum)),
+            strata=tuple(rows),
+            remarks=(*self.notes, *found.remarks),
         )
 
     def summary_of(self, column: list[int]) -> StratumSummary:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from stratal.arrays import FloatArray
-from stratal.estimation.quantity import Reach, Term
+from stratal.intervals.limits import Margins, Term
 
 ShareFunction = Callable[[FloatArray], FloatArray]
 """Shares (d, …) to values (…); NaN where there is none."""
@@ -111,7 +111,7 @@ def between_units(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OfShares(Reach):
+class OfShares(Margins):
     """A function of estimated shares.
 
     Parameters
@@ -127,10 +127,10 @@ class OfShares(Reach):
 
     Examples
     --------
-    >>> from stratal.estimation.quantity import Quantity
-    >>> rate = Quantity(value=0.5, standard_error=0.1, degrees_of_freedom=24, n=25, trials=25)
+    >>> from stratal.intervals.limits import Binomial
+    >>> rate = Binomial(value=0.5, trials=25)
     >>> product = OfShares.independent(lambda s: s[0] * s[1], [rate, rate])
-    >>> [round(end, 3) for end in product.ends(0.25, 0.95, "two-sided")]
+    >>> [round(end, 3) for end in product.ends(0.95, "two-sided")]
     [0.126, 0.416]
     """
 
@@ -145,9 +145,27 @@ class OfShares(Reach):
     ) -> OfShares:
         """Return a function of shares that were estimated from samples apart."""
         count = np.full(len(rates), np.inf) if units is None else np.array(units)
-        return cls(function=function, rates=tuple(rates), correlation=np.eye(len(rates)), units=count)
+        return cls.of(function, rates, np.eye(len(rates)), count)
 
-    def _reach(self, error: float, alternative: str) -> tuple[float, float]:
+    @classmethod
+    def of(
+        cls, function: ShareFunction, rates: Sequence[Term], correlation: FloatArray, units: FloatArray
+    ) -> OfShares:
+        """Return the limits around the function's value at the estimated shares."""
+        return cls(
+            value=float(function(np.array([rate.value for rate in rates]))),
+            function=function,
+            rates=tuple(rates),
+            correlation=correlation,
+            units=units,
+        )
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return "mover"
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return how far the ends lie below and above the value, `error` being left out on either side."""
         level = max(1.0 - 2.0 * error, 1e-12)
         ends = [rate.confidence_interval(level) for rate in self.rates]
@@ -155,6 +173,6 @@ class OfShares(Reach):
         low, high = (np.array([getattr(end, side) for end in ends]) for side in ("low", "high"))
         if len(centre) > 1:
             low, high = between_units(centre, low, high, self.units)
-        value = float(self.function(centre))
+        value = self.value
         least, most = ends_over(self.function, centre, low, high, directions(self.correlation))
         return value - min(float(least), value), max(float(most), value) - value

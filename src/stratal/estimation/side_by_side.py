@@ -9,7 +9,7 @@ import numpy as np
 from stratal.arrays import FloatArray, IntArray
 from stratal.errors import StratalError
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.evaluation import estimate_mean
+from stratal.estimation.outcome_means import estimate_mean
 from stratal.report import plain_dict
 from stratal.sampling.sample import Sample
 from stratal.weighting import StratifiedWeighting

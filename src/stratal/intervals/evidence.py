@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from stratal.intervals.guard import (
     stratum_rates,
     variances_of,
 )
-from stratal.intervals.interval import ConfidenceInterval
+from stratal.intervals.limits import Limits
 from stratal.intervals.skewed import skewness_of
 from stratal.intervals.stratified import StratumRates
 from stratal.weighting import ClusterWeighting, Weighting
@@ -29,24 +29,6 @@ from stratal.weighting.weighting import SAME
 OutcomeKind = Literal["binary", "bounded", "unbounded"]
 OUTCOMES = ("binary", "bounded", "unbounded")
 TARGETS = ("population", "superpopulation")
-
-
-class OwnInterval(Protocol):
-    """What makes the interval of an estimate that is more than a mean: a difference of models, a win rate.
-
-    Examples
-    --------
-    >>> own: OwnInterval | None = None
-    """
-
-    @property
-    def method(self) -> str:
-        """How the interval is made."""
-
-    def confidence_interval(
-        self, confidence_level: float = 0.95, alternative: str = "two-sided"
-    ) -> ConfidenceInterval:
-        """Return it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,8 +58,10 @@ class Evidence(Record):
         Whether the W_h are known then, rather than drawn with the N units.
     given_trials : float, optional
         Effective trials, where whoever made the estimate knows better than `effective_trials` (a ratio, say).
-    own : OwnInterval, optional
-        What `auto` takes, where whoever made the estimate knows more than that it is a mean.
+    own : Limits, optional
+        Limits that `auto` gives instead of the mean's.
+    linearised : bool
+        The labels are value + u of a linearised variable u, and no outcomes: only their variance means anything.
 
     Examples
     --------
@@ -103,7 +87,8 @@ class Evidence(Record):
     superpopulation: bool = False
     stratum_weights_known: bool = False
     given_trials: float | None = None
-    own: OwnInterval | None = None
+    own: Limits | None = None
+    linearised: bool = False
 
     @property
     def n(self) -> int:

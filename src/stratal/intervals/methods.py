@@ -11,7 +11,7 @@ from stratal.errors import InputError, near_names, warn_caller
 from stratal.intervals import proportion, skewed, student
 from stratal.intervals.betting import betting_bounds
 from stratal.intervals.bootstrap import bootstrap_bounds
-from stratal.intervals.evidence import Evidence, OwnInterval
+from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import ConfidenceInterval, tail_shares
 from stratal.intervals.stratified import stratified_clopper_pearson
 from stratal.intervals.unseen import unseen_share
@@ -79,8 +79,11 @@ def bounds_function(evidence: Evidence, method: str, alternative: str) -> tuple[
     tail_shares(0.95, alternative)
     if method not in METHODS:
         raise InputError("no such kind of interval", given=repr(method), allowed=near_names(method, METHODS))
-    if method == "auto" and evidence.own is not None:
-        return evidence.own.method, _own(evidence.own, alternative)
+    own = evidence.own
+    if own is not None and (method == "auto" or not np.isfinite(evidence.value)):
+        return own.method, lambda level: own.ends(level, alternative)
+    if evidence.linearised:
+        return method, _of_linearised(evidence, method, alternative)
     if method == "auto":
         method = resolve_method(evidence)
     if evidence.bounds is None:
@@ -98,12 +101,13 @@ def bounds_function(evidence: Evidence, method: str, alternative: str) -> tuple[
     return method, _kept_within(evidence, _bounded(evidence, method, alternative), alternative)
 
 
-def _own(own: OwnInterval, alternative: str) -> Bounds:
-    def bounds(level: float) -> tuple[float, float]:
-        found = own.confidence_interval(level, alternative)
-        return found.low, found.high
-
-    return bounds
+def _of_linearised(evidence: Evidence, method: str, alternative: str) -> Bounds:
+    """Return a textbook's interval of a function of means: `auto` has the one that its estimand is known for."""
+    if method not in ("t", "normal"):
+        raise InputError(
+            f"an interval by {method!r} is for means", allowed="'auto', 't' and 'normal' for this estimand"
+        )
+    return _student(evidence, method, alternative, float(np.sqrt(evidence.textbook_variance)))
 
 
 def _bounded(evidence: Evidence, method: str, alternative: str) -> Bounds:

@@ -7,7 +7,6 @@ only the last round's number depends on them. To first order a half-width is a c
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 from stratal.allocation import allocate_several
 from stratal.arrays import FloatArray, IntArray, Record
 from stratal.estimation.estimand import Estimand, Several
+from stratal.estimation.estimate import Estimate
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.estimand_plan import EstimandPlanner, checked_half_widths
 from stratal.planning.estimand_rounds import influence_deviations
@@ -168,16 +168,10 @@ def _half_widths(
     estimand: Estimand, sample: Sample, labels: Any, count: int, confidence_level: float
 ) -> FloatArray:
     """Return half the widths of the intervals that are reported now (J,); infinite where there is none."""
-    if not isinstance(estimand, Several):
-        found = half_width_of(estimand.estimate(sample, labels), confidence_level)
-        return np.array([found if math.isfinite(found) else np.inf])
-    table = estimand.estimate(sample, labels, confidence_level=confidence_level)
-    widths = [_half_width(row["confidence_interval"]) for row in table.rows]
+    found = estimand.estimate(sample, labels)
+    each = [found] if isinstance(found, Estimate) else found
+    widths = [half_width_of(row, confidence_level) for row in each]
     return np.array((widths + [np.inf] * count)[:count])
-
-
-def _half_width(ends: Any) -> float:
-    return np.inf if ends is None or None in ends else float(ends[1] - ends[0]) / 2.0
 
 
 def estimand_needs(

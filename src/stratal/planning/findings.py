@@ -17,9 +17,9 @@ import numpy as np
 from stratal import __version__
 from stratal.arrays import BoolArray
 from stratal.errors import InputError, MissingExtraError, StratalWarning, names_mistyped
-from stratal.estimation.estimand import Estimand, as_estimand
+from stratal.estimation.estimand import MEAN_OPTIONS, Estimand, as_estimand
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.estimate_table import EstimateTable, with_tables
+from stratal.estimation.estimates import Estimates, with_tables
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.new_version import NewVersion
 from stratal.estimation.proxy_check import proxy_check
@@ -29,8 +29,7 @@ from stratal.intervals.interval import tail_shares
 from stratal.labels.annotators import Agreement, agreement_of
 from stratal.labels.labels import join, with_ids_of
 from stratal.labels.numbers import words_for_one
-from stratal.planning.estimand_findings import estimand_contents
-from stratal.planning.more_labels import more_labels
+from stratal.planning.more_labels import more_labels, more_labels_of
 from stratal.population.keywords import listing, refuse_unlisted
 from stratal.report import WRITERS, answer_sentence, described_method, plain_dict, report_html
 from stratal.sampling import Stratified
@@ -107,8 +106,8 @@ def findings(
     sample: Sample,
     labels: Any,
     *,
-    found: Estimate | None = None,
-    tables: Iterable[EstimateTable] = (),
+    found: Estimate | Estimates | None = None,
+    tables: Iterable[Estimates] = (),
     notes: Sequence[str] = (),
     title: str | None = None,
     question: str | None = None,
@@ -129,7 +128,7 @@ def findings(
     labels : see `stratal.estimate`
     found : Estimate, optional
         The estimate, if it already exists; otherwise made with `options`.
-    tables : sequence of EstimateTable
+    tables : sequence of Estimates
         Metrics, comparisons and domains to be reported too.
     notes : sequence of str
         Said beside the estimate's own.
@@ -174,29 +173,16 @@ def findings(
     require_sample(sample, "findings")
     tail_shares(confidence_level, "two-sided")
     refuse_unlisted(options, findings)
-    predicted, combine = options.get("predicted", False), options.get("combine", "mean")
-    asked = _question(sample, options)
-    if asked.kind == "accuracy":
-        predicted = getattr(asked, "predicted", None) or True
+    asked = as_estimand(options.get("estimand") or sample.estimand) or as_estimand("mean")
+    assert asked is not None
+    predicted = options.get("predicted") or asked.compared
     made: Any = found or estimate(sample, labels, **options)
-    labelled = _labelled(sample, labels, predicted, combine)
-    contents = (
-        _mean_contents(sample, labels, made, labelled, (confidence_level, interval), predicted)
-        if asked.kind in ("mean", "accuracy")
-        else estimand_contents(
-            sample,
-            labels,
-            labelled,
-            asked,
-            made,
-            confidence_level=confidence_level,
-            target=options.get("target", "population"),
-        )
-    )
+    labelled = _labelled(sample, labels, predicted, options.get("combine", "mean"))
+    contents = _contents(sample, labels, asked, made, labelled, (confidence_level, interval), predicted)
     _refuse_another_estimate(new, contents["estimate"])
     agreed = _agreement(sample, labels, classes=bool(predicted))
     all_notes = dict.fromkeys([*notes, *(agreed.warnings if agreed is not None else ())])
-    contents["estimate"] = with_tables(contents["estimate"], list(tables), list(all_notes))
+    contents["estimate"] = with_tables(contents["estimate"], list(tables), confidence_level, list(all_notes))
     return Findings(
         found=plain_dict(
             {
@@ -238,33 +224,31 @@ _SAME = 1e-9
 """Rounding by which two ways to the same estimate may differ."""
 
 
-def _mean_contents(
+def _contents(
     sample: Sample,
     labels: Any,
-    made: Estimate,
+    asked: Estimand,
+    made: Estimate | Estimates,
     labelled: BoolArray,
     level: tuple[float, str],
     predicted: bool | str,
 ) -> dict[str, Any]:
-    """Return what is said of an estimate of a mean; `level` has the method of its interval too."""
+    """Return what a report shows of an estimate, or of the first of several and then of all."""
     confidence_level, interval = level
+    first = made if isinstance(made, Estimate) else made[0]
+    described = first.to_dict(confidence_level, interval) | {"estimand": asked.text}
+    if isinstance(made, Estimates):
+        described = with_tables(described | {"notes": []}, [made], confidence_level)
+    of_outcomes = isinstance(made, Estimate) and made.outcomes is not None
     return {
-        "quantity": _quantity(sample, labels, made, predicted),
-        "share": made.bounds == (0.0, 1.0),
-        "estimate": made.to_dict(confidence_level, interval),
-        "side_by_side": side_by_side(sample, made, confidence_level, interval),
-        "strata": _strata(sample, made),
-        "calibration": proxy_check(sample, labelled, made, confidence_level),
-        "more_labels": more_labels(
-            sample, labels, made, confidence_level=confidence_level, predicted=predicted, interval=interval
-        ),
+        "quantity": _quantity(sample, labels, asked, first, predicted),
+        "share": first.bounds == (0.0, 1.0),
+        "estimate": described,
+        "side_by_side": side_by_side(sample, first, confidence_level, interval) if of_outcomes else [],
+        "strata": _strata(sample, first),
+        "calibration": proxy_check(sample, labelled, first, confidence_level) if of_outcomes else None,
+        "more_labels": _forecast(sample, labels, asked, made, labelled, level, predicted),
     }
-
-
-def _question(sample: Sample, options: Mapping[str, Any]) -> Estimand:
-    """Return the estimand that was asked for, or that the sample was drawn for."""
-    asked = as_estimand(options.get("estimand") or sample.estimand)
-    return asked if asked is not None else as_estimand("mean")  # type: ignore[return-value]
 
 
 def _is_report(path: Path) -> bool:
@@ -272,11 +256,35 @@ def _is_report(path: Path) -> bool:
         return KIND.encode() in stream.read(4096)
 
 
-def _quantity(sample: Sample, labels: Any, found: Estimate, predicted: bool | str) -> str:
-    """Return what a mean is called: accuracy, or the share of the word that counts as 1."""
+def _forecast(
+    sample: Sample,
+    labels: Any,
+    asked: Estimand,
+    made: Estimate | Estimates,
+    labelled: BoolArray,
+    level: tuple[float, str],
+    predicted: bool | str,
+) -> list[dict[str, Any]]:
+    confidence_level, interval = level
+    if isinstance(made, Estimates):
+        return []
+    if set(asked.takes) < set(MEAN_OPTIONS):
+        return more_labels_of(asked, sample, labels, labelled, made, confidence_level)
+    return more_labels(
+        sample, labels, made, confidence_level=confidence_level, predicted=predicted, interval=interval
+    )
+
+
+def _quantity(sample: Sample, labels: Any, asked: Estimand, first: Estimate, predicted: bool | str) -> str:
+    """Return what the estimate is called: the estimand, or what the labels of a mean say."""
+    label = dict(first.label)
+    if label:
+        own = label.pop("estimand", None)
+        title = (asked if own is None else as_estimand(own) or asked).title
+        return ": ".join(filter(None, [title, " − ".join(str(value) for value in label.values() if value)]))
     if predicted:
         return "accuracy"
-    if found.outcome != "binary":
+    if first.outcome != "binary":
         return "mean outcome"
     words = words_for_one(join(sample, labels).values.tolist())
     return f"share of {' or '.join(map(repr, words)) or 'ones'}"
@@ -289,6 +297,8 @@ def _allocation(sample: Sample) -> str | None:
 def _strata(sample: Sample, found: Estimate) -> list[dict[str, Any]]:
     """Return the estimate's strata with the units drawn and the mean proxy of each."""
     rows = [row.to_dict() for row in found.strata]
+    if len(rows) < 2 and rows and rows[0]["mean"] is None:
+        return []
     if len(rows) != len(sample.summary.sizes):
         return [{**row, "drawn": row["n"], "proxy_mean": None} for row in rows]
     proxies = sample.summary.proxy_means
@@ -319,12 +329,15 @@ def _provenance(sample: Sample, commands: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _examples(sample: Sample, labelled: BoolArray, found: Estimate, most: int) -> list[dict[str, Any]]:
+def _examples(
+    sample: Sample, labelled: BoolArray, found: Estimate | Estimates, most: int
+) -> list[dict[str, Any]]:
     """Return units as annotators saw them, those first whose label differs most from the proxy."""
     if most <= 0:
         return []
     rows = np.flatnonzero(labelled)
-    z = found.evidence.z if hasattr(found, "evidence") else np.full(len(rows), np.nan)
+    known = found.outcomes if isinstance(found, Estimate) else None
+    z = np.full(len(rows), np.nan) if known is None else known
     surprise = np.zeros(len(z))
     if sample.proxies.shape[1] and sample.proxy_info[0].scaled and np.all(np.isfinite(z)):
         surprise = np.abs(z - sample.proxies[rows, 0])

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import bdtrik, betaincinv
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.estimation.evaluation import estimate_mean
+from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.counts_so_far import REPLICATES, expected_of_counts, orders
 from stratal.planning.unbounded_widths import expected_unbounded

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.errors import InputError, near_names
-from stratal.estimation.estimand import Estimand, LabelledInfluence
+from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimands.means import Outlook
+from stratal.estimation.estimate import Estimate
 from stratal.estimation.learned import features_of
-from stratal.estimation.quantity import Quantity, Reach
+from stratal.estimation.linearisation import Linearised, linearised_estimate
+from stratal.estimation.respondents import Respondents
+from stratal.intervals.limits import Margins
 from stratal.labels.labels import join
 from stratal.population.cells import Cells
 from stratal.population.expressions import Constant, Exponential, Expression, Logistic, Number, total
@@ -32,28 +35,21 @@ IN_ORDER = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CoefficientReach(Reach):
-    """How far the interval of one of several coefficients reaches.
+class CoefficientLimits(Margins):
+    """The interval of one coefficient of a regression."""
 
-    Parameters
-    ----------
-    fitted : MEstimate
-    index : int
-
-    Examples
-    --------
-    >>> issubclass(CoefficientReach, Reach)
-    True
-    """
-
-    method: ClassVar[str] = "skewness-corrected"
     fitted: MEstimate
     index: int
 
-    def _reach(self, error: float, alternative: str) -> tuple[float, float]:
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return "skewness-corrected"
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie below and above the coefficient."""
         low, high = self.fitted.confidence_interval(max(1.0 - 2.0 * error, 1e-12))
-        value = float(self.fitted.coefficients[self.index])
-        return value - float(low[self.index]), float(high[self.index]) - value
+        return self.value - float(low[self.index]), float(high[self.index]) - self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,18 +185,29 @@ class Coefficient(Estimand):
         assert isinstance(found, MEstimate)
         return found
 
-    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Quantity:
-        """Return the coefficient, with the interval that `regress` gives it."""
-        fitted = self.fitted(sample, labels, target)
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the coefficient, its interval corrected for skewness."""
+        fitted = self.fitted(sample, labels, request.target)
         k = fitted.index(self.of)
-        return Quantity(
-            value=float(fitted.coefficients[k]),
-            standard_error=float(fitted.standard_errors[k]),
+        assert fitted.influences is not None
+        assert fitted.weighting is not None
+        value = float(fitted.coefficients[k])
+        result = Linearised(
+            value=value,
+            variable=np.asarray(fitted.influences[:, k]),
+            design_variance=float(fitted.standard_errors[k]) ** 2,
+            population_variance=0.0,
             degrees_of_freedom=float(fitted.degrees_of_freedom[k]),
-            n=fitted.n,
-            parts=CoefficientReach(fitted=fitted, index=k),
-            notes=fitted.notes,
         )
+        found = linearised_estimate(
+            result,
+            fitted.weighting,
+            limits=CoefficientLimits(value=value, fitted=fitted, index=k),
+            target=request.target,
+        )
+        frame = Respondents.of(sample, join(sample, labels).labelled)
+        found = frame.complete(found, sample)
+        return replace(found, label=self.label, remarks=tuple(dict.fromkeys([*found.remarks, *fitted.notes])))
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return what each label adds to the coefficient."""

@@ -92,7 +92,7 @@ ESTIMATORS: dict[str, Words] = {
     ),
     "hajek": ("the weighted mean of the labels divided by the sum of the weights (Hájek)", ("hajek",)),
     "post-stratified": ("the post-stratified mean of the labels", ("cochran",)),
-    "metric": (
+    "linearised": (
         "the quantity's formula applied to the weighted shares of the labelled units, its variance by "
         "linearisation",
         ("lohr",),

@@ -12,6 +12,7 @@ import numpy as np
 from stratal.arrays import AnyArray, FloatArray
 from stratal.errors import InputError, StratalWarning, near_names
 from stratal.estimation.estimand import Estimand
+from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
 from stratal.planning.planner import plan
 from stratal.planning.rounds import next_round, units_left
@@ -57,7 +58,7 @@ def estimand_table(estimand: Estimand, given: Mapping[str, Any]) -> SimulationTa
     _refuse_unfit(population, labels, designs)
     census = SimpleRandom(budget=population.size).draw(population, seed=0)
     value = estimate(census, labels[census.ids], estimand=estimand)
-    if not hasattr(value, "value"):
+    if not isinstance(value, Estimate):
         raise InputError(
             "one estimand is simulated at a time", given=estimand.text, action="Simulate each by itself."
         )

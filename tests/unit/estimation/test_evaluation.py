@@ -9,7 +9,7 @@ from tests.work import calls
 
 import stratal
 from stratal.errors import BudgetError, InputError, LabelError, StratalWarning
-from stratal.estimation.evaluation import strata_table
+from stratal.estimation.outcome_means import strata_table
 from stratal.weighting import StratifiedWeighting
 
 

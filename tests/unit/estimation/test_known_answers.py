@@ -8,7 +8,7 @@ import pytest
 import stratal
 from stratal import estimands
 from stratal.estimation.confusion import Confusion
-from stratal.estimation.evaluation import estimate_mean
+from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.known_answers import possible_answers
 from stratal.estimation.metrics import answered_classes
 from stratal.intervals.hypergeometric import smallest_count

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.estimation.evaluation import estimate_mean
+from stratal.estimation.outcome_means import estimate_mean
 from stratal.population.summary import StratumSummary
 from stratal.weighting import (
     CalibratedWeighting,

@@ -7,7 +7,7 @@ import pytest
 
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.evaluation import estimate_mean
+from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.mean import ESTIMATORS, MeanEstimate, default_estimator, mean_estimate
 from stratal.population.summary import StratumSummary

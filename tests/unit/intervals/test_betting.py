@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stratal.errors import InputError
-from stratal.estimation.evaluation import estimate_mean
+from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.betting import betting_interval, confidence_sequence, stratified_betting_interval
 from stratal.weighting import PoissonWeighting, StratifiedWeighting
 

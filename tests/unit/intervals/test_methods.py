@@ -9,7 +9,7 @@ from scipy import stats
 import stratal
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.evaluation import estimate_mean
+from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals import proportion
 from stratal.intervals.interval import ConfidenceInterval, p_value, tail_shares
 from stratal.intervals.methods import BOUNDED, UNBOUNDED

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from stratal.errors import InputError
-from stratal.estimation.evaluation import estimate_mean
+from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.skewed import mean_skewness, skewness_corrected
 from stratal.intervals.student import student_t
 from stratal.weighting import StratifiedWeighting

@@ -8,7 +8,7 @@ import pytest
 
 import stratal
 from stratal.errors import BudgetError, InputError
-from stratal.estimation.evaluation import estimate_mean
+from stratal.estimation.outcome_means import estimate_mean
 from stratal.population.summary import StratumSummary
 from stratal.simulation.cell import cell_key
 from stratal.simulation.draws import OrderedUnits, Urns, ordered_units

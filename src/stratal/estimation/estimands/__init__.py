@@ -1,4 +1,4 @@
-"""Estimands: the quantities that labels are planned for and estimate. Public as `stratal.estimands`."""
+"""The estimands: one class each, whose `kind` is its name in texts, files and commands."""
 
 from stratal.estimation.estimand import Estimand
 from stratal.estimation.estimands.class_metrics import (
@@ -6,26 +6,33 @@ from stratal.estimation.estimands.class_metrics import (
     Accuracy,
     Average,
     BalancedAccuracy,
+    ClassReport,
     FBeta,
     Jaccard,
     MatthewsCorrelation,
     NegativePredictiveValue,
     Precision,
+    PredictedPrevalence,
     Prevalence,
     Recall,
     Specificity,
 )
+from stratal.estimation.estimands.functions import MeanFunction, RatioOfMeans
 from stratal.estimation.estimands.listed import Listed
 from stratal.estimation.estimands.means import LevelMeans, Mean, Means
 from stratal.estimation.estimands.models import Difference, Ratio, WinRate
 from stratal.estimation.estimands.pairs import Differences
 from stratal.estimation.estimands.quantile import Quantile
+from stratal.estimation.estimands.ranking import AUC, AveragePrecision
 
 __all__ = [
+    "AUC",
     "F1",
     "Accuracy",
     "Average",
+    "AveragePrecision",
     "BalancedAccuracy",
+    "ClassReport",
     "Difference",
     "Differences",
     "Estimand",
@@ -35,12 +42,15 @@ __all__ = [
     "Listed",
     "MatthewsCorrelation",
     "Mean",
+    "MeanFunction",
     "Means",
     "NegativePredictiveValue",
     "Precision",
+    "PredictedPrevalence",
     "Prevalence",
     "Quantile",
     "Ratio",
+    "RatioOfMeans",
     "Recall",
     "Specificity",
     "WinRate",

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
-from stratal.errors import InputError
+from stratal.errors import InputError, near_names
+from stratal.estimation.classes import class_text
+from stratal.estimation.columns import GIVEN, split_answers, with_group
+from stratal.estimation.estimand import MEAN_OPTIONS, PLAIN, Estimand, Request
 from stratal.estimation.estimands.classification import Classification
+from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.metric_functions import AVERAGES, CLASS_METRICS, is_f_measure
-from stratal.estimation.quantity import Quantity
+from stratal.estimation.estimates import Estimates, title_of
+from stratal.estimation.metric_functions import (
+    AVERAGES,
+    CLASS_METRICS,
+    METRICS,
+    OVERALL_METRICS,
+    is_f_measure,
+)
+from stratal.estimation.metrics import answered_classes
 from stratal.sampling.sample import Sample
 
 
@@ -35,9 +47,20 @@ class Accuracy(_OfAll):
 
     kind: ClassVar[str] = "accuracy"
 
-    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Estimate:
-        """Return the accuracy, from the true classes."""
-        return self._answered(sample, labels).accuracy(sample, target)
+    takes: ClassVar[tuple[str, ...]] = MEAN_OPTIONS
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the accuracy, from the true classes: the mean of right answers."""
+        labels, given = split_answers(labels)
+        if given is not None:
+            sample = with_group(sample, GIVEN, given)
+        compared = GIVEN if given is not None else self.predicted or True
+        found = Mean().estimate(sample, labels, replace(request, predicted=compared))
+        return replace(found, label=self.label)
+
+    def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
+        """Return the accuracy of each group."""
+        return Mean().by(sample, labels, group, replace(request, predicted=self.predicted or True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +75,6 @@ class BalancedAccuracy(_OfAll):
 
     kind: ClassVar[str] = "balanced_accuracy"
 
-    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Quantity:
-        """Return the balanced accuracy, from the true classes."""
-        return self._metric(sample, labels, target)
-
 
 @dataclass(frozen=True, slots=True)
 class MatthewsCorrelation(_OfAll):
@@ -68,10 +87,6 @@ class MatthewsCorrelation(_OfAll):
     """
 
     kind: ClassVar[str] = "mcc"
-
-    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Quantity:
-        """Return the correlation, from the true classes."""
-        return self._metric(sample, labels, target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +131,6 @@ class Average(Classification):
         """The average."""
         return self.average
 
-    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Quantity:
-        """Return the averaged metric, from the true classes."""
-        return self._metric(sample, labels, target)
-
 
 @dataclass(frozen=True, slots=True)
 class OfClass(Classification):
@@ -160,10 +171,6 @@ class OfClass(Classification):
     def example(cls) -> str:
         """Return an example of the text form."""
         return f"{cls.kind}:match"
-
-    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Quantity:
-        """Return the metric with its interval, from the true classes."""
-        return self._metric(sample, labels, target)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +278,19 @@ class Prevalence(OfClass):
 
 
 @dataclass(frozen=True, slots=True)
+class PredictedPrevalence(OfClass):
+    """The share of units that the model answers with the class: counted where the population is known.
+
+    Examples
+    --------
+    >>> PredictedPrevalence("match").text
+    'predicted_prevalence:match'
+    """
+
+    kind: ClassVar[str] = "predicted_prevalence"
+
+
+@dataclass(frozen=True, slots=True)
 class FBeta(OfClass):
     """The F measure that weighs recall β² times as much as precision (van Rijsbergen 1979).
 
@@ -293,3 +313,102 @@ class FBeta(OfClass):
     def name(self) -> str:
         """The metric, as `classification_metrics` calls it."""
         return f"f{self.beta:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClassReport(Estimand):
+    """Metrics of a classifier: of all classes, of each class, and averaged.
+
+    Parameters
+    ----------
+    metrics : sequence of str
+        Of `accuracy`, `balanced_accuracy`, `mcc`, and per class `precision`, `recall`, `f1` (`f2`, `f0.5` for
+        other weights of recall), `specificity`, `negative_predictive_value`, `jaccard`, `prevalence`,
+        `predicted_prevalence`.
+    classes : sequence, optional
+        The classes to report; if not given all that occur in the sample, or in the population where the
+        sample knows the model's answers there.
+    average : sequence of str
+        Of `macro`, `micro`, `weighted` (by true share): rows over the reported classes, if there are several.
+    predicted : str, optional
+        The group column of the model's answers; the sample's own unless given. Answers that are no column
+        come with the labels: `{"label": labels, "predicted": answers}`.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.9, 0.8, 0.3, 0.6, 0.7, 0.2])
+    >>> sample = stratal.SimpleRandom(budget=5).draw(population, seed=7)
+    >>> table = stratal.estimate(sample, {"label": [1, 1, 0, 1, 0], "predicted": [1, 1, 0, 0, 1]},
+    ...                          estimand=ClassReport(["recall"]))
+    >>> [(row.label["class"], round(row.value, 3), row.n) for row in table]
+    [('0', 0.5, 2), ('1', 0.667, 3), ('macro', 0.583, 5)]
+    """
+
+    kind: ClassVar[str] = "metrics"
+    listed: ClassVar[str] = "metrics"
+    metrics: tuple[str, ...] = ("accuracy", "precision", "recall", "f1")
+    classes: tuple[str, ...] = ()
+    average: tuple[str, ...] = ("macro",)
+    predicted: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.classes, str):
+            raise InputError(
+                "classes must be a list", given=repr(self.classes), action="Write a list of one."
+            )
+        self._set(
+            metrics=_names(self.metrics, METRICS, "metric"),
+            average=_names(self.average, AVERAGES, "average"),
+            classes=tuple(class_text(entry) for entry in self.classes),
+        )
+
+    @property
+    def of_classes(self) -> bool:
+        """Labels are classes."""
+        return True
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
+        """Return the metrics, a row for each metric and class."""
+        given, answers = split_answers(labels)
+        target, classes = request.target, self.classes or None
+        answered = answered_classes(sample, given, self.predicted if answers is None else answers, classes)
+        levels, whole = answered.levels, answered.confusion
+        reported = [levels.index(name) for name in self.classes] or list(range(len(levels)))
+        restricted = replace(answered, confusion=whole.restricted(reported))
+        rows: list[Estimate] = []
+        remarks = list(answered.frame.notes)
+        for name in self.metrics:
+            if name == "accuracy":
+                found = Accuracy(self.predicted).estimate(sample, labels, Request(target=target))
+                rows.append(replace(found, label={"metric": name, "class": None}))
+            elif name in OVERALL_METRICS:
+                found = answered.metric(sample, name, None, target)
+                rows.append(replace(found, label={"metric": name, "class": None}))
+                if name == "balanced_accuracy" and not self.classes and not answered.known:
+                    remarks.append(_ONLY_SEEN.format(len(levels)))
+            else:
+                cells = [(levels[k], answered.metric(sample, name, k, target)) for k in reported]
+                if len(reported) > 1:
+                    cells += [(kind, restricted.metric(sample, name, kind, target)) for kind in self.average]
+                rows += [replace(found, label={"metric": name, "class": cell}) for cell, found in cells]
+        return Estimates(
+            estimates=tuple(rows),
+            kind="metrics",
+            title=title_of(sample, len(whole.true), target),
+            remarks=tuple(dict.fromkeys(remarks)),
+        )
+
+
+_ONLY_SEEN = (
+    "balanced_accuracy: the mean over the {} classes that the labels show; name all of them (classes=, "
+    "--class), for a class without a label makes it unknown"
+)
+
+
+def _names(given: Sequence[str] | str, allowed: tuple[str, ...], what: str) -> tuple[str, ...]:
+    names = [part.strip() for part in given.split(",")] if isinstance(given, str) else list(given)
+    for name in names:
+        if name not in allowed and not (what == "metric" and is_f_measure(name)):
+            raise InputError(f"no such {what}", given=repr(name), allowed=near_names(str(name), allowed))
+    return tuple(dict.fromkeys(names))

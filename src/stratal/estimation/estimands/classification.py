@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.errors import InputError, near_names
-from stratal.estimation.estimand import Estimand, LabelledInfluence
+from stratal.estimation.columns import split_answers
+from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimands.beliefs import Beliefs
+from stratal.estimation.estimate import Estimate
 from stratal.estimation.metric_functions import Shares, metric_function
 from stratal.estimation.metrics import AnsweredClasses, answered_classes
-from stratal.estimation.quantity import Quantity
 from stratal.population.cells import Cells
 from stratal.population.expressions import ByLevel, Expression
 from stratal.population.influence import Influence, averages
@@ -146,10 +147,11 @@ class Classification(Estimand):
         assert self.of is not None
         return ByLevel(name=answers, levels=(self.of,), values=(0.0,), otherwise=1.0)
 
-    def _metric(self, sample: Sample, labels: Any, target: str) -> Quantity:
-        """Return the metric with its interval, from the true classes."""
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the metric, from the true classes."""
         answered = self._answered(sample, labels)
-        return answered.metric(sample, self.name, self._which(answered), target)
+        found = answered.metric(sample, self.name, self._which(answered), request.target)
+        return replace(found, label=self.label)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the influence of the labelled units, at the shares that the labels estimate."""
@@ -158,10 +160,15 @@ class Classification(Estimand):
 
     def _answered(self, sample: Sample, labels: Any) -> AnsweredClasses:
         averaged = self.of in ("macro", "micro", "weighted", None)
+        labels, given = split_answers(labels)
         answers = self.predicted or sample.predicted
-        needless = None if answers is None else self._needless(answers)
+        needless = None if answers is None or given is not None else self._needless(answers)
         return answered_classes(
-            sample, labels, self.predicted, None if averaged else [self.of], needless=needless
+            sample,
+            labels,
+            self.predicted if given is None else given,
+            None if averaged else [self.of],
+            needless=needless,
         )
 
     def _which(self, answered: AnsweredClasses) -> int | str | None:

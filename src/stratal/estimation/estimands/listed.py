@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from stratal.errors import InputError
-from stratal.estimation.estimand import Estimand, Several
-from stratal.estimation.estimate_table import EstimateTable, title_of
+from stratal.estimation.estimand import PLAIN, Estimand, Request, Several
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimates import Estimates, title_of
 from stratal.population.population import Population
-from stratal.report import plain
 from stratal.sampling.sample import Sample
 
 
@@ -81,36 +79,23 @@ class Listed(Several):
         """Return the estimands."""
         return self.estimands
 
-    def estimate(
-        self, sample: Sample, labels: Any, target: str = "population", confidence_level: float = 0.95
-    ) -> EstimateTable:
-        """Return a row for each estimand, and those of each that has several."""
-        rows: list[dict[str, Any]] = []
-        notes: list[str] = []
-        n = 0
+    def compares(self, predicted: str | bool, kept: str | None) -> bool:
+        """Return whether all of them compare labels with this column of answers."""
+        return all(entry.compares(predicted, kept) for entry in self.estimands)
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
+        """Return an estimate of each, labelled by its text and, of several, by the label of each."""
+        rows: list[Estimate] = []
+        remarks: list[str] = []
+        request = Request(target=request.target, population=request.population)
         for entry in self.estimands:
-            level = {"confidence_level": confidence_level} if isinstance(entry, Several) else {}
-            found = entry.estimate(sample, labels, target, **level)
-            if isinstance(found, EstimateTable):
-                rows += [{"estimand": entry.text, **row} for row in found.rows]
-                notes += found.notes
-                continue
-            low, high = found.confidence_interval(confidence_level)
-            n = max(n, getattr(found, "labels", None) or found.n)
-            rows.append(
-                {
-                    "estimand": entry.text,
-                    "estimate": plain(found.value),
-                    "standard_error": plain(found.standard_error),
-                    "confidence_interval": plain([low, high]) if np.isfinite([low, high]).any() else None,
-                    "n": found.n,
-                }
-            )
-            notes += found.notes
-        return EstimateTable(
+            found = entry.estimate(sample, labels, request)
+            remarks += found.remarks if isinstance(found, Estimates) else ()
+            each = found if isinstance(found, Estimates) else [found]
+            rows += [replace(row, label={"estimand": entry.text} | dict(row.label)) for row in each]
+        return Estimates(
+            estimates=tuple(rows),
             kind="estimands",
-            title=title_of(sample, n or sample.size, target),
-            rows=tuple(rows),
-            confidence_level=confidence_level,
-            notes=tuple(dict.fromkeys(notes)),
+            title=title_of(sample, max(row.labels for row in rows), request.target),
+            remarks=tuple(dict.fromkeys(remarks)),
         )

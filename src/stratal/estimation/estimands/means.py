@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, Record
-from stratal.errors import InputError, near_names
-from stratal.estimation.columns import group_column, number_columns
+from stratal.arrays import AnyArray, BoolArray, FloatArray, Record
+from stratal.errors import InputError, LabelError, near_names, not_bounds
+from stratal.estimation.columns import class_column, group_column, number_columns
 from stratal.estimation.domain_means import domain_mean
-from stratal.estimation.estimand import Estimand, LabelledInfluence, Several
+from stratal.estimation.estimand import (
+    MEAN_OPTIONS,
+    PLAIN,
+    Estimand,
+    LabelledInfluence,
+    Request,
+    Several,
+)
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.estimate_table import EstimateTable, title_of
-from stratal.estimation.evaluation import estimate
-from stratal.estimation.quantity import Quantity
-from stratal.estimation.respondents import Respondents, known_outcome, outcomes, said
-from stratal.intervals.evidence import infer_outcome
-from stratal.labels.labels import join
+from stratal.estimation.estimates import Estimates, title_of
+from stratal.estimation.outcome_means import outcome_mean
+from stratal.estimation.respondents import Respondents, combined, known_outcome, outcomes, said
+from stratal.intervals.evidence import OutcomeKind, infer_outcome
+from stratal.intervals.unseen import unseen_share
+from stratal.labels.labels import Joined, join
 from stratal.population.cells import Cells
 from stratal.population.expressions import ByLevel, Constant, Expression, Number
 from stratal.population.influence import Influence, InfluenceOfLevels, averages, stratum_averages
@@ -89,14 +96,116 @@ class Mean(Estimand):
         mean = told.mean - value
         return Influence(value=value, mean=mean, square=mean * mean + told.variance, cells=_EVERYONE)
 
-    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Estimate:
-        """Return the mean, as `stratal.estimate` gives it without an estimand."""
-        return estimate(sample, labels, estimand=self, proxy=self.proxy, target=target)
+    takes: ClassVar[tuple[str, ...]] = MEAN_OPTIONS
+
+    @property
+    def label(self) -> dict[str, str]:
+        """Nothing: an estimate without a label is of the mean."""
+        return {}
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the mean, from outcomes, or from classes that are compared with the model's answers."""
+        request = replace(request, proxy=request.proxy or self.proxy)
+        joined, z, notes = self._outcomes(sample, labels, request)
+        if request.limits is None:
+            return outcome_mean(sample, z, joined.labelled, request, joined=joined, notes=notes)
+        within = _within(z, request.limits)
+        request = replace(request, outcome="bounded", bounds=request.limits)
+        found = outcome_mean(sample, within, joined.labelled, request, notes=notes)
+        return replace(found, remarks=(_winsorised_note(found, z, request.limits), *found.remarks))
+
+    @staticmethod
+    def _outcomes(
+        sample: Sample, labels: Any, request: Request
+    ) -> tuple[Joined, FloatArray, tuple[str, ...]]:
+        """Return the joined labels, the outcomes of the labelled units, and how several became one."""
+        joined, notes = combined(said(join(sample, labels), request.predicted), request.combine)
+        return joined, outcomes(sample, joined, request.predicted), notes
+
+    def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
+        """Return the mean of each group."""
+        refused = {name for name in request.given if name not in _OF_GROUPS}
+        if refused:
+            raise InputError(
+                f"means of groups take no {min(refused)}=",
+                allowed=", ".join(f"{name}=" for name in _OF_GROUPS),
+                action="Leave it out, or ask for the mean of all.",
+            )
+        joined, z, notes = self._outcomes(sample, labels, request)
+        groups = class_column(sample, group, "by")
+        names = sorted({str(entry) for entry in groups if entry is not None})
+        if not names:
+            raise LabelError("no drawn unit has a group", allowed="a group for each labelled unit")
+        frame = Respondents.of(sample, joined.labelled)
+        kind, ends, _ = known_outcome(sample, z, request.outcome, request.bounds, joined)
+        about = f" by {group}" if isinstance(group, str) else ""
+        return replace(
+            _group_means(
+                sample, frame, z, groups[joined.labelled], names, (kind, ends), request.target, about
+            ),
+            remarks=(*frame.notes, *notes),
+        )
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
-        """Return the outcomes of the labelled units."""
+        """Return the outcomes, which are the influence but for a constant."""
         z, labelled = outcomes_of(sample, labels, None)
         return LabelledInfluence(u=z, labelled=labelled)
+
+
+_OF_GROUPS = ("target", "outcome", "bounds", "predicted", "combine", "population")
+"""Options that means of groups take."""
+
+_RISK = 0.05
+
+
+def _within(z: FloatArray, limits: tuple[float, float]) -> FloatArray:
+    """Return the outcomes, those beyond the limits at the limit."""
+    if not (len(limits) == 2 and np.all(np.isfinite(limits)) and limits[0] < limits[1]):
+        raise not_bounds(limits, "limits")
+    return np.clip(z, *limits)
+
+
+def _winsorised_note(found: Estimate, z: FloatArray, limits: tuple[float, float]) -> str:
+    """Return what the limits change."""
+    low, high = limits
+    beyond = int(np.sum((z < low) | (z > high)))
+    weighting = found.evidence.weighting
+    moved = float(weighting.weights @ (np.clip(z, low, high) - z)) / weighting.total
+    head = f"values beyond {low:g} to {high:g} count as the limit"
+    if beyond:
+        return (
+            f"{head}: {beyond} of {len(z)} labels, which moves the mean by {moved:+.4g} as far as they show; "
+            "the mean without limits is that much off, and more if its tail was missed"
+        )
+    unseen = float(unseen_share(weighting.effective_draws, len(z) / weighting.population_size, _RISK))
+    return (
+        f"{head}: no label is, so that the mean without limits differs by what up to {unseen:.1%} of the "
+        "units may hold that no label was like"
+    )
+
+
+def _group_means(
+    sample: Sample,
+    frame: Respondents,
+    z: FloatArray,
+    groups: AnyArray,
+    names: Sequence[str],
+    outcome: tuple[OutcomeKind | None, tuple[float, float] | None],
+    target: str,
+    about: str,
+) -> Estimates:
+    """Return the means of the outcomes z (m,) of each named group; `groups` (m,) are those of the units."""
+    _, limits = infer_outcome(z, *outcome)
+    rows = []
+    for name in names:
+        found = domain_mean(z, groups == name, frame.weighting, bounds=limits, target=target)
+        rows.append(replace(frame.complete(found, sample), label={"domain": name}))
+    return Estimates(
+        estimates=tuple(rows),
+        kind="domains",
+        title=title_of(sample, len(z), target, about),
+        remarks=frame.notes,
+    )
 
 
 def outcomes_of(sample: Sample, labels: Any, predicted: str | None) -> tuple[FloatArray, BoolArray]:
@@ -162,23 +271,16 @@ class LevelMean(Estimand):
             known=(f"other {self.group}",),
         )
 
-    def _means(self, sample: Sample, labels: Any, target: str) -> tuple[Quantity, FloatArray, BoolArray]:
-        z, labelled = outcomes_of(sample, labels, self.predicted)
-        frame = Respondents.of(sample, labelled, self.outside)
-        kind, bounds, _ = known_outcome(sample, z)
-        _, limits = infer_outcome(z, kind, bounds)
-        member = group_column(sample, self.group)[labelled] == self.level
-        quantity, linearised = domain_mean(z, member, frame.weighting, bounds=limits, target=target)
-        return quantity, linearised.variable, labelled
-
-    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Quantity:
-        """Return the mean of the level."""
-        return self._means(sample, labels, target)[0]
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the mean of the level's units."""
+        found = LevelMeans(self.group, (self.level,), self.proxy, self.predicted)
+        return replace(found.estimate(sample, labels, request)[0], label=self.label)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
-        """Return the level's linearised variable on the labelled units."""
-        _, variable, labelled = self._means(sample, labels, "population")
-        return LabelledInfluence(u=np.nan_to_num(variable), labelled=labelled)
+        """Return the influence of the labelled units: none outside the level."""
+        found = self.estimate(sample, labels)
+        u = np.nan_to_num(found.evidence.residuals)
+        return LabelledInfluence(u=u, labelled=outcomes_of(sample, labels, self.predicted)[1])
 
 
 def _require_level(group: str, level: str, counts: Mapping[str, int]) -> None:
@@ -298,27 +400,20 @@ class LevelMeans(Several):
     def _outside(self) -> Expression:
         return ByLevel(name=self.group, levels=self.levels, values=(0.0,) * len(self.levels), otherwise=1.0)
 
-    def estimate(
-        self, sample: Sample, labels: Any, target: str = "population", confidence_level: float = 0.95
-    ) -> EstimateTable:
-        """Return a row for each level, as `estimate_domains` gives them."""
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
+        """Return the mean of each level."""
         z, labelled = outcomes_of(sample, labels, self.predicted)
         frame = Respondents.of(sample, labelled, self._outside if self.levels else None)
-        kind, bounds, _ = known_outcome(sample, z)
-        _, limits = infer_outcome(z, kind, bounds)
-        member = group_column(sample, self.group)[labelled]
-        rows, notes = [], list(frame.notes)
-        for part in self.parts_of(sample):
-            found, _ = domain_mean(z, member == part.level, frame.weighting, bounds=limits, target=target)
-            rows.append({"domain": part.level, **found.row(confidence_level)})
-            notes += [f"{part.level}: {note}" for note in found.notes]
-        title = title_of(sample, len(z), target, f" by {self.group}")
-        return EstimateTable(
-            kind="domains",
-            title=title,
-            rows=tuple(rows),
-            confidence_level=confidence_level,
-            notes=tuple(notes),
+        names = [part.level for part in self.parts_of(sample)]
+        return _group_means(
+            sample,
+            frame,
+            z,
+            group_column(sample, self.group)[labelled],
+            names,
+            known_outcome(sample, z)[:2],
+            request.target,
+            f" by {self.group}",
         )
 
 
@@ -366,10 +461,8 @@ class Means(Several):
             raise InputError("labels must map each outcome to its labels", allowed=", ".join(self.names))
         return number_columns(sample, {name: labels[name] for name in self.names})
 
-    def estimate(
-        self, sample: Sample, labels: Any, target: str = "population", confidence_level: float = 0.95
-    ) -> EstimateTable:
-        """Return a row for each outcome."""
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
+        """Return each mean, from a mapping of each outcome's name to its labels."""
         z, labelled = self._columns(sample, labels)
         frame = Respondents.of(sample, labelled)
         everyone = np.ones(len(z), dtype=bool)
@@ -377,14 +470,13 @@ class Means(Several):
         for name, column in zip(self.names, z.T, strict=True):
             kind, bounds, _ = known_outcome(sample, column)
             _, limits = infer_outcome(column, kind, bounds)
-            found, _ = domain_mean(column, everyone, frame.weighting, bounds=limits, target=target)
-            rows.append({"outcome": name, **found.row(confidence_level)})
-        return EstimateTable(
+            found = domain_mean(column, everyone, frame.weighting, bounds=limits, target=request.target)
+            rows.append(replace(frame.complete(found, sample), label={"outcome": name}))
+        return Estimates(
+            estimates=tuple(rows),
             kind="outcomes",
-            title=title_of(sample, len(z), target),
-            rows=tuple(rows),
-            confidence_level=confidence_level,
-            notes=frame.notes,
+            title=title_of(sample, len(z), request.target),
+            remarks=frame.notes,
         )
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:

@@ -7,7 +7,7 @@ both are wrong, and their difference is exactly 0 whatever the truth. From ratin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,15 +16,11 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.errors import InputError
 from stratal.estimation.classes import shares_equal
 from stratal.estimation.columns import number_columns
-from stratal.estimation.contrasts import contrast_proxy, left_by_strata, ratio_of_pair
-from stratal.estimation.estimand import Estimand, LabelledInfluence
+from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimands.beliefs import UNTOLD
-from stratal.estimation.estimands.pair_means import mean_of_pair
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.linearisation import ratio_of_means
-from stratal.estimation.mean import MINIMUM_FOR_FITTING
 from stratal.estimation.model_pairs import ModelPair, bounds_of_outcomes
-from stratal.estimation.quantity import Quantity
 from stratal.estimation.respondents import Respondents
 from stratal.labels.labels import join
 from stratal.population.cells import Cells
@@ -106,6 +102,12 @@ class OfModels(Estimand):
         least = [self.same * 1.0 + (1.0 - self.same) * (told[0] + told[1])]
         return tuple(Share(parts=(own, least[0]), least=1.0) for own in told)
 
+    def slopes(self, sample: Sample) -> FloatArray | None:
+        """Return what of the sample's proxies predicts each model's outcome (k, p); None where unknown."""
+        if not self.proxies or not set(self.proxies) <= set(sample.proxy_names):
+            return None
+        return np.array([[float(own == name) for name in sample.proxy_names] for own in self.proxies])
+
     def outcomes(
         self, sample: Sample, labels: Any, needless: Expression | None
     ) -> tuple[FloatArray, BoolArray, Respondents]:
@@ -129,27 +131,6 @@ class OfModels(Estimand):
                 action="Draw with the models' answers as groups= (--groups COL,COL).",
             )
         return z, labelled, Respondents.of(sample, labelled, needless)
-
-
-def pair_of(sample: Sample, z: FloatArray, frame: Respondents, target: str) -> ModelPair:
-    """Return two models' outcomes z (n, 2) as a pair.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> sample = stratal.SimpleRandom(budget=2).draw(Population.from_arrays(proxy=[0.5, 0.7]), seed=7)
-    >>> frame = Respondents.of(sample, np.array([True, True]))
-    >>> pair_of(sample, np.array([[1.0, 0.0], [1.0, 1.0]]), frame, "population").bounds
-    (0.0, 1.0)
-    """
-    return ModelPair(
-        first=z[:, 0],
-        second=z[:, 1],
-        frame=frame,
-        design=sample.design.kind,
-        target=target,
-        bounds=bounds_of_outcomes(sample, z),
-    )
 
 
 def agreement_cells(of: OfModels, population: Population) -> tuple[Cells, tuple[str, ...]]:
@@ -191,19 +172,20 @@ class TwoModels(OfModels):
     def __post_init__(self) -> None:
         self._check(most=2)
 
-    def slopes(self, sample: Sample, frame: Respondents, labelled: BoolArray) -> FloatArray | None:
-        """Return which of the sample's proxies (2, k) is each model's; None where no λ is to be fitted."""
-        known = bool(self.proxies) and set(self.proxies) <= set(sample.proxy_names)
-        if not known or int(labelled.sum()) < MINIMUM_FOR_FITTING:
-            return None
-        found = np.array([[float(own == name) for name in sample.proxy_names] for own in self.proxies])
-        first, second = found @ frame.summary.overall_means
-        of_second = self.share_of_second(float(first), float(second))
-        return found if left_by_strata(sample, frame, labelled, found[0] - of_second * found[1]) else None
-
-    def share_of_second(self, first: float, second: float) -> float:
-        """Return how much of the second model's outcome is taken off the first's, from both means."""
-        return 1.0
+    def pair(self, sample: Sample, labels: Any, needless: Expression | None, target: str) -> ModelPair:
+        """Return the outcomes of both models on the labelled units; `needless` ones differ in no label."""
+        z, labelled, frame = self.outcomes(sample, labels, needless)
+        return ModelPair(
+            sample=sample,
+            frame=frame,
+            labelled=labelled,
+            first=z[:, 0],
+            second=z[:, 1],
+            models=(self.models[0], self.models[1]),
+            target=target,
+            bounds=bounds_of_outcomes(sample, z),
+            slopes=self.slopes(sample),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,17 +226,10 @@ class Difference(TwoModels):
             known=known,
         )
 
-    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Estimate:
-        """Return the mean paired difference."""
-        z, labelled, frame = self.outcomes(sample, labels, self.same)
-        pair = pair_of(sample, z, frame, target)
-        most = None if pair.bounds is None else pair.bounds[1] - pair.bounds[0]
-        ends = None if most is None else (-most, most)
-        contrast, slopes = pair.first - pair.second, self.slopes(sample, frame, labelled)
-        if slopes is None:
-            return mean_of_pair(sample, pair, contrast, ends, own=pair.difference())
-        proxy = contrast_proxy(sample, frame, labelled, slopes[0] - slopes[1])
-        return mean_of_pair(sample, pair, contrast, ends, proxy=proxy)
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the mean difference."""
+        found = self.pair(sample, labels, self.same, request.target).difference()
+        return replace(found, label=self.label)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the paired differences of the labelled units."""
@@ -290,15 +265,10 @@ class WinRate(TwoModels):
             known=found.known,
         )
 
-    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Estimate:
-        """Return the win rate."""
-        z, labelled, frame = self.outcomes(sample, labels, self.same)
-        pair, slopes = pair_of(sample, z, frame, target), self.slopes(sample, frame, labelled)
-        wins = 0.5 + 0.5 * np.sign(pair.first - pair.second)
-        if slopes is None:
-            return mean_of_pair(sample, pair, wins, (0.0, 1.0), own=pair.win_rate())
-        proxy = contrast_proxy(sample, frame, labelled, 0.5 * (slopes[0] - slopes[1]), 0.5)
-        return mean_of_pair(sample, pair, wins, (0.0, 1.0), proxy=proxy)
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the share of units on which the first model is better."""
+        found = self.pair(sample, labels, self.same, request.target).win_rate()
+        return replace(found, label=self.label)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the wins of the labelled units, less one half."""
@@ -347,15 +317,10 @@ class Ratio(TwoModels):
             cells=cells,
         )
 
-    def share_of_second(self, first: float, second: float) -> float:
-        """Return the ratio of both means."""
-        return first / second if second > 0 else 1.0
-
-    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Quantity:
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the ratio, with an interval made on its logarithm."""
-        z, labelled, frame = self.outcomes(sample, labels, None)
-        pair, slopes = pair_of(sample, z, frame, target), self.slopes(sample, frame, labelled)
-        return ratio_of_pair(sample, pair, self.models, labelled, slopes)
+        pair = self.pair(sample, labels, None, request.target)
+        return replace(pair.frame.complete(pair.ratio(), sample), label=self.label)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the ratio's linearised variable on the labelled units."""

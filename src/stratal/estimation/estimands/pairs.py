@@ -8,21 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stratal.estimation.estimand import Estimand, LabelledInfluence, Several
-from stratal.estimation.estimands.models import (
-    Difference,
-    OfModels,
-    agreement_cells,
-    pair_of,
-)
-from stratal.estimation.estimands.pair_means import refuse_other_target
-from stratal.estimation.estimate_table import EstimateTable, title_of
-from stratal.estimation.model_pairs import differences_in_family, never_between
-from stratal.estimation.paired import Family, paired_differences
+from stratal.estimation.comparison import Comparisons, comparisons
+from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request, Several
+from stratal.estimation.estimands.models import Difference, OfModels, agreement_cells
+from stratal.estimation.model_pairs import bounds_of_outcomes
 from stratal.estimation.together import together
 from stratal.population.influence import Influence
 from stratal.population.population import Population
-from stratal.report import plain
 from stratal.sampling.sample import Sample
 
 
@@ -75,37 +67,17 @@ class Differences(OfModels, Several):
             for a, b in chosen
         )
 
-    def estimate(
-        self, sample: Sample, labels: Any, target: str = "population", confidence_level: float = 0.95
-    ) -> EstimateTable:
-        """Return all differences with simultaneous intervals, and the ranks that they leave open."""
-        z, _, frame = self.outcomes(sample, labels, self.same)
-        refuse_other_target(frame, target)
-        pairs = list(combinations(range(len(self.models)), 2))
-        contrasts = frame.share * np.column_stack([z[:, a] - z[:, b] for a, b in pairs])
-        found = paired_differences(contrasts, frame.weighting, bound=frame.share, target=target)
-        family = Family.of(found)
-        low, high = found.intervals(family.critical(confidence_level))
-        p_values = family.p_values(found.statistics())
-        if never_between(z, (0.0, 1.0)):
-            both = [pair_of(sample, z[:, [a, b]], frame, target) for a, b in pairs]
-            low, high, p_values = differences_in_family(both, family, confidence_level)
-        rows = tuple(
-            {
-                "a": self.models[a],
-                "b": self.models[b],
-                "difference": float(found.values[i]),
-                "standard_error": plain(found.standard_errors[i]),
-                "confidence_interval": plain([low[i], high[i]]),
-                "p_value": plain(p_values[i]),
-                "n": len(z),
-            }
-            for i, (a, b) in enumerate(pairs)
-        )
-        return EstimateTable(
-            kind="comparisons",
-            title=title_of(sample, len(z), target, ", paired", ", simultaneous"),
-            rows=rows,
-            confidence_level=confidence_level,
-            notes=frame.notes,
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Comparisons:
+        """Return the differences of all pairs, with intervals that hold together."""
+        z, labelled, frame = self.outcomes(sample, labels, self.same)
+        return comparisons(
+            sample,
+            frame,
+            labelled,
+            z,
+            names=self.models,
+            pairs=list(combinations(range(len(self.models)), 2)),
+            slopes=self.slopes(sample),
+            bounds=bounds_of_outcomes(sample, z),
+            target=request.target,
         )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from stratal.errors import InputError
 from stratal.estimation.columns import number_columns
-from stratal.estimation.estimand import Estimand, LabelledInfluence
+from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimands.means import Outlook
-from stratal.estimation.quantile import weighted_quantile, woodruff
-from stratal.estimation.quantity import Quantity
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.quantile import quantile_estimate, weighted_quantile
 from stratal.estimation.respondents import Respondents
 from stratal.population.cells import Cells
 from stratal.population.expressions import Logistic
@@ -83,20 +83,17 @@ class Quantile(Estimand):
         square = scale**2 * (float(share) ** 2 + (1.0 - 2.0 * float(share)) * below)
         return Influence(value=theta, mean=mean, square=square, cells=Cells(names=("all",)))
 
-    def estimate(self, sample: Sample, labels: Any, target: str = "population") -> Quantity:
-        """Return the quantile; its interval is Woodruff's at any level."""
-        if target != "population":
+    takes: ClassVar[tuple[str, ...]] = ("target", "population", "bounds")
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the quantile, its interval by the limits of the share below it."""
+        if request.target != "population":
             raise InputError(
                 "a quantile is always that of the population",
-                given=f"target={target!r}",
+                given=f"target={request.target!r}",
                 allowed="'population'",
             )
         columns, labelled = number_columns(sample, {"labels": labels})
-        return woodruff(columns[:, 0], self.probability, Respondents.of(sample, labelled).weighting)
-
-    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
-        """Return β − 1(z ≤ θ̂) of the labelled units, on no scale but that of strata among each other."""
-        columns, labelled = number_columns(sample, {"labels": labels})
-        z, weights = columns[:, 0], Respondents.of(sample, labelled).weighting.weights
-        value = weighted_quantile(z, weights, self.probability)
-        return LabelledInfluence(u=np.asarray(self.probability - (z <= value), np.float64), labelled=labelled)
+        frame = Respondents.of(sample, labelled)
+        found = quantile_estimate(columns[:, 0], self.probability, frame.weighting, bounds=request.bounds)
+        return replace(frame.complete(found, sample), label=self.label)

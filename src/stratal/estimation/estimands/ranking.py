@@ -1,0 +1,243 @@
+"""How well a score ranks: area under the ROC curve and average precision, with design-based standard errors.
+
+Both are functions of weighted distributions of the score among positives and negatives. Their linearised
+variables are the units' influences: placements for the area (DeLong, DeLong & Clarke-Pearson 1988, weighted
+as in Lumley's pseudo-values), and the change of every precision for the average precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stratal.arrays import BoolArray, FloatArray
+from stratal.errors import InputError, LabelError
+from stratal.estimation.classes import class_text
+from stratal.estimation.columns import class_column, number_column
+from stratal.estimation.confusion import satterthwaite_of_groups
+from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.linearisation import linearised_estimate, of_variable, undefined_estimate
+from stratal.estimation.respondents import Respondents
+from stratal.intervals.limits import Binomial
+from stratal.sampling.sample import Sample
+from stratal.weighting import Weighting
+
+Statistic = Callable[[FloatArray, BoolArray, FloatArray], tuple[float, FloatArray]]
+
+
+def area_under_curve(score: FloatArray, positive: BoolArray, weights: FloatArray) -> tuple[float, FloatArray]:
+    """Return P(score of a positive > that of a negative) + ½ P(tie), and the units' influences (n,).
+
+    Examples
+    --------
+    >>> score, positive = np.array([0.1, 0.4, 0.35, 0.8]), np.array([False, False, True, True])
+    >>> area_under_curve(score, positive, np.full(4, 0.25))[0]
+    0.75
+    """
+    _, group = np.unique(score, return_inverse=True)
+    of_positives = np.bincount(group, weights * positive)
+    of_negatives = np.bincount(group, weights * ~positive, minlength=len(of_positives))
+    total_positive, total_negative = float(of_positives.sum()), float(of_negatives.sum())
+    below = (np.cumsum(of_negatives) - of_negatives / 2.0) / total_negative
+    above = (total_positive - np.cumsum(of_positives) + of_positives / 2.0) / total_positive
+    value = float(of_positives @ below) / total_positive
+    influence = np.where(
+        positive, (below[group] - value) / total_positive, (above[group] - value) / total_negative
+    )
+    return value, np.asarray(influence)
+
+
+def average_precision(
+    score: FloatArray, positive: BoolArray, weights: FloatArray
+) -> tuple[float, FloatArray]:
+    """Return the mean over positives of the precision at their score, and the units' influences (n,).
+
+    Units of one score are ranked together, as in scikit-learn.
+
+    Examples
+    --------
+    >>> score, positive = np.array([0.1, 0.4, 0.35, 0.8]), np.array([False, False, True, True])
+    >>> round(average_precision(score, positive, np.full(4, 0.25))[0], 4)
+    0.8333
+    """
+    _, group = np.unique(score, return_inverse=True)
+    of_positives = np.bincount(group, weights * positive)
+    of_all = np.bincount(group, weights)
+    total = float(of_positives.sum())
+    retrieved = np.cumsum(of_all[::-1])[::-1]
+    precision = np.cumsum(of_positives[::-1])[::-1] / retrieved
+    value = float(of_positives @ precision) / total
+    gain = np.cumsum(of_positives / retrieved)
+    loss = np.cumsum(of_positives * precision / retrieved)
+    own = np.where(positive, precision[group] - value + gain[group], 0.0)
+    return value, np.asarray((own - loss[group]) / total)
+
+
+def ranking_metric(
+    statistic: Statistic,
+    score: FloatArray,
+    positive: BoolArray,
+    weighting: Weighting,
+    target: str = "population",
+) -> Estimate:
+    """Return one ranking metric of the scores (n,) for the positive units (n,), with its interval.
+
+    Examples
+    --------
+    >>> from stratal.weighting import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(6, dtype=int), sizes=np.array([60]))
+    >>> positive = np.array([True, True, True, False, False, False])
+    >>> perfect = ranking_metric(area_under_curve, np.arange(6.0)[::-1], positive, weighting)
+    >>> perfect.value, perfect.confidence_interval().low < 0.8
+    (1.0, True)
+    """
+    count, bounds = int(positive.sum()), (0.0, 1.0)
+    n = min(count, len(positive) - count)
+    if n == 0:
+        return undefined_estimate(weighting, n, bounds, "the labels are all of one class", target=target)
+    value, influence = statistic(score, positive, weighting.weights)
+    result = of_variable(value, influence, weighting, target)
+    trials, freedom = _trials(statistic, score, positive, weighting, result.variance)
+    limits = Binomial(value=value, bounds=bounds, trials=trials, degrees_of_freedom=freedom)
+    return linearised_estimate(result, weighting, limits=limits, bounds=bounds, target=target, n=n)
+
+
+def _trials(
+    statistic: Statistic, score: FloatArray, positive: BoolArray, weighting: Weighting, variance: float
+) -> tuple[float, float]:
+    """Return the effective number of trials and its degrees of freedom.
+
+    Every unit counts a little as one of the other class with the same score: each stratum's labels are mixed
+    with half a label of either class, so that a stratum whose labels all agree may still hold others.
+    """
+    counts, stratum, factors = weighting.counts, weighting.stratum, weighting.variance_factors
+    total = counts + 1.0
+    own = ((counts + 0.5) / total)[stratum]
+    classes = np.concatenate([positive, ~positive])
+    shares = np.concatenate([own, 1.0 - own])
+    weights = shares * np.tile(weighting.weights, 2)
+    value, influence = statistic(np.tile(score, 2), classes, weights)
+    first, second = (
+        np.bincount(np.tile(stratum, 2), shares * influence**power, minlength=len(counts))
+        / np.maximum(counts, 1)
+        for power in (1, 2)
+    )
+    hidden = float(factors @ np.maximum(second - first**2, 0.0))
+    largest = max(hidden, variance if np.isfinite(variance) else 0.0)
+    if largest <= _DUST:
+        # Either every unit is labelled, or all scores tie, so that no label tells anything.
+        fewest = float(min(positive.sum(), len(positive) - positive.sum()))
+        return (fewest if np.any(factors > 0) else np.inf), np.inf
+    freedom = satterthwaite_of_groups(classes.astype(np.int64), weights, influence)
+    return value * (1.0 - value) / largest, freedom
+
+
+_DUST = 1e-24
+
+
+class Ranking(Estimand):
+    """How well a score ranks units of a class before the others.
+
+    The score is a proxy of the sample, the only one unless named. A score that the sample does not hold comes
+    with the labels: `{"label": labels, "score": scores}`.
+    """
+
+    __slots__ = ()
+    listed: ClassVar[str] = "positive"
+    statistic: ClassVar[Statistic]
+    positive: str
+    score: str | None
+
+    @property
+    def of_classes(self) -> bool:
+        """Labels are classes."""
+        return True
+
+    @property
+    def proxy_names(self) -> tuple[str, ...]:
+        """The score."""
+        return () if self.score is None else (self.score,)
+
+    def _units(self, sample: Sample, labels: Any) -> tuple[FloatArray, BoolArray, BoolArray]:
+        """Return the scores and whether they are positive of the labelled units, and which these are."""
+        score: Any = self.score
+        if isinstance(labels, Mapping) and set(labels) == {"label", "score"}:
+            labels, score = labels["label"], labels["score"]
+        true = class_column(sample, labels, "labels")
+        scores = number_column(sample, _only_proxy(sample) if score is None else score, "score")
+        labelled = np.array([entry is not None for entry in true], dtype=bool)
+        if not np.any(labelled):
+            raise LabelError("no unit is labelled yet", allowed="at least one label")
+        if np.any(np.isnan(scores[labelled])):
+            raise LabelError("score: a labelled unit has none", allowed="a number for every labelled unit")
+        hits = np.array([entry == self.positive for entry in true[labelled]], dtype=bool)
+        return scores[labelled], hits, labelled
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the metric, from the true classes."""
+        scores, hits, labelled = self._units(sample, labels)
+        frame = Respondents.of(sample, labelled)
+        found = ranking_metric(type(self).statistic, scores, hits, frame.weighting, request.target)
+        return replace(frame.complete(found, sample), label=self.label)
+
+    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+        """Return the influence of the labelled units."""
+        found, labelled = self.estimate(sample, labels), self._units(sample, labels)[2]
+        return LabelledInfluence(u=np.nan_to_num(found.evidence.residuals), labelled=labelled)
+
+
+@dataclass(frozen=True, slots=True)
+class AUC(Ranking):
+    """The area under the ROC curve: the chance that a unit of the class has the higher score of two.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.9, 0.8, 0.3, 0.6, 0.7, 0.2])
+    >>> sample = stratal.SimpleRandom(budget=6).draw(population, seed=7)
+    >>> labels = dict(zip(range(6), [1, 1, 0, 0, 1, 0]))
+    >>> stratal.estimate(sample, labels, estimand=AUC()).value
+    1.0
+    """
+
+    kind: ClassVar[str] = "auc"
+    statistic: ClassVar[Statistic] = area_under_curve
+    positive: str = "1"
+    score: str | None = None
+
+    def __post_init__(self) -> None:
+        self._set(positive=class_text(self.positive))
+
+
+@dataclass(frozen=True, slots=True)
+class AveragePrecision(Ranking):
+    """The mean precision over the ranks of the units of the class (no interpolation).
+
+    Examples
+    --------
+    >>> AveragePrecision("toxic", score="judge").text
+    'average_precision:toxic,score=judge'
+    """
+
+    kind: ClassVar[str] = "average_precision"
+    statistic: ClassVar[Statistic] = average_precision
+    positive: str = "1"
+    score: str | None = None
+
+    def __post_init__(self) -> None:
+        self._set(positive=class_text(self.positive))
+
+
+def _only_proxy(sample: Sample) -> str:
+    if len(sample.proxy_names) != 1:
+        raise InputError(
+            "several columns could be the score",
+            given=f"{len(sample.proxy_names)} proxies",
+            allowed=", ".join(map(repr, sample.proxy_names)) or "a column of scores",
+            action="Name one: score=.",
+        )
+    return sample.proxy_names[0]
