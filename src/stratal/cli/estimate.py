@@ -194,7 +194,7 @@ def _estimated(
     labels: Labels,
     bounds: tuple[float, float] | None,
     limits: tuple[float, float] | None,
-) -> Estimate:
+) -> Estimate | Estimates:
     """Return the estimate of the mean, within limits if any are given, or of the accuracy of classes."""
     from stratal.estimation.evaluation import estimate as estimated
 

@@ -152,8 +152,8 @@ def compare(
     reference : str, optional
         Compare each model with this one; all pairs unless given.
     proxies : mapping of str, optional
-        Of a model's name to the sample's proxy that predicts its outcome: the difference is then that of both,
-        with a fitted λ (PPI++), where there are 50 labels or more.
+        Of a model's name to the sample's proxy that predicts its outcome: the difference is then that of
+        both, with a fitted λ (PPI++), where there are 50 labels or more.
     simultaneous : bool
         Intervals and p-values hold together for all pairs (max-t), unless False.
     bounds : (float, float), optional

@@ -98,7 +98,7 @@ class Estimate(Record, Printed, Plotted):
     relative_efficiency : float
         1 / design_effect; above 1 is better.
     label : mapping of str
-        What it is an estimate of, where that is not the mean: the estimand, or the row's group, class or models.
+        What it is of, where that is not the mean: the estimand, or the row's group, class or models.
     null : float, optional
         The value that it is compared with: 0 for a difference.
     notes : tuple of str

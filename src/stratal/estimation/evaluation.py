@@ -25,7 +25,7 @@ def estimate(
 def estimate(
     sample: Sample, labels: Any, *, estimand: Asked = None, by: Any = None, **options: Any
 ) -> Any: ...
-@names_mistyped
+@names_mistyped  # type: ignore[misc]  # the overloads leave the options to this signature
 def estimate(
     sample: Sample,
     labels: Any,

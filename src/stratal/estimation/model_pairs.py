@@ -1,4 +1,4 @@
-"""Two models on the same labelled units: the mean difference, the win rate and the ratio of their outcomes."""
+"""Two models on the same labelled units: the difference, the win rate and the ratio of their outcomes."""
 
 from __future__ import annotations
 
@@ -197,11 +197,7 @@ class ModelPair(Record):
             drawn=sample.size,
             notes=frame.notes,
         )
-        limits = (
-            _contrast_limits(found, frame, self.target)
-            if net_wins is None
-            else self._net_wins(found, net_wins)
-        )
+        limits = contrast_limits(found) if net_wins is None else self._net_wins(found, net_wins)
         found = replace(found, evidence=replace(found.evidence, own=limits))
         if frame.share == 1:
             return found
@@ -257,9 +253,9 @@ class ModelPair(Record):
 class _RatioLimits(Margins):
     """Limits of a ratio of two positive means: Student's t on the logarithm.
 
-    With few labels the exponential of t · SE grows beyond all meaning (to 6e33). A limit is therefore no farther
-    than the ratio of the two means' own limits, each with half the error (Bonferroni), which is finite where the
-    outcome has bounds; without bounds it is infinite from a million times the ratio on.
+    With few labels the exponential of t · SE grows beyond all meaning (to 6e33). A limit is therefore no
+    farther than the ratio of the two means' own limits, each with half the error (Bonferroni), which is
+    finite where the outcome has bounds; without bounds it is infinite from a million times the ratio on.
     """
 
     error: float
@@ -295,11 +291,11 @@ def _limit(mean: Term, alternative: str, error: float) -> float:
     return max(low, 0.0) if alternative == "greater" else high
 
 
-def _contrast_limits(found: Estimate, frame: Respondents, target: str) -> Limits:
-    """Return Student's limits of a mean contrast, its variance guarded against pairs that no label was like."""
-    seen, weighting = found.evidence, frame.weighting
+def contrast_limits(found: Estimate) -> Student:
+    """Return Student's limits of a mean contrast, guarded against pairs that no label was like."""
+    seen, weighting = found.evidence, found.evidence.weighting
     variance = float(weighting.covariance(seen.residuals[:, None])[0, 0])
-    if target == "superpopulation":
+    if found.target == "superpopulation":
         variance += float(weighting.population_covariance(seen.z[:, None])[0, 0])
     census = len(weighting.weights) >= weighting.population_size and variance == 0
     if found.bounds is not None and not census:

@@ -1,4 +1,4 @@
-"""The mean of one outcome of each labelled unit: what is known of the outcome, λ, weights, and the estimate."""
+"""The mean of one outcome of each labelled unit, from what is known of the outcome, λ and weights."""
 
 from __future__ import annotations
 

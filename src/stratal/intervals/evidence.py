@@ -61,7 +61,7 @@ class Evidence(Record):
     own : Limits, optional
         Limits that `auto` gives instead of the mean's.
     linearised : bool
-        The labels are value + u of a linearised variable u, and no outcomes: only their variance means anything.
+        The labels are value + u of a linearised variable u, and no outcomes: only their variance counts.
 
     Examples
     --------

@@ -1,7 +1,8 @@
 """`Limits`: the interval of an estimate that is not a plain mean, at any confidence level.
 
-An estimand returns its value, its linearised variable and, where the mean's rules do not apply to these, limits of
-its own: a binomial on the labels that it is worth, the terms that it is a sum of, a function of shares, a ratio.
+An estimand returns its value, its linearised variable and, where the mean's rules do not apply to these,
+limits of its own: a binomial on the labels that it is worth, the terms that it is a sum of, a function of
+shares, a ratio.
 """
 
 from __future__ import annotations
@@ -243,7 +244,7 @@ class Sum(Margins):
         return float(np.sqrt(max(lengths @ shared @ lengths, 0.0))) if finite else np.inf
 
     def p_value(self, null: float, alternative: str = "two-sided") -> float:
-        """Return the p-value; both ends leave out as much, so that only the one on the null's side is found."""
+        """Return the p-value. Both ends leave out as much, so that only the one on the null's side counts."""
         if alternative != "two-sided":
             return p_value(null, lambda level: self.ends(level, alternative))
         side = "greater" if self.value > null else "less"
@@ -252,7 +253,7 @@ class Sum(Margins):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outer(Limits):
-    """The outer of two intervals: terms at their bounds have no room on that side and make theirs too short."""
+    """The outer of two intervals: terms at their bounds have no room there and make theirs too short."""
 
     first: Limits
     second: Limits

@@ -102,7 +102,7 @@ def bounds_function(evidence: Evidence, method: str, alternative: str) -> tuple[
 
 
 def _of_linearised(evidence: Evidence, method: str, alternative: str) -> Bounds:
-    """Return a textbook's interval of a function of means: `auto` has the one that its estimand is known for."""
+    """Return a textbook's interval of a function of means; its estimand's own is that of `auto`."""
     if method not in ("t", "normal"):
         raise InputError(
             f"an interval by {method!r} is for means", allowed="'auto', 't' and 'normal' for this estimand"

@@ -26,7 +26,7 @@ from stratal.sampling.sample import Sample
 
 
 class OfOutcomes(Estimand):
-    """A function of the means of several outcomes; labels are a mapping of each outcome's name to its labels."""
+    """A function of the means of several outcomes; labels map each outcome's name to its labels."""
 
     __slots__ = ()
 

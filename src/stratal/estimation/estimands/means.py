@@ -107,12 +107,13 @@ class Mean(Estimand):
         """Return the mean, from outcomes, or from classes that are compared with the model's answers."""
         request = replace(request, proxy=request.proxy or self.proxy)
         joined, z, notes = self._outcomes(sample, labels, request)
-        if request.limits is None:
+        limits = request.limits
+        if limits is None:
             return outcome_mean(sample, z, joined.labelled, request, joined=joined, notes=notes)
-        within = _within(z, request.limits)
-        request = replace(request, outcome="bounded", bounds=request.limits)
+        within = _within(z, limits)
+        request = replace(request, outcome="bounded", bounds=limits)
         found = outcome_mean(sample, within, joined.labelled, request, notes=notes)
-        return replace(found, remarks=(_winsorised_note(found, z, request.limits), *found.remarks))
+        return replace(found, remarks=(_winsorised_note(found, z, limits), *found.remarks))
 
     @staticmethod
     def _outcomes(
