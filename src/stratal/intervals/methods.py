@@ -8,12 +8,13 @@ from typing import TypeAlias
 import numpy as np
 
 from stratal.errors import InputError, near_names, warn_caller
-from stratal.intervals import proportion, skewed, student
+from stratal.intervals import proportion, skewed
 from stratal.intervals.betting import betting_bounds
 from stratal.intervals.bootstrap import bootstrap_bounds
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import ConfidenceInterval, tail_shares
 from stratal.intervals.stratified import stratified_clopper_pearson
+from stratal.intervals.student import student_t
 from stratal.intervals.unseen import unseen_share
 
 Bounds: TypeAlias = Callable[[float], tuple[float, float]]
@@ -224,7 +225,7 @@ def _student(evidence: Evidence, method: str, alternative: str, standard_error: 
     limits = (-np.inf, np.inf) if evidence.bounds is None else evidence.bounds
 
     def bounds(level: float) -> tuple[float, float]:
-        low, high = student.student_t(
+        low, high = student_t(
             evidence.value,
             standard_error,
             degrees_of_freedom=freedom,
