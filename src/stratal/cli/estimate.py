@@ -93,7 +93,8 @@ class Made:
 
     asked: EstimateOptions
     sample: Sample
-    labels: Labels
+    labels: Any
+    """Labels, or several by their column."""
     estimate: Any
     """Estimate, or Estimates of several."""
     tables: list[Estimates]
@@ -129,14 +130,25 @@ def made(asked: EstimateOptions) -> Made:
     """
     asked, bounds, evidence = gathered(asked)
     evidence = _with_population(asked, of_models(asked, evidence))
+    columns = _label_columns(asked, evidence.sample)
+    evidence = replace(evidence, answered=columns[0]) if columns else evidence
     labels = evidence.labels
+    given = {name: evidence.column(name) for name in columns} if columns else labels
     limits = o.pair("--winsorise", asked.winsorise)
-    result = _estimated(asked, evidence.sample, labels, bounds, limits)
+    result = _estimated(asked, evidence.sample, given, bounds, limits)
     _refuse_beside(asked, result)
     tables = _tables(asked, evidence, labels, bounds)
     remarks = _remarks(asked, evidence, labels)
-    model = None if evidence.answered == asked.value else evidence.answered
-    return Made(asked, evidence.sample, labels, result, tables, remarks, model)
+    model = None if columns or evidence.answered == asked.value else evidence.answered
+    return Made(asked, evidence.sample, given, result, tables, remarks, model)
+
+
+def _label_columns(asked: EstimateOptions, sample: Sample) -> tuple[str, ...]:
+    """Return the columns of labels that the estimand takes together, such as two models' outcomes."""
+    from stratal.estimation.estimand import as_estimand
+
+    question = as_estimand(asked.estimand or sample.estimand)
+    return () if question is None else question.label_columns(sample)
 
 
 def _refuse_beside(asked: EstimateOptions, result: Any) -> None:
@@ -191,7 +203,7 @@ def _agreement(sample: Sample, labels: Labels, *, classes: bool) -> list[str]:
 def _estimated(
     asked: EstimateOptions,
     sample: Sample,
-    labels: Labels,
+    labels: Any,
     bounds: tuple[float, float] | None,
     limits: tuple[float, float] | None,
 ) -> Estimate | Estimates:
@@ -252,7 +264,7 @@ def _remarks(asked: EstimateOptions, evidence: Evidence, labels: Labels) -> list
             "labels were taken as right (1) or wrong (0); if they are classes, compare them with the model's "
             f"answers: --predicted {sample.predicted}"
         )
-    if evidence.answered != asked.value:
+    if evidence.answered != asked.value and evidence.models:
         found.append(f"the estimate is of {evidence.answered!r}, the first of the models compared")
     return found
 

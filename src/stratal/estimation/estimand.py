@@ -219,6 +219,10 @@ class Estimand(Described):
         """The column of answers that labels are compared with; True for the sample's own, False for none."""
         return getattr(self, "predicted", None) or self.of_classes
 
+    def label_columns(self, sample: Sample) -> tuple[str, ...]:
+        """Return the columns of labels that it takes together, as a mapping; none where one is enough."""
+        return ()
+
     @property
     def reads_population(self) -> bool:
         """Whether the estimate reads columns of the population that a sample does not hold."""

@@ -177,10 +177,12 @@ def findings(
     assert asked is not None
     predicted = options.get("predicted") or asked.compared
     made: Any = found or estimate(sample, labels, **options)
-    labelled = _labelled(sample, labels, predicted, options.get("combine", "mean"))
+    columns = asked.label_columns(sample)
+    one = labels[columns[0]] if columns else labels  # whose units are labelled, and by whom
+    labelled = _labelled(sample, one, predicted, options.get("combine", "mean"))
     contents = _contents(sample, labels, asked, made, labelled, (confidence_level, interval), predicted)
     _refuse_another_estimate(new, contents["estimate"])
-    agreed = _agreement(sample, labels, classes=bool(predicted))
+    agreed = _agreement(sample, one, classes=bool(predicted))
     all_notes = dict.fromkeys([*notes, *(agreed.warnings if agreed is not None else ())])
     contents["estimate"] = with_tables(contents["estimate"], list(tables), confidence_level, list(all_notes))
     return Findings(

@@ -30,14 +30,15 @@ class OfOutcomes(Estimand):
 
     __slots__ = ()
 
-    @property
-    def outcome_names(self) -> tuple[str, ...]:
-        """The outcomes."""
-        raise NotImplementedError
+    names: tuple[str, ...]
+
+    def label_columns(self, sample: Sample) -> tuple[str, ...]:
+        """Return the outcomes."""
+        return self.names
 
     def _columns(self, sample: Sample, labels: Any) -> tuple[FloatArray, Respondents, Any]:
         """Return the outcomes (m, q) of the units that have all, and which these are."""
-        names = self.outcome_names
+        names = self.names
         given = {str(name) for name in labels} if isinstance(labels, Mapping) else set()
         if not names or given != set(names):
             raise InputError("labels must map each outcome to its labels", allowed=", ".join(names))
@@ -82,11 +83,6 @@ class RatioOfMeans(OfOutcomes):
             raise InputError(
                 "a ratio is of two outcomes", given=", ".join(self.names), allowed="numerator, denominator"
             )
-
-    @property
-    def outcome_names(self) -> tuple[str, ...]:
-        """The two outcomes."""
-        return self.names
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the ratio."""
@@ -153,11 +149,6 @@ class MeanFunction(OfOutcomes):
     def text(self) -> str:
         """The kind with the outcomes; a function has no text."""
         return f"{self.kind}:{','.join(self.names)}"
-
-    @property
-    def outcome_names(self) -> tuple[str, ...]:
-        """The outcomes."""
-        return self.names
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the function's value at the estimated means."""

@@ -79,6 +79,11 @@ class Listed(Several):
         """Return the estimands."""
         return self.estimands
 
+    def label_columns(self, sample: Sample) -> tuple[str, ...]:
+        """Return the columns that all of them take."""
+        each = [entry.label_columns(sample) for entry in self.estimands]
+        return each[0] if all(own == each[0] for own in each) else ()
+
     def compares(self, predicted: str | bool, kept: str | None) -> bool:
         """Return whether all of them compare labels with this column of answers."""
         return all(entry.compares(predicted, kept) for entry in self.estimands)

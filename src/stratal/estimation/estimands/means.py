@@ -453,6 +453,10 @@ class Means(Several):
         """Return the mean of each outcome."""
         return tuple(Mean(proxy) for proxy in self.proxies or self.names)
 
+    def label_columns(self, sample: Sample) -> tuple[str, ...]:
+        """Return the outcomes."""
+        return self.names
+
     def labels_of_parts(self, labels: Any, count: int) -> list[Any]:
         """Return the labels of each outcome, which must all be told of a unit for it to count as labelled."""
         return [labels[name] for name in self.names]

@@ -102,6 +102,10 @@ class OfModels(Estimand):
         least = [self.same * 1.0 + (1.0 - self.same) * (told[0] + told[1])]
         return tuple(Share(parts=(own, least[0]), least=1.0) for own in told)
 
+    def label_columns(self, sample: Sample) -> tuple[str, ...]:
+        """Return the models, whose outcomes are labels where the sample does not hold their answers."""
+        return () if self.by_answers(sample.groups) else self.models
+
     def slopes(self, sample: Sample) -> FloatArray | None:
         """Return what of the sample's proxies predicts each model's outcome (k, p); None where unknown."""
         if not self.proxies or not set(self.proxies) <= set(sample.proxy_names):

@@ -1,0 +1,59 @@
+"""Two models from columns of right and wrong: difference, ratio and win rate, from the command as from Python."""
+
+import json
+
+import numpy as np
+import pytest
+from tests.e2e.pasted import write
+
+import stratal
+
+QUESTIONS = ("difference:new,old", "ratio:new,old", "win_rate:new,old")
+
+
+@pytest.fixture
+def outcomes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(5)
+    population = stratal.Population.from_arrays(
+        ids=[f"u{k}" for k in range(600)], proxy=rng.uniform(size=600)
+    )
+    sample = stratal.plan(population, 90).draw(seed=3)
+    sample.write("sample.parquet")
+    found = {name: (rng.random(90) < rate).astype(float) for name, rate in (("new", 0.8), ("old", 0.6))}
+    write(
+        "labels.csv",
+        ["id", "new", "old"],
+        [[unit, int(a), int(b)] for unit, a, b in zip(sample.ids.tolist(), *found.values(), strict=True)],
+    )
+    return sample, found
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_command_gives_what_python_gives(outcomes, run_command, question):
+    sample, given = outcomes
+    expected = stratal.estimate(sample, given, estimand=question).to_dict()
+
+    done = run_command("estimate", "sample.parquet", "labels.csv", "--estimand", question, "--json")
+
+    assert done.status == 0
+    found = json.loads(done.stdout)
+    for name in ("estimand", "estimate", "standard_error", "confidence_interval", "n"):
+        assert found[name] == pytest.approx(expected[name]), name
+
+
+def test_several_questions_share_the_columns(outcomes, run_command):
+    done = run_command(
+        "estimate", "sample.parquet", "labels.csv", "--estimand", ";".join(QUESTIONS), "--json"
+    )
+
+    assert [row["estimand"] for row in json.loads(done.stdout)["estimands"]] == list(QUESTIONS)
+
+
+def test_a_report_is_of_both(outcomes, run_command):
+    done = run_command(
+        "report", "sample.parquet", "labels.csv", "--estimand", QUESTIONS[0], "--output", "report.html"
+    )
+
+    assert done.status == 0
+    assert "Difference of new, old" in done.stdout
