@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,8 @@ class ModelPair(Record):
         Of the outcomes.
     slopes : float (2, k), optional
         What of the sample's proxies predicts either model's outcome; None for none.
+    fitting : mapping
+        How λ is found for a contrast, where that is not as usual: `estimator`, `lam`, `clip`, `folds`.
 
     Examples
     --------
@@ -81,6 +84,7 @@ class ModelPair(Record):
     target: str = "population"
     bounds: tuple[float, float] | None = None
     slopes: FloatArray | None = None
+    fitting: Mapping[str, Any] = field(default_factory=dict)
 
     def difference(self) -> Estimate:
         """Return the mean of the first less the second."""
@@ -141,10 +145,11 @@ class ModelPair(Record):
 
     def _usable(self, share_of_second: float) -> FloatArray | None:
         """Return the slopes where there are labels to fit λ by, and strata leave something to explain."""
-        if self.slopes is None or len(self.first) < MINIMUM_FOR_FITTING:
+        if self.slopes is None or (len(self.first) < MINIMUM_FOR_FITTING and not self.fitting):
             return None
         lean = self.slopes[0] - share_of_second * self.slopes[1]
-        return self.slopes if np.any(lean) and _left_by_strata(self, lean) else None
+        pays = bool(self.fitting) or _left_by_strata(self, lean)
+        return self.slopes if np.any(lean) and pays else None
 
     def mean(self, z: FloatArray, **options: Any) -> Estimate:
         """Return the mean of a column of the labelled units, without a proxy."""
@@ -188,14 +193,17 @@ class ModelPair(Record):
             frame.weighting,
             summary,
             stratum=frame.stratum,
-            estimator="auto" if proxy is None else "ppi++",
-            target=self.target,
-            bounds=ends,
-            outcome="unbounded" if bounds is None else "bounded",
-            design=sample.design.kind,
-            stratum_names=frame.names,
-            drawn=sample.size,
-            notes=frame.notes,
+            **{
+                "estimator": "auto" if proxy is None else "ppi++",
+                "target": self.target,
+                "bounds": ends,
+                "outcome": "unbounded" if bounds is None else "bounded",
+                "design": sample.design.kind,
+                "stratum_names": frame.names,
+                "drawn": sample.size,
+                "notes": frame.notes,
+                **self.fitting,
+            },
         )
         limits = contrast_limits(found) if net_wins is None else self._net_wins(found, net_wins)
         found = replace(found, evidence=replace(found.evidence, own=limits))

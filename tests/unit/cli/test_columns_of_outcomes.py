@@ -1,4 +1,4 @@
-"""Two models from columns of right and wrong: difference, ratio and win rate, from the command as from Python."""
+"""Two models from columns of right and wrong: what the command prints is what Python gives."""
 
 import json
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray
 from stratal.errors import InputError
+from stratal.estimation.calibrated import sample_folds
 from stratal.estimation.classes import shares_equal
 from stratal.estimation.columns import number_columns
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
@@ -176,9 +177,20 @@ class TwoModels(OfModels):
     def __post_init__(self) -> None:
         self._check(most=2)
 
-    def pair(self, sample: Sample, labels: Any, needless: Expression | None, target: str) -> ModelPair:
+    def pair(self, sample: Sample, labels: Any, needless: Expression | None, request: Request) -> ModelPair:
         """Return the outcomes of both models on the labelled units; `needless` ones differ in no label."""
         z, labelled, frame = self.outcomes(sample, labels, needless)
+        given = request.given
+        fitting: dict[str, Any] = {
+            name: given[name] for name in ("estimator", "lam", "clip") if name in given
+        }
+        if request.cross_fit is not None:
+            fitting["folds"] = sample_folds(sample, labelled, frame, request.cross_fit)
+        if fitting and not self.proxies:
+            raise InputError(
+                f"{next(iter(fitting))!r} is of a fit to proxies, and {self.text!r} has none",
+                action=f"Name them: {self.kind}:{','.join(self.models)},proxies=COL+COL.",
+            )
         return ModelPair(
             sample=sample,
             frame=frame,
@@ -186,9 +198,10 @@ class TwoModels(OfModels):
             first=z[:, 0],
             second=z[:, 1],
             models=(self.models[0], self.models[1]),
-            target=target,
+            target=request.target,
             bounds=bounds_of_outcomes(sample, z),
             slopes=self.slopes(sample),
+            fitting=fitting,
         )
 
 
@@ -213,6 +226,7 @@ class Difference(TwoModels):
     """
 
     kind: ClassVar[str] = "difference"
+    takes: ClassVar[tuple[str, ...]] = (*Estimand.takes, "estimator", "lam", "clip", "cross_fit")
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of z_a − z_b, less its mean; 0 where the answers are the same."""
@@ -232,7 +246,7 @@ class Difference(TwoModels):
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the mean difference."""
-        found = self.pair(sample, labels, self.same, request.target).difference()
+        found = self.pair(sample, labels, self.same, request).difference()
         return replace(found, label=self.label)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
@@ -257,6 +271,7 @@ class WinRate(TwoModels):
     """
 
     kind: ClassVar[str] = "win_rate"
+    takes: ClassVar[tuple[str, ...]] = (*Estimand.takes, "estimator", "lam", "clip", "cross_fit")
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of win − ½, which is half the difference of two right or wrong."""
@@ -271,7 +286,7 @@ class WinRate(TwoModels):
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the share of units on which the first model is better."""
-        found = self.pair(sample, labels, self.same, request.target).win_rate()
+        found = self.pair(sample, labels, self.same, request).win_rate()
         return replace(found, label=self.label)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
@@ -323,7 +338,7 @@ class Ratio(TwoModels):
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the ratio, with an interval made on its logarithm."""
-        pair = self.pair(sample, labels, None, request.target)
+        pair = self.pair(sample, labels, None, request)
         return replace(pair.frame.complete(pair.ratio(), sample), label=self.label)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
