@@ -23,8 +23,11 @@ from stratal.population.summary import StratumSummary
 from stratal.sampling.sample import Sample
 from stratal.weighting.stratum_moments import stratum_means
 
-_STEPS = 4
-"""Steps of Newton's method from the labels' ratio to that with proxies."""
+_STEPS = 50
+"""Most steps of Newton's method from the labels' ratio to that with proxies; some five are enough."""
+
+_SOLVED = 1e-13
+"""Relative step at which it ends: the ratio of the swapped models is then the reciprocal, with its limits."""
 
 _TOLD = 2.0
 """Standard errors from 0 at which a correlation is told from none."""
@@ -220,7 +223,7 @@ def ratio_of_pair(
         return found
     low, high = pair.bounds
     ends = np.array([high - found.value * low, low - found.value * high]) * among.population_size
-    below = float(weighting.mean(pair.second[:, None])[0]) * weighting.population_size
+    below = pair.denominator(found.value) * weighting.population_size
     hidden = unseen_pair((pair.first - pair.second)[differ], among, ends / below)
     error = math.sqrt(found.standard_error**2 + hidden)
     assert isinstance(found.parts, RatioReach)
@@ -246,11 +249,14 @@ def _tuned_ratio(sample: Sample, pair: ModelPair, labelled: BoolArray, slopes: F
         below = mean(pair.second, slopes[1], gap.lam).value
         if below <= 0:
             return plain
+        step = gap.value / below
         found = Linearised(
-            value=found.value + gap.value / below,
+            value=found.value + step,
             variable=gap.residuals / below,
             design_variance=gap.design_variance / below**2,
             population_variance=gap.population_variance / below**2,
             degrees_of_freedom=gap.degrees_of_freedom,
         )
+        if abs(step) <= _SOLVED * found.value:
+            break
     return found if found.value > 0 else plain

@@ -155,7 +155,7 @@ class ModelPair(Record):
         if self.bounds is not None:
             low, high = self.bounds
             ends = np.array([high - result.value * low, low - result.value * high])
-            hidden = unseen_pair(first - second, weighting, ends / float(weighting.mean(second[:, None])[0]))
+            hidden = unseen_pair(first - second, weighting, ends / self.denominator(result.value))
         freedom = np.inf if weighting.census else max(result.degrees_of_freedom, 1.0)
         error = float(np.sqrt(max(result.variance, 0.0) + hidden))
         return Quantity(
@@ -173,6 +173,24 @@ class ModelPair(Record):
             ),
             notes=self.frame.notes,
         )
+
+    def denominator(self, ratio: float) -> float:
+        """Return the second mean that goes with a ratio: of the labels' ratio their own.
+
+        A ratio made with proxies differs from the labels'. Both means are moved then by one factor, in opposite
+        directions, so that the limits of the swapped models' ratio are the reciprocals.
+
+        Examples
+        --------
+        >>> import stratal
+        >>> units = stratal.Population.from_arrays(proxy=[0.5] * 99)
+        >>> frame = Respondents.of(stratal.SimpleRandom(budget=5).draw(units, seed=7), np.ones(5, dtype=bool))
+        >>> pair = ModelPair(first=[1, 1, 1, 1, 0], second=[1, 1, 1, 0, 0], frame=frame, bounds=(0, 1))
+        >>> round(pair.denominator(4 / 3), 3), round(pair.denominator(1.2), 3)
+        (0.6, 0.632)
+        """
+        first, second = self.frame.weighting.mean(np.column_stack([self.first, self.second])).tolist()
+        return float(np.sqrt(first * second / ratio))
 
     def _mean(self, z: FloatArray) -> Term:
         """Return the mean of one model's outcomes, which have bounds."""
