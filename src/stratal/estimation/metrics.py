@@ -101,7 +101,7 @@ def classification_metrics(
     answered = answered_classes(sample, y_true, y_pred, classes)
     levels, whole, known = answered.levels, answered.confusion, answered.known
     reported = _reported(levels, classes)
-    restricted = whole.restricted(reported)
+    restricted = whole if len(set(reported)) == whole.n_classes else whole.restricted(reported)
     rows: list[dict[str, Any]] = []
     notes = list(answered.frame.notes)
     for name in wanted:
@@ -172,6 +172,8 @@ class AnsweredClasses(Record):
             As in `Confusion.metric`.
         """
         found = self.confusion.metric(name, which, target)
+        if name in _SHARES and which in ("macro", "micro"):
+            return self._of_all(found, self.confusion.n_classes)
         if not isinstance(which, int):
             return found
         level = self.levels[which]
@@ -193,6 +195,19 @@ class AnsweredClasses(Record):
             trials=float(size) if drawn else np.inf,
             parts=None,
             notes=(f"counted over the answers of all {size:,} units: no label is needed for it",),
+        )
+
+    @staticmethod
+    def _of_all(found: Quantity, count: int) -> Quantity:
+        """Return the mean of shares that add up to 1."""
+        return replace(
+            found,
+            value=1.0 / count,
+            standard_error=0.0,
+            trials=np.inf,
+            trials_freedom=np.inf,
+            parts=None,
+            notes=(f"1/{count} by definition, as the shares of all {count} classes add up to 1",),
         )
 
     def influence(self, name: str, which: int | str | None) -> LabelledInfluence:
@@ -252,6 +267,9 @@ def answered_classes(
         levels=levels, known=known, confusion=whole, frame=frame, labelled=labelled, column=column
     )
 
+
+_SHARES = ("prevalence", "predicted_prevalence")
+"""Metrics of a class that are shares of all units: over all classes they add up to 1."""
 
 _COUNTS_MISSES = ("recall", "jaccard")
 """Metrics of a class that missed units of it make smaller, and F measures."""

@@ -177,8 +177,8 @@ class ModelPair(Record):
     def denominator(self, ratio: float) -> float:
         """Return the second mean that goes with a ratio: of the labels' ratio their own.
 
-        A ratio made with proxies differs from the labels'. Both means are moved then by one factor, in opposite
-        directions, so that the limits of the swapped models' ratio are the reciprocals.
+        A ratio made with proxies differs from the labels'. Both means are then moved by one factor, in
+        opposite directions, so that the limits of the swapped models' ratio are the reciprocals.
 
         Examples
         --------
