@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimate_table import EstimateTable, title_of
 from stratal.estimation.evaluation import estimate_mean
 from stratal.estimation.known_answers import possible_answers
+from stratal.estimation.left_out import CannotTellError
 from stratal.estimation.metric_functions import (
     AVERAGES,
     METRICS,
@@ -28,7 +30,7 @@ from stratal.estimation.metric_functions import (
 )
 from stratal.estimation.quantity import Quantity
 from stratal.estimation.respondents import Respondents
-from stratal.population.expressions import Expression
+from stratal.population.expressions import ByLevel, Expression
 from stratal.sampling.asked import require_sample
 from stratal.sampling.sample import Sample
 
@@ -76,8 +78,8 @@ def classification_metrics(
     EstimateTable
         Rows with `metric`, `class`, `estimate`, `standard_error`, `confidence_interval` and `n`, the labels
         in the metric's denominator. What is undefined (no predicted positive in the sample) is None, with a
-        note. Intervals lie in [0, 1] (Matthews' correlation: [−1, 1]) and have width unless every unit is
-        labelled.
+        note; so is what a sample that was drawn for a precision alone cannot tell. Intervals lie in [0, 1]
+        (Matthews' correlation: [−1, 1]) and have width unless every unit is labelled.
 
     Raises
     ------
@@ -98,7 +100,11 @@ def classification_metrics(
     require_sample(sample, "classification_metrics")
     wanted = _names(metrics, METRICS, "metric")
     averages = _names(average, AVERAGES, "average")
-    answered = answered_classes(sample, y_true, y_pred, classes)
+    try:
+        answered = answered_classes(sample, y_true, y_pred, classes)
+    except CannotTellError as refused:
+        what: dict[str, Any] = {"target": target, "confidence_level": confidence_level}
+        return _left_open(refused, sample, y_true, y_pred, wanted, classes, averages, **what)
     levels, whole, known = answered.levels, answered.confusion, answered.known
     reported = _reported(levels, classes)
     restricted = whole if len(set(reported)) == whole.n_classes else whole.restricted(reported)
@@ -131,6 +137,77 @@ def classification_metrics(
         confidence_level=confidence_level,
         notes=tuple(dict.fromkeys(notes)),
     )
+
+
+def _left_open(
+    refused: CannotTellError,
+    sample: Sample,
+    y_true: Any,
+    y_pred: Any,
+    metrics: list[str],
+    classes: Sequence[Any] | None,
+    averages: list[str],
+    *,
+    target: str,
+    confidence_level: float,
+) -> EstimateTable:
+    """Return the table of a sample that left units without labels: what it was drawn for is known there.
+
+    Precision and negative predictive value are each of the units answered with one class, or with another, so
+    that a sample may tell some of them and nothing else. Raises where it tells none.
+    """
+    column = (y_pred or sample.predicted) if y_pred is None or isinstance(y_pred, str) else None
+    read = _read(sample, y_true, y_pred, classes)
+    reported = _reported(read.levels, classes)
+    rows: list[dict[str, Any]] = []
+    notes: list[str] = []
+    labels = 0
+    for name in metrics:
+        whole = name == "accuracy" or name in OVERALL_METRICS
+        several = averages if len(reported) > 1 else []
+        cells: list[int | str | None] = [None] if whole else [*reported, *several]
+        for which in cells:
+            level = read.levels[which] if isinstance(which, int) else which
+            bounds = (-1.0 if name == "mcc" else 0.0, 1.0)
+            quantity = Quantity.undefined(0, bounds)
+            needless = needless_units(name, level, column) if isinstance(which, int) else None
+            if needless is not None:
+                with suppress(CannotTellError):
+                    answered = answered_classes(sample, y_true, y_pred, classes, needless=needless)
+                    quantity = answered.metric(sample, name, which, target)
+                    own = (f"{name} of {level}: {note}" for note in quantity.notes)
+                    notes.extend((*answered.frame.notes, *own))
+                    labels = max(labels, len(answered.confusion.true))
+            rows.append({"metric": name, "class": level, **quantity.row(confidence_level)})
+    if not labels:
+        raise refused
+    without = dict.fromkeys(row["metric"] for row in rows if row["estimate"] is None)
+    if without:
+        notes.append(f"not all of {', '.join(without)} can be told by this sample: {refused.reason}")
+    return EstimateTable(
+        kind="metrics",
+        title=title_of(sample, labels, target),
+        rows=tuple(rows),
+        confidence_level=confidence_level,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def needless_units(metric: str, level: str | None, column: str | None) -> Expression | None:
+    """Return the formula that is 1 for units that a metric of a class does not look at; None where it is all.
+
+    Examples
+    --------
+    >>> needless_units("recall", "cat", "answer") is None
+    True
+    >>> needless_units("precision", "cat", "answer").otherwise
+    1.0
+    """
+    if column is None or level is None or metric not in ("precision", "negative_predictive_value"):
+        return None
+    if metric == "precision":
+        return ByLevel(name=column, levels=(level,), values=(0.0,), otherwise=1.0)
+    return ByLevel(name=column, levels=(level,), values=(1.0,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -244,14 +321,11 @@ def answered_classes(
     >>> answered_classes(sample, ["cat", "dog"], ["cat", "cat"]).levels
     ['cat', 'dog']
     """
-    true, predicted, labelled = _both(sample, y_true, y_pred)
+    read = _read(sample, y_true, y_pred, classes)
+    known, levels, labelled = read.known, read.levels, read.labelled
+    true_codes, predicted_codes = read.codes
     frame = Respondents.of(sample, labelled, needless)
-    named = y_pred is None or isinstance(y_pred, str)
-    known = list(sample.totals.get((y_pred if named else None) or sample.predicted or "", {}))
-    if not named and not {*true.tolist(), *predicted.tolist()} <= set(known):
-        known = []  # classes of another task than the sample's own answers
-    levels, (true_codes, predicted_codes) = _codes(true, predicted, known, classes)
-    column = (y_pred or sample.predicted) if named else None
+    column = (y_pred or sample.predicted) if y_pred is None or isinstance(y_pred, str) else None
     possible = possible_answers(sample, frame, column, levels, predicted_codes)
     if possible is not None and known:
         # No stratum holds what no unit is answered: of two answers, not the one is the other.
@@ -266,6 +340,25 @@ def answered_classes(
     return AnsweredClasses(
         levels=levels, known=known, confusion=whole, frame=frame, labelled=labelled, column=column
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    levels: list[str]
+    known: list[str]
+    codes: tuple[IntArray, IntArray]
+    labelled: BoolArray
+
+
+def _read(sample: Sample, y_true: Any, y_pred: Any, classes: Sequence[Any] | None) -> _Read:
+    """Return the classes, those known of the population, and the labelled units' truth and answer."""
+    true, predicted, labelled = _both(sample, y_true, y_pred)
+    named = y_pred is None or isinstance(y_pred, str)
+    known = list(sample.totals.get((y_pred if named else None) or sample.predicted or "", {}))
+    if not named and not {*true.tolist(), *predicted.tolist()} <= set(known):
+        known = []  # classes of another task than the sample's own answers
+    levels, codes = _codes(true, predicted, known, classes)
+    return _Read(levels, known, codes, labelled)
 
 
 _SHARES = ("prevalence", "predicted_prevalence")
