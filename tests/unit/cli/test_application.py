@@ -372,3 +372,27 @@ def test_no_name_is_broken_or_cut_in_a_table(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert any(names[0] in line for line in lines)
     assert not any("…" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *[[name, "nowhere"] for name in ("status", "label", "check", "team", "estimate")],
+        ["extend", "nowhere", "--additional", "5"],
+        ["backup", "nowhere", "--output", "copy"],
+        ["report", "nowhere", "--output", "report.html"],
+        ["estimate", "nowhere", "labels.csv"],
+        ["export", "nowhere", "--output", "page.html"],
+        ["export", "nowhere", "--to", "label-studio", "--output", "tasks.json"],
+        ["import", "nowhere", "answers.csv"],
+    ],
+    ids=" ".join,
+)
+def test_a_study_that_does_not_exist_is_one_clear_error(words, tmp_path, monkeypatch, run_command):
+    monkeypatch.chdir(tmp_path)
+    done = run_command(*words)
+
+    assert done.status != 0
+    assert done.message.startswith("nowhere: there is n")
+    assert "the folder that `stratal init` made" in done.message
+    assert not any(tmp_path.iterdir())
