@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from stratal.cli.application import app
+from stratal.cli.application import app, main
 from stratal.errors import StratalError
 
 PLAN_KEYS = {"population_size", "budget", "recommended", "designs", "strata"}
@@ -396,3 +396,26 @@ def test_a_study_that_does_not_exist_is_one_clear_error(words, tmp_path, monkeyp
     assert done.message.startswith("nowhere: there is n")
     assert "the folder that `stratal init` made" in done.message
     assert not any(tmp_path.iterdir())
+
+
+def test_errors_speak_of_options(tmp_path, monkeypatch, capsys):
+    rows = "".join(f"{unit},{unit % 10 / 10},{'ab'[unit % 2]}\n" for unit in range(40))
+    (tmp_path / "full.csv").write_text("id,score,part\n" + rows)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words):
+        monkeypatch.setattr("sys.argv", ["stratal", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, capsys.readouterr().err
+
+    drawn = ["--proxy", "score", "--groups", "part", "--budget", "10", "--output", "audit"]
+    assert run("draw", "full.csv", *drawn)[0] == 0
+    table = (tmp_path / "audit" / "to_label.csv").read_text().splitlines()
+    (tmp_path / "labels.csv").write_text(
+        "\n".join([table[0], *(line.rstrip(",") + ",1" for line in table[1:])]) + "\n"
+    )
+    status, message = run("estimate", "audit/sample.parquet", "labels.csv", "--by", "colour")
+    assert status == 2
+    assert "--groups" in message
+    assert "groups=" not in message
