@@ -34,7 +34,7 @@ from stratal.cli import (
 )
 from stratal.cli.effects import CheckedCommand
 from stratal.cli.memory import MESSAGE, out_of_memory
-from stratal.cli.output import printable, visible
+from stratal.cli.output import in_options, printable, visible
 from stratal.errors import StratalError, StratalWarning
 
 READER_LEFT = 1
@@ -94,6 +94,12 @@ def _open_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
 
 
+def _every_option() -> set[str]:
+    """Return the options of all commands."""
+    commands = getattr(typer.main.get_command(app), "commands", {}).values()
+    return {name for command in commands for option in command.params for name in option.opts}
+
+
 def main() -> None:
     """Run the command line; a `StratalError` becomes one message and exit status 2.
 
@@ -124,7 +130,7 @@ def main() -> None:
     except (StratalError, OSError) as error:
         status, stuck = READER_LEFT, isinstance(error, OSError)
         if not isinstance(error, BrokenPipeError):
-            console.print(f"Error: {visible(str(error))}")
+            console.print(f"Error: {visible(in_options(str(error), _every_option()))}")
             status = 2
     except BaseException as error:
         status = stopping.INTERRUPTED

@@ -180,6 +180,20 @@ class Evidence:
         return self.column(self.answered)
 
 
+def require_present(path: Path) -> None:
+    """Refuse the path of a study or of a sample at which there is nothing."""
+    from stratal.population.tables.text_files import existing_file
+
+    if path.suffix and not path.is_dir():
+        existing_file(path)  # it names the files that are there
+    if not path.exists():
+        raise InputError(
+            f"{path}: there is neither a study nor a sample here",
+            allowed="the folder that `stratal init` made, or the file that `stratal draw` wrote",
+            action="Check the path.",
+        )
+
+
 def _drawn(
     sample: Path | None, files: list[Path] | None, id_name: str | None
 ) -> tuple[Sample, Column, dict[str, Any]]:
@@ -189,6 +203,8 @@ def _drawn(
 
     if sample is not None and sample.is_dir():
         return _studied(sample, files)
+    if sample is not None:
+        require_present(sample)
     if sample is not None and not files:
         raise InputError(
             f"{sample}: the labels are missing",

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from stratal.cli import options as o
+from stratal.cli.evidence import require_present
 from stratal.cli.init import KINDS, made_question
 from stratal.cli.output import print_json, print_next, print_text
 from stratal.cli.records import takes
@@ -66,6 +67,7 @@ def export(asked: ExportOptions) -> None:
     """
     from stratal.labels.exchange.tools import TOOLS, named_for, write_tasks
 
+    require_present(asked.study)
     to = asked.to or named_for(asked.output) or HTML
     if to == HTML:
         _page(asked)

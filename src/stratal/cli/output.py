@@ -8,7 +8,7 @@ import shlex
 import sys
 import threading
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
@@ -91,6 +91,39 @@ def visible(text: str) -> str:
     'a\\x1b[2Jb'
     """
     return "".join(_escaped(letter) if _is_command(letter) else letter for letter in text)
+
+
+def in_options(message: str, options: Collection[str]) -> str:
+    """Return an error's message with the options of commands where the library speaks of Python's keywords.
+
+    Parameters
+    ----------
+    message : str
+    options : collection of str
+        All that any command has.
+
+    Examples
+    --------
+    >>> in_options("Draw with groups= or show=.", {"--groups", "--show"})
+    'Draw with --groups or --show.'
+    >>> in_options("Compare them: predicted=True (--predicted answer).", {"--predicted"})
+    'Compare them: --predicted answer.'
+    >>> in_options("recall:x,predicted=COL or data=", {"--predicted"})
+    'recall:x,predicted=COL or data='
+    """
+
+    def option(found: re.Match[str]) -> str:
+        name = "--" + found[1].replace("_", "-")
+        return name if name in options else found[0]
+
+    message = _BOTH.sub(r"\1", _BOTH_IN_BRACKETS.sub("", message))
+    message = message.replace("bounds=(lowest, highest)", "--bounds LOW,HIGH")
+    return _KEYWORD.sub(option, message)
+
+
+_BOTH = re.compile(r"\b[a-z_]+=[^\s,;()]* \((--[^)]*)\)")
+_BOTH_IN_BRACKETS = re.compile(r"\b[a-z_]+=[^\s,;()]*, (?=--)")
+_KEYWORD = re.compile(r"(?<![\w'\"-])([a-z_]+)=(?=[\s.,;:)]|$)")
 
 
 def _is_command(letter: str) -> bool:

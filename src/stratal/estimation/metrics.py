@@ -19,7 +19,7 @@ from stratal.estimation.known_answers import possible_answers
 from stratal.estimation.metric_functions import Shares, is_f_measure, metric_function
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.limits import Binomial
-from stratal.population.expressions import Expression
+from stratal.population.expressions import ByLevel, Expression
 from stratal.sampling.sample import Sample
 
 
@@ -50,6 +50,8 @@ class AnsweredClasses(Record):
     def metric(self, sample: Sample, name: str, which: int | str | None, target: str) -> Estimate:
         """Return a metric, with what the user should know of it; `name`, `which` as in `Confusion.metric`."""
         found = self.frame.complete(self.confusion.metric(name, which, target), sample)
+        if name in _SHARES and which in ("macro", "micro"):
+            return self._of_all(found, self.confusion.n_classes)
         if not isinstance(which, int):
             return found
         level = self.levels[which]
@@ -70,6 +72,19 @@ class AnsweredClasses(Record):
             value=share,
             standard_error=float(np.sqrt(share * (1.0 - share) / size)) if drawn else 0.0,
             evidence=replace(found.evidence, value=share, own=limits),
+            remarks=(note,),
+        )
+
+    @staticmethod
+    def _of_all(found: Estimate, count: int) -> Estimate:
+        """Return the mean of shares that add up to 1."""
+        limits = Binomial(value=1.0 / count, bounds=(0.0, 1.0), trials=np.inf)
+        note = f"1/{count} by definition, as the shares of all {count} classes add up to 1"
+        return replace(
+            found,
+            value=limits.value,
+            standard_error=0.0,
+            evidence=replace(found.evidence, value=limits.value, own=limits),
             remarks=(note,),
         )
 
@@ -112,14 +127,11 @@ def answered_classes(
     >>> answered_classes(sample, ["cat", "dog"], ["cat", "cat"]).levels
     ['cat', 'dog']
     """
-    true, predicted, labelled = _both(sample, y_true, y_pred)
+    read = read_classes(sample, y_true, y_pred, classes)
+    known, levels, labelled = read.known, read.levels, read.labelled
+    true_codes, predicted_codes = read.codes
     frame = Respondents.of(sample, labelled, needless)
-    named = y_pred is None or isinstance(y_pred, str)
-    known = list(sample.totals.get((y_pred if named else None) or sample.predicted or "", {}))
-    if not named and not {*true.tolist(), *predicted.tolist()} <= set(known):
-        known = []  # classes of another task than the sample's own answers
-    levels, (true_codes, predicted_codes) = _codes(true, predicted, known, classes)
-    column = (y_pred or sample.predicted) if named else None
+    column = (y_pred or sample.predicted) if y_pred is None or isinstance(y_pred, str) else None
     possible = possible_answers(sample, frame, column, levels, predicted_codes)
     if possible is not None and known:
         # No stratum holds what no unit is answered: of two answers, not the one is the other.
@@ -135,6 +147,47 @@ def answered_classes(
         levels=levels, known=known, confusion=whole, frame=frame, labelled=labelled, column=column
     )
 
+
+@dataclass(frozen=True, slots=True)
+class ReadClasses:
+    """The classes, those known of the population, and the labelled units' truth and answer."""
+
+    levels: list[str]
+    known: list[str]
+    codes: tuple[IntArray, IntArray]
+    labelled: BoolArray
+
+
+def read_classes(sample: Sample, y_true: Any, y_pred: Any, classes: Sequence[Any] | None) -> ReadClasses:
+    """Return the classes of labels and answers, as numbers."""
+    true, predicted, labelled = _both(sample, y_true, y_pred)
+    named = y_pred is None or isinstance(y_pred, str)
+    known = list(sample.totals.get((y_pred if named else None) or sample.predicted or "", {}))
+    if not named and not {*true.tolist(), *predicted.tolist()} <= set(known):
+        known = []  # classes of another task than the sample's own answers
+    levels, codes = _codes(true, predicted, known, classes)
+    return ReadClasses(levels, known, codes, labelled)
+
+
+def needless_units(metric: str, level: str | None, column: str | None) -> Expression | None:
+    """Return the formula that is 1 for units that a metric of a class does not look at; None where it is all.
+
+    Examples
+    --------
+    >>> needless_units("recall", "cat", "answer") is None
+    True
+    >>> needless_units("precision", "cat", "answer").otherwise
+    1.0
+    """
+    if column is None or level is None or metric not in ("precision", "negative_predictive_value"):
+        return None
+    if metric == "precision":
+        return ByLevel(name=column, levels=(level,), values=(0.0,), otherwise=1.0)
+    return ByLevel(name=column, levels=(level,), values=(1.0,))
+
+
+_SHARES = ("prevalence", "predicted_prevalence")
+"""Metrics of a class that are shares of all units: over all classes they add up to 1."""
 
 _COUNTS_MISSES = ("recall", "jaccard")
 """Metrics of a class that missed units of it make smaller, and F measures."""

@@ -32,8 +32,11 @@ from stratal.sampling.sample import Sample
 from stratal.weighting import Weighting
 from stratal.weighting.stratum_moments import stratum_means
 
-_STEPS = 4
-"""Steps of Newton's method from the labels' ratio to that with proxies."""
+_STEPS = 50
+"""Most steps of Newton's method from the labels' ratio to that with proxies; some five are enough."""
+
+_SOLVED = 1e-13
+"""Relative step at which it ends: the ratio of the swapped models is then the reciprocal, with its limits."""
 
 _SIGNIFICANT = 2.0
 """Standard errors from 0 at which a correlation counts as one."""
@@ -111,7 +114,10 @@ class ModelPair(Record):
             return undefined_estimate(weighting, len(first), (0.0, np.inf), why, target=self.target)
         slopes = self._usable(self._ratio_of_proxies)
         result = plain if slopes is None else _tuned_ratio(self, plain, slopes)
-        hidden = self._unseen_of_ratio(result.value, float(weighting.mean(second[:, None])[0]))
+        # Proxies move the ratio from the labels'. Both means are then moved by one factor, in opposite
+        # directions, so that the limits of the swapped models' ratio are the reciprocals.
+        means = weighting.mean(np.column_stack([first, second]))
+        hidden = self._unseen_of_ratio(result.value, float(np.sqrt(means[0] * means[1] / result.value)))
         freedom = np.inf if weighting.census else max(result.degrees_of_freedom, 1.0)
         limits = _RatioLimits(
             value=result.value,
@@ -408,13 +414,16 @@ def _tuned_ratio(pair: ModelPair, plain: Linearised, slopes: FloatArray) -> Line
         below = mean(pair.second, slopes[1], gap.lam).value
         if below <= 0:
             return plain
+        step = gap.value / below
         found = Linearised(
-            value=found.value + gap.value / below,
+            value=found.value + step,
             variable=gap.residuals / below,
             design_variance=gap.design_variance / below**2,
             population_variance=gap.population_variance / below**2,
             degrees_of_freedom=gap.degrees_of_freedom,
         )
+        if abs(step) <= _SOLVED * found.value:
+            break
     return found if found.value > 0 else plain
 
 

@@ -19,7 +19,7 @@ from stratal.estimation.estimand import Estimand, Several
 from stratal.estimation.estimate import Estimate
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.estimand_plan import EstimandPlanner, checked_half_widths
-from stratal.planning.estimand_rounds import influence_deviations
+from stratal.planning.estimand_rounds import deviations_of_labels, influence_deviations
 from stratal.planning.narrowing import Narrowing, half_width_of, taken_now
 from stratal.planning.within_answers import with_floor
 from stratal.population.population import Population
@@ -39,7 +39,11 @@ class InfluencesSoFar(Record):
     half_widths : float (J,)
         Of the intervals now; infinite where there is none yet.
     deviations : float (J, H)
-        How much each influence varies, on the scale on which expected half-widths are those of now.
+        How much each influence varies, on the scale on which expected half-widths are those of now: where the
+        next round goes.
+    alone : float (J, H)
+        The same as labels alone have it, nothing of the plan's. A half-width is expected to be as wanted
+        where it is so by both: what the plan expected may only widen.
     strata : Strata
     drawn, labelled : int (H,)
         Units drawn so far, and those that have a label.
@@ -58,6 +62,7 @@ class InfluencesSoFar(Record):
     parts: tuple[Estimand, ...]
     half_widths: FloatArray
     deviations: FloatArray
+    alone: FloatArray
     strata: Strata
     drawn: IntArray
     labelled: IntArray
@@ -78,16 +83,21 @@ class InfluencesSoFar(Record):
             influence_deviations(part, sample, own, strata, population, planned=planned[j])
             for j, (part, own) in enumerate(pairs)
         ]
-        learned = np.where(planner.needless(strata), 0.0, np.array(found))
+        learned = np.array(found)
+        known = [deviations_of_labels(part, sample, own, strata) for part, own in pairs]
+        alone = np.array([learned[j] if own is None else own for j, own in enumerate(known)])
+        learned, alone = (np.where(planner.needless(strata), 0.0, each) for each in (learned, alone))
         now = _half_widths(estimand, sample, labels, len(pairs), confidence_level)
-        error, expected = errors_of(strata, labelled, learned), errors_of(strata, labelled, planned)
+        errors = [errors_of(strata, labelled, each) for each in (learned, alone, planned)]
         normal = -float(student_quantile((1.0 - confidence_level) / 2.0, np.inf))
-        reached = np.where(np.isfinite(now) & (now > 0), now, normal * expected)
-        scale = np.divide(reached, error, out=np.ones_like(error), where=error > 0)
+        expected = normal * np.maximum(errors[1], errors[2])
+        reached = np.where(np.isfinite(now) & (now > 0), now, expected)
+        scales = [np.divide(reached, e, out=np.ones_like(e), where=e > 0)[:, None] for e in errors[:2]]
         return cls(
             parts=tuple(part for part, _ in pairs),
             half_widths=now,
-            deviations=learned * scale[:, None],
+            deviations=learned * scales[0],
+            alone=alone * scales[1],
             strata=strata,
             drawn=sample.n_h,
             labelled=labelled,
@@ -105,11 +115,11 @@ class InfluencesSoFar(Record):
         def allocated(least: IntArray) -> IntArray:
             return allocate_several(
                 self.strata.sizes,
-                self.deviations,
-                standard_errors=wanted,
+                np.vstack([self.deviations, self.alone]),
+                standard_errors=np.tile(wanted, 2),
                 minimum=least,
                 known=self.strata.is_known,
-                names=self.names,
+                names=self.names * 2,
             ).n_h
 
         n_h = with_floor(self.strata, self.parts, allocated(self.labelled), self.labelled, allocated)

@@ -9,7 +9,7 @@ import numpy as np
 
 from stratal.allocation.rates import smoothed_standard_deviations
 from stratal.arrays import FloatArray
-from stratal.estimation.estimand import Estimand
+from stratal.estimation.estimand import Estimand, LabelledInfluence
 from stratal.estimation.estimands.classification import Classification
 from stratal.population.influence import stratum_averages
 from stratal.population.population import Population
@@ -69,6 +69,30 @@ def influence_deviations(
     return np.asarray(np.where(strata.is_known, 0.0, np.sqrt(mixed)))
 
 
+def deviations_of_labels(
+    estimand: Estimand, sample: Sample, labels: Any, strata: Strata
+) -> FloatArray | None:
+    """Return how much the influence varies in each stratum (H,), as labels alone have it; None without any.
+
+    Few labels of a stratum are smoothed towards all strata's, never towards what the plan or a score expects:
+    a forecast that a plan cannot make narrower takes the wider of these and of `influence_deviations`.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = Population.from_arrays(groups={"new": ["a", "b"] * 50, "old": ["a"] * 100})
+    >>> plan = stratal.plan(population, budget=10, estimand="difference:new,old")
+    >>> sample, asked = plan.draw(seed=1), Estimand.parse_text("difference:new,old")
+    >>> deviations_of_labels(asked, sample, ["a", "b"] * 5, plan.strata) > 0
+    array([ True, False])
+    """
+    found = estimand.labelled_influence(sample, labels)
+    if len(found.u) == 0:
+        return None
+    deviations = _smoothed(found, sample, strata)
+    return np.asarray(np.where(strata.is_known, 0.0, deviations))
+
+
 def _relative(deviations: FloatArray, strata: Strata) -> FloatArray:
     total = float(strata.weights @ deviations)
     return np.asarray(deviations / total) if total > 0 else np.ones(len(deviations))
@@ -102,15 +126,25 @@ def _of_influence(
     found = estimand.labelled_influence(sample, labels)
     if len(found.u) == 0:
         return strata.standard_deviations if planned is None else planned
+    return _smoothed(
+        found,
+        sample,
+        strata,
+        proxy_means=strata.proxy_means,
+        proxy_variances=strata.proxy_variances if planned is None else np.zeros(strata.n_strata),
+        conditional_variances=strata.conditional_variances if planned is None else planned**2,
+    )
+
+
+def _smoothed(found: LabelledInfluence, sample: Sample, strata: Strata, **expected: Any) -> FloatArray:
+    """Return the labelled units' deviations (H,), smoothed towards what is expected, or all strata's."""
     stratum, n_strata = found.stratum(sample.stratum), strata.n_strata
     return smoothed_standard_deviations(
         strata.sizes,
         np.bincount(stratum, minlength=n_strata),
         np.bincount(stratum, found.u, minlength=n_strata),
         np.bincount(stratum, found.u**2, minlength=n_strata),
-        proxy_means=strata.proxy_means,
-        proxy_variances=strata.proxy_variances if planned is None else np.zeros(n_strata),
-        conditional_variances=strata.conditional_variances if planned is None else planned**2,
         kurtoses=stratum_kurtoses(found.u, stratum, n_strata),
         bounds=(-np.inf, np.inf),
+        **expected,
     )

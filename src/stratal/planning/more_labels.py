@@ -13,7 +13,7 @@ from stratal.errors import StratalWarning
 from stratal.estimation.estimand import Estimand, Several
 from stratal.estimation.estimate import Estimate
 from stratal.planning.estimand_needs import errors_of
-from stratal.planning.estimand_rounds import influence_deviations
+from stratal.planning.estimand_rounds import deviations_of_labels, influence_deviations
 from stratal.planning.labels_so_far import LabelsSoFar, next_allocation
 from stratal.planning.narrowing import half_width_of
 from stratal.sampling import SimpleRandom, Stratified
@@ -133,8 +133,11 @@ def more_labels_of(
         else:
             learned = influence_deviations(estimand, sample, labels, strata, sample.population)
             drawn = [next_allocation(most, sample.n_h, learned, n - sample.size) for n in totals]
-            errors = [errors_of(strata, answered * n_h, learned[None])[0] for n_h in (sample.n_h, *drawn)]
-            shrunk = [error / errors[0] for error in errors[1:]] if errors[0] > 0 else []
+            # By the labels alone too, and the wider of both: what the plan expected may only widen.
+            alone = deviations_of_labels(estimand, sample, labels, strata)
+            ways = np.array([learned, learned if alone is None else alone])
+            errors = np.array([errors_of(strata, answered * n_h, ways) for n_h in (sample.n_h, *drawn)])
+            shrunk = (errors[1:] / errors[0]).max(axis=1).tolist() if np.all(errors[0] > 0) else []
     rows = [(sample.size, 1.0), *zip(totals, shrunk, strict=False)]
     return [{"labels": round(answered * n), "half_width": now * share} for n, share in rows if shrunk]
 

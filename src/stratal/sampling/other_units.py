@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from stratal.population.same_value import same_value
 from stratal.population.summary import Drawn, ProxyInfo
 from stratal.population.tables.declaration import ROW
 from stratal.randomness import id_texts
+from stratal.sampling.same_population import fewer_digits
 
 WHOLE = "all"
 """What the one stratum is called where there are none."""
@@ -198,23 +198,14 @@ def _refuse_other_labelled(
     for name, values in {**found.groups, **proxies}.items():
         for text, own in zip(labelled, known.get(name.casefold(), ()), strict=False):
             there = values[place[text]].item() if text in place else own
-            if not _alike(own, there):
+            if not same_value(own, there):
+                why = fewer_digits(own, there)
                 raise InputError(
-                    f"column {name!r} of unit {text!r} is not the same in both files",
+                    f"column {name!r} of unit {text!r} is not the same in both files{why}",
                     given=f"{own!r} among the labelled units, {there!r} in the population",
                     action="Give the population that the labelled units are from, unchanged.",
                 )
 
-
-def _alike(one: Any, other: Any) -> bool:
-    """Return whether two values are the same, numbers up to what writing a float32 as text loses."""
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=_ROUNDING, abs_tol=_ROUNDING)
-    return same_value(one, other)
-
-
-_ROUNDING = 1e-6
-"""A float32 has seven digits: the same proxy is 0.9 in a text file and 0.89999998 in a Parquet file."""
 
 _TRIED = 50
 """Labelled units whose ids are looked for in another spelling: files are spelt alike throughout."""

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from stratal.cli.application import app
+from stratal.cli.application import app, main
 from stratal.errors import StratalError
 
 PLAN_KEYS = {"population_size", "budget", "recommended", "designs", "strata"}
@@ -372,3 +372,50 @@ def test_no_name_is_broken_or_cut_in_a_table(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert any(names[0] in line for line in lines)
     assert not any("…" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *[[name, "nowhere"] for name in ("status", "label", "check", "team", "estimate")],
+        ["extend", "nowhere", "--additional", "5"],
+        ["backup", "nowhere", "--output", "copy"],
+        ["report", "nowhere", "--output", "report.html"],
+        ["estimate", "nowhere", "labels.csv"],
+        ["export", "nowhere", "--output", "page.html"],
+        ["export", "nowhere", "--to", "label-studio", "--output", "tasks.json"],
+        ["import", "nowhere", "answers.csv"],
+    ],
+    ids=" ".join,
+)
+def test_a_study_that_does_not_exist_is_one_clear_error(words, tmp_path, monkeypatch, run_command):
+    monkeypatch.chdir(tmp_path)
+    done = run_command(*words)
+
+    assert done.status != 0
+    assert done.message.startswith("nowhere: there is n")
+    assert "the folder that `stratal init` made" in done.message
+    assert not any(tmp_path.iterdir())
+
+
+def test_errors_speak_of_options(tmp_path, monkeypatch, capsys):
+    rows = "".join(f"{unit},{unit % 10 / 10},{'ab'[unit % 2]}\n" for unit in range(40))
+    (tmp_path / "full.csv").write_text("id,score,part\n" + rows)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*words):
+        monkeypatch.setattr("sys.argv", ["stratal", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return ended.value.code, capsys.readouterr().err
+
+    drawn = ["--proxy", "score", "--groups", "part", "--budget", "10", "--output", "audit"]
+    assert run("draw", "full.csv", *drawn)[0] == 0
+    table = (tmp_path / "audit" / "to_label.csv").read_text().splitlines()
+    (tmp_path / "labels.csv").write_text(
+        "\n".join([table[0], *(line.rstrip(",") + ",1" for line in table[1:])]) + "\n"
+    )
+    status, message = run("estimate", "audit/sample.parquet", "labels.csv", "--by", "colour")
+    assert status == 2
+    assert "--groups" in message
+    assert "groups=" not in message

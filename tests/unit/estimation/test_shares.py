@@ -254,3 +254,41 @@ def test_classes_without_a_label_widen_a_mean_over_classes_and_say_so():
     assert any("1 of 20 classes have no label" in note for note in found.notes)
     few = replace(confusion, true=np.zeros(200, dtype=int), n_classes=20)
     assert not few.metric("balanced_accuracy").defined
+
+
+@pytest.mark.parametrize("classes", [["a", "b"], ["a", "b", "c"]])
+@pytest.mark.parametrize("target", ["population", "superpopulation"])
+def test_the_mean_prevalence_of_all_classes_is_known_by_definition(classes, target):
+    answers = np.tile(classes, 100)
+    population = stratal.Population.from_arrays(groups={"answer": answers}, predicted="answer")
+    sample = stratal.SimpleRandom(budget=40).draw(population, seed=1)
+    truth = np.roll(answers, 3)[sample.ids]
+    found = [
+        stratal.estimate(sample, truth, estimand=f"average:prevalence,average={kind}", target=target)
+        for kind in ("macro", "micro")
+    ]
+    table = stratal.classification_metrics(
+        sample, truth, metrics=["prevalence", "predicted_prevalence"], average="macro", target=target
+    )
+    share = 1 / len(classes)
+
+    for quantity in found:
+        assert quantity.value == share
+        assert quantity.standard_error == 0.0
+        assert tuple(quantity.confidence_interval()) == (share, share)
+        assert "by definition" in quantity.notes[0]
+    for metric in ("prevalence", "predicted_prevalence"):
+        row = table.row(metric=metric, **{"class": "macro"})
+        assert (row["estimate"], row["confidence_interval"]) == (share, [share, share])
+
+
+def test_the_mean_prevalence_of_some_classes_is_estimated():
+    answers = np.tile(["a", "b", "c"], 100)
+    population = stratal.Population.from_arrays(groups={"answer": answers}, predicted="answer")
+    sample = stratal.SimpleRandom(budget=40).draw(population, seed=1)
+    table = stratal.classification_metrics(
+        sample, answers[sample.ids], metrics="prevalence", classes=["a", "b"], average="macro"
+    )
+    row = table.row(metric="prevalence", **{"class": "macro"})
+
+    assert row["standard_error"] > 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -14,6 +15,8 @@ from stratal.estimation.estimands.classification import Classification
 from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates, title_of
+from stratal.estimation.left_out import CannotTellError
+from stratal.estimation.linearisation import undefined_estimate
 from stratal.estimation.metric_functions import (
     AVERAGES,
     CLASS_METRICS,
@@ -21,7 +24,7 @@ from stratal.estimation.metric_functions import (
     OVERALL_METRICS,
     is_f_measure,
 )
-from stratal.estimation.metrics import answered_classes
+from stratal.estimation.metrics import answered_classes, needless_units, read_classes
 from stratal.sampling.sample import Sample
 
 
@@ -372,10 +375,15 @@ class ClassReport(Estimand):
         """Return the metrics, a row for each metric and class."""
         given, answers = split_answers(labels)
         target, classes = request.target, self.classes or None
-        answered = answered_classes(sample, given, self.predicted if answers is None else answers, classes)
+        predicted = self.predicted if answers is None else answers
+        try:
+            answered = answered_classes(sample, given, predicted, classes)
+        except CannotTellError as refused:
+            return self._left_open(refused, sample, given, predicted, target)
         levels, whole = answered.levels, answered.confusion
         reported = [levels.index(name) for name in self.classes] or list(range(len(levels)))
-        restricted = replace(answered, confusion=whole.restricted(reported))
+        all_of_them = len(set(reported)) == whole.n_classes
+        restricted = answered if all_of_them else replace(answered, confusion=whole.restricted(reported))
         rows: list[Estimate] = []
         remarks = list(answered.frame.notes)
         for name in self.metrics:
@@ -397,6 +405,53 @@ class ClassReport(Estimand):
             kind="metrics",
             title=title_of(sample, len(whole.true), target),
             remarks=tuple(dict.fromkeys(remarks)),
+        )
+
+    def _left_open(
+        self, refused: CannotTellError, sample: Sample, labels: Any, predicted: Any, target: str
+    ) -> Estimates:
+        """Return the table of a sample that left units without labels: what it was drawn for is known there.
+
+        Precision and negative predictive value are each of the units answered with one class, or with
+        another, so that a sample may tell some of them and nothing else. Raises where it tells none.
+        """
+        column = (
+            None if not (predicted is None or isinstance(predicted, str)) else predicted or sample.predicted
+        )
+        read = read_classes(sample, labels, predicted, self.classes or None)
+        reported = [read.levels.index(name) for name in self.classes] or list(range(len(read.levels)))
+        told: list[Estimate | None] = []
+        names: list[tuple[str, str | None]] = []
+        for name in self.metrics:
+            whole = name in OVERALL_METRICS
+            several = self.average if len(reported) > 1 else ()
+            cells: list[int | str | None] = [None] if whole else [*reported, *several]
+            for which in cells:
+                level = read.levels[which] if isinstance(which, int) else which
+                names.append((name, level))
+                told.append(None)
+                needless = needless_units(name, level, column) if isinstance(which, int) else None
+                if needless is None:
+                    continue
+                with suppress(CannotTellError):
+                    own = answered_classes(sample, labels, predicted, self.classes or None, needless=needless)
+                    told[-1] = own.metric(sample, name, which, target)
+        known = [found for found in told if found is not None]
+        if not known:
+            raise refused
+        weighting = known[0].evidence.weighting
+        rows = []
+        for (name, level), found in zip(names, told, strict=True):
+            bounds = (-1.0 if name == "mcc" else 0.0, 1.0)
+            row = found or undefined_estimate(weighting, 0, bounds, target=target)
+            rows.append(replace(row, label={"metric": name, "class": level}))
+        without = dict.fromkeys(name for (name, _), found in zip(names, told, strict=True) if found is None)
+        note = f"not all of {', '.join(without)} can be told by this sample: {refused.reason}"
+        return Estimates(
+            estimates=tuple(rows),
+            kind="metrics",
+            title=title_of(sample, max(found.labels for found in known), target),
+            remarks=(note,) if without else (),
         )
 
 

@@ -14,9 +14,9 @@ from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Requ
 from stratal.estimation.estimands.beliefs import Beliefs
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.metric_functions import Shares, metric_function
-from stratal.estimation.metrics import AnsweredClasses, answered_classes
+from stratal.estimation.metrics import AnsweredClasses, answered_classes, needless_units
 from stratal.population.cells import Cells
-from stratal.population.expressions import ByLevel, Expression
+from stratal.population.expressions import Expression
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.sampling.sample import Sample
@@ -137,15 +137,10 @@ class Classification(Estimand):
         return Cells(names=(left, counted), tests=(test,)), (left,)
 
     def _needless(self, answers: str) -> Expression | None:
-        if self.of is None or self.name not in ("precision", "negative_predictive_value"):
-            return None
-        if self.name == "precision":
-            return self._not_answered(answers)
-        return ByLevel(name=answers, levels=(self.of,), values=(1.0,))
+        return needless_units(self.name, self.of, answers)
 
-    def _not_answered(self, answers: str) -> Expression:
-        assert self.of is not None
-        return ByLevel(name=answers, levels=(self.of,), values=(0.0,), otherwise=1.0)
+    def _not_answered(self, answers: str) -> Expression | None:
+        return needless_units("precision", self.of, answers)
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the metric, from the true classes."""

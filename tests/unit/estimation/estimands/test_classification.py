@@ -136,6 +136,24 @@ def test_the_labelled_influence_carries_the_variance(population, text):
     assert np.sqrt(variance) == pytest.approx(result.standard_error, rel=1e-6)
 
 
+def test_a_table_from_a_sample_for_a_precision_has_what_it_can_tell(population):
+    _, sample, labels = labelled(population, "precision:a")
+    table = stratal.classification_metrics(sample, labels, metrics=["accuracy", "precision", "recall", "mcc"])
+    found = stratal.estimate(sample, labels, estimand="precision:a")
+    row = table.row(metric="precision", **{"class": "a"})
+
+    assert row["estimate"] == found.value
+    assert row["confidence_interval"] == list(found.confidence_interval())
+    for other in table:
+        if other is not row:
+            low = -1.0 if other["metric"] == "mcc" else 0.0
+            assert (other["estimate"], other["confidence_interval"]) == (None, [low, 1.0])
+    assert "not all of accuracy, precision, recall, mcc can be told" in table.notes[-1]
+    alone = stratal.classification_metrics(sample, labels, metrics="precision", classes=["a"])
+    assert [dict(each) for each in alone] == [row]
+    assert not any("can be told" in note for note in alone.notes)
+
+
 def test_a_sample_for_a_precision_refuses_what_it_cannot_tell(population):
     _, sample, labels = labelled(population, "precision:a")
 
@@ -143,7 +161,7 @@ def test_a_sample_for_a_precision_refuses_what_it_cannot_tell(population):
     with pytest.raises(InputError, match="this sample cannot tell that"):
         stratal.estimate(sample, labels, estimand="recall:a")
     with pytest.raises(InputError, match="this sample cannot tell that"):
-        stratal.classification_metrics(sample, labels)
+        stratal.classification_metrics(sample, labels, metrics=["accuracy", "recall"])
     with pytest.raises(InputError, match="this sample cannot tell that"):
         stratal.estimate(sample, dict.fromkeys(labels, 1.0), predicted=False)
 
