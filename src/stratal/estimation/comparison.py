@@ -246,18 +246,22 @@ def comparisons(
     ]
     together = ", simultaneous" if simultaneous and len(pairs) > 1 else ""
     whole = frame.share == 1.0
-    columns = zip(names, z.T, strict=True) if whole else ()
+    columns = zip(names, z.T, strict=True) if whole and not both[0].alone else ()
+    refused = bounds is None and any(found.limits() is None for found in differences)
     means = [replace(both[0].mean(column), label={"model": name}) for name, column in columns]
     return Comparisons(
         estimates=in_family(differences, seed) if simultaneous else tuple(differences),
         kind="comparisons",
         title=title_of(sample, len(z), target, ", paired", together),
-        remarks=frame.notes,
+        remarks=(*frame.notes, *([_ALIKE] if refused else [])),
         means=tuple(means),
         ratios=tuple(replace(pair, slopes=None).ratio() for pair in both) if whole else (),
         win_rates=tuple(replace(pair, slopes=None).win_rate() for pair in both),
         ties=tuple(float(np.mean(pair.first == pair.second)) for pair in both),
     )
+
+
+_ALIKE = "outcomes without bounds that always differ alike give no interval: give bounds="
 
 
 def _shown(found: Estimate, confidence_level: float) -> dict[str, Any]:

@@ -170,8 +170,10 @@ def in_family(found: Sequence[Estimate], seed: int = 0) -> tuple[Estimate, ...]:
     known = [row for row in found if row.evidence.own is not None and np.isfinite(row.value)]
     if len(known) < 2:
         return tuple(found)
-    residuals = np.column_stack([row.evidence.residuals for row in known])
-    covariance = known[0].evidence.weighting.covariance(residuals)
+    weighting = known[0].evidence.weighting
+    covariance = weighting.covariance(np.column_stack([row.evidence.residuals for row in known]))
+    if known[0].target == "superpopulation":
+        covariance += weighting.population_covariance(np.column_stack([row.evidence.z for row in known]))
     family = Family.of(covariance, [row.degrees_of_freedom for row in known], seed)
     return tuple(_member(row, family) if np.isfinite(row.value) else row for row in found)
 

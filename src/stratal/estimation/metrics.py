@@ -50,8 +50,9 @@ class AnsweredClasses(Record):
     def metric(self, sample: Sample, name: str, which: int | str | None, target: str) -> Estimate:
         """Return a metric, with what the user should know of it; `name`, `which` as in `Confusion.metric`."""
         found = self.frame.complete(self.confusion.metric(name, which, target), sample)
-        if name in _SHARES and which in ("macro", "micro"):
-            return self._of_all(found, self.confusion.n_classes)
+        every = self.confusion.n_classes == len(self.levels)
+        if name in _SHARES and every and which in ("macro", "micro"):
+            return self._of_all(found, len(self.levels))
         if not isinstance(which, int):
             return found
         level = self.levels[which]

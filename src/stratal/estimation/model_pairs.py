@@ -16,6 +16,7 @@ from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.linearisation import (
     Linearised,
     linearised_estimate,
+    of_variable,
     ratio_of_means,
     undefined_estimate,
 )
@@ -136,6 +137,11 @@ class ModelPair(Record):
         )
 
     @property
+    def alone(self) -> bool:
+        """Whether one unit is labelled, of outcomes without bounds: no error of their means is known."""
+        return self.bounds is None and len(self.first) == 1
+
+    @property
     def right_or_wrong(self) -> bool:
         """Every outcome is 0 or 1."""
         z = np.column_stack([self.first, self.second])
@@ -181,6 +187,9 @@ class ModelPair(Record):
         is the value of a tie where the interval is made of those of wins and losses.
         """
         frame, sample = self.frame, self.sample
+        if self.alone:
+            single = of_variable(float(z[0]), np.zeros(1), frame.weighting, self.target)
+            return frame.complete(linearised_estimate(single, frame.weighting, target=self.target), sample)
         if self.target != "population" and frame.share < 1:
             raise InputError(
                 "strata without labels are known for these units, not for others",

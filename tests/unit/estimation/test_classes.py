@@ -7,6 +7,7 @@ import pytest
 
 import stratal
 from stratal.errors import LabelError
+from stratal.estimands import ClassReport
 from stratal.estimation.classes import refuse_unlike
 
 
@@ -51,9 +52,9 @@ def test_another_spelling_of_an_answer_is_refused(change):
     own = dict(zip(sample.ids.tolist(), sample.groups["animal"].tolist(), strict=True))
     wrong = {unit: change(label) if label == "cat" else label for unit, label in own.items()}
 
-    for call in (stratal.estimate, stratal.classification_metrics):
+    for options in ({"predicted": True}, {"estimand": ClassReport()}):
         with pytest.raises(stratal.LabelError, match="Spell labels as the model's answers"):
-            call(sample, wrong, predicted=True) if call is stratal.estimate else call(sample, wrong)
+            stratal.estimate(sample, wrong, **options)
     assert stratal.estimate(sample, own, predicted=True).value == 1.0
 
 
@@ -78,21 +79,22 @@ def test_measurements_are_not_compared_for_equality():
 @pytest.mark.parametrize("wanted", [["3", "8"], ["8", "3", "1"], [str(digit) for digit in range(10)]])
 def test_averages_over_some_classes_are_those_of_their_own_metrics(digits, wanted):
     sample, true = digits
-    table = stratal.classification_metrics(sample, true, classes=wanted, metrics="precision,recall,f1")
+    table = stratal.estimate(sample, true, estimand=ClassReport("precision,recall,f1", wanted))
 
     for metric in ("precision", "recall", "f1"):
-        own = [table.row(metric=metric, **{"class": name})["estimate"] for name in wanted]
-        macro = table.row(metric=metric, **{"class": "macro"})
-        assert macro["estimate"] == pytest.approx(np.mean(own), abs=1e-12)
-        assert macro["confidence_interval"][0] < macro["estimate"] < macro["confidence_interval"][1]
+        own = [table.of(metric=metric, **{"class": name}).value for name in wanted]
+        macro = table.of(metric=metric, **{"class": "macro"})
+        low, high = macro.confidence_interval()
+        assert macro.value == pytest.approx(np.mean(own), abs=1e-12)
+        assert low < macro.value < high
 
 
 def test_a_class_with_a_slip_of_the_pen_is_refused(digits):
     sample, true = digits
 
     with pytest.raises(stratal.InputError, match="no drawn unit has the class '3 '"):
-        stratal.classification_metrics(sample, true, classes=["3 "])
-    assert len(stratal.classification_metrics(sample, true, classes=["3"], metrics="f1")) == 1
+        stratal.estimate(sample, true, estimand=ClassReport(classes=["3 "]))
+    assert len(stratal.estimate(sample, true, estimand=ClassReport("f1", ["3"]))) == 1
 
 
 @pytest.fixture
@@ -111,7 +113,7 @@ def test_labels_that_match_no_class_are_refused(sample, label, message):
     with pytest.raises(stratal.LabelError, match=message):
         stratal.estimate(sample, labels, predicted=True)
     with pytest.raises(stratal.LabelError, match=message):
-        stratal.classification_metrics(sample, labels)
+        stratal.estimate(sample, labels, estimand=ClassReport())
 
 
 def test_free_text_that_is_never_right_is_an_estimate():
@@ -125,26 +127,26 @@ def test_free_text_that_is_never_right_is_an_estimate():
 
 def test_a_class_that_no_label_shows_makes_balanced_accuracy_unknown(sample):
     """The sample knows how many units the model calls a cat; none of the labels is one."""
-    table = stratal.classification_metrics(
-        sample, dict.fromkeys(sample.ids.tolist(), "dog"), metrics="balanced_accuracy"
-    )
+    labels = dict.fromkeys(sample.ids.tolist(), "dog")
+    table = stratal.estimate(sample, labels, estimand=ClassReport("balanced_accuracy"))
 
     assert sample.totals == {"answer": {"cat": 30, "dog": 270}}
-    assert table.rows[0]["estimate"] is None
+    assert np.isnan(table[0].value)
     assert any("1 of 2 classes" in note for note in table.notes)
 
 
 def test_where_the_classes_are_not_known_it_is_said():
     sample = stratal.SimpleRandom(budget=30).draw(stratal.Population.from_arrays(ids=range(300)), seed=3)
     true = {unit: str(unit % 2) for unit in sample.ids.tolist()}
-    table = stratal.classification_metrics(sample, true, true, metrics="balanced_accuracy")
-    named = stratal.classification_metrics(
-        sample, true, true, metrics="balanced_accuracy", classes=["0", "1", "2"]
+    labels = {"label": true, "predicted": true}
+    table, named = (
+        stratal.estimate(sample, labels, estimand=ClassReport("balanced_accuracy", classes))
+        for classes in ((), ("0", "1", "2"))
     )
 
-    assert table.rows[0]["estimate"] == 1
+    assert table[0].value == 1
     assert any("name all of them" in note for note in table.notes)
-    assert named.rows[0]["estimate"] is None
+    assert np.isnan(named[0].value)
 
 
 @pytest.mark.parametrize(

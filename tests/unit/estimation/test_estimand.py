@@ -33,6 +33,10 @@ TEXTS = (
     "mean@language:de,en,predicted=new",
     "means:fluency,adequacy",
     "quantile:0.9",
+    "auc:match",
+    "average_precision:match,score=p",
+    "metrics:recall,f1,average=macro+micro",
+    "ratio_of_means:errors,words",
     "coefficient:length",
     "coefficient:intercept,features=length+age",
     "coefficient:length,features=length+age,family=logistic,proxy=score",
@@ -158,7 +162,7 @@ def test_levels_that_are_not_asked_about_need_no_label():
 @pytest.mark.parametrize(
     ("option", "said"),
     [
-        ({"combine": "majority"}, "averages what several annotators said"),
+        ({"combine": "majority"}, "averages the answers of several annotators"),
         ({"predicted": "language"}, "does not compare labels with predicted='language'"),
     ],
     ids=["combine", "predicted"],

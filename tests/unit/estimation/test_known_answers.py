@@ -8,9 +8,9 @@ import pytest
 import stratal
 from stratal import estimands
 from stratal.estimation.confusion import Confusion
-from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.known_answers import possible_answers
 from stratal.estimation.metrics import answered_classes
+from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.hypergeometric import smallest_count
 from stratal.intervals.proportion import clopper_pearson
 from stratal.weighting import StratifiedWeighting
@@ -61,11 +61,11 @@ def test_all_right_answers_are_as_narrow_as_a_mean():
 
 @pytest.mark.parametrize("name", ["recall", "f1", "jaccard", "specificity", "f2", "prevalence"])
 def test_the_interval_holds_the_value_and_lies_within_the_bounds(name):
-    quantity = confusion().metric(name, 1)
-    low, high = quantity.confidence_interval()
+    metric = confusion().metric(name, 1)
+    low, high = metric.confidence_interval()
 
-    assert 0.0 <= low < quantity.value < high <= 1.0
-    wider = quantity.confidence_interval(0.99)
+    assert 0.0 <= low < metric.value < high <= 1.0
+    wider = metric.confidence_interval(0.99)
     assert wider.low < low
     assert wider.high > high
 
@@ -79,19 +79,20 @@ def test_a_large_stratum_without_a_miss_may_hold_many():
 
 
 def test_one_sided_ends_and_p_values_agree():
-    quantity = confusion().metric("f1", 1)
+    metric = confusion().metric("f1", 1)
 
-    low, _ = quantity.confidence_interval(0.9, "greater")
-    assert quantity.confidence_interval(0.8).low == pytest.approx(low)
-    assert quantity.p_value(low, "greater") == pytest.approx(0.1, abs=0.01)
+    low, _ = metric.confidence_interval(0.9, alternative="greater")
+    assert metric.confidence_interval(0.8).low == pytest.approx(low)
+    assert metric.p_value(low, alternative="greater") == pytest.approx(0.1, abs=0.01)
 
 
 def test_a_stratum_of_both_answers_leaves_the_trials():
     mixed = POSSIBLE.copy()
     mixed[1, 1] = True
 
-    assert confusion(possible=mixed).metric("precision", 1).method == "clopper-pearson"
-    assert confusion(possible=None).metric("precision", 1).method == "clopper-pearson"
+    for possible in (mixed, None):
+        interval = confusion(possible=possible).metric("precision", 1).confidence_interval()
+        assert interval.method == "clopper-pearson"
 
 
 def test_what_is_possible_everywhere_changes_nothing():
@@ -119,9 +120,8 @@ def test_the_rule_of_a_sample_says_what_its_strata_can_hold():
     assert possible is not None
     assert not np.any(possible[:, 0] & possible[:, 1])
     assert np.all(possible[sample.stratum, np.where(sample.groups["answer"] == "match", 0, 1)])
-    row = stratal.classification_metrics(sample, labels).row(metric="precision", **{"class": "match"})
-    low, high = row["confidence_interval"]
-    assert high - low < 0.3
+    report = stratal.estimate(sample, labels, estimand=estimands.ClassReport())
+    assert report.of(metric="precision", **{"class": "match"}).confidence_interval().width < 0.3
 
 
 def test_answers_of_one_s_own_and_strata_of_the_proxy_are_not_known():

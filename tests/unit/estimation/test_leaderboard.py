@@ -23,7 +23,7 @@ def table():
 
 def test_the_rows_are_the_models_own_estimates_from_the_best(table):
     sample, outcomes, compared = table
-    rows = compared.leaderboard
+    rows = compared.leaderboard()
 
     assert rows[0]["model"] == LONG_NAME
     assert [row["mean"] for row in rows] == sorted((row["mean"] for row in rows), reverse=True)
@@ -36,20 +36,21 @@ def test_the_rows_are_the_models_own_estimates_from_the_best(table):
 
 def test_differences_to_the_best_are_those_of_the_pairs(table):
     _, _, compared = table
-    best, *others = compared.leaderboard
+    best, *others = compared.leaderboard()
 
     assert best["to_best"] is None
     for row in others:
-        (pair,) = [pair for pair in compared if {pair["a"], pair["b"]} == {row["model"], best["model"]}]
-        sign = 1 if pair["a"] == row["model"] else -1
-        assert row["to_best"] == sign * pair["difference"]
-        assert sorted(map(abs, row["to_best_interval"])) == sorted(map(abs, pair["confidence_interval"]))
+        both = {row["model"], best["model"]}
+        (pair,) = [pair for pair in compared if set(pair.label.values()) == both]
+        sign = 1 if pair.label["a"] == row["model"] else -1
+        assert row["to_best"] == sign * pair.value
+        assert sorted(map(abs, row["to_best_interval"])) == sorted(map(abs, pair.confidence_interval()))
         assert row["to_best_interval"][0] < row["to_best"] < row["to_best_interval"][1] < 0
 
 
 def test_ranks_are_a_band_where_two_models_cannot_be_told_apart(table):
     _, _, compared = table
-    ranks = {row["model"]: row["rank"] for row in compared.leaderboard}
+    ranks = {row["model"]: row["rank"] for row in compared.leaderboard()}
 
     assert ranks == {LONG_NAME: [1, 1], "small": [2, 3], "twin": [2, 3]}
 
@@ -81,6 +82,6 @@ def test_bars_stand_where_their_intervals_lie():
 
 def test_against_one_reference_no_rank_is_claimed(table):
     sample, outcomes, _ = table
-    rows = stratal.compare(sample, outcomes, reference="small").leaderboard
+    rows = stratal.compare(sample, outcomes, reference="small").leaderboard()
 
     assert [row["rank"] for row in rows] == [None, None, None]

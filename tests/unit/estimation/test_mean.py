@@ -7,9 +7,9 @@ import pytest
 
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.mean import ESTIMATORS, MeanEstimate, default_estimator, mean_estimate
+from stratal.estimation.outcome_means import estimate_mean
 from stratal.population.summary import StratumSummary
 from stratal.weighting import PoissonWeighting, StratifiedWeighting
 

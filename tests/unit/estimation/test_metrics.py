@@ -5,6 +5,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError, LabelError, StratalWarning
+from stratal.estimands import ClassReport
 from stratal.estimation.confusion import Confusion
 from stratal.estimation.metric_functions import CLASS_METRICS, METRICS
 from stratal.weighting import PoissonWeighting, StratifiedWeighting
@@ -90,9 +91,9 @@ class TestValues:
         found = confusion(true, predicted, simple(60, 60))
 
         for name in METRICS:
-            quantity = found.metric(name, 1 if name in CLASS_METRICS else None)
-            assert quantity.standard_error == 0
-            assert tuple(quantity.confidence_interval()) == pytest.approx((quantity.value, quantity.value))
+            metric = found.metric(name, 1 if name in CLASS_METRICS else None)
+            assert metric.standard_error == 0
+            assert tuple(metric.confidence_interval()) == pytest.approx((metric.value, metric.value))
 
     def test_the_superpopulation_is_less_certain(self):
         rng = np.random.default_rng(5)
@@ -119,8 +120,8 @@ class TestIntervals:
     @pytest.mark.parametrize("name", METRICS)
     def test_all_right_still_has_width_and_stays_inside(self, name):
         true = np.repeat([0, 1, 2], 4)
-        quantity = confusion(true, true).metric(name, 1 if name in CLASS_METRICS else None)
-        low, high = quantity.confidence_interval()
+        metric = confusion(true, true).metric(name, 1 if name in CLASS_METRICS else None)
+        low, high = metric.confidence_interval()
 
         assert -1 <= low < high <= 1
         assert np.isfinite([low, high]).all()
@@ -128,8 +129,8 @@ class TestIntervals:
     @pytest.mark.parametrize("name", METRICS)
     def test_all_wrong_still_has_width_and_stays_inside(self, name):
         true = np.repeat([0, 1, 2], 4)
-        quantity = confusion(true, (true + 1) % 3).metric(name, 1 if name in CLASS_METRICS else None)
-        low, high = quantity.confidence_interval()
+        metric = confusion(true, (true + 1) % 3).metric(name, 1 if name in CLASS_METRICS else None)
+        low, high = metric.confidence_interval()
 
         assert (-1 if name == "mcc" else 0) <= low < high <= 1
 
@@ -138,10 +139,10 @@ class TestIntervals:
         found = confusion(rng.integers(0, 3, 80), rng.integers(0, 3, 80))
 
         for name, which in (("f1", 1), ("mcc", None), ("recall", "macro")):
-            quantity = found.metric(name, which)
-            low, high = quantity.confidence_interval(0.9)
+            metric = found.metric(name, which)
+            low, high = metric.confidence_interval(0.9)
             for end in (low, high):
-                assert quantity.p_value(end) == pytest.approx(0.1, abs=1e-3)
+                assert metric.p_value(end) == pytest.approx(0.1, abs=1e-3)
 
     def test_errors_that_a_stratum_may_hide_widen_the_interval(self):
         """Recall is 1 in the sample; a large stratum with few labels may hold missed positives."""
@@ -160,19 +161,21 @@ class TestIntervals:
 class TestTable:
     def test_accuracy_is_what_estimate_says(self):
         sample, labels, *_ = drawn(np.random.default_rng(7))
-        row = stratal.classification_metrics(sample, labels).row(metric="accuracy")
-        plain = stratal.estimate(sample, labels, predicted=True, estimator="horvitz-thompson")
+        found = stratal.estimate(sample, labels, estimand=ClassReport()).of(metric="accuracy")
+        plain = stratal.estimate(sample, labels, predicted=True)
 
-        assert plain.value == row["estimate"]
-        assert list(plain.confidence_interval()) == row["confidence_interval"]
+        assert plain.value == found.value
+        assert tuple(plain.confidence_interval()) == tuple(found.confidence_interval())
 
     def test_rows_and_json(self):
         sample, labels, *_ = drawn(np.random.default_rng(8))
-        table = stratal.classification_metrics(sample, labels, metrics="accuracy,recall", average="macro")
+        table = stratal.estimate(
+            sample, labels, estimand=ClassReport(metrics="accuracy, recall", average="macro")
+        )
 
-        found = [(row["metric"], row["class"]) for row in table]
+        found = [(row.label["metric"], row.label["class"]) for row in table]
         assert found == [("accuracy", None), *(("recall", c) for c in (*"abc", "macro"))]
-        assert set(table.rows[0]) == {
+        assert set(table.rows()[0]) == {
             "metric",
             "class",
             "estimate",
@@ -180,39 +183,44 @@ class TestTable:
             "confidence_interval",
             "n",
         }
-        assert table.to_dict()["metrics"] == list(table.rows)
+        assert table.to_dict()["metrics"] == table.rows()
         assert "recall" in str(table)
         assert "<table>" in table._repr_html_()
 
     def test_labels_of_any_kind_are_joined_by_id(self):
         sample, labels, true, predicted = drawn(np.random.default_rng(9))
         pandas = pytest.importorskip("pandas")
-        expected = stratal.classification_metrics(sample, labels)
+        expected = stratal.estimate(sample, labels, estimand=ClassReport()).rows()
 
         reordered = dict(sorted(labels.items(), key=lambda item: item[1]))
         answers = np.array(list("abc"))[predicted]
-        for y_true, y_pred in (
-            (reordered, None),
-            (pandas.Series(labels), "answer"),
-            (np.array(list("abc"))[true[sample.ids]], answers[sample.ids]),
-            (labels, {int(unit): answers[unit] for unit in sample.ids}),
-        ):
-            assert expected.rows == stratal.classification_metrics(sample, y_true, y_pred).rows
+        in_order = {"label": np.array(list("abc"))[true[sample.ids]], "predicted": answers[sample.ids]}
+        by_id = {"label": labels, "predicted": {int(unit): answers[unit] for unit in sample.ids}}
+        for given in (reordered, in_order, by_id):
+            assert expected == stratal.estimate(sample, given, estimand=ClassReport()).rows()
+        assert (
+            expected
+            == stratal.estimate(
+                sample, pandas.Series(labels), estimand=ClassReport(predicted="answer")
+            ).rows()
+        )
 
     def test_numbers_as_classes(self):
         sample, _, true, predicted = drawn(np.random.default_rng(10))
-        table = stratal.classification_metrics(
-            sample, true[sample.ids].astype(float), predicted[sample.ids], classes=[2], metrics="recall"
-        )
+        labels = {"label": true[sample.ids].astype(float), "predicted": predicted[sample.ids]}
+        table = stratal.estimate(sample, labels, estimand=ClassReport(classes=[2], metrics="recall"))
 
-        assert [row["class"] for row in table] == ["2"]
+        assert [row.label["class"] for row in table] == ["2"]
 
     def test_a_class_that_was_never_predicted_is_undefined_and_said_so(self):
         sample, labels, *_ = drawn(np.random.default_rng(11))
-        table = stratal.classification_metrics(sample, labels, classes=["zebra"], metrics="precision")
+        table = stratal.estimate(sample, labels, estimand=ClassReport(classes=["zebra"], metrics="precision"))
 
-        assert table.rows[0]["estimate"] is None
-        assert table.rows[0]["confidence_interval"] == [0.0, 1.0]  # nothing is known, and that is an interval
+        assert table.rows()[0]["estimate"] is None
+        assert table.rows()[0]["confidence_interval"] == [
+            0.0,
+            1.0,
+        ]  # nothing is known, and that is an interval
         assert "zebra" in table.notes[0]
         assert "–" in str(table)
 
@@ -220,30 +228,33 @@ class TestTable:
         sample, labels, *_ = drawn(np.random.default_rng(12))
         some = dict(list(labels.items())[:-5])
 
-        row = stratal.classification_metrics(sample, some, metrics="accuracy").rows[0]
-        assert row["n"] == len(labels) - 5
+        assert (
+            stratal.estimate(sample, some, estimand=ClassReport(metrics="accuracy"))[0].n == len(labels) - 5
+        )
 
     def test_refusals_name_what_is_wrong(self):
         sample, labels, *_ = drawn(np.random.default_rng(13))
         with pytest.raises(InputError, match=r"no such metric.*precisoin"):
-            stratal.classification_metrics(sample, labels, metrics=["precisoin"])
+            stratal.estimate(sample, labels, estimand=ClassReport(metrics=["precisoin"]))
         with pytest.raises(InputError, match="no such average"):
-            stratal.classification_metrics(sample, labels, average="mean")
+            stratal.estimate(sample, labels, estimand=ClassReport(average="mean"))
         with pytest.raises(LabelError, match="no unit is labelled"):
-            stratal.classification_metrics(sample, dict.fromkeys(labels))
+            stratal.estimate(sample, dict.fromkeys(labels), estimand=ClassReport())
         with pytest.raises(LabelError, match="not in this sample"):
-            stratal.classification_metrics(sample, {**labels, 10**6: "a"})
+            stratal.estimate(sample, {**labels, 10**6: "a"}, estimand=ClassReport())
         with pytest.raises(InputError, match="no group column 'answr'"):
-            stratal.classification_metrics(sample, labels, "answr")
+            stratal.estimate(sample, labels, estimand=ClassReport(predicted="answr"))
         with pytest.raises(LabelError, match="have no prediction"):
-            stratal.classification_metrics(sample, labels, {int(sample.ids[0]): "a"})
+            stratal.estimate(
+                sample, {"label": labels, "predicted": {int(sample.ids[0]): "a"}}, estimand=ClassReport()
+            )
         with pytest.raises(InputError, match="must be a list"):
-            stratal.classification_metrics(sample, labels, classes="a")
+            stratal.estimate(sample, labels, estimand=ClassReport(classes="a"))
 
     def test_macro_without_some_class_is_not_another_average(self):
         found = confusion([0, 0, 1, 1], [0, 0, 1, 0])
 
-        assert not found.metric("recall", "macro").defined
+        assert np.isnan(found.metric("recall", "macro").value)
         assert found.metric("recall", "macro").notes
 
 
@@ -252,16 +263,17 @@ def test_many_missing_labels_warn():
     some = dict(list(labels.items())[: len(labels) // 2])
 
     with pytest.warns(StratalWarning, match="have no label"):
-        stratal.classification_metrics(sample, some)
+        stratal.estimate(sample, some, estimand=ClassReport())
 
 
 def test_a_class_that_nobody_saw_may_still_exist():
     population = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 100))
     sample = stratal.SimpleRandom(budget=20).draw(population, seed=1)
-    table = stratal.classification_metrics(
-        sample, ["b"] * 20, ["b"] * 20, metrics="prevalence", classes=["a", "b"], average=None
+    labels = {"label": ["b"] * 20, "predicted": ["b"] * 20}
+    table = stratal.estimate(
+        sample, labels, estimand=ClassReport(metrics="prevalence", classes=["a", "b"], average=[])
     )
-    low, high = table.row(**{"class": "a"})["confidence_interval"]
+    low, high = table.of(**{"class": "a"}).confidence_interval()
 
     assert low == 0
     assert 0.05 < high < 0.3
@@ -272,9 +284,11 @@ def test_classes_that_only_labels_have_are_averaged():
     population = stratal.Population.from_arrays(groups={"answer": ["x"] * 60}, predicted="answer")
     sample = stratal.SimpleRandom(budget=7).draw(population, seed=1)
     labels = ["a", "b", "a", "b", "a", "a", "b"]
-    table = stratal.classification_metrics(sample, labels, metrics=["f1", "recall"], classes=["a", "b"])
+    table = stratal.estimate(
+        sample, labels, estimand=ClassReport(metrics=["f1", "recall"], classes=["a", "b"])
+    )
 
-    assert [(row["class"], row["estimate"]) for row in table.rows] == [("a", 0), ("b", 0), ("macro", 0)] * 2
+    assert [(row.label["class"], row.value) for row in table] == [("a", 0), ("b", 0), ("macro", 0)] * 2
 
 
 @pytest.mark.parametrize("estimand", ["f1:yes,probability=p", None])
@@ -288,10 +302,12 @@ def test_of_two_answers_what_is_the_same_share_has_the_same_interval(estimand):
     sample = stratal.plan(population, budget=100, **by).draw(seed=5)
     labels = dict(zip(sample.ids.tolist(), truth[sample.ids].tolist(), strict=True))
     metrics = ["precision", "negative_predictive_value", "recall", "specificity", "f1"]
-    table = stratal.classification_metrics(sample, labels, metrics=metrics, average=["macro", "micro"])
+    table = stratal.estimate(
+        sample, labels, estimand=ClassReport(metrics=metrics, average=["macro", "micro"])
+    )
 
     def interval(metric, which):
-        return table.row(metric=metric, **{"class": which})["confidence_interval"]
+        return tuple(table.of(metric=metric, **{"class": which}).confidence_interval())
 
     for one, other in (("precision", "negative_predictive_value"), ("recall", "specificity")):
         for which, opposite in (("yes", "no"), ("no", "yes"), ("macro", "macro")):

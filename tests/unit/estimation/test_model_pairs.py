@@ -7,13 +7,19 @@ from scipy import stats
 import stratal
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.model_pairs import ModelPair, bounds_of_outcomes
+from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.respondents import Respondents
 
 
-def drawn(n, size=20_000, outcome=None):
+def drawn(n, size=20_000):
     population = stratal.Population.from_arrays(ids=np.arange(size))
-    sample = stratal.SimpleRandom(budget=n).draw(population, seed=4)
-    return sample, Respondents.of(sample, np.ones(n, dtype=bool))
+    return stratal.SimpleRandom(budget=n).draw(population, seed=4)
+
+
+def pair_of(sample, first, second, **more):
+    everyone = np.ones(sample.size, dtype=bool)
+    frame = Respondents.of(sample, everyone)
+    return ModelPair(sample=sample, frame=frame, labelled=everyone, first=first, second=second, **more)
 
 
 def pairs_of(kind, rng, n):
@@ -31,7 +37,7 @@ def pairs_of(kind, rng, n):
 def test_small_samples_cover(kind):
     """500 draws of 50: a coverage of .94 is known to ± .011 (one standard deviation)."""
     rng = np.random.default_rng(8)
-    _, frame = drawn(50)
+    sample = drawn(50)
     many = pairs_of(kind, rng, 400_000)
     truth = np.mean(many[0]) / np.mean(many[1]), np.mean((many[0] > many[1]) + 0.5 * (many[0] == many[1]))
     inside = np.zeros(2)
@@ -39,52 +45,52 @@ def test_small_samples_cover(kind):
     for _ in range(replicates):
         first, second = pairs_of(kind, rng, 50)
         found = (
-            ModelPair(first=first, second=second, frame=frame, bounds=(0, 1)).ratio(),
-            ModelPair(first=first, second=second, frame=frame).win_rate(),
+            pair_of(sample, first, second, bounds=(0, 1)).ratio(),
+            pair_of(sample, first, second).win_rate(),
         )
-        for j, quantity in enumerate(found):
-            low, high = quantity.confidence_interval()
+        for j, estimate in enumerate(found):
+            low, high = estimate.confidence_interval()
             inside[j] += low <= truth[j] <= high
     assert np.all(inside / replicates > 0.94 - 3 * 0.011)
 
 
 def test_the_win_rate_of_right_and_wrong_is_half_the_difference():
-    sample, frame = drawn(40)
+    sample = drawn(40)
     rng = np.random.default_rng(3)
     a, b = (rng.random(40) < 0.8) * 1.0, (rng.random(40) < 0.6) * 1.0
-    row = stratal.compare(sample, {"a": a, "b": b}).rows[0]
-    found = ModelPair(first=a, second=b, frame=frame).win_rate()
+    row = stratal.compare(sample, {"a": a, "b": b}).rows()[0]
+    found = pair_of(sample, a, b).win_rate()
 
-    assert found.value == pytest.approx(0.5 + row["difference"] / 2)
+    assert found.value == pytest.approx(0.5 + row["estimate"] / 2)
     assert found.standard_error == pytest.approx(row["standard_error"] / 2)
     assert row["win_rate"]["confidence_interval"] == pytest.approx([*found.confidence_interval()])
 
 
 def test_without_ties_the_win_rate_is_a_proportion():
-    _, frame = drawn(30)
+    sample = drawn(30)
+    frame = Respondents.of(sample, np.ones(30, dtype=bool))
     a, b = np.arange(30) % 3 * 1.0, np.ones(30) * 0.5
-    wins = stratal.estimation.evaluation.estimate_mean(
+    wins = estimate_mean(
         (a > b) * 1.0, np.zeros((30, 0)), frame.weighting, None, stratum=frame.stratum, design="simple-random"
     )
     assert isinstance(wins, Estimate)
-    assert [*ModelPair(first=a, second=b, frame=frame).win_rate().confidence_interval()] == pytest.approx(
-        [*wins.confidence_interval()], abs=1e-9
-    )
+    found = pair_of(sample, a, b).win_rate()
+    assert [*found.confidence_interval()] == pytest.approx([*wins.confidence_interval()], abs=1e-9)
 
 
 def test_models_that_never_differ_have_a_ratio_of_one_with_an_interval():
-    _, frame = drawn(50)
+    sample = drawn(50)
     right = np.r_[np.ones(45), np.zeros(5)]
-    low, high = ModelPair(first=right, second=right, frame=frame, bounds=(0, 1)).ratio().confidence_interval()
+    low, high = pair_of(sample, right, right, bounds=(0, 1)).ratio().confidence_interval()
     assert 0.85 < low < 1 < high < 1.17
     with pytest.raises(stratal.InputError, match="all labels agree"):
-        ModelPair(first=right, second=right, frame=frame).ratio().confidence_interval()
+        pair_of(sample, right, right).ratio().confidence_interval()
 
 
 def test_a_census_leaves_nothing_open():
-    sample, frame = drawn(20, size=20)
+    sample = drawn(20, size=20)
     a, b = np.r_[np.ones(15), np.zeros(5)], np.r_[np.ones(12), np.zeros(8)]
-    pair = ModelPair(first=a, second=b, frame=frame, bounds=(0, 1))
+    pair = pair_of(sample, a, b, bounds=(0, 1))
     assert [*pair.ratio().confidence_interval()] == pytest.approx([1.25, 1.25])
     assert [*pair.win_rate().confidence_interval()] == pytest.approx([0.575, 0.575])
     assert [*pair.difference().confidence_interval()] == pytest.approx([0.15, 0.15])
@@ -92,22 +98,23 @@ def test_a_census_leaves_nothing_open():
 
 
 def test_a_model_that_is_never_right_has_no_ratio():
-    _, frame = drawn(10)
-    assert not ModelPair(first=np.ones(10), second=np.zeros(10), frame=frame, bounds=(0, 1)).ratio().defined
+    found = pair_of(drawn(10), np.ones(10), np.zeros(10), bounds=(0, 1)).ratio()
+    assert np.isnan(found.value)
+    assert "the mean outcome of a model is 0" in found.notes
 
 
 def test_the_difference_is_the_row_of_compare():
-    sample, frame = drawn(25)
+    sample = drawn(25)
     rng = np.random.default_rng(3)
     a, b = (rng.random(25) < 0.9) * 1.0, (rng.random(25) < 0.8) * 1.0
-    row = stratal.compare(sample, {"a": a, "b": b}).rows[0]
-    found = ModelPair(first=a, second=b, frame=frame, bounds=(0, 1)).difference()
+    row = stratal.compare(sample, {"a": a, "b": b}).rows()[0]
+    found = pair_of(sample, a, b, bounds=(0, 1)).difference()
 
-    assert (found.value, found.standard_error) == pytest.approx((row["difference"], row["standard_error"]))
+    assert (found.value, found.standard_error) == pytest.approx((row["estimate"], row["standard_error"]))
     assert [*found.confidence_interval()] == pytest.approx(row["confidence_interval"])
     assert found.p_value(0.0) == pytest.approx(row["p_value"], abs=1e-6)
     with pytest.raises(stratal.InputError, match="all labels agree"):
-        ModelPair(first=a, second=a, frame=frame).difference().confidence_interval()
+        pair_of(sample, a, a).difference().confidence_interval()
 
 
 def test_a_difference_of_right_and_wrong_has_the_win_rate_s_interval():
@@ -117,7 +124,7 @@ def test_a_difference_of_right_and_wrong_has_the_win_rate_s_interval():
     allocation = stratal.allocate(strata, 10, "equal")
     sample = stratal.Stratified(strata=strata, allocation=allocation).draw(units, seed=2)
     new, old = np.r_[np.ones(8), 0, 1], np.r_[np.ones(7), 0, 1, 0]
-    row = stratal.compare(sample, {"new": new, "old": old}).rows[0]
+    row = stratal.compare(sample, {"new": new, "old": old}).rows()[0]
     low, high = row["confidence_interval"]
 
     assert [low, high] == pytest.approx([2 * end - 1 for end in row["win_rate"]["confidence_interval"]])
@@ -126,36 +133,34 @@ def test_a_difference_of_right_and_wrong_has_the_win_rate_s_interval():
 
 @pytest.mark.parametrize("alternative", ["two-sided", "less", "greater"])
 def test_simultaneous_intervals_of_right_and_wrong_are_wider_and_agree_with_p(alternative):
-    sample, _frame = drawn(60)
+    sample = drawn(60)
     rng = np.random.default_rng(6)
     z = {name: (rng.random(60) < rate) * 1.0 for name, rate in (("a", 0.95), ("b", 0.7), ("c", 0.8))}
-    alone = stratal.compare(sample, z, simultaneous=False, alternative=alternative)
-    for level in (0.8, 0.9, 0.95, 0.99):
-        for row, single in zip(
-            stratal.compare(sample, z, alternative=alternative, confidence_level=level), alone, strict=True
-        ):
-            low, high = row["confidence_interval"]
-            assert (not low <= 0 <= high) == (row["p_value"] < 1 - level)
-            assert row["p_value"] >= single["p_value"] - 1e-3
-            if level == 0.95:
-                assert low <= single["confidence_interval"][0]
-                assert high >= single["confidence_interval"][1]
+    together, alone = (stratal.compare(sample, z, simultaneous=flag) for flag in (True, False))
+    for pair, single in zip(together, alone, strict=True):
+        p_value = pair.p_value(0.0, alternative=alternative)
+        assert p_value >= single.p_value(0.0, alternative=alternative) - 1e-3
+        for level in (0.8, 0.9, 0.95, 0.99):
+            low, high = pair.confidence_interval(level, alternative=alternative)
+            narrow = single.confidence_interval(level, alternative=alternative)
+            assert (not low <= 0 <= high) == (p_value < 1 - level)
+            assert low <= narrow.low
+            assert high >= narrow.high
 
 
 def test_a_ratio_of_which_nothing_is_known_has_no_upper_end():
-    _, frame = drawn(2)
+    sample = drawn(2)
     first, second = np.array([1e-300, 1.0]), np.array([1.0, 1.0])
     with np.errstate(over="raise"):
-        low, high = ModelPair(first=first, second=second, frame=frame).ratio().confidence_interval(1 - 1e-9)
+        low, high = pair_of(sample, first, second).ratio().confidence_interval(1 - 1e-9)
     assert low == 0.0
     assert high == np.inf
 
 
 def test_a_ratio_of_outcomes_with_bounds_ends_where_the_means_own_limits_do():
     """One of twelve right: Student's t on the logarithm alone ended at 10⁴ at 99.9 %, at 6e33 on average."""
-    _, frame = drawn(12)
     first, second = np.r_[np.ones(7), np.zeros(5)], np.r_[np.zeros(11), 1.0]
-    pair = ModelPair(first=first, second=second, frame=frame, bounds=(0, 1))
+    pair = pair_of(drawn(12), first, second, bounds=(0, 1))
     ends = [pair.ratio().confidence_interval(level).high for level in (0.95, 0.999, 1 - 1e-6)]
     assert ends == sorted(ends)
     assert ends[1] < 1 / stats.beta.ppf(0.00025, 1, 12) * 1.01

@@ -28,12 +28,12 @@ def test_classes_judge_every_answer(world):
 
     units = sample.ids
     outcomes = {"new": (new == true)[units].astype(float), "old": (old == true)[units].astype(float)}
-    row = stratal.compare(sample, outcomes).rows[0]
+    pair = stratal.compare(sample, outcomes)[0]
     assert found["complete"]
     assert found["needs_labels"] == []
     assert found["known"] == 200
-    assert found["difference"]["estimate"] == row["difference"]
-    assert found["difference"]["confidence_interval"] == row["confidence_interval"]
+    assert found["difference"]["estimate"] == pair.value
+    assert found["difference"]["confidence_interval"] == pair.limits()
     assert found["old"]["estimate"] == stratal.estimate(sample, labels, predicted=True).value
     assert found["new"]["estimate"] == stratal.estimate(sample, outcomes["new"]).value
     assert found["changed"] == int(np.sum(old[units] != new[units]))

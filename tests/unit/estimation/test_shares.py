@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import stratal
+from stratal.estimands import ClassReport
 from stratal.estimation import estimands
 from stratal.estimation.confusion import Confusion
 from stratal.estimation.known_answers import most_unseen
@@ -73,12 +74,12 @@ def test_what_a_plan_expected_changes_no_interval(kind):
 def test_a_list_of_estimands_keeps_nothing_of_the_plan_and_has_the_intervals_of_each():
     asked = ["f1:match,probability=score", "recall:match,probability=score"]
     sample, labels = drawn(asked)
-    rows = {row["estimand"]: row for row in stratal.estimate(sample, labels).rows}
+    found = stratal.estimate(sample, labels)
 
     assert set(sample.estimand) == {"kind", "estimands"}
     for text in asked:
         own = stratal.estimate(sample, labels, estimand=text).confidence_interval()
-        assert rows[text]["confidence_interval"] == list(own)
+        assert tuple(found.of(estimand=text).confidence_interval()) == tuple(own)
 
 
 def test_where_no_positive_is_seen_anything_is_possible():
@@ -86,10 +87,11 @@ def test_where_no_positive_is_seen_anything_is_possible():
     found = stratal.estimate(sample, dict.fromkeys(labels, "other"))
     table = stratal.estimate(sample, dict.fromkeys(labels, "other"), estimand=["recall:match", "mcc"])
 
-    assert not found.defined
+    assert np.isnan(found.value)
     assert tuple(found.confidence_interval()) == (0.0, 1.0)
+    assert found.confidence_interval().method == "every possible value"
     assert "Estimate undefined, 95% interval 0 to 1" in str(found)
-    assert [row["confidence_interval"] for row in table.rows] == [[0.0, 1.0], [-1.0, 1.0]]
+    assert [row.limits() for row in table] == [[0.0, 1.0], [-1.0, 1.0]]
 
 
 def test_misses_that_no_label_showed_are_bounded_and_told():
@@ -107,7 +109,7 @@ def test_misses_that_no_label_showed_are_bounded_and_told():
     assert f"up to {int(most):,} of these {int(sample.summary.sizes[others].sum()):,} units" in note
     assert f"{-np.log(0.025) * 19_800 / (hits / 9):,.0f} such labels" in note
     assert found.confidence_interval().low == pytest.approx(hits / (hits + most), rel=0.03)
-    table = stratal.classification_metrics(sample, agreed, metrics="recall")
+    table = stratal.estimate(sample, agreed, estimand=ClassReport("recall"))
     assert any(text.endswith(note) for text in table.notes)
 
 
@@ -135,32 +137,32 @@ def test_prevalence_is_a_mean():
 
 def test_the_share_of_answers_is_known_and_says_so():
     sample, labels = drawn("f1:match,probability=score")
-    table = stratal.classification_metrics(sample, labels, metrics="predicted_prevalence")
-    row = table.row(metric="predicted_prevalence", **{"class": "match"})
+    asked = ClassReport("predicted_prevalence")
+    table = stratal.estimate(sample, labels, estimand=asked)
+    found = table.of(metric="predicted_prevalence", **{"class": "match"})
 
-    assert row["estimate"] == 0.01
-    assert row["standard_error"] == 0.0
-    assert row["confidence_interval"] == [0.01, 0.01]
+    assert found.value == 0.01
+    assert found.standard_error == 0.0
+    assert tuple(found.confidence_interval()) == (0.01, 0.01)
     assert any("counted over the answers of all 20,000 units" in note for note in table.notes)
-    wider = stratal.classification_metrics(
-        sample, labels, metrics="predicted_prevalence", target="superpopulation"
-    ).row(metric="predicted_prevalence", **{"class": "match"})
-    assert wider["confidence_interval"] == pytest.approx(list(map(float, clopper_pearson(0.01, 20_000))))
+    beyond = stratal.estimate(sample, labels, estimand=asked, target="superpopulation")
+    wider = beyond.of(**{"class": "match"}).confidence_interval()
+    assert tuple(wider) == pytest.approx(tuple(map(float, clopper_pearson(0.01, 20_000))))
 
 
 @pytest.mark.parametrize("name", ["recall", "f1", "f0.5", "jaccard", "precision", "specificity"])
 def test_a_superpopulation_makes_the_same_interval_a_little_wider(name):
     sample, labels = drawn("f1:match,probability=score")
-    rows = [
-        stratal.classification_metrics(sample, labels, metrics=name, target=target).row(
-            metric=name, **{"class": "match"}
-        )["confidence_interval"]
+    here, beyond = (
+        stratal.estimate(sample, labels, estimand=ClassReport(name), target=target)
+        .of(metric=name, **{"class": "match"})
+        .confidence_interval()
         for target in ("population", "superpopulation")
-    ]
+    )
 
-    assert rows[1][0] <= rows[0][0] + 1e-3
-    assert rows[1][1] >= rows[0][1] - 1e-3
-    assert np.ptp(rows[1]) < 1.3 * np.ptp(rows[0]) + 1e-3
+    assert beyond.low <= here.low + 1e-3
+    assert beyond.high >= here.high - 1e-3
+    assert beyond.width < 1.3 * here.width + 1e-3
 
 
 @pytest.mark.parametrize(
@@ -248,12 +250,12 @@ def test_classes_without_a_label_widen_a_mean_over_classes_and_say_so():
     found = confusion.metric("balanced_accuracy")
     (low, high), (least, most) = found.confidence_interval(), seen.confidence_interval()
 
-    assert found.defined
+    assert np.isfinite(found.value)
     assert low == pytest.approx(0.95 * least)
     assert high == pytest.approx(0.95 * most + 0.05)
     assert any("1 of 20 classes have no label" in note for note in found.notes)
     few = replace(confusion, true=np.zeros(200, dtype=int), n_classes=20)
-    assert not few.metric("balanced_accuracy").defined
+    assert np.isnan(few.metric("balanced_accuracy").value)
 
 
 @pytest.mark.parametrize("classes", [["a", "b"], ["a", "b", "c"]])
@@ -267,9 +269,8 @@ def test_the_mean_prevalence_of_all_classes_is_known_by_definition(classes, targ
         stratal.estimate(sample, truth, estimand=f"average:prevalence,average={kind}", target=target)
         for kind in ("macro", "micro")
     ]
-    table = stratal.classification_metrics(
-        sample, truth, metrics=["prevalence", "predicted_prevalence"], average="macro", target=target
-    )
+    report = ClassReport(["prevalence", "predicted_prevalence"])
+    table = stratal.estimate(sample, truth, estimand=report, target=target)
     share = 1 / len(classes)
 
     for quantity in found:
@@ -278,17 +279,15 @@ def test_the_mean_prevalence_of_all_classes_is_known_by_definition(classes, targ
         assert tuple(quantity.confidence_interval()) == (share, share)
         assert "by definition" in quantity.notes[0]
     for metric in ("prevalence", "predicted_prevalence"):
-        row = table.row(metric=metric, **{"class": "macro"})
-        assert (row["estimate"], row["confidence_interval"]) == (share, [share, share])
+        row = table.of(metric=metric, **{"class": "macro"})
+        assert (row.value, row.limits()) == (share, [share, share])
 
 
 def test_the_mean_prevalence_of_some_classes_is_estimated():
     answers = np.tile(["a", "b", "c"], 100)
     population = stratal.Population.from_arrays(groups={"answer": answers}, predicted="answer")
     sample = stratal.SimpleRandom(budget=40).draw(population, seed=1)
-    table = stratal.classification_metrics(
-        sample, answers[sample.ids], metrics="prevalence", classes=["a", "b"], average="macro"
-    )
-    row = table.row(metric="prevalence", **{"class": "macro"})
+    report = ClassReport(["prevalence"], classes=["a", "b"])
+    table = stratal.estimate(sample, answers[sample.ids], estimand=report)
 
-    assert row["standard_error"] > 0
+    assert table.of(metric="prevalence", **{"class": "macro"}).standard_error > 0

@@ -5,14 +5,18 @@ import pytest
 
 import stratal
 from stratal.errors import InputError, LabelError
+from stratal.estimands import AUC, ClassReport, MeanFunction, Quantile, RatioOfMeans
+from stratal.estimation.estimands.ranking import area_under_curve, average_precision, ranking_metric
 from stratal.estimation.linearisation import ratio_of_means, smooth_mean_function
-from stratal.estimation.quantile import quantile_interval, weighted_quantile
-from stratal.estimation.ranking import area_under_curve, average_precision, ranking_metric
+from stratal.estimation.quantile import quantile_estimate, weighted_quantile
 from stratal.weighting import StratifiedWeighting
 
 
 def simple(n, population_size=10**6):
     return StratifiedWeighting(stratum=np.zeros(n, np.int64), sizes=np.array([population_size]))
+
+
+RATIO = RatioOfMeans(["a", "b"])
 
 
 @pytest.fixture
@@ -30,10 +34,11 @@ class TestFunctions:
         def product(a, b):
             return a * b**2
 
-        found = stratal.smooth_function(sample, variables, product)
-        given = stratal.smooth_function(
-            sample, variables, product, gradient=lambda m: np.array([m[1] ** 2, 2 * m[0] * m[1]])
-        )
+        def slopes(means):
+            return np.array([means[1] ** 2, 2 * means[0] * means[1]])
+
+        asked = MeanFunction(product, ["a", "b"]), MeanFunction(product, ["a", "b"], gradient=slopes)
+        found, given = (stratal.estimate(sample, variables, estimand=entry) for entry in asked)
 
         assert given.value == found.value
         assert given.standard_error == pytest.approx(found.standard_error, rel=1e-7)
@@ -42,11 +47,12 @@ class TestFunctions:
         rng = np.random.default_rng(3)
         a, b = rng.uniform(1, 2, sample.size), rng.uniform(1, 3, sample.size)
 
-        direct = stratal.ratio(sample, a, b)
-        general = stratal.smooth_function(sample, {"a": a, "b": b}, lambda a, b: a / b)
+        direct = stratal.estimate(sample, {"a": a, "b": b}, estimand=RATIO)
+        quotient = MeanFunction(lambda a, b: a / b, ["a", "b"])
+        general = stratal.estimate(sample, {"a": a, "b": b}, estimand=quotient)
         assert direct.value == pytest.approx(general.value)
         assert direct.standard_error == pytest.approx(general.standard_error, rel=1e-6)
-        beyond = stratal.ratio(sample, a, b, target="superpopulation")
+        beyond = stratal.estimate(sample, {"a": a, "b": b}, estimand=RATIO, target="superpopulation")
         assert beyond.standard_error > direct.standard_error
 
     def test_the_delta_method_covers(self):
@@ -61,7 +67,8 @@ class TestFunctions:
 
     def test_it_prints_and_has_a_json_twin(self, sample):
         rng = np.random.default_rng(12)
-        found = stratal.ratio(sample, rng.uniform(1, 2, sample.size), rng.uniform(1, 3, sample.size))
+        labels = {"a": rng.uniform(1, 2, sample.size), "b": rng.uniform(1, 3, sample.size)}
+        found = stratal.estimate(sample, labels, estimand=RATIO)
 
         described = found.to_dict(0.9)
         assert described["confidence_interval"] == list(found.confidence_interval(0.9))
@@ -71,15 +78,20 @@ class TestFunctions:
     def test_refusals(self, sample):
         z = np.ones(sample.size)
         with pytest.raises(InputError, match="not finite at the estimated means"):
-            stratal.smooth_function(sample, {"z": z}, lambda z: float(np.log(z - 2)) if z > 2 else np.nan)
+            logarithm = MeanFunction(lambda z: float(np.log(z - 2)) if z > 2 else np.nan, ["z"])
+            stratal.estimate(sample, {"z": z}, estimand=logarithm)
         with pytest.raises(InputError, match="denominator's mean is 0"):
-            stratal.ratio(sample, z, 0 * z)
-        with pytest.raises(InputError, match="at least one variable"):
-            stratal.smooth_function(sample, {}, lambda: 1.0)
+            stratal.estimate(sample, {"a": z, "b": 0 * z}, estimand=RATIO)
+        with pytest.raises(InputError, match="names of its outcomes"):
+            MeanFunction(lambda: 1.0, [])
+        with pytest.raises(InputError, match="map each outcome to its labels"):
+            stratal.estimate(sample, z, estimand=RATIO)
+        with pytest.raises(InputError, match="a ratio is of two outcomes"):
+            RatioOfMeans(["a", "a"])
         with pytest.raises(InputError, match="no such target"):
-            stratal.ratio(sample, z, z, target="everyone")
+            stratal.estimate(sample, {"a": z, "b": z}, estimand=RATIO, target="everyone")
         with pytest.raises(InputError, match="one entry per drawn unit"):
-            stratal.ratio(sample, z[:-1], z)
+            stratal.estimate(sample, {"a": z[:-1], "b": z}, estimand=RATIO)
         with pytest.raises(InputError, match="one entry per mean"):
             smooth_mean_function(z[:, None], lambda m: m[0], simple(len(z)), gradient=lambda m: np.zeros(2))
 
@@ -116,46 +128,46 @@ class TestRanking:
         rng = np.random.default_rng(7)
         positive = np.arange(400) < 150
         score = rng.normal(size=400) + positive
-        quantity = ranking_metric("auc", score, positive, simple(400))
+        found = ranking_metric(area_under_curve, score, positive, simple(400))
         v10 = np.array([np.mean(score[~positive] < s) for s in score[positive]])
         v01 = np.array([np.mean(score[positive] > s) for s in score[~positive]])
 
         delong = np.sqrt(v10.var(ddof=1) / 150 + v01.var(ddof=1) / 250)
-        assert delong == pytest.approx(quantity.standard_error, rel=0.01)
+        assert delong == pytest.approx(found.standard_error, rel=0.01)
 
-    @pytest.mark.parametrize("name", ["auc", "average_precision"])
-    def test_a_perfect_ranking_still_has_an_interval_inside_the_bounds(self, name):
+    @pytest.mark.parametrize("function", [area_under_curve, average_precision])
+    def test_a_perfect_ranking_still_has_an_interval_inside_the_bounds(self, function):
         positive = np.arange(30) < 6
-        quantity = ranking_metric(name, positive + 0.0, positive, simple(30))
-        low, high = quantity.confidence_interval()
+        found = ranking_metric(function, positive + 0.0, positive, simple(30))
+        low, high = found.confidence_interval()
 
-        assert quantity.value == 1.0
+        assert found.value == 1.0
         assert 0 < low < high == 1.0
 
     def test_a_census_is_exact(self):
         rng = np.random.default_rng(8)
         positive = rng.random(50) < 0.5
-        quantity = ranking_metric("auc", rng.normal(size=50), positive, simple(50, 50))
+        found = ranking_metric(area_under_curve, rng.normal(size=50), positive, simple(50, 50))
 
-        assert quantity.standard_error == 0
-        assert tuple(quantity.confidence_interval()) == pytest.approx((quantity.value, quantity.value))
+        assert found.standard_error == 0
+        assert tuple(found.confidence_interval()) == pytest.approx((found.value, found.value))
 
     def test_the_table_and_its_refusals(self, sample):
         rng = np.random.default_rng(9)
         labels = dict(zip(sample.ids.tolist(), rng.choice(["good", "bad"], sample.size), strict=True))
-        table = stratal.ranking_metrics(sample, labels, positive="good")
+        both = ["auc:good", "average_precision:good"]
+        table = stratal.estimate(sample, labels, estimand=both)
 
-        assert [row["metric"] for row in table] == ["auc", "average_precision"]
-        assert table.rows[0]["class"] == "good"
-        undefined = stratal.ranking_metrics(sample, dict.fromkeys(labels, "good"), positive="good")
-        assert undefined.rows[0]["estimate"] is None
+        assert [row.label["estimand"] for row in table] == both
+        undefined = stratal.estimate(sample, dict.fromkeys(labels, "good"), estimand=both)
+        assert undefined.rows()[0]["estimate"] is None
         assert "one class" in undefined.notes[0]
-        with pytest.raises(InputError, match="no such ranking metric"):
-            stratal.ranking_metrics(sample, labels, metrics="roc")
+        with pytest.raises(InputError, match="no such estimand"):
+            stratal.estimate(sample, labels, estimand="roc:good")
         with pytest.raises(InputError, match="no such proxy"):
-            stratal.ranking_metrics(sample, labels, score="confidence")
+            stratal.estimate(sample, labels, estimand=AUC("good", score="confidence"))
         with pytest.raises(LabelError, match="no unit is labelled"):
-            stratal.ranking_metrics(sample, dict.fromkeys(labels))
+            stratal.estimate(sample, dict.fromkeys(labels), estimand=both)
 
 
 class TestQuantiles:
@@ -176,30 +188,30 @@ class TestQuantiles:
             inside = 0
             for _ in range(draws):
                 z = rng.choice(population, 60, replace=False)
-                _, (low, high) = quantile_interval(z, probability, simple(60, 20_000))
+                low, high = quantile_estimate(z, probability, simple(60, 20_000)).confidence_interval()
                 inside += bool(low <= truth <= high)
             assert inside / draws > 0.95 - 3.5 * np.sqrt(0.95 * 0.05 / draws)
 
     def test_ends_are_open_where_the_labels_do_not_reach(self):
         z = np.array([3.0, 4.0, 5.0])
-        _, (low, high) = quantile_interval(z, 0.5, simple(3))
-        assert (low, high) == (-np.inf, np.inf)
-        _, (low, high) = quantile_interval(z, 0.5, simple(3), bounds=(1, 5))
-        assert (low, high) == (1, 5)
+        assert tuple(quantile_estimate(z, 0.5, simple(3)).confidence_interval()) == (-np.inf, np.inf)
+        within = quantile_estimate(z, 0.5, simple(3), bounds=(1, 5))
+        assert tuple(within.confidence_interval()) == (1, 5)
 
     def test_one_sided_and_refused(self, sample):
         z = np.arange(sample.size, dtype=float)
-        _, two = stratal.quantile(sample, z, 0.5)
-        _, one = stratal.quantile(sample, z, 0.5, alternative="greater")
+        found = stratal.estimate(sample, z, estimand=Quantile(0.5))
+        two, one = found.confidence_interval(), found.confidence_interval(alternative="greater")
         assert one.low >= two.low
         assert one.high == np.inf
         with pytest.raises(InputError, match="probability is out of range"):
-            stratal.quantile(sample, z, 50)
+            Quantile(50)
 
     def test_a_census_is_exact(self):
         z = np.arange(9.0)
-        quantity, interval = quantile_interval(z, 0.5, simple(9, 9))
-        assert quantity.value == interval.low == interval.high == 4.0
+        found = quantile_estimate(z, 0.5, simple(9, 9))
+        assert found.value == 4.0
+        assert tuple(found.confidence_interval()) == (4.0, 4.0)
 
 
 def test_nan_in_an_array_is_a_unit_without_a_label():
@@ -213,12 +225,15 @@ def test_nan_in_an_array_is_a_unit_without_a_label():
     ones = np.ones(60)
 
     def results(given):
-        yield stratal.quantile(sample, given, 0.5)[1]
-        yield stratal.ratio(sample, given, ones).value
-        yield stratal.smooth_function(sample, {"a": given, "b": ones}, lambda a, b: a + b).value
-        yield stratal.compare(sample, {"a": given, "b": 1 - right}).rows
-        yield stratal.classification_metrics(sample, given, right.astype(int)).rows
-        yield stratal.ranking_metrics(sample, given, np.linspace(0, 1, 60)).rows
+        yield stratal.estimate(sample, given, estimand=Quantile(0.5)).confidence_interval()
+        both, total = {"a": given, "b": ones}, MeanFunction(lambda a, b: a + b, ["a", "b"])
+        yield stratal.estimate(sample, both, estimand=RATIO).value
+        yield stratal.estimate(sample, both, estimand=total).value
+        yield stratal.compare(sample, {"a": given, "b": 1 - right}).rows()
+        answers = {"label": given, "predicted": right.astype(int)}
+        yield stratal.estimate(sample, answers, estimand=ClassReport()).rows()
+        scores = {"label": given, "score": np.linspace(0, 1, 60)}
+        yield stratal.estimate(sample, scores, estimand=["auc:1", "average_precision:1"]).rows()
 
     for by_array, by_mapping in zip(results(missing), results(by_id), strict=True):
         assert by_array == by_mapping
@@ -239,19 +254,21 @@ class TestFiniteOrRefused:
 
     def test_a_ratio_of_one_label_has_no_standard_error(self):
         with pytest.raises(InputError, match="standard error of the ratio cannot be estimated"):
-            stratal.ratio(self.sample(1), [2.0], [4.0])
+            stratal.estimate(self.sample(1), {"a": [2.0], "b": [4.0]}, estimand=RATIO)
 
     def test_a_function_of_one_label_has_none_either(self):
         with pytest.raises(InputError, match="standard error of the function"):
-            stratal.smooth_function(self.sample(1), {"a": [2.0]}, lambda a: a)
+            stratal.estimate(self.sample(1), {"a": [2.0]}, estimand=MeanFunction(lambda a: a, ["a"]))
 
     def test_a_quantile_of_one_label_is_refused(self):
         with pytest.raises(InputError, match="standard error of a quantile"):
-            stratal.quantile(self.sample(1), [2.0], 0.5)
+            stratal.estimate(self.sample(1), [2.0], estimand=Quantile(0.5))
 
     def test_the_standard_error_of_a_quantile_among_ties_is_a_number(self):
-        quantity, (low, high) = stratal.quantile(self.sample(40), np.repeat([1.0, 2.0], [38, 2]), 0.5)
-        assert (quantity.value, quantity.standard_error, low, high) == (1.0, 0.0, 1.0, 1.0)
+        labels = np.repeat([1.0, 2.0], [38, 2])
+        found = stratal.estimate(self.sample(40), labels, estimand=Quantile(0.5))
+        assert (found.value, found.standard_error) == (1.0, 0.0)
+        assert tuple(found.confidence_interval()) == (1.0, 1.0)
 
     @pytest.mark.parametrize("size", [1e120, 1e-120, 5e-324])
     def test_labels_whose_squares_no_computer_holds_are_refused(self, size):
@@ -259,9 +276,9 @@ class TestFiniteOrRefused:
         sample, ones = self.sample(4), np.ones(4)
         calls = (
             lambda: stratal.estimate(sample, labels, outcome="unbounded"),
-            lambda: stratal.ratio(sample, labels, ones),
+            lambda: stratal.estimate(sample, {"a": labels, "b": ones}, estimand=RATIO),
             lambda: stratal.compare(sample, {"a": labels, "b": ones}),
-            lambda: stratal.estimate_domains(sample, labels, list("abab"), outcome="unbounded"),
+            lambda: stratal.estimate(sample, labels, by=list("abab"), outcome="unbounded"),
             lambda: stratal.next_round(sample, labels, additional=2, outcome="unbounded"),
         )
         for call in calls:
@@ -277,24 +294,25 @@ class TestFiniteOrRefused:
 
     def test_ratios_of_far_apart_numbers_are_refused_without_a_warning(self):
         with pytest.raises(InputError, match="ratio"):
-            stratal.ratio(self.sample(3), [1e99, 2e99, 9e99], [1e-99, 3e-99, 2e-99])
+            labels = {"a": [1e99, 2e99, 9e99], "b": [1e-99, 3e-99, 2e-99]}
+            stratal.estimate(self.sample(3), labels, estimand=RATIO)
 
 
 def test_differences_of_groups_with_one_label_each_are_unknown_not_nan():
     sample = stratal.SimpleRandom(budget=3).draw(stratal.Population.from_arrays(proxy=[0.5] * 9), seed=1)
-    table = stratal.group_differences(sample, [1.0, 2.5, 7.0], ["a", "b", "c"], outcome="unbounded")
-    assert "nan" not in str(table).lower()
+    table = stratal.estimate(sample, [1.0, 2.5, 7.0], by=["a", "b", "c"], outcome="unbounded")
+    assert "nan" not in str(table.differences()).lower()
 
 
 def test_groups_of_huge_labels_differ_without_an_overflow():
     population = stratal.Population.from_arrays(proxy=[0.5] * 30)
     sample = stratal.SimpleRandom(budget=6).draw(population, seed=1)
     labels = np.array([1.0, 3.0, 2.0, 5.0, 9.0, 4.0])
-    rows = [
-        stratal.group_differences(sample, labels * size, list("aabbab"), outcome="unbounded").rows[0]
+    plain, huge = (
+        stratal.estimate(sample, labels * size, by=list("aabbab"), outcome="unbounded").differences()[0]
         for size in (1.0, 1e90)
-    ]
-    assert np.isclose(rows[1]["standard_error"] / 1e90, rows[0]["standard_error"])
+    )
+    assert np.isclose(huge.standard_error / 1e90, plain.standard_error)
 
 
 def test_a_tiny_proxy_beside_huge_labels_overflows_nowhere():
@@ -311,5 +329,5 @@ def test_a_tiny_proxy_beside_huge_labels_overflows_nowhere():
 def test_the_json_twin_of_a_ratio_without_an_upper_end_is_json():
     sample = stratal.SimpleRandom(budget=4).draw(stratal.Population.from_arrays(ids=range(9)), seed=7)
 
-    found = stratal.ratio(sample, [1, 2, 3, 4], [2, 3, 4, 6]).to_dict()
+    found = stratal.estimate(sample, {"a": [1, 2, 3, 4], "b": [2, 3, 4, 6]}, estimand=RATIO).to_dict()
     assert found["bounds"] == [0.0, None]

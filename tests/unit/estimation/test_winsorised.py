@@ -18,7 +18,7 @@ def drawn(z, budget=100, seed=1):
 def test_the_mean_within_limits_is_that_of_a_bounded_outcome_and_says_its_bias():
     z = np.random.default_rng(1).lognormal(0, 1.5, N)
     sample, labels = drawn(z)
-    found = stratal.winsorised(sample, labels, (0.0, 10.0))
+    found = stratal.estimate(sample, labels, limits=(0.0, 10.0))
     values = np.array(list(labels.values()))
 
     assert found.value == pytest.approx(np.minimum(values, 10).mean())
@@ -35,7 +35,7 @@ def test_its_interval_holds_where_that_of_the_mean_without_limits_does_not():
     plain = held = 0
     for seed in range(100):
         sample, labels = drawn(z, 30, seed)
-        interval = stratal.winsorised(sample, labels, (-4.0, 4.0)).confidence_interval()
+        interval = stratal.estimate(sample, labels, limits=(-4.0, 4.0)).confidence_interval()
         held += interval.low <= truth <= interval.high
         without = stratal.estimate(sample, labels, outcome="unbounded").confidence_interval()
         plain += without.low <= z.mean() <= without.high
@@ -46,7 +46,7 @@ def test_its_interval_holds_where_that_of_the_mean_without_limits_does_not():
 
 def test_units_that_no_label_was_like_are_said():
     sample, labels = drawn(np.ones(N) * 2.0 + np.arange(N) % 3)
-    note = stratal.winsorised(sample, labels, (0.0, 10.0)).notes[0]
+    note = stratal.estimate(sample, labels, limits=(0.0, 10.0)).notes[0]
 
     assert "no label is" in note
     assert "2.9%" in note
@@ -56,4 +56,4 @@ def test_units_that_no_label_was_like_are_said():
 def test_limits_that_are_none_are_refused(limits):
     sample, labels = drawn(np.ones(N))
     with pytest.raises(InputError, match="limits must be two finite numbers"):
-        stratal.winsorised(sample, labels, limits)
+        stratal.estimate(sample, labels, limits=limits)

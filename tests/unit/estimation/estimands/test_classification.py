@@ -7,7 +7,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.estimation.estimands import Estimand
+from stratal.estimation.estimands import ClassReport, Estimand
 from stratal.estimation.estimands.beliefs import CREDIT, Beliefs
 from stratal.estimation.metric_functions import Shares, metric_function
 
@@ -99,7 +99,7 @@ def sample_answers(population):
 
 
 @pytest.mark.parametrize("text", METRICS)
-def test_the_estimate_is_that_of_classification_metrics(population, text):
+def test_the_estimate_is_that_of_a_report(population, text):
     estimand, sample, labels = labelled(population, text)
     if text.startswith(("precision", "negative")):
         assert np.any(sample.n_h == 0)
@@ -108,16 +108,15 @@ def test_the_estimate_is_that_of_classification_metrics(population, text):
         expected = inside if text.startswith("precision") else ~inside
         assert found.n == sample.size == int(expected.sum())
         return
-    average = estimand.of if estimand.of in ("micro", "macro", "weighted") else None
-    table = stratal.classification_metrics(sample, labels, metrics=estimand.name, average=average)
-    wanted = {"class": estimand.of}
-    row = table.row(metric=estimand.name, **wanted)
+    average = [estimand.of] if estimand.of in ("micro", "macro", "weighted") else []
+    report = stratal.estimate(sample, labels, estimand=ClassReport(estimand.name, average=average))
+    row = report.of(metric=estimand.name, **{"class": estimand.of})
 
     found = stratal.estimate(sample, labels, estimand=text)
 
-    assert found.value == pytest.approx(row["estimate"], rel=1e-12)
-    assert found.standard_error == pytest.approx(row["standard_error"], rel=1e-12)
-    np.testing.assert_allclose([*found.confidence_interval()], row["confidence_interval"], rtol=1e-9)
+    assert found.value == pytest.approx(row.value, rel=1e-12)
+    assert found.standard_error == pytest.approx(row.standard_error, rel=1e-12)
+    np.testing.assert_allclose([*found.confidence_interval()], [*row.confidence_interval()], rtol=1e-9)
 
 
 @pytest.mark.parametrize("text", METRICS)
@@ -138,30 +137,31 @@ def test_the_labelled_influence_carries_the_variance(population, text):
 
 def test_a_table_from_a_sample_for_a_precision_has_what_it_can_tell(population):
     _, sample, labels = labelled(population, "precision:a")
-    table = stratal.classification_metrics(sample, labels, metrics=["accuracy", "precision", "recall", "mcc"])
+    report = ClassReport(["accuracy", "precision", "recall", "mcc"])
+    table = stratal.estimate(sample, labels, estimand=report)
     found = stratal.estimate(sample, labels, estimand="precision:a")
-    row = table.row(metric="precision", **{"class": "a"})
+    row = table.of(metric="precision", **{"class": "a"})
 
-    assert row["estimate"] == found.value
-    assert row["confidence_interval"] == list(found.confidence_interval())
+    assert row.value == found.value
+    assert row.limits() == list(found.confidence_interval())
     for other in table:
         if other is not row:
-            low = -1.0 if other["metric"] == "mcc" else 0.0
-            assert (other["estimate"], other["confidence_interval"]) == (None, [low, 1.0])
-    assert "not all of accuracy, precision, recall, mcc can be told" in table.notes[-1]
-    alone = stratal.classification_metrics(sample, labels, metrics="precision", classes=["a"])
-    assert [dict(each) for each in alone] == [row]
+            low = -1.0 if other.label["metric"] == "mcc" else 0.0
+            assert (np.isnan(other.value), other.limits()) == (True, [low, 1.0])
+    assert any("not all of accuracy, precision, recall, mcc can be told" in note for note in table.notes)
+    alone = stratal.estimate(sample, labels, estimand=ClassReport(["precision"], classes=["a"]))
+    assert alone.rows() == [row.row()]
     assert not any("can be told" in note for note in alone.notes)
 
 
 def test_a_sample_for_a_precision_refuses_what_it_cannot_tell(population):
     _, sample, labels = labelled(population, "precision:a")
 
-    assert stratal.estimate(sample, labels, estimand="precision:a").defined
+    assert np.isfinite(stratal.estimate(sample, labels, estimand="precision:a").value)
     with pytest.raises(InputError, match="this sample cannot tell that"):
         stratal.estimate(sample, labels, estimand="recall:a")
     with pytest.raises(InputError, match="this sample cannot tell that"):
-        stratal.classification_metrics(sample, labels, metrics=["accuracy", "recall"])
+        stratal.estimate(sample, labels, estimand=ClassReport(["accuracy", "recall"]))
     with pytest.raises(InputError, match="this sample cannot tell that"):
         stratal.estimate(sample, dict.fromkeys(labels, 1.0), predicted=False)
 

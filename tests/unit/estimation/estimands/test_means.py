@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -40,16 +38,15 @@ def test_the_influence_of_a_mean_is_the_proxy_less_its_mean(population):
     np.testing.assert_allclose(square, (p - p.mean()) ** 2 + p * (1 - p), atol=1e-8)
 
 
-def test_levels_are_rows_as_estimate_domains_has_them(population):
+def test_levels_are_the_rows_of_their_category(population):
     sample = stratal.SimpleRandom(budget=90).draw(population, seed=2)
     labels = (np.arange(90) % 4 > 0).astype(float)
-    expected = stratal.estimate_domains(sample, labels, by="language")
+    expected = stratal.estimate(sample, labels, by="language")
 
-    table: Any = stratal.estimate(sample, labels, estimand="mean@language")
+    table = stratal.estimate(sample, labels, estimand="mean@language")
 
-    assert [row["domain"] for row in table] == ["de", "en", "fr"]
-    for row, wanted in zip(table, expected, strict=True):
-        assert {**row} == {**wanted}
+    assert [row.label["domain"] for row in table] == ["de", "en", "fr"]
+    assert table.rows() == expected.rows()
 
 
 def test_levels_that_are_not_asked_about_are_not_drawn(population):
@@ -58,7 +55,8 @@ def test_levels_that_are_not_asked_about_are_not_drawn(population):
     sample = stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, 50)).draw(population, 1)
 
     assert set(sample.groups["language"]) == {"en", "fr"}
-    assert [row["domain"] for row in stratal.estimate(sample, np.ones(50), estimand=estimand)] == ["fr", "en"]
+    rows = stratal.estimate(sample, np.ones(50), estimand=estimand)
+    assert [row.label["domain"] for row in rows] == ["fr", "en"]
     with pytest.raises(InputError, match="this sample cannot tell that"):
         stratal.estimate(sample, np.ones(50), estimand="mean@language")
 
@@ -85,12 +83,12 @@ def test_several_outcomes_are_rows(population):
     rng = np.random.default_rng(3)
     labels = {name: rng.integers(0, 2, 60).astype(float) for name in estimand.names}
 
-    table: Any = stratal.estimate(sample, labels, estimand=estimand)
+    table = stratal.estimate(sample, labels, estimand=estimand)
     found = estimand.labelled_influence(sample, labels)
 
     for row in table:
-        alone = stratal.estimate(sample, labels[row["outcome"]], estimator="horvitz-thompson")
-        assert row["estimate"] == pytest.approx(alone.value)
+        alone = stratal.estimate(sample, labels[row.label["outcome"]], estimator="horvitz-thompson")
+        assert row.value == pytest.approx(alone.value)
     assert found.u.shape == (60,)
     with pytest.raises(InputError, match="map each outcome"):
         stratal.estimate(sample, labels["fluency"], estimand=estimand)
@@ -123,10 +121,10 @@ def test_a_level_of_which_nearly_all_units_are_labelled_has_a_narrow_interval():
     population = stratal.Population.from_arrays(proxy=proxy, groups={"g": level})
     plan = stratal.plan(population, half_width=0.06, estimand="mean@g")
     sample = plan.draw(seed=1)
-    row = {entry["domain"]: entry for entry in stratal.estimate(sample, z[sample.ids]).rows}["small"]
-    low, high = row["confidence_interval"]
+    found = stratal.estimate(sample, z[sample.ids]).of(domain="small")
+    low, high = found.confidence_interval()
 
     assert np.any(plan.strata.sizes[plan.allocation.n_h == 1] == 1)
-    assert 26 <= row["n"] < 30
+    assert 26 <= found.n < 30
     assert (high - low) / 2 < 0.09
     assert low <= z[level == "small"].mean() <= high

@@ -89,11 +89,11 @@ def test_a_ratio_needs_labels_everywhere(pool):
         name: {k: float(v == sample.groups[name][i]) for i, (k, v) in enumerate(labels.items())}
         for name in ("new", "old")
     }
-    row = stratal.compare(sample, z).rows[0]["ratio"]
+    (ratio,) = stratal.compare(sample, z).ratios
     found = stratal.estimate(sample, labels, estimand=estimand)
 
-    assert found.value == pytest.approx(row["estimate"], rel=1e-12)
-    np.testing.assert_allclose([*found.confidence_interval()], row["confidence_interval"], rtol=1e-9)
+    assert found.value == pytest.approx(ratio.value, rel=1e-12)
+    np.testing.assert_allclose([*found.confidence_interval()], [*ratio.confidence_interval()], rtol=1e-9)
 
 
 @pytest.mark.parametrize("design", ["simple random", "strata"])
@@ -107,11 +107,10 @@ def test_the_intervals_are_those_of_compare(pool, design):
         name: {unit: float(labels[unit] == sample.groups[name][i]) for i, unit in enumerate(labels)}
         for name in ("new", "old")
     }
-    row = stratal.compare(sample, right).rows[0]
-    stated = {"difference": row["confidence_interval"], "win_rate": row["win_rate"]["confidence_interval"]}
+    compared = stratal.compare(sample, right)
 
-    for kind, ends in stated.items():
-        found = stratal.estimate(sample, labels, estimand=f"{kind}:new,old")
+    for kind, pair in (("difference", compared[0]), ("win_rate", compared.win_rates[0])):
+        found, ends = stratal.estimate(sample, labels, estimand=f"{kind}:new,old"), pair.limits()
         assert [*found.confidence_interval()] == pytest.approx(ends, abs=1e-12)
         null = {"difference": 0.0, "win_rate": 0.5}[kind]
         assert (found.p_value(null) < 0.05) == (not ends[0] <= null <= ends[1])
@@ -138,10 +137,10 @@ def test_differences_of_outcomes_beyond_one_have_an_interval():
     rng = np.random.default_rng(4)
     stars = {"a": rng.integers(1, 6, 30) * 1.0, "b": rng.integers(1, 6, 30) * 1.0}
     found = stratal.estimate(sample, stars, estimand="difference:a,b")
-    row = stratal.compare(sample, stars).rows[0]
+    pair = stratal.compare(sample, stars)[0]
 
     assert found.outcome == "unbounded"
-    assert [*found.confidence_interval()] == pytest.approx(row["confidence_interval"], rel=1e-12)
+    assert [*found.confidence_interval()] == pytest.approx([*pair.confidence_interval()], rel=1e-12)
 
 
 def test_outcomes_of_each_model_do_in_place_of_answers():
@@ -149,11 +148,9 @@ def test_outcomes_of_each_model_do_in_place_of_answers():
     population = stratal.Population.from_arrays(proxy={"a": rng.random(200), "b": rng.random(200)})
     sample = drawn(population, "difference:a,b", budget=60)
     outcomes = {name: rng.random(60) for name in ("a", "b")}
-    row = stratal.compare(sample, outcomes).rows[0]
-
     found = stratal.estimate(sample, outcomes, estimand="difference:a,b")
 
-    assert found.value == pytest.approx(row["difference"], rel=1e-12)
+    assert found.value == pytest.approx(stratal.compare(sample, outcomes)[0].value, rel=1e-12)
 
 
 def test_the_moments_are_those_of_who_may_be_right(pool):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -34,14 +32,13 @@ def test_labels_of_all_units_that_differ_know_every_difference(pool):
         population, 1
     )
 
-    table: Any = stratal.estimate(
-        sample, {int(unit): str(truth[unit]) for unit in sample.ids}, estimand=estimand
-    )
+    table = stratal.estimate(sample, {int(unit): str(truth[unit]) for unit in sample.ids}, estimand=estimand)
 
-    assert [(row["a"], row["b"]) for row in table] == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert [tuple(row.label.values()) for row in table] == [("a", "b"), ("a", "c"), ("b", "c")]
     for row in table:
-        assert row["difference"] == pytest.approx(means[row["a"]] - means[row["b"]], abs=1e-12)
-        assert row["standard_error"] == 0.0
+        expected = means[row.label["a"]] - means[row.label["b"]]
+        assert row.value == pytest.approx(expected, abs=1e-12)
+        assert row.standard_error == 0.0
 
 
 def test_the_rows_are_those_of_compare_where_every_unit_may_be_drawn(pool):
@@ -51,9 +48,9 @@ def test_the_rows_are_those_of_compare_where_every_unit_may_be_drawn(pool):
     z = {name: (sample.groups[name] == truth[sample.ids]).astype(float) for name in ("a", "b", "c")}
     expected = stratal.compare(sample, z, bounds=(0.0, 1.0))
 
-    table: Any = stratal.estimate(sample, labels, estimand="differences:a,b,c")
+    table = stratal.estimate(sample, labels, estimand="differences:a,b,c")
 
     for row, wanted in zip(table, expected, strict=True):
-        assert row["difference"] == pytest.approx(wanted["difference"], abs=1e-12)
-        assert row["standard_error"] == pytest.approx(wanted["standard_error"], rel=1e-9)
-        np.testing.assert_allclose(row["confidence_interval"], wanted["confidence_interval"], atol=1e-9)
+        assert row.value == pytest.approx(wanted.value, abs=1e-12)
+        assert row.standard_error == pytest.approx(wanted.standard_error, rel=1e-9)
+        assert [*row.confidence_interval()] == pytest.approx([*wanted.confidence_interval()], abs=1e-9)
