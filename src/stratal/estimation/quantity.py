@@ -180,6 +180,7 @@ class Quantity(Printed):
     parts: Reach | None = None
     notes: tuple[str, ...] = ()
     labels: int | None = None
+    refuted: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def undefined(

@@ -11,7 +11,7 @@ from stratal.estimation.estimand import Estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimate_table import EstimateTable, with_tables
 from stratal.estimation.quantity import Quantity
-from stratal.planning.more_labels import more_labels_of
+from stratal.planning.needs import more_labels
 from stratal.report import plain_dict
 from stratal.sampling.sample import Sample
 
@@ -86,7 +86,9 @@ def estimand_contents(
             "side_by_side": [],
             "strata": _strata(sample, labelled),
             "calibration": None,
-            "more_labels": more_labels_of(estimand, sample, labels, labelled, made, confidence_level),
+            "more_labels": more_labels(
+                estimand, sample, labels, labelled, made, confidence_level=confidence_level, target=target
+            ),
         }
     )
 

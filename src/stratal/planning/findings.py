@@ -30,7 +30,7 @@ from stratal.labels.annotators import Agreement, agreement_of
 from stratal.labels.labels import join, with_ids_of
 from stratal.labels.numbers import words_for_one
 from stratal.planning.estimand_findings import estimand_contents
-from stratal.planning.more_labels import more_labels
+from stratal.planning.needs import more_labels
 from stratal.population.keywords import listing, refuse_unlisted
 from stratal.report import WRITERS, answer_sentence, described_method, plain_dict, report_html
 from stratal.sampling import Stratified
@@ -181,7 +181,7 @@ def findings(
     made: Any = found or estimate(sample, labels, **options)
     labelled = _labelled(sample, labels, predicted, combine)
     contents = (
-        _mean_contents(sample, labels, made, labelled, (confidence_level, interval), predicted)
+        _mean_contents(asked, sample, labels, made, labelled, (confidence_level, interval), predicted)
         if asked.kind in ("mean", "accuracy")
         else estimand_contents(
             sample,
@@ -239,6 +239,7 @@ _SAME = 1e-9
 
 
 def _mean_contents(
+    asked: Estimand,
     sample: Sample,
     labels: Any,
     made: Estimate,
@@ -256,7 +257,14 @@ def _mean_contents(
         "strata": _strata(sample, made),
         "calibration": proxy_check(sample, labelled, made, confidence_level),
         "more_labels": more_labels(
-            sample, labels, made, confidence_level=confidence_level, predicted=predicted, interval=interval
+            asked,
+            sample,
+            labels,
+            labelled,
+            made,
+            confidence_level=confidence_level,
+            interval=interval,
+            target=made.target,
         ),
     }
 

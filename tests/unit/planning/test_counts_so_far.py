@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.planning.counts_so_far import CountsSoFar, expected_of_counts, interval_of_counts, quantiles
-from stratal.planning.labels_so_far import LabelsSoFar
+from stratal.planning.labels_so_far import CountsSoFar
+from stratal.planning.needs import labels_so_far
+from stratal.planning.widths import expected_of_counts, interval_of_counts, quantiles
 
 
 def labelled(seed=3, rounds=1):
@@ -25,14 +26,14 @@ def labelled(seed=3, rounds=1):
 def test_counts_give_the_interval_of_the_estimate(rounds):
     sample, labels = labelled(rounds=rounds)
     found = stratal.estimate(sample, labels)
-    seen = LabelsSoFar.of(sample, labels, found)
+    seen = labels_so_far(sample, labels, 0.95, {})
+    ones = np.bincount(sample.stratum, found.evidence.z, minlength=seen.strata.n_strata)
 
     assert seen.looked is (rounds > 1)
-    low, high = interval_of_counts(
-        seen.sizes, seen.counts.answered, seen.counts.ones, 0.95, looked=rounds > 1
-    )
+    low, high = interval_of_counts(seen.strata.sizes, seen.labelled, ones, 0.95, looked=rounds > 1)
     assert (low, high) == pytest.approx(tuple(found.confidence_interval()), abs=1e-12)
-    assert seen.width(sample.size, 0.95) == pytest.approx((high - low) / 2)
+    assert seen.half_widths == pytest.approx([(high - low) / 2])
+    assert seen.scale == pytest.approx([1.0])
 
 
 def test_replicates_are_worked_out_as_each_alone():
@@ -41,16 +42,27 @@ def test_replicates_are_worked_out_as_each_alone():
     rng = np.random.default_rng(1)
     n_h = np.stack([sample.n_h, sample.n_h + 3, 2 * sample.n_h])
     ones = rng.binomial(n_h, 0.8)
-    together = CountsSoFar.of(strata, n_h, n_h, ones)
+    together = CountsSoFar.of(strata, n_h, ones)
     totals = n_h.sum(axis=1) + np.array([10, 50, 200])
     widths = together.expected_half_width(totals, 0.95)
 
     for row in range(3):
-        alone = CountsSoFar.of(strata, n_h[row], n_h[row], ones[row])
-        assert alone.half_width(0.95) == pytest.approx(together.half_width(0.95)[row])
+        alone = CountsSoFar.of(strata, n_h[row], ones[row])
         assert alone.expected_half_width(totals[row], 0.95) == pytest.approx(widths[row])
         assert np.array_equal(alone.allocation(totals[row]), together.allocation(totals)[row])
     assert together.part(np.array([2])).drawn.tolist() == [n_h[2].tolist()]
+
+
+def test_the_simulated_rule_expects_what_the_rule_itself_does():
+    sample, labels = labelled()
+    seen = labels_so_far(sample, labels, 0.95, {})
+    ones = np.bincount(sample.stratum, [labels[unit] for unit in sample.ids.tolist()]).astype(int)
+    counted = CountsSoFar.of(sample.design.strata, sample.n_h, ones)
+    larger = seen.allocation(sample.size + 100)
+
+    assert np.array_equal(larger, counted.allocation(np.array(sample.size + 100)))
+    expected = counted.expected_half_width(np.array(sample.size + 100), 0.95)
+    assert seen.expected(larger)[0] == pytest.approx(float(expected))
 
 
 def test_the_labels_to_come_are_the_quantiles_of_a_binomial_count():
@@ -69,11 +81,12 @@ def test_more_labels_are_expected_to_give_a_narrower_interval():
 
 
 def test_few_answers_are_expected_of_the_next_round_too():
-    sample, _ = labelled()
-    strata, n_h = sample.design.strata, sample.n_h
-    half = n_h // 2
-    seen = CountsSoFar.of(strata, n_h, half, half)
-    larger = seen.allocation(np.array(sample.size + 100))
-    rate = half.sum() / n_h.sum()
+    sample, labels = labelled()
+    half = dict(list(labels.items())[::2])
+    with pytest.warns(stratal.StratalWarning):
+        seen = labels_so_far(sample, half, 0.95, {})
+    larger = seen.allocation(sample.size + 100)
+    new = np.round(len(half) / sample.size * (larger - sample.n_h)).astype(int)
 
-    assert np.array_equal(seen.labels_of(larger), half + np.round(rate * (larger - n_h)).astype(int))
+    assert seen.labelled.sum() == len(half)
+    assert np.array_equal(seen.labels_of(larger), seen.labelled + new)

@@ -1,6 +1,6 @@
 import numpy as np
 
-from stratal.planning.narrowing import further, taken_now
+from stratal.planning.needs import further, taken_now
 
 
 def shrink(n, _):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.planning.unbounded_widths import expected_unbounded
+from stratal.planning.widths import expected_unbounded
 
 N = 8_000
 

@@ -12,7 +12,7 @@ from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.errors import InputError, near_names
 from stratal.estimation.columns import group_column, number_columns
 from stratal.estimation.domain_means import domain_mean
-from stratal.estimation.estimand import Estimand, LabelledInfluence, Several
+from stratal.estimation.estimand import Estimand, LabelledInfluence, LabelledOutcomes, Several
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimate_table import EstimateTable, title_of
 from stratal.estimation.evaluation import estimate
@@ -80,6 +80,7 @@ class Mean(Estimand):
     """
 
     kind: ClassVar[str] = "mean"
+    of_one_outcome: ClassVar[bool] = True
     proxy: str | None = None
 
     def influence(self, population: Population) -> Influence:
@@ -97,6 +98,15 @@ class Mean(Estimand):
         """Return the outcomes of the labelled units."""
         z, labelled = outcomes_of(sample, labels, None)
         return LabelledInfluence(u=z, labelled=labelled)
+
+    def labelled_outcomes(self, found: Any, labelled: BoolArray) -> LabelledOutcomes:
+        """Return the outcomes that the estimate is the mean of."""
+        return LabelledOutcomes(
+            z=found.evidence.z,
+            labelled=labelled,
+            bounds=(-np.inf, np.inf) if found.bounds is None else found.bounds,
+            binary=found.outcome == "binary",
+        )
 
 
 def outcomes_of(sample: Sample, labels: Any, predicted: str | None) -> tuple[FloatArray, BoolArray]:
