@@ -27,7 +27,7 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimate_table import EstimateTable
 from stratal.intervals.proportion import student_quantile
 from stratal.labels.labels import join
-from stratal.planning.deviations import estimated_deviations, residual_deviations
+from stratal.planning.deviations import estimated_deviations, raw_deviations, residual_deviations
 from stratal.planning.widths import (
     expected_half_width,
     expected_of_counts,
@@ -194,8 +194,8 @@ class LabelsSoFar(Record):
         Units drawn so far, and those that have a label.
     deviations : float (J, H)
         S_h by which a round is shared out; of several estimands on the scale of their half-widths.
-    learned : float (J, H)
-        S_h as the labels have them, which expected half-widths follow.
+    seen : float (J, H)
+        S_h as the labels alone have them.
     half_widths : float (J,)
         Of the intervals now; infinite where there is none yet.
     scale : float (J,)
@@ -233,7 +233,7 @@ class LabelsSoFar(Record):
     drawn: IntArray
     labelled: IntArray
     deviations: FloatArray
-    learned: FloatArray
+    seen: FloatArray
     half_widths: FloatArray
     scale: FloatArray
     confidence_level: float
@@ -286,7 +286,7 @@ class LabelsSoFar(Record):
         if known is None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", StratalWarning)  # the estimate has warned of the same
-                learned, shared, scale = _of_influences(
+                seen, shared, scale = _of_influences(
                     asked, pairs, sample, strata, counts, half_widths, confidence_level
                 )
         else:
@@ -300,7 +300,7 @@ class LabelsSoFar(Record):
                 found_deviations = estimated_deviations(
                     strata, known.z, stratum, deviations=deviations, bounds=known.bounds
                 )
-            learned = shared = found_deviations[None]
+            seen = shared = found_deviations[None]
             now = outcomes.half_width(counts, confidence_level, looked=looked)
             usable = math.isfinite(half_widths[0]) and now > 0
             scale = half_widths / now if usable else np.ones(1)
@@ -310,7 +310,7 @@ class LabelsSoFar(Record):
             drawn=sample.n_h,
             labelled=counts,
             deviations=shared,
-            learned=learned,
+            seen=seen,
             half_widths=half_widths,
             scale=scale,
             confidence_level=confidence_level,
@@ -369,14 +369,14 @@ class LabelsSoFar(Record):
     def expected(self, n_h: IntArray) -> FloatArray:
         """Return half the expected widths (J,) of the intervals with n_h (H,) units drawn in all.
 
-        They narrow as the labels' own deviations have it, or as those of the round's allocation if that is
-        less: what a plan expected may widen what is foreseen, and never narrow it.
+        Those of influences narrow as the labels alone have it, or as the deviations that share out the round
+        do if that is less: what a plan expected may widen what is foreseen, and never narrow it.
         """
         labels = self.labels_of(n_h)
         if self.outcomes is not None:
             return self.scale * self.outcomes.half_width(labels, self.confidence_level)
         shares = []
-        for deviations in (self.learned, self.deviations):
+        for deviations in (self.seen, self.deviations):
             now, then = (_errors(self.strata, n, deviations) for n in (self.labelled, labels))
             shares.append(np.divide(then, now, out=np.zeros_like(now), where=now > 0))
         return np.asarray(self.scale * np.maximum(*shares))
@@ -416,7 +416,7 @@ def _of_influences(
     half_widths: FloatArray,
     confidence_level: float,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return deviations (J, H) of the labels and of the next round's allocation, and half-widths (J,) now.
+    """Return deviations (J, H) of the labels alone and of the next round, and half-widths (J,) now.
 
     Where there is no interval yet, the half-width is the one that the plan expects.
     """
@@ -424,22 +424,19 @@ def _of_influences(
     planned, needless = strata.standard_deviations[None], strata.is_known[None]
     if several or (not np.all(usable) and strata.n_strata == 1):
         planned, needless = _planned(asked, sample, strata)
-    learned = np.ones(planned.shape)
-    if strata.n_strata > 1:
-        learned = np.array(
-            [
-                part.learned_deviations(sample, own, strata, planned[j] if several else None)
-                for j, (part, own) in enumerate(pairs)
-            ]
-        )
+    seen, learned = np.ones(planned.shape), np.ones(planned.shape)
+    for j, (part, own) in enumerate(pairs if strata.n_strata > 1 else ()):
+        found = part.labelled_influence(sample, own)
+        seen[j] = raw_deviations(found.u, found.stratum(sample.stratum), strata.n_strata)
+        learned[j] = part.learned_deviations(sample, own, strata, planned[j] if several else None)
     learned, expected = _relative(learned, strata), _relative(planned, strata)
     shared = np.sqrt(PLANNED * expected**2 + (1.0 - PLANNED) * learned**2)
-    learned, shared = np.where(needless, 0.0, learned), np.where(needless, 0.0, shared)
+    seen, shared = np.where(needless, 0.0, seen), np.where(needless, 0.0, shared)
     normal = -float(student_quantile((1.0 - confidence_level) / 2.0, np.inf))
     reached = np.where(usable, half_widths, normal * _errors(strata, labelled, planned))
     error = _errors(strata, labelled, shared)
     shared *= np.divide(reached, error, out=np.ones_like(error), where=error > 0)[:, None]
-    return learned, shared, np.where(half_widths == 0, 0.0, reached)
+    return seen, shared, np.where(half_widths == 0, 0.0, reached)
 
 
 def _planned(asked: Estimand, sample: Sample, strata: Strata) -> tuple[FloatArray, BoolArray]:
