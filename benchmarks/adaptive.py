@@ -23,7 +23,7 @@ from benchmarks.rounds import Pool, rounds
 
 from stratal.allocation import equal, neyman, proportional
 from stratal.arrays import FloatArray, IntArray
-from stratal.planning.counts_so_far import interval_of_counts
+from stratal.planning.widths import interval_of_counts
 from stratal.population import Population
 from stratal.simulation.draws import Urns
 from stratal.simulation.truth import Truth

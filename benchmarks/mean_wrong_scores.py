@@ -21,7 +21,8 @@ from scipy.special import expit, logit
 
 import stratal
 from stratal.arrays import FloatArray, IntArray
-from stratal.planning.counts_so_far import CountsSoFar, interval_of_counts
+from stratal.planning.labels_so_far import CountsSoFar
+from stratal.planning.widths import interval_of_counts
 from stratal.strata import Strata
 
 RESULTS = Path(__file__).with_name("results") / "mean_wrong_scores.md"
@@ -67,7 +68,7 @@ def covered(
     two_rounds = int(pilot.sum()) < budget
     if two_rounds:
         assert strata is not None
-        seen = CountsSoFar.of(strata, drawn, drawn, found)
+        seen = CountsSoFar.of(strata, drawn, found)
         total = seen.allocation(np.full(draws, budget))
         more = total - drawn
         found = found + rng.hypergeometric(ones - found, sizes - drawn - (ones - found), more)

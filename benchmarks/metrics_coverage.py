@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 from benchmarks.circumstances import circumstances
+from stratal.estimation.paired import critical_values, paired_differences
+from stratal.estimation.quantity import Quantity
+from stratal.estimation.ranking import ranking_metric
 
 import stratal
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.estimation.confusion import Confusion
 from stratal.estimation.domain_means import domain_difference, domain_mean
-from stratal.estimation.paired import critical_values, paired_differences
 from stratal.estimation.quantile import quantile_interval
-from stratal.estimation.quantity import Quantity
-from stratal.estimation.ranking import ranking_metric
 from stratal.weighting import StratifiedWeighting
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -21,7 +21,6 @@ from scipy.special import expit, logit
 
 import stratal
 from stratal.arrays import FloatArray
-from stratal.estimation.promise import REFUTED
 
 RESULTS = Path(__file__).parent / "results" / "refuted_plans.md"
 SEED, UNITS, BUDGETS = 20261121, 5000, (30, 100, 400)
@@ -103,7 +102,7 @@ def measured(proxy: FloatArray, truth: Truth, budget: int, draws: int, design: s
     for seed in range(draws):
         sample = plan.draw(seed)
         z = truth(generator)[np.array(sample.ids)]
-        notes = [note for note in stratal.estimate(sample, z).notes if note.startswith(REFUTED)]
+        notes = stratal.estimate(sample, z).refuted
         said = [any(f": {words}" in note for note in notes) for words in KINDS.values()]
         counts += [*said, any(said)]
     return [float(count) / draws for count in counts]

@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from stratal.estimation.quantity import Quantity
 
 from stratal.arrays import FloatArray
-from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.linearisation import ratio_of_means
 from stratal.estimation.model_pairs import ModelPair
-from stratal.estimation.quantity import Quantity
+from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.respondents import Respondents
 from stratal.population.summary import StratumSummary
 from stratal.weighting import StratifiedWeighting

@@ -18,7 +18,7 @@ from benchmarks.interval_cells import SEED, Cell, cell, dominant, files
 
 from stratal.arrays import FloatArray
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.planning.counts_so_far import interval_of_counts
+from stratal.planning.widths import interval_of_counts
 from stratal.weighting import StratifiedWeighting
 
 RESULTS = Path(__file__).with_name("results") / "stratified_intervals.md"

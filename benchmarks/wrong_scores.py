@@ -32,8 +32,7 @@ from stratal.estimation.shares import between_units, directions, ends_over
 from stratal.intervals.guard import UnitMoments, Variances, smoothed_moments, stratum_rates
 from stratal.intervals.proportion import clopper_pearson
 from stratal.intervals.stratified import stratified_clopper_pearson
-from stratal.planning.estimand_rounds import PLANNED
-from stratal.planning.labels_so_far import next_allocation
+from stratal.planning.labels_so_far import PLANNED, next_allocation
 from stratal.planning.within_answers import floored
 from stratal.population.influence import stratum_averages
 from stratal.population.rules.possible import cells_of

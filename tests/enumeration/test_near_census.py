@@ -10,7 +10,7 @@ from scipy.stats import hypergeom
 import stratal
 from stratal.estimation.domain_means import domain_mean
 from stratal.intervals.hypergeometric import largest_count, smallest_count
-from stratal.planning.counts_so_far import interval_of_counts
+from stratal.planning.widths import interval_of_counts
 from stratal.weighting import StratifiedWeighting
 
 

@@ -12,7 +12,7 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray
 from stratal.errors import InputError, LabelError, near_names
 from stratal.estimation.classes import answers_of, class_text
 from stratal.labels.annotators import combine_answers
-from stratal.labels.labels import Labels, join, shape_of
+from stratal.labels.labels import Joined, Labels, join, shape_of
 from stratal.labels.numbers import averaged
 from stratal.sampling.asked import require_sample
 from stratal.sampling.sample import Sample
@@ -168,7 +168,7 @@ def number_columns(
 
 
 def _refuse_shapes(sample: Sample, given: Any, what: str) -> None:
-    if isinstance(given, Labels | Mapping) or hasattr(given, "index"):
+    if isinstance(given, Joined | Labels | Mapping) or hasattr(given, "index"):
         return
     shape = shape_of(given)
     if shape != (sample.size,):

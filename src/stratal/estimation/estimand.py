@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from stratal.allocation.rates import smoothed_standard_deviations
 from stratal.arrays import BoolArray, Described, FloatArray, IntArray, Record
 from stratal.errors import InputError, near_names
 from stratal.estimation.estimate import Estimate
@@ -22,6 +23,8 @@ from stratal.labels.labels import join
 from stratal.population.influence import Influence, InfluenceOfLevels
 from stratal.population.population import Population
 from stratal.sampling.sample import Sample
+from stratal.strata import Strata
+from stratal.weighting.stratum_moments import stratum_kurtoses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -89,6 +92,32 @@ class LabelledInfluence(Record):
         return np.asarray(strata[self.labelled])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LabelledOutcomes(Record):
+    """The outcomes of the labelled units, of an estimand that is their mean.
+
+    Parameters
+    ----------
+    z : float (m,)
+    labelled : bool (n,)
+        Which of the drawn units these are.
+    bounds : (float, float)
+        Infinite where the outcome has none.
+    binary : bool
+        Whether it takes no value but 0 and 1.
+
+    Examples
+    --------
+    >>> LabelledOutcomes(z=[1.0], labelled=[False, True], bounds=(0.0, 1.0), binary=True).z
+    array([1.])
+    """
+
+    z: FloatArray
+    labelled: BoolArray
+    bounds: tuple[float, float]
+    binary: bool
+
+
 class Estimand(Described):
     """A quantity of the population that labels estimate. Subclasses are registered by `kind`.
 
@@ -103,6 +132,9 @@ class Estimand(Described):
     noun: ClassVar[str] = "estimand"
     registry: ClassVar[dict[str, Any]] = {}
     door: ClassVar[str] = "stratal.estimands"
+    of_one_outcome: ClassVar[bool] = False
+    """Whether it is the mean of one outcome: its strata hold what the proxy expects of the outcome itself,
+    those of other estimands what it expects of an influence."""
     listed: ClassVar[str] = ""
     """The field that the text form lists without its name: `difference:model_a,model_b`."""
 
@@ -320,6 +352,38 @@ class Estimand(Described):
         assert isinstance(found, Estimate)
         return LabelledInfluence(u=found.evidence.residuals, labelled=join(sample, labels).labelled)
 
+    def parts_with_labels(self, labels: Any, population: Population | None) -> Iterator[tuple[Estimand, Any]]:
+        """Yield the single estimands that this one is made of, each with its labels."""
+        yield self, labels
+
+    def labelled_outcomes(self, found: Any, labelled: BoolArray) -> LabelledOutcomes | None:
+        """Return the outcomes whose mean the estimate `found` is; None where it is no mean of one outcome."""
+        return None
+
+    def learned_deviations(
+        self, sample: Sample, labels: Any, strata: Strata, planned: FloatArray | None = None
+    ) -> FloatArray:
+        """Return how much the influence varies in each stratum (H,), as the labels have it.
+
+        The deviations of u among the labelled units, smoothed towards the plan's, which are `planned` where
+        the strata were made for several estimands. On a scale of their own.
+        """
+        found, n_strata = self.labelled_influence(sample, labels), strata.n_strata
+        stratum = found.stratum(sample.stratum)
+        if len(stratum) == 0:
+            return strata.standard_deviations if planned is None else planned
+        return smoothed_standard_deviations(
+            strata.sizes,
+            np.bincount(stratum, minlength=n_strata),
+            np.bincount(stratum, found.u, minlength=n_strata),
+            np.bincount(stratum, found.u**2, minlength=n_strata),
+            proxy_means=strata.proxy_means,
+            proxy_variances=strata.proxy_variances if planned is None else np.zeros(n_strata),
+            conditional_variances=strata.conditional_variances if planned is None else planned**2,
+            kurtoses=stratum_kurtoses(found.u, stratum, n_strata),
+            bounds=(-np.inf, np.inf),
+        )
+
 
 class Several(Estimand):
     """Several estimands on the same labels, planned for together.
@@ -364,6 +428,13 @@ class Several(Estimand):
     def labels_of_parts(self, labels: Any, count: int) -> list[Any]:
         """Return the labels of each of so many estimands: the same for all."""
         return [labels] * count
+
+    def parts_with_labels(self, labels: Any, population: Population | None) -> Iterator[tuple[Estimand, Any]]:
+        """Yield the single estimands, each with its labels."""
+        assert population is not None
+        parts = self.parts_in(population)
+        for part, own in zip(parts, self.labels_of_parts(labels, len(parts)), strict=True):
+            yield from part.parts_with_labels(own, population)
 
 
 def parts_of(estimand: Estimand, population: Population) -> Iterator[Estimand]:

@@ -144,7 +144,12 @@ class Estimate(Record, Printed, Plotted):
     @property
     def notes(self) -> tuple[str, ...]:
         """What the reader should know: how labels were read, what was assumed, and what they contradict."""
-        return (*self.remarks, *(self.doubts(self) if self.doubts is not None else ()))
+        return (*self.remarks, *self.refuted)
+
+    @property
+    def refuted(self) -> tuple[str, ...]:
+        """What the plan took for granted and the labels refute; the last of the notes."""
+        return self.doubts(self) if self.doubts is not None else ()
 
     @property
     def labels(self) -> int:

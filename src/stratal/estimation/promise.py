@@ -14,6 +14,7 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.errors import InputError
+from stratal.estimation.estimand import as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.intervals.simultaneous import upper_tail
 from stratal.sampling import SimpleRandom, Stratified
@@ -78,7 +79,8 @@ def planned_strata(sample: Sample) -> Strata | None:
     >>> planned_strata(stratal.SimpleRandom(budget=2).draw(population, seed=7)).proxy_means
     array([0.7])
     """
-    if sample.estimand is not None and sample.estimand.get("kind") != "mean":
+    asked = as_estimand(sample.estimand)
+    if asked is not None and not asked.of_one_outcome:
         return None
     if isinstance(sample.design, Stratified):
         strata = sample.design.strata

@@ -302,6 +302,7 @@ def join(sample: Units, labels: Any) -> Joined:
     ----------
     sample : Sample
     labels : see `as_labels`
+        Joined ones stay as they are.
 
     Raises
     ------
@@ -318,6 +319,8 @@ def join(sample: Units, labels: Any) -> Joined:
     Traceback (most recent call last):
     stratal.errors.LabelError: labels: 1 id is not in this sample (first: '5')...
     """
+    if isinstance(labels, Joined):
+        return labels
     nobody = np.full(sample.size, None, object)
     if (
         isinstance(labels, np.ndarray)

@@ -19,7 +19,7 @@ from stratal.arrays import AnyArray, FloatArray, IntArray, Record
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.evaluation import estimate
 from stratal.labels.labels import Labels, as_labels, join
-from stratal.planning.counts_so_far import likely_means
+from stratal.planning.widths import likely_means
 from stratal.randomness import id_texts
 from stratal.sampling import SimpleRandom
 from stratal.sampling.drawing import sample_of

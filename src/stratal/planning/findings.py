@@ -17,7 +17,7 @@ import numpy as np
 from stratal import __version__
 from stratal.arrays import BoolArray
 from stratal.errors import InputError, MissingExtraError, StratalWarning, names_mistyped
-from stratal.estimation.estimand import MEAN_OPTIONS, Estimand, as_estimand
+from stratal.estimation.estimand import Estimand, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates, with_tables
 from stratal.estimation.evaluation import estimate
@@ -29,7 +29,7 @@ from stratal.intervals.interval import tail_shares
 from stratal.labels.annotators import Agreement, agreement_of
 from stratal.labels.labels import join, with_ids_of
 from stratal.labels.numbers import words_for_one
-from stratal.planning.more_labels import more_labels, more_labels_of
+from stratal.planning.needs import more_labels
 from stratal.population.keywords import listing, refuse_unlisted
 from stratal.report import WRITERS, answer_sentence, described_method, plain_dict, report_html
 from stratal.sampling import Stratified
@@ -249,32 +249,22 @@ def _contents(
         "side_by_side": side_by_side(sample, first, confidence_level, interval) if of_outcomes else [],
         "strata": _strata(sample, first),
         "calibration": proxy_check(sample, labelled, first, confidence_level) if of_outcomes else None,
-        "more_labels": _forecast(sample, labels, asked, made, labelled, level, predicted),
+        "more_labels": more_labels(
+            asked,
+            sample,
+            labels,
+            labelled,
+            made,
+            confidence_level=confidence_level,
+            interval=interval,
+            target=first.target,
+        ),
     }
 
 
 def _is_report(path: Path) -> bool:
     with path.open("rb") as stream:
         return KIND.encode() in stream.read(4096)
-
-
-def _forecast(
-    sample: Sample,
-    labels: Any,
-    asked: Estimand,
-    made: Estimate | Estimates,
-    labelled: BoolArray,
-    level: tuple[float, str],
-    predicted: bool | str,
-) -> list[dict[str, Any]]:
-    confidence_level, interval = level
-    if isinstance(made, Estimates):
-        return []
-    if set(asked.takes) < set(MEAN_OPTIONS):
-        return more_labels_of(asked, sample, labels, labelled, made, confidence_level)
-    return more_labels(
-        sample, labels, made, confidence_level=confidence_level, predicted=predicted, interval=interval
-    )
 
 
 def _quantity(sample: Sample, labels: Any, asked: Estimand, first: Estimate, predicted: bool | str) -> str:

@@ -1,42 +1,149 @@
-"""Until it is narrow enough: how many more labels an interval of a wanted half-width needs.
+"""How many more labels an interval of a wanted half-width needs, and what more labels would buy.
 
 The rounds are Stein's (1945): labels so far say how much the outcome varies and so how many are needed, and
-only the last round's number depends on them. The half-width is that of the interval that will be reported,
-computed on the labels that are in and on likely ones of the units to come.
+only the last round's number depends on them. The half-width is that of the interval that will be reported.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stratal.errors import names_mistyped, not_positive
-from stratal.estimation.estimand import Estimand, as_estimand
+from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.errors import StratalWarning, names_mistyped
+from stratal.estimation.estimand import Estimand, Several
 from stratal.estimation.evaluation import estimate
-from stratal.planning.estimand_needs import estimand_needs
-from stratal.planning.labels_so_far import LabelsSoFar
-from stratal.planning.narrowing import Narrowing, further, half_width_of
+from stratal.labels.labels import join
+from stratal.planning.estimand_plan import checked_half_widths
+from stratal.planning.labels_so_far import LabelsSoFar, half_width_of, question_of
+from stratal.planning.widths import smallest_budgets
+from stratal.sampling import SimpleRandom, Stratified
 from stratal.sampling.extending import population_of, refuse_other_designs
 from stratal.sampling.sample import Sample
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
 
+CAREFUL_BEYOND = 1.5
+"""A round that would multiply the labels by more is taken in two: few labels say too little about many."""
 
-def question_of(sample: Sample) -> Estimand | None:
-    """Return what a sample was planned for, if that is another estimand than the mean.
+CAREFUL_SHARE = 0.75
+"""How much of it is taken first."""
+
+NEARLY = 1.1
+"""Times the narrowest that can be, where units without a label keep an interval from what is wanted: what a
+round then goes for, and half of the way at most, so that no label is spent where it changes nothing."""
+
+TIMES = (1.5, 2.0, 3.0, 4.0)
+"""So many times the units that were drawn are looked at for what more labels would buy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Narrowing:
+    """How far an interval is from the half-width that is wanted.
+
+    Parameters
+    ----------
+    wanted : float
+    half_width : float
+        Of the interval now; infinite where the labels give none yet.
+    additional : int
+        Units to draw now; 0 when the interval is there, or every unit is drawn.
+    expected_total : int
+        Labels that are expected to be enough; more than the next round draws where that is done in two.
+    estimand : str, optional
+        Of several estimands the one that is furthest from its half-width; of one, itself; of the mean, none.
 
     Examples
     --------
-    >>> import stratal
-    >>> sample = stratal.SimpleRandom(budget=1).draw(stratal.Population.from_arrays(proxy=[0.5]), seed=7)
-    >>> question_of(sample) is None
+    >>> Narrowing(wanted=0.05, half_width=0.04, additional=0, expected_total=100).reached
     True
     """
-    asked = as_estimand(sample.estimand)
-    return None if asked is None or asked.kind == "mean" else asked
+
+    wanted: float
+    half_width: float
+    additional: int
+    expected_total: int
+    estimand: str | None = None
+
+    @property
+    def reached(self) -> bool:
+        """Whether the interval is narrow enough."""
+        return self.half_width <= self.wanted
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a plain dict."""
+        return {
+            "wanted": self.wanted,
+            "half_width": self.half_width if math.isfinite(self.half_width) else None,
+            "reached": self.reached,
+            "additional": self.additional,
+            "expected_total": self.expected_total,
+            **({} if self.estimand is None else {"estimand": self.estimand}),
+        }
+
+
+def further(
+    width: Callable[[IntArray, IntArray], FloatArray],
+    now: FloatArray,
+    wanted: float,
+    drawn: IntArray,
+    population_size: int,
+    *,
+    looked: bool = False,
+) -> tuple[IntArray, IntArray]:
+    """Return the units (R,) of the next round, and the total (R,) that is expected to be enough.
+
+    Parameters
+    ----------
+    width : callable
+        Totals (r,) and the replicates (r,) that they are of, to expected half-widths (r,).
+    now : float (R,)
+        Half-widths so far, above the one that is wanted.
+    wanted : float
+    drawn : int (R,)
+        Units drawn so far.
+    population_size : int
+    looked : bool
+        Whether this is not the first round that labels decide.
+
+    Examples
+    --------
+    >>> further(lambda n, _: n**-0.5, np.array([0.12]), 0.1, np.array([70]), 1000)
+    (array([30]), array([100]))
+    >>> further(lambda n, _: n**-0.5, np.array([0.2]), 0.1, np.array([25]), 1000)
+    (array([57]), array([100]))
+    """
+    start = np.round(drawn * np.minimum(now / wanted, 8.0) ** 2)
+    most = np.full(len(drawn), population_size)
+    total = smallest_budgets(width, wanted, np.minimum(start, most).astype(np.int64), drawn + 1, most)
+    extra = np.minimum(taken_now(drawn, total, looked=looked), population_size - drawn)
+    return extra, np.maximum(total, drawn + extra)
+
+
+def taken_now(drawn: Any, total: Any, *, looked: bool = False) -> IntArray:
+    """Return how many (R,) of the missing units are drawn now: a few labels are no basis for a large round.
+
+    The total is where the interval is *expected* to be there, and half of the studies would end a label or
+    two short of it, round after round. So from the second such round on √e are added to e missing ones: what
+    a count of e is uncertain by.
+
+    Examples
+    --------
+    >>> taken_now(np.array([100, 100]), np.array([140, 500]))
+    array([ 40, 300])
+    >>> taken_now(np.array([100, 100]), np.array([125, 500]), looked=True)
+    array([ 30, 300])
+    """
+    extra = np.asarray(total - drawn)
+    careful = np.maximum(np.ceil(CAREFUL_SHARE * extra), 1.0).astype(np.int64)
+    surely = extra + (np.ceil(np.sqrt(extra)).astype(np.int64) if looked else 0)
+    return np.where(total > CAREFUL_BEYOND * drawn, careful, surely)
 
 
 @names_mistyped
@@ -96,28 +203,184 @@ def labels_needed(
     (True, 0)
     """
     refuse_other_designs(sample)
-    question = question_of(sample)
-    if question is not None:
-        where = population_of(sample, population)
-        return estimand_needs(sample, labels, question, where, half_width, confidence_level)[0]
-    if not (isinstance(half_width, int | float) and math.isfinite(half_width) and half_width > 0):
-        raise not_positive("half_width", half_width)
-    found = estimate(sample, labels, predicted=predicted, outcome=outcome, bounds=bounds)
-    now = half_width_of(found, confidence_level)
-    left = sample.population_size - sample.size
-    if now <= half_width or left == 0:
-        return Narrowing(wanted=half_width, half_width=now, additional=0, expected_total=sample.size)
-    seen = LabelsSoFar.of(sample, labels, found, predicted)
-    base = seen.width(sample.size, confidence_level)
-    scale = now / base if math.isfinite(now) and base > 0 else 1.0
-    extra, total = further(
-        lambda size, _: np.array([scale * seen.width(int(size[0]), confidence_level)]),
-        np.array([now]),
-        half_width,
-        np.array([sample.size]),
-        sample.population_size,
-        looked=seen.looked,
+    asked = question_of(sample)
+    if population is not None or not asked.of_one_outcome:
+        sample = replace(sample, population=population_of(sample, population))
+    options = {"predicted": predicted, "outcome": outcome, "bounds": bounds}
+    seen = labels_so_far(sample, labels, confidence_level, options)
+    return narrowing(seen, half_width)[0]
+
+
+def labels_so_far(
+    sample: Sample,
+    labels: Any,
+    confidence_level: float,
+    options: Mapping[str, Any],
+    *,
+    quiet: bool = False,
+    **how: Any,
+) -> LabelsSoFar:
+    """Return what labels say of what the sample was planned for; the sample has its population, if need be.
+
+    Parameters
+    ----------
+    sample : Sample
+    labels : see `stratal.estimate`
+    confidence_level : float
+    options : mapping
+        Of `stratal.estimate`.
+    quiet : bool
+        Whether the estimate warns of nothing: where no interval is asked for.
+    **how
+        As of `LabelsSoFar.of`.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 400)
+    >>> sample = stratal.SimpleRandom(budget=100).draw(population, seed=7)
+    >>> labels_so_far(sample, [0.0, 1.0] * 50, 0.95, {}).half_widths.round(2)
+    array([0.09])
+    """
+    asked = question_of(sample)
+    with warnings.catch_warnings():
+        if quiet:
+            warnings.simplefilter("ignore", StratalWarning)
+        if not asked.label_columns(sample):
+            labels = join(sample, labels)
+        found = estimate(sample, labels, estimand=asked, **options)
+    return LabelsSoFar.of(asked, sample, labels, found, confidence_level=confidence_level, **how)
+
+
+def narrowing(
+    seen: LabelsSoFar, half_width: Any, *, allocation_of: str = "total"
+) -> tuple[Narrowing, IntArray]:
+    """Return how many units to draw now, until half-widths are as wanted, and n_h (H,) with them.
+
+    Parameters
+    ----------
+    seen : LabelsSoFar
+    half_width : float or (J,)
+        One for all, or one for each of several.
+    allocation_of : {"total", "remainder"}
+
+    Examples
+    --------
+    >>> import stratal
+    >>> groups = {"new": ["a", "b"] * 50, "old": ["a"] * 100}
+    >>> population = stratal.Population.from_arrays(groups=groups)
+    >>> sample = stratal.plan(population, budget=20, estimand="difference:new,old").draw(seed=1)
+    >>> needed, n_h = narrowing(labels_so_far(sample, ["a", "b"] * 10, 0.95, {}), 0.1)
+    >>> bool(n_h.sum() == 20 + needed.additional)
+    True
+    """
+    wanted = checked_half_widths(half_width, len(seen.parts))
+    furthest, drawn, most = (
+        int(np.argmax(seen.half_widths / wanted)),
+        int(seen.drawn.sum()),
+        int(seen.most.sum()),
     )
-    return Narrowing(
-        wanted=half_width, half_width=now, additional=int(extra[0]), expected_total=int(total[0])
+    now, extra, total = seen.half_widths[furthest] / wanted[furthest], 0, drawn
+    if now > 1.0 and drawn < most:
+
+        def width(size: IntArray, _: IntArray) -> FloatArray:
+            n_h = seen.allocation(int(size[0]), wanted, allocation_of=allocation_of)
+            return np.array([np.max(seen.expected(n_h) / wanted)])
+
+        best = float(width(np.array([most]), np.array([0]))[0])
+        goal = max(1.0, min(NEARLY * best, (now + best) / 2.0))
+        found = further(width, np.array([now]), goal, np.array([drawn]), most, looked=seen.looked)
+        extra, total = (int(number[0]) for number in found)
+    needed = Narrowing(
+        wanted=float(wanted[furthest]),
+        half_width=float(seen.half_widths[furthest]),
+        additional=extra,
+        expected_total=total,
+        estimand=seen.names[furthest] if seen.outcomes is None else None,
     )
+    return needed, seen.allocation(drawn + extra, wanted, allocation_of=allocation_of)
+
+
+def more_labels(
+    asked: Estimand,
+    sample: Sample,
+    labels: Any,
+    labelled: BoolArray,
+    found: Any,
+    *,
+    confidence_level: float = 0.95,
+    interval: str = "auto",
+    target: str = "population",
+) -> list[dict[str, Any]]:
+    """Return half-widths now and at larger numbers of labels; empty of several, and where none is expected.
+
+    Each round goes where the labels so far say that it helps most, as `next_round` does, and as many units as
+    so far are answered. For designs without a next round the width falls as that of a larger sample of the
+    same kind.
+
+    Parameters
+    ----------
+    asked : Estimand
+    sample, labels
+        See `stratal.estimate`.
+    labelled : bool (n,)
+        Which of the drawn units have a label that counts.
+    found : Estimate
+        What they give.
+    confidence_level : float
+    interval : str
+        Method of the interval whose width is expected.
+    target : str
+
+    Returns
+    -------
+    list of dict
+        `labels`, `half_width`; the first row is now.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 4000)
+    >>> sample = stratal.SimpleRandom(budget=100).draw(population, seed=7)
+    >>> labels = np.array([0.0, 1.0] * 50)
+    >>> found = stratal.estimate(sample, labels)
+    >>> rows = more_labels(question_of(sample), sample, labels, np.full(100, True), found)
+    >>> [row["labels"] for row in rows], rows[0]["half_width"] > 1.8 * rows[-1]["half_width"]
+    ([100, 150, 200, 300, 400], True)
+    """
+    if isinstance(asked, Several):
+        return []
+    now, drawn, answered = half_width_of(found, confidence_level, interval), sample.size, int(labelled.sum())
+    seen, most = None, sample.population_size
+    if not math.isfinite(now):
+        return []
+    if isinstance(sample.design, SimpleRandom | Stratified) and answered > 1:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", StratalWarning)
+            seen = LabelsSoFar.of(
+                *(asked, sample, labels, found),
+                labelled=labelled,
+                confidence_level=confidence_level,
+                interval=interval,
+            )
+        most = int(seen.most.sum())
+    if drawn >= most:
+        return []
+    rows = [{"labels": answered, "half_width": now}]
+    for total in dict.fromkeys(min(round(times * drawn), most) for times in TIMES):
+        if seen is None:
+            width = now * _shrunk(sample.population_size, answered, total / drawn, target)
+            rows.append({"labels": round(answered * total / drawn), "half_width": width})
+            continue
+        n_h = seen.allocation(total)
+        width = float(seen.expected(n_h)[0])
+        rows.append({"labels": int(seen.labels_of(n_h).sum()), "half_width": width})
+    return rows
+
+
+def _shrunk(size: int, n: int, times: float, target: str) -> float:
+    """Return what a standard error is multiplied by in a sample so many times as large."""
+    if target != "population":
+        return 1.0 / math.sqrt(times)
+    left, now = max(1.0 / (times * n) - 1.0 / size, 0.0), 1.0 / n - 1.0 / size
+    return math.sqrt(left / now) if now > 0 else 0.0

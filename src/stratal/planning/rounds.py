@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stratal.allocation import Allocation
 from stratal.allocation.integers import check_budget, whole_number
-from stratal.arrays import FloatArray, IntArray
-from stratal.errors import BudgetError, InputError, StratalWarning, names_mistyped, warn_caller
+from stratal.arrays import IntArray
+from stratal.errors import BudgetError, InputError, names_mistyped, warn_caller
 from stratal.estimation.calibrated import Calibrating
 from stratal.estimation.estimand import Estimand, Several
-from stratal.estimation.evaluation import estimate
-from stratal.estimation.promise import REFUTED
-from stratal.estimation.respondents import known_outcome, outcomes, said
-from stratal.labels.labels import join
-from stratal.planning.deviations import estimated_deviations
-from stratal.planning.estimand_needs import InfluencesSoFar, estimand_needs
-from stratal.planning.estimand_rounds import influence_deviations
-from stratal.planning.labels_so_far import next_allocation
-from stratal.planning.learned_deviations import learned_deviations
-from stratal.planning.needs import labels_needed, question_of
-from stratal.planning.within_answers import with_floor
+from stratal.planning.labels_so_far import question_of
+from stratal.planning.needs import labels_so_far, narrowing
 from stratal.proxy.learners import NAMES, is_learner
 from stratal.sampling import SimpleRandom, Stratified
 from stratal.sampling.asked import require_sample
@@ -123,7 +113,8 @@ def next_round(
     refuse_other_designs(sample)
     where = population_of(sample, population)
     given, sample = sample, replace(sample, population=where)  # compared once, for what follows
-    _refuse_without_effect(sample, learner, features, half_width)
+    how = {"allocation_of": allocation_of, "deviations": deviations, "learner": learner, "features": features}
+    _refuse_without_effect(sample, question_of(sample), how, half_width)
     if (additional is None) == (half_width is None):
         raise InputError(
             "give either additional or a half-width",
@@ -131,104 +122,26 @@ def next_round(
             action="Give the number of further labels (additional=), or how narrow the interval "
             "must be (half_width=).",
         )
-    question = question_of(sample)
-    if question is not None:
-        goes = _EstimandRound(question, where, confidence_level, allocation_of)
-        larger = goes.of(sample, labels, additional, half_width)
-        return given if larger is sample else _until(larger, half_width)
-    if half_width is not None:
-        how: dict[str, Any] = {"predicted": predicted, "outcome": outcome, "bounds": bounds}
-        needed = labels_needed(sample, labels, half_width, confidence_level=confidence_level, **how)
+    extra = 0 if additional is None else _whole_extra(sample, additional)
+    seen = labels_so_far(
+        sample,
+        labels,
+        confidence_level,
+        {"predicted": predicted, "outcome": outcome, "bounds": bounds},
+        quiet=half_width is None,
+        deviations=deviations,
+        learner=None if learner is None else _learning(sample, learner, features),
+    )
+    if half_width is None:
+        n_h = seen.allocation(sample.size + extra, allocation_of=allocation_of)
+    else:
+        needed, n_h = narrowing(seen, half_width, allocation_of=allocation_of)
         if needed.additional == 0:
             return given  # itself: whoever asks for rounds in a loop ends it so
-        additional = needed.additional
-    extra, design = _whole_extra(sample, additional), sample.design
-    _warn_of_refuted(sample, labels, predicted=predicted, outcome=outcome, bounds=bounds)
-    joined = said(join(sample, labels), predicted)
-    z = outcomes(sample, joined, predicted)
-    if isinstance(design, SimpleRandom):
-        larger = extend(sample, SimpleRandom(budget=sample.size + extra), where)
-        return _until(larger, half_width)
-    assert isinstance(design, Stratified)
-    known = known_outcome(sample, z, outcome, bounds, joined)[:2]
-    if learner is None:
-        limits = (-np.inf, np.inf) if known[0] == "unbounded" else known[1]
-        stratum = sample.stratum[joined.labelled]
-        found = estimated_deviations(design.strata, z, stratum, deviations=deviations, bounds=limits)
-        note = f"{deviations} deviations"
-    else:
-        asked = _learning(sample, where, learner, features)
-        asked = replace(asked, outcome=known[0], bounds=None if known[0] == "unbounded" else known[1])
-        found, note = learned_deviations(sample, joined.labelled, z, asked)
-    return _until(_extended(sample, found, extra, allocation_of, note, where), half_width)
-
-
-def _until(larger: Sample, half_width: Any) -> Sample:
-    """Return the larger sample with the half-width that decided its size, the narrowest of several."""
-    if half_width is None:
-        return larger
-    return replace(larger, half_width=float(np.min(half_width)))
-
-
-@dataclass(frozen=True, slots=True)
-class _EstimandRound:
-    """Another round for an estimand other than the mean, or for several."""
-
-    estimand: Estimand
-    population: Population
-    confidence_level: float
-    allocation_of: str
-
-    def of(self, sample: Sample, labels: Any, additional: int | None, half_width: Any) -> Sample:
-        """Return the sample with so many units more, or as many as half-widths need."""
-        where, level = self.population, self.confidence_level
-        design = sample.design
-        if half_width is not None:
-            _, n_h = estimand_needs(sample, labels, self.estimand, where, half_width, level)
-            return sample if int(n_h.sum()) == sample.size else self._with(sample, n_h)
-        extra = _whole_extra(sample, additional)
-        if not isinstance(design, Stratified):
-            return self._with(sample, sample.n_h + extra)
-        if isinstance(self.estimand, Several):
-            seen = InfluencesSoFar.of(sample, labels, self.estimand, where, level)
-            _refuse_needless(extra, units_left(sample))
-            return self._with(sample, seen.shared(sample.size + extra, np.ones(len(seen.names))))
-        learned = influence_deviations(self.estimand, sample, labels, design.strata, where)
-        return _extended(
-            sample, learned, extra, self.allocation_of, _BY_INFLUENCE, where, floor_for=(self.estimand,)
-        )
-
-    def _with(self, sample: Sample, n_h: IntArray) -> Sample:
-        if isinstance(sample.design, SimpleRandom):
-            return extend(sample, SimpleRandom(budget=int(n_h.sum())), self.population)
-        return _drawn(sample, n_h, f"{self.allocation_of}, {_BY_INFLUENCE}", self.population)
-
-
-_BY_INFLUENCE = "influence's deviations"
-
-
-def _extended(
-    sample: Sample,
-    deviations: FloatArray,
-    extra: int,
-    allocation_of: str,
-    note: str,
-    where: Population,
-    floor_for: tuple[Estimand, ...] = (),
-) -> Sample:
-    """Return the sample with so many units more, sent where the deviations (H,) say."""
-    assert isinstance(sample.design, Stratified)
-    strata = sample.design.strata
-    most = np.where(strata.is_known, sample.n_h, strata.sizes)
-    _refuse_needless(extra, units_left(sample))
-
-    def allocated(least: IntArray) -> IntArray:
-        return next_allocation(
-            most, sample.n_h, deviations, extra, allocation_of=allocation_of, least=np.minimum(least, most)
-        )
-
-    n_h = with_floor(strata, floor_for, allocated(sample.n_h), sample.n_h, allocated)
-    return _drawn(sample, n_h, f"{allocation_of}, {note}", where)
+    for note in seen.refuted:
+        warn_caller(note)
+    larger = _drawn(sample, n_h, f"{allocation_of}, {seen.note}")
+    return larger if half_width is None else replace(larger, half_width=float(np.min(half_width)))
 
 
 def units_left(sample: Sample) -> int:
@@ -247,52 +160,45 @@ def units_left(sample: Sample) -> int:
     return int(np.where(strata.is_known, 0, strata.sizes - sample.n_h).sum())
 
 
-def _refuse_needless(extra: int, left: int) -> None:
-    if extra > left:
-        raise BudgetError(
-            "so many units cannot be added: the others do not matter", given=extra, allowed=f"up to {left}"
-        )
-
-
-def _drawn(sample: Sample, n_h: IntArray, how: str, where: Population) -> Sample:
+def _drawn(sample: Sample, n_h: IntArray, how: str) -> Sample:
     """Return the sample extended to n_h (H,) units of its strata."""
-    assert isinstance(sample.design, Stratified)
-    strata = sample.design.strata
+    design, total = sample.design, int(n_h.sum())
+    if not isinstance(design, Stratified):
+        return extend(sample, SimpleRandom(budget=total))
     allocation = Allocation(
         n_h=n_h,
-        method="opt-a1" if sample.round is None or sample.round.max() == 1 else "opt-a2",
-        budget=int(n_h.sum()),
+        method="opt-a1" if last_round(sample) == 1 else "opt-a2",
+        budget=total,
         minimum=sample.n_h,
-        maximum=strata.sizes,
+        maximum=design.strata.sizes,
         notes=(f"Round {last_round(sample) + 1}: {how}.",),
     )
-    return extend(sample, Stratified(strata=strata, allocation=allocation), where)
+    return extend(sample, Stratified(strata=design.strata, allocation=allocation))
 
 
-def _warn_of_refuted(sample: Sample, labels: Any, **options: Any) -> None:
-    """Warn of what the plan took for granted and the labels refute."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", StratalWarning)
-        found = estimate(sample, labels, **options)
-    for note in found.notes:
-        if note.startswith(REFUTED):
-            warn_caller(note)
-
-
-def _learning(
-    sample: Sample, population: Population, learner: Any, features: Sequence[str] | None
-) -> Calibrating:
+def _learning(sample: Sample, learner: Any, features: Sequence[str] | None) -> Calibrating:
     """Return how the learner learns: it must beat the first proxy."""
     first = [0] if sample.proxy_names else []
-    return Calibrating(column=first, method=learner, features=features, population=population)
+    return Calibrating(column=first, method=learner, features=features, population=sample.population)
 
 
-def _refuse_without_effect(
-    sample: Sample, learner: Any, features: Sequence[str] | None, half_width: float | None
-) -> None:
-    """Refuse a learner that would decide nothing, and what is no learner."""
+def _refuse_without_effect(sample: Sample, asked: Estimand, how: Mapping[str, Any], half_width: Any) -> None:
+    """Refuse what would decide nothing, and what is no learner."""
+    learner = how["learner"]
+    if not asked.of_one_outcome and (learner is not None or how["deviations"] != "recalibrated"):
+        raise InputError(
+            f"a round for '{asked.kind}' goes where its influence varies among the labels",
+            given=f"learner={learner!r}, deviations={how['deviations']!r}",
+            action="Leave learner= and deviations= out: they are options of the mean.",
+        )
+    if isinstance(asked, Several) and how["allocation_of"] != "total":
+        raise InputError(
+            "a round for several estimands is shared out with the earlier ones",
+            given=f"allocation_of={how['allocation_of']!r}",
+            allowed="'total'",
+        )
     if learner is None:
-        if features is not None:
+        if how["features"] is not None:
             raise InputError("features are what a learner learns from", action="Name a learner.")
     elif not is_learner(learner):
         raise InputError(
@@ -311,11 +217,17 @@ def _refuse_without_effect(
         )
 
 
-def _whole_extra(sample: Sample, additional: int | None) -> int:
-    assert additional is not None
+def _whole_extra(sample: Sample, additional: int) -> int:
+    """Return the units to add, checked."""
     extra = whole_number("additional", additional)
     left = sample.population_size - sample.size
     if not 1 <= extra <= left:
         raise BudgetError("so many units cannot be added", given=extra, allowed=f"1 to {left}")
     check_budget(sample.size + extra, sample.population_size)
+    if extra > units_left(sample):
+        raise BudgetError(
+            "so many units cannot be added: the others do not matter",
+            given=extra,
+            allowed=f"up to {units_left(sample)}",
+        )
     return extra

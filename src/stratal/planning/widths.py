@@ -1,4 +1,11 @@
-"""The half-width to expect of the interval that will be used: of labels as a scenario would give them."""
+"""The half-width to expect of the interval that will be used: of labels as a scenario would give them.
+
+Labels of 0 and 1 in several strata are two numbers for each stratum, and replicate axes may lead. Where the
+outcome has no bounds the interval reaches further than Student's t by what the labels' skewness shows, and
+few labels show some even where the outcome has none: the width is then an average over sets of labels, those
+that are in and others about each stratum's mean, whose residuals are drawn from those seen so far, or from
+a normal distribution where none are.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +16,27 @@ from typing import Any
 import numpy as np
 from scipy.special import bdtrik, betaincinv
 
-from stratal.arrays import FloatArray, IntArray
+from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.estimation.outcome_means import estimate_mean
+from stratal.intervals.guard import UnitMoments, Variances, smoothed_moments, stratum_rates
 from stratal.intervals.proportion import student_quantile
-from stratal.planning.counts_so_far import REPLICATES, expected_of_counts, orders
-from stratal.planning.unbounded_widths import expected_unbounded
+from stratal.intervals.skewed import mean_skewness, skewness_corrected
+from stratal.intervals.stratified import stratified_clopper_pearson
 from stratal.strata.moments import expected_variance
 from stratal.weighting import StratifiedWeighting
 from stratal.weighting.stratum_moments import satterthwaite
+from stratal.weighting.weighting import stratified_factors
+
+REPLICATES = 5
+"""Sets of labels that a width is averaged over; evenly spread over what a stratum may show."""
+
+_SEED = 20_261_121
+_ROUNDING = 1e-9
+
+SETS = 64
+"""Sets of labels that a width is averaged over."""
+
+_FEWEST_RESIDUALS = 10
 
 _MOST_LABELS = 5_000
 """With more labels the interval is the normal one to within a hundredth."""
@@ -136,6 +156,212 @@ def _graded(n: int, mean: float, variance: float, order: FloatArray) -> FloatArr
     strength = mean * (1.0 - mean) / max(variance, 1e-12) - 1.0
     levels = (np.arange(n) + order[:, None]) / n
     return np.asarray(betaincinv(mean * strength, (1.0 - mean) * strength, levels))
+
+
+def likely_means(counts: AnyArray, ones: AnyArray, deviations: FloatArray) -> FloatArray:
+    """Return each stratum's rate (…, H): the one of the smoothed deviation, on its labels' side of one half.
+
+    Examples
+    --------
+    >>> likely_means(np.array([5, 5]), np.array([5, 4]), np.array([0.3, 0.4])).round(2)
+    array([0.9, 0.8])
+    """
+    every = ones.sum(axis=-1, keepdims=True) / np.maximum(counts.sum(axis=-1, keepdims=True), 1)
+    own = np.where(counts > 0, ones / np.maximum(counts, 1), every)
+    root = np.sqrt(np.maximum(1.0 - 4.0 * deviations**2, 0.0))
+    return np.asarray(np.where(own > 0.5, 1.0 + root, 1.0 - root) / 2.0)
+
+
+def interval_of_counts(
+    sizes: IntArray, counts: AnyArray, ones: AnyArray, confidence_level: float, *, looked: bool = False
+) -> tuple[FloatArray, FloatArray]:
+    """Return the default interval (low, high), each (…,), of a mean of 0 and 1 in one stratum or more.
+
+    Parameters
+    ----------
+    sizes : int (H,)
+        N_h.
+    counts, ones : int (…, H)
+        Labels, and those of them that are 1; `ones` may have more leading axes.
+    confidence_level : float
+    looked : bool
+        Whether labels of earlier rounds decided the counts.
+
+    Examples
+    --------
+    >>> low, high = interval_of_counts(np.array([500, 500]), np.array([50, 50]), np.array([10, 45]), 0.95)
+    >>> float(low.round(3)), float(high.round(3))
+    (0.477, 0.624)
+    """
+    shape = np.shape(ones)
+    n_h, right = (np.asarray(part, dtype=np.float64) for part in (counts, ones))
+    if n_h.ndim > 1:  # every replicate has its own
+        n_h, right = (np.broadcast_to(part, shape).reshape(-1, shape[-1]) for part in (n_h, right))
+    labelled = np.where(n_h > 0, sizes, 0)
+    shares = labelled / labelled.sum(axis=-1, keepdims=True)
+    rates = np.asarray(right / np.maximum(n_h, 1.0))
+    labels = UnitMoments(
+        means=rates,
+        squares=rates,
+        counts=n_h,
+        shares=shares,
+        factors=stratified_factors(n_h, sizes),
+        draws=1.0 / np.sum(shares**2 / np.maximum(n_h, 1.0), axis=-1),
+        looked=looked,
+        units=float(np.sum(sizes)) if np.all(n_h > 0) else np.inf,
+        binary=True,
+    )
+    value = np.sum(shares * rates, axis=-1)
+    found = stratum_rates(value, labels, smoothed_moments(labels), Variances.of_labels())
+    share = (1.0 - confidence_level) / 2.0
+    low, high = stratified_clopper_pearson(found, share, share)
+    return (
+        np.minimum(low, value).reshape(shape[:-1]),
+        np.maximum(high, value).reshape(shape[:-1]),
+    )
+
+
+def half_width_of_counts(
+    sizes: IntArray, counts: AnyArray, ones: AnyArray, confidence_level: float, *, looked: bool = False
+) -> FloatArray:
+    """Return half the width (…,) of that interval.
+
+    Examples
+    --------
+    >>> half = half_width_of_counts(np.array([500, 500]), np.array([50, 50]), np.array([10, 45]), 0.95)
+    >>> float(half.round(3))
+    0.074
+    """
+    low, high = interval_of_counts(sizes, counts, ones, confidence_level, looked=looked)
+    return np.asarray((high - low) / 2.0)
+
+
+def expected_of_counts(
+    sizes: IntArray,
+    counts: IntArray,
+    means: FloatArray,
+    confidence_level: float,
+    *,
+    seen: tuple[IntArray, IntArray] | None = None,
+) -> FloatArray:
+    """Return half the mean width (…,) of the interval of labels of 0 and 1, `seen` ones among them.
+
+    Parameters
+    ----------
+    sizes : int (H,)
+    counts : int (…, H)
+        Labels in all.
+    means : float (…, H)
+        Rates of those to come.
+    confidence_level : float
+    seen : (int (…, H), int (…, H)), optional
+        Labels that are in, which decided the others' number, and those of them that are 1.
+
+    Examples
+    --------
+    >>> sizes, n_h = np.array([5000, 5000]), np.array([50, 50])
+    >>> float(expected_of_counts(sizes, n_h, np.array([0.2, 0.9]), 0.95).round(3))
+    0.076
+    """
+    known, ones = seen or (np.zeros_like(counts), np.zeros_like(counts))
+    sets = ones + quantiles(counts - known, means)
+    widths = half_width_of_counts(sizes, counts, sets, confidence_level, looked=seen is not None)
+    return np.asarray(widths.mean(axis=0))
+
+
+def quantiles(counts: IntArray, means: FloatArray) -> FloatArray:
+    """Return ones (K, …, H) of so many labels: quantiles of the binomial count, in each stratum's own order.
+
+    Examples
+    --------
+    >>> sorted(quantiles(np.array([10]), np.array([0.5]))[:, 0].tolist())
+    [3.0, 4.0, 5.0, 6.0, 7.0]
+    """
+    levels = orders(np.shape(means)[-1]).T.reshape(REPLICATES, *(1,) * (np.ndim(counts) - 1), -1)
+    open_ = (counts > 0) & (means > 0) & (means < 1)
+    with np.errstate(invalid="ignore"):
+        found = bdtrik(levels, np.where(open_, counts, 1).astype(np.float64), np.where(open_, means, 0.5))
+    # The quantile of a binomial count; the function gives a real number, often just above a whole.
+    whole = np.clip(np.ceil(found - _ROUNDING), 0, counts)
+    return np.asarray(np.where(open_, whole, counts * (np.asarray(means) >= 1.0)))
+
+
+def orders(n_strata: int) -> FloatArray:
+    """Return levels (H, K), evenly spread over (0, 1), in an order of each stratum's own.
+
+    Examples
+    --------
+    >>> orders(2).shape, sorted(orders(2)[1].round(1).tolist())
+    ((2, 5), [0.1, 0.3, 0.5, 0.7, 0.9])
+    """
+    rng = np.random.Generator(np.random.PCG64(_SEED))
+    levels = (np.arange(REPLICATES) + 0.5) / REPLICATES
+    return np.array([rng.permutation(levels) for _ in range(n_strata)])
+
+
+def expected_unbounded(
+    sizes: IntArray,
+    n_h: IntArray,
+    variances: FloatArray,
+    confidence_level: float,
+    seen: tuple[FloatArray, IntArray] | None = None,
+) -> float:
+    """Return half the mean width of the default interval of a stratified mean without bounds.
+
+    Parameters
+    ----------
+    sizes, n_h : int (H,)
+        N_h and labels, two at least of each stratum.
+    variances : float (H,)
+        S_h².
+    confidence_level : float
+    seen : (float (m,), int (m,)), optional
+        Outcome and stratum of labels that are in already.
+
+    Examples
+    --------
+    >>> sizes, n_h = np.array([10_000]), np.array([30])
+    >>> round(expected_unbounded(sizes, n_h, np.array([1.0]), 0.95) / (2.045 / 30**0.5), 2)
+    1.03
+    """
+    known, of_known = (np.empty(0), np.empty(0, np.int64)) if seen is None else seen
+    own, residuals = _centred(known, of_known, len(sizes))
+    squares, cubes = np.zeros((SETS, len(sizes))), np.zeros((SETS, len(sizes)))
+    for h, number in enumerate((n_h - np.bincount(of_known, minlength=len(sizes))).tolist()):
+        new = np.sqrt(variances[h]) * _drawn(residuals, max(number, 0), h)
+        labels = np.concatenate([np.repeat(own[of_known == h][:, None], SETS, axis=1), new])
+        labels -= labels.mean(axis=0)
+        squares[:, h], cubes[:, h] = np.sum(labels**2, axis=0), np.sum(labels**3, axis=0)
+    counts, factors = n_h.astype(np.float64), stratified_factors(n_h, sizes)
+    spreads = squares / np.maximum(counts - 1.0, 1.0)
+    parts = factors * spreads
+    low, high = skewness_corrected(
+        0.0,
+        np.sqrt(parts.sum(axis=1)),
+        mean_skewness(counts, factors, spreads, cubes),
+        degrees_of_freedom=np.maximum(satterthwaite(parts, np.maximum(counts - 1.0, 0.0)), 1.0),
+        confidence_level=confidence_level,
+    )
+    return float(np.mean(high - low)) / 2.0
+
+
+def _centred(known: FloatArray, stratum: IntArray, n_strata: int) -> tuple[FloatArray, FloatArray]:
+    """Return the labels less their stratum's mean (m,), and residuals of variance 1 if there are enough."""
+    counts = np.bincount(stratum, minlength=n_strata)
+    means = np.bincount(stratum, known, minlength=n_strata) / np.maximum(counts, 1)
+    own = known - means[stratum]
+    freedom = int(np.maximum(counts - 1, 0).sum())
+    spread = float(np.sum(own**2)) / max(freedom, 1)
+    enough = freedom >= _FEWEST_RESIDUALS and spread > 0
+    return own, own / np.sqrt(spread) if enough else np.empty(0)
+
+
+def _drawn(residuals: FloatArray, number: int, stratum: int) -> FloatArray:
+    """Return residuals (number, SETS) for one stratum; more of them begin with the same ones."""
+    random = np.random.Generator(np.random.PCG64((_SEED, stratum)))
+    if len(residuals) == 0:
+        return random.standard_normal((number, SETS))
+    return residuals[random.integers(len(residuals), size=(number, SETS))]
 
 
 def smallest_budget(width: Callable[[int], float], wanted: float, start: int, least: int, most: int) -> int:

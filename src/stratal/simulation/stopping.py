@@ -11,9 +11,10 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record
 from stratal.errors import InputError
-from stratal.planning.counts_so_far import CountsSoFar, interval_of_counts
-from stratal.planning.narrowing import further
+from stratal.planning.labels_so_far import CountsSoFar
+from stratal.planning.needs import further
 from stratal.planning.plan import Plan
+from stratal.planning.widths import interval_of_counts
 from stratal.sampling import Stratified
 
 
@@ -111,8 +112,8 @@ def stopped(
         open_ = open_[wide & (n_h[open_].sum(axis=1) < strata.size)]
         if len(open_) == 0 or number == most_rounds:
             break
-        seen = CountsSoFar.of(strata, n_h[open_], n_h[open_], ones[open_], looked=looked)
-        larger = _next(seen, (high - low)[open_] / 2.0, half_width, level)
+        seen = CountsSoFar.of(strata, n_h[open_], ones[open_])
+        larger = _next(seen, (high - low)[open_] / 2.0, half_width, level, looked)
         more = larger - n_h[open_]
         right = random.hypergeometric(good - ones[open_], bad - (n_h - ones)[open_], more)
         ones[open_] += right
@@ -128,7 +129,7 @@ def stopped(
     )
 
 
-def _next(seen: CountsSoFar, now: FloatArray, wanted: float, level: float) -> IntArray:
+def _next(seen: CountsSoFar, now: FloatArray, wanted: float, level: float, looked: bool) -> IntArray:
     """Return n_h (R, H) after the next round."""
     drawn = seen.drawn.sum(axis=1)
     extra, _ = further(
@@ -137,6 +138,6 @@ def _next(seen: CountsSoFar, now: FloatArray, wanted: float, level: float) -> In
         wanted,
         drawn,
         int(seen.sizes.sum()),
-        looked=seen.looked,
+        looked=looked,
     )
     return seen.allocation(drawn + extra)

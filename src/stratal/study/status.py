@@ -9,7 +9,6 @@ from statistics import median
 from typing import Any
 
 from stratal.errors import MissingExtraError, StratalError, StratalWarning
-from stratal.estimation.promise import REFUTED
 from stratal.labels.annotators import Agreement, agreement_of, level_of_answers
 from stratal.labels.labels import Labels
 from stratal.study import serving, showing
@@ -254,7 +253,9 @@ def _interim(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StratalWarning)
         try:
-            found["estimate"] = estimate_study(study, **options).to_dict(confidence_level)
+            interim = estimate_study(study, **options)
+            found["estimate"] = interim.to_dict(confidence_level)
+            found["reasons"] += interim.refuted
         except StratalError as error:
             found["reasons"].append(str(error))
             return found
@@ -268,8 +269,6 @@ def _interim(
 
 def _notes(described: dict[str, Any], study: Study) -> list[str]:
     notes = list(described.pop("reasons"))
-    interim = described["estimate"] or {"notes": ()}
-    notes += [note for note in interim["notes"] if note.startswith(REFUTED)]
     for entry in described["drift"]:
         if entry["p_value"] is not None and entry["p_value"] < UNLIKELY:
             parts = ", ".join(f"{part:.2f}" for part in entry["parts"])

@@ -17,7 +17,8 @@ SURE = np.random.default_rng(0).beta(8, 1, N).clip(0.001, 0.999)
 
 def refuted(sample, z, **how):
     found = stratal.estimate(sample, z[np.array(sample.ids)], **how)
-    return [note.removeprefix(f"{REFUTED}: ") for note in found.notes if note.startswith(REFUTED)]
+    assert found.notes[len(found.notes) - len(found.refuted) :] == found.refuted
+    return [note.removeprefix(f"{REFUTED}: ") for note in found.refuted]
 
 
 def notes(truth, draws, *, budget=100, design="stratified", proxy=SURE, residual_sd=None):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from stratal.allocation.rates import smoothed_standard_deviations
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.errors import InputError, near_names
 from stratal.estimation.columns import split_answers
@@ -17,9 +18,10 @@ from stratal.estimation.metric_functions import Shares, metric_function
 from stratal.estimation.metrics import AnsweredClasses, answered_classes, needless_units
 from stratal.population.cells import Cells
 from stratal.population.expressions import Expression
-from stratal.population.influence import Influence, averages
+from stratal.population.influence import Influence, averages, stratum_averages
 from stratal.population.population import Population
 from stratal.sampling.sample import Sample
+from stratal.strata import Strata
 
 _MOST_CELLS = 12
 """A classifier with more classes is not divided by its answers."""
@@ -196,3 +198,28 @@ class Classification(Estimand):
         assert self.of is not None
         beliefs = self._beliefs(population, (self.of,))
         return beliefs.of_class(np.array([float(level == self.of) for level in beliefs.levels]))
+
+    def learned_deviations(
+        self, sample: Sample, labels: Any, strata: Strata, planned: FloatArray | None = None
+    ) -> FloatArray:
+        """Return √E[r (1 − r)] times the gap between the two values that the influence has in a stratum (H,).
+
+        What is unknown is the rate r of the class: its probabilities are recalibrated on the labels, and
+        smoothed, as a mean's proxy is. For averages of several classes, and where no population is at hand,
+        as of other estimands.
+        """
+        rates = None if sample.population is None else self.labelled_rates(sample, labels)
+        if rates is None or sample.population is None:
+            return Estimand.learned_deviations(self, sample, labels, strata, planned)
+        stratum, n_strata = sample.stratum[rates.labelled], strata.n_strata
+        counts = np.bincount(stratum, minlength=n_strata)
+        gap = np.bincount(stratum, rates.gap, minlength=n_strata) / np.maximum(counts, 1)
+        gap = np.where(counts > 0, gap, rates.gap.mean())
+        chances = stratum_averages(sample.population, strata.rule, [self.chance(sample.population)])[:, 0]
+        deviations = smoothed_standard_deviations(
+            strata.sizes,
+            counts,
+            np.bincount(stratum, rates.is_class, minlength=n_strata),
+            proxy_means=np.clip(chances, 0.0, 1.0),
+        )
+        return np.asarray(np.where(strata.is_known, 0.0, deviations * gap))

@@ -17,6 +17,7 @@ from stratal.estimation.estimand import (
     PLAIN,
     Estimand,
     LabelledInfluence,
+    LabelledOutcomes,
     Request,
     Several,
 )
@@ -87,6 +88,7 @@ class Mean(Estimand):
     """
 
     kind: ClassVar[str] = "mean"
+    of_one_outcome: ClassVar[bool] = True
     proxy: str | None = None
 
     def influence(self, population: Population) -> Influence:
@@ -151,6 +153,15 @@ class Mean(Estimand):
         """Return the outcomes, which are the influence but for a constant."""
         z, labelled = outcomes_of(sample, labels, None)
         return LabelledInfluence(u=z, labelled=labelled)
+
+    def labelled_outcomes(self, found: Any, labelled: BoolArray) -> LabelledOutcomes:
+        """Return the outcomes that the estimate is the mean of."""
+        return LabelledOutcomes(
+            z=found.evidence.z,
+            labelled=labelled,
+            bounds=(-np.inf, np.inf) if found.bounds is None else found.bounds,
+            binary=found.outcome == "binary",
+        )
 
 
 _OF_GROUPS = ("target", "outcome", "bounds", "predicted", "combine", "population")

@@ -4,7 +4,7 @@ import pytest
 import stratal
 from stratal.errors import InputError
 from stratal.estimation.calibrated import Calibrating
-from stratal.planning.learned_deviations import learned_deviations
+from stratal.planning.deviations import residual_deviations
 
 pytest.importorskip("sklearn")
 
@@ -59,7 +59,7 @@ def test_deviations_are_those_of_residuals():
     pilot, labels = pilot_of(population, z, budget=1200)
 
     how = Calibrating(column=[0], method="gradient-boosting")
-    found, note = learned_deviations(pilot, np.ones(1200, dtype=bool), labels, how)
+    found, note = residual_deviations(pilot, np.ones(1200, dtype=bool), labels, how)
 
     estimate = stratal.estimate(pilot, labels, calibration="gradient-boosting")
     sizes = pilot.design.strata.sizes

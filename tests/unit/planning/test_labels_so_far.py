@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import stratal
+from stratal.errors import InputError
+from stratal.planning.labels_so_far import CountsSoFar
+from stratal.planning.needs import labels_so_far
+from stratal.planning.widths import expected_of_counts, interval_of_counts, quantiles
+
+
+def labelled(seed=3, rounds=1):
+    """Return a stratified sample of 0/1 outcomes after some rounds, and its labels."""
+    rng = np.random.default_rng(seed)
+    proxy = rng.beta(4, 1, 4_000)
+    z = (rng.random(4_000) < 0.4 + 0.6 * proxy**2).astype(float)
+    sample = stratal.plan(stratal.Population.from_arrays(proxy=proxy), 120).draw(seed=seed)
+    labels = {unit: z[unit] for unit in sample.ids.tolist()}
+    for _ in range(rounds - 1):
+        sample = stratal.next_round(sample, labels, additional=80)
+        labels = {unit: z[unit] for unit in sample.ids.tolist()}
+    return sample, labels
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3])
+def test_counts_give_the_interval_of_the_estimate(rounds):
+    sample, labels = labelled(rounds=rounds)
+    found = stratal.estimate(sample, labels)
+    seen = labels_so_far(sample, labels, 0.95, {})
+    ones = np.bincount(sample.stratum, found.evidence.z, minlength=seen.strata.n_strata)
+
+    assert seen.looked is (rounds > 1)
+    low, high = interval_of_counts(seen.strata.sizes, seen.labelled, ones, 0.95, looked=rounds > 1)
+    assert (low, high) == pytest.approx(tuple(found.confidence_interval()), abs=1e-12)
+    assert seen.half_widths == pytest.approx([(high - low) / 2])
+    assert seen.scale == pytest.approx([1.0])
+
+
+def test_replicates_are_worked_out_as_each_alone():
+    sample, _ = labelled()
+    strata = sample.design.strata
+    rng = np.random.default_rng(1)
+    n_h = np.stack([sample.n_h, sample.n_h + 3, 2 * sample.n_h])
+    ones = rng.binomial(n_h, 0.8)
+    together = CountsSoFar.of(strata, n_h, ones)
+    totals = n_h.sum(axis=1) + np.array([10, 50, 200])
+    widths = together.expected_half_width(totals, 0.95)
+
+    for row in range(3):
+        alone = CountsSoFar.of(strata, n_h[row], ones[row])
+        assert alone.expected_half_width(totals[row], 0.95) == pytest.approx(widths[row])
+        assert np.array_equal(alone.allocation(totals[row]), together.allocation(totals)[row])
+    assert together.part(np.array([2])).drawn.tolist() == [n_h[2].tolist()]
+
+
+def test_the_simulated_rule_expects_what_the_rule_itself_does():
+    sample, labels = labelled()
+    seen = labels_so_far(sample, labels, 0.95, {})
+    ones = np.bincount(sample.stratum, [labels[unit] for unit in sample.ids.tolist()]).astype(int)
+    counted = CountsSoFar.of(sample.design.strata, sample.n_h, ones)
+    larger = seen.allocation(sample.size + 100)
+
+    assert np.array_equal(larger, counted.allocation(np.array(sample.size + 100)))
+    expected = counted.expected_half_width(np.array(sample.size + 100), 0.95)
+    assert seen.expected(larger)[0] == pytest.approx(float(expected))
+
+
+def test_the_labels_to_come_are_the_quantiles_of_a_binomial_count():
+    found = quantiles(np.array([20, 5, 0]), np.array([0.5, 1.0, 0.3]))
+
+    assert sorted(found[:, 0]) == [7, 9, 10, 11, 13]  # of Binomial(20, ½) at .1, .3, .5, .7, .9
+    assert np.all(found[:, 1] == 5)
+    assert np.all(found[:, 2] == 0)
+
+
+def test_more_labels_are_expected_to_give_a_narrower_interval():
+    sizes, means = np.array([3_000, 1_000]), np.array([0.9, 0.4])
+    widths = [float(expected_of_counts(sizes, np.array([3, 1]) * n, means, 0.95)) for n in (20, 80, 320)]
+
+    assert widths[0] > 1.7 * widths[1] > 1.7**2 * widths[2]
+
+
+def test_few_answers_are_expected_of_the_next_round_too():
+    sample, labels = labelled()
+    half = dict(list(labels.items())[::2])
+    with pytest.warns(stratal.StratalWarning):
+        seen = labels_so_far(sample, half, 0.95, {})
+    larger = seen.allocation(sample.size + 100)
+    new = np.round(len(half) / sample.size * (larger - sample.n_h)).astype(int)
+
+    assert seen.labelled.sum() == len(half)
+    assert np.array_equal(seen.labels_of(larger), seen.labelled + new)
+
+
+@pytest.fixture(scope="module")
+def inverted():
+    """A pool of 6 % matches whose score, told to be a match's probability, is one minus it."""
+    rng = np.random.default_rng(0)
+    size = 3000
+    truth = rng.random(size) < 0.06
+    score = np.where(truth, rng.beta(4, 2, size), rng.beta(1, 15, size))
+    wrong = np.clip(1.0 - score + rng.normal(0, 0.02, size), 0.001, 0.999)
+    population = stratal.Population.from_arrays(
+        proxy={"score": wrong},
+        groups={"answer": np.where(score > 0.5, "match", "other")},
+        predicted="answer",
+    )
+    return population, np.where(truth, "match", "other")
+
+
+def test_a_plan_that_is_wrong_does_not_narrow_what_is_foreseen(inverted):
+    """Half-widths foreseen at twice the labels, over those that came: .78 with the plan's word."""
+    population, truth = inverted
+    plan = stratal.plan(population, 150, estimand="f1:match,probability=score")
+    ratios = []
+    for seed in range(10):
+        sample = plan.draw(seed)
+        seen = labels_so_far(sample, truth[sample.ids], 0.95, {})
+        larger = stratal.next_round(sample, truth[sample.ids], additional=150)
+        low, high = stratal.estimate(larger, truth[larger.ids]).confidence_interval()
+        ratios.append(float(seen.expected(larger.n_h)[0]) / ((high - low) / 2))
+
+    assert np.median(ratios) > 0.88
+
+
+@pytest.mark.parametrize("claimed", [0.1, 10.0])
+def test_what_a_plan_expected_may_widen_and_never_narrow(inverted, claimed):
+    population, truth = inverted
+    plan = stratal.plan(population, 150, estimand="f1:match,probability=score")
+    sample = plan.draw(3)
+    strata = sample.design.strata
+    deviations = strata.standard_deviations * np.where(np.arange(strata.n_strata) % 2, claimed, 1.0)
+    other = replace(strata, proxy_variances=strata.proxy_variances * 0, conditional_variances=deviations**2)
+    lying = replace(sample, design=replace(sample.design, strata=other))
+    seen = labels_so_far(lying, truth[sample.ids], 0.95, {})
+    alone = replace(seen, deviations=seen.seen)
+
+    for times in (2, 4, 8):
+        for n_h in (seen.allocation(times * 150), times * sample.n_h):
+            n_h = np.minimum(n_h, strata.sizes)
+            assert seen.expected(n_h) >= alone.expected(n_h)
+
+
+def test_units_that_nobody_answers_do_not_draw_the_rest():
+    """The level is known no better than its answers allow; units of others do not help."""
+    rng = np.random.default_rng(4)
+    proxy, part = rng.beta(4, 1, 3000), rng.choice(["a", "b", "c"], 3000, p=(0.7, 0.25, 0.05))
+    z = (rng.random(3000) < proxy).astype(float)
+    population = stratal.Population.from_arrays(proxy=proxy, groups={"part": part})
+    sample = stratal.plan(population, 120, estimand="mean@part").draw(seed=3)
+    some = {int(unit): z[unit] for k, unit in enumerate(sample.ids.tolist()) if k % 3}
+    with pytest.warns(stratal.StratalWarning):
+        needed = stratal.labels_needed(sample, some, 0.05)
+
+    assert not needed.reached
+    assert needed.expected_total < 2000
+
+
+def test_what_decides_nothing_is_refused():
+    rng = np.random.default_rng(4)
+    proxy, part = rng.beta(4, 1, 500), rng.choice(["a", "b"], 500)
+    population = stratal.Population.from_arrays(proxy=proxy, groups={"part": part}, predicted="part")
+    one = stratal.plan(population, 60, estimand="mcc").draw(seed=3)
+    several = stratal.plan(population, 60, estimand="mean@part").draw(seed=3)
+    classes, z = part[one.ids], (proxy > 0.7)[several.ids]
+
+    for options in ({"deviations": "raw"}, {"learner": "ridge"}):
+        with pytest.raises(InputError, match="options of the mean"):
+            stratal.next_round(one, classes, additional=10, **options)
+    with pytest.raises(InputError, match="takes no bounds="):
+        stratal.next_round(one, classes, additional=10, bounds=(0, 2))
+    with pytest.raises(InputError, match="shared out with the earlier ones"):
+        stratal.next_round(several, z, additional=10, allocation_of="remainder")
