@@ -1,43 +1,30 @@
 """The confidence intervals of thousands of replicates at once, from sums per stratum.
 
-The guards and bounds are those of one sample; a test holds the two together to the last digits.
+They are those of one sample, by the same table; a test holds the two together to the last digits.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.errors import InputError, near_names
-from stratal.intervals import guard, proportion, student
-from stratal.intervals.interval import tail_shares
-from stratal.intervals.skewed import mean_skewness, skewness_corrected
-from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
+from stratal.intervals import guard, student
+from stratal.intervals.evidence import IntervalEvidence, OutcomeKind, OwnInterval
+from stratal.intervals.methods import TABLE, bounds_function
+from stratal.intervals.skewed import mean_skewness
 from stratal.simulation.replicates import Layout, Replicates
 from stratal.simulation.settings import Settings
 from stratal.simulation.sums import StratumSums, spread
 from stratal.simulation.truth import Truth
 from stratal.weighting.stratum_moments import population_spread
 
-INTERVALS = (
-    "auto",
-    "t",
-    "normal",
-    "clopper-pearson",
-    "stratified-clopper-pearson",
-    "wilson",
-    "logit",
-    "blaker",
-    "skewness-corrected",
-    "published",
-)
+PUBLISHED = "published"
+INTERVALS = ("auto", *(name for name, kind in TABLE.items() if not kind.reads_labels), PUBLISHED)
 """`published`: value ± z · standard error with nothing guarded and nothing cut, as the papers have it."""
-
-_WITHOUT_TRIALS = {"auto", "stratified-clopper-pearson", "t", "normal", "published"}
-"""What several strata need no common number of trials for."""
 
 
 def replicate_intervals(
@@ -76,156 +63,146 @@ def replicate_intervals(
                 given=repr(method),
                 allowed=near_names(method, INTERVALS),
             )
-    if settings.bounds is None:
-        return {method: _unbounded(found, sums, layout, method, settings) for method in settings.intervals}
-    guarded = None
-    if set(settings.intervals) - {"published"}:
-        guarded = _guarded(found, sums, layout, truth, settings)
-    return {method: _interval(found, guarded, method, settings) for method in settings.intervals}
-
-
-def _unbounded(
-    found: Replicates, sums: StratumSums, layout: Layout, method: str, settings: Settings
-) -> tuple[FloatArray, FloatArray]:
-    level, error = settings.confidence_level, np.sqrt(np.maximum(found.variances, 0.0))
-    freedom = np.inf if method in ("normal", "published") else found.degrees_of_freedom
-    if method in ("auto", "skewness-corrected"):
-        spreads = spread(layout.counts, *sums.residual(found.lam))
-        thirds = sums.centred_thirds(found.lam)
-        skewness = mean_skewness(layout.counts, layout.factors, spreads, thirds)
-        return skewness_corrected(
-            found.values, error, skewness, degrees_of_freedom=freedom, confidence_level=level
-        )
-    if method not in ("t", "normal", "published"):
-        raise InputError(f"method '{method}' needs an outcome with bounds", action="Give bounds=.")
-    return student.student_t(found.values, error, degrees_of_freedom=freedom, confidence_level=level)
-
-
-def _interval(
-    found: Replicates, guarded: _Guarded | None, method: str, settings: Settings
-) -> tuple[FloatArray, FloatArray]:
-    level, freedom = settings.confidence_level, found.degrees_of_freedom
-    error = np.sqrt(np.maximum(found.variances, 0.0))
-    if method == "published":
-        return student.student_t(found.values, error, confidence_level=level)
-    if method == "normal":
-        freedom = np.full(1, np.inf)
-    assert guarded is not None
-    assert settings.bounds is not None
-    if method == "skewness-corrected":
-        raise InputError(f"method '{method}' is for outcomes without bounds", action="Use 'auto'.")
-    low, high = settings.bounds
-    values = np.clip(found.values, low, high)
-    if method in ("t", "normal"):
-        return student.student_t(
-            values, error, degrees_of_freedom=freedom, bounds=settings.bounds, confidence_level=level
-        )
-    unit = (values - low) / (high - low)
-    formulas: dict[str, Any] = {"wilson": proportion.wilson, "blaker": proportion.blaker}
-    if guarded.rates is not None and method in guarded.by_strata:
-        below, above = stratified_clopper_pearson(guarded.rates, *tail_shares(level, "two-sided"))
-        if guarded.exact is not None:
-            ends = stratified_clopper_pearson(guarded.exact, *tail_shares(level, "two-sided"))
-            below, above = (np.where(found.tuned, *pair) for pair in zip((below, above), ends, strict=True))
-    elif method == "logit":
-        below, above = proportion.logit(
-            unit, guarded.trials, degrees_of_freedom=freedom, confidence_level=level
-        )
-    else:
-        formula = formulas.get(method, proportion.clopper_pearson)
-        below, above = formula(unit, guarded.trials, confidence_level=level)
-    below = np.minimum(below, unit * (1.0 - guarded.unseen))
-    above = np.maximum(above, unit + guarded.unseen * (1.0 - unit))
-    return (
-        np.maximum(np.minimum(low + (high - low) * below, values), low),
-        np.minimum(np.maximum(low + (high - low) * above, values), high),
+    bounds, level = settings.bounds, settings.confidence_level
+    whole = ReplicateEvidence(
+        value=found.values if bounds is None else np.clip(found.values, *bounds),
+        degrees_of_freedom=found.degrees_of_freedom,
+        outcome="unbounded" if bounds is None else "binary" if truth.binary else "bounded",
+        bounds=bounds,
+        tuned=bool(found.tuned.all()),
+        superpopulation=settings.target == "superpopulation",
+        found=found,
+        sums=sums,
+        layout=layout,
+        truth=truth,
+        settings=settings,
     )
+    # Some methods are others where λ is 0: a published λ is so in samples that show nothing.
+    cases = [whole] if whole.tuned or not found.tuned.any() else [replace(whole, tuned=True), whole]
+
+    def limits(method: str) -> tuple[FloatArray, FloatArray]:
+        if method == PUBLISHED:
+            error = np.sqrt(whole.textbook_variance)
+            return student.student_t(found.values, error, confidence_level=level)
+        ends = [bounds_function(case, method, "two-sided")[1](level) for case in cases]
+        low, high = (
+            ends[0] if len(ends) == 1 else (np.where(found.tuned, *pair) for pair in zip(*ends, strict=True))
+        )
+        return np.broadcast_to(low, found.values.shape), np.broadcast_to(high, found.values.shape)
+
+    return {method: limits(method) for method in settings.intervals}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Guarded:
-    """Effective trials (R,) where they are used, what is known of the strata, the unseen share.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ReplicateEvidence(IntervalEvidence):
+    """What the interval methods see of R replicates, each number an array (R,).
 
-    `exact`: the same of one stratum of 0 and 1 where λ is 0.
+    Parameters
+    ----------
+    value, degrees_of_freedom : float (R,)
+    outcome, bounds, superpopulation, own
+        As in `Evidence`.
+    tuned : bool
+        Whether λ is taken to differ from 0 in all replicates, or in none.
+    found, sums, layout, truth, settings
+        Where the rest comes from; see `replicate_intervals`.
+
+    Examples
+    --------
+    >>> issubclass(ReplicateEvidence, IntervalEvidence)
+    True
     """
 
-    trials: FloatArray
-    rates: StratumRates | None
-    unseen: FloatArray
-    exact: StratumRates | None = None
+    value: FloatArray
+    degrees_of_freedom: FloatArray
+    outcome: OutcomeKind
+    bounds: tuple[float, float] | None
+    tuned: bool
+    superpopulation: bool
+    found: Replicates
+    sums: StratumSums
+    layout: Layout
+    truth: Truth
+    settings: Settings
+    own: OwnInterval | None = None
 
     @property
-    def by_strata(self) -> tuple[str, ...]:
-        """The methods that are the test inverted over strata."""
-        named = ("auto", "stratified-clopper-pearson")
-        assert self.rates is not None
-        return named if self.rates.rates.shape[-1] > 1 else ("clopper-pearson", *named)
+    def n(self) -> int:
+        """Labels of every replicate."""
+        return int(self.layout.counts[0].sum())
 
+    @property
+    def census(self) -> bool:
+        """Whether every unit is labelled."""
+        return bool(np.all(self.layout.census)) and not self.superpopulation
 
-def _guarded(
-    found: Replicates, sums: StratumSums, layout: Layout, truth: Truth, settings: Settings
-) -> _Guarded:
-    assert settings.bounds is not None
-    low, high = settings.bounds
-    counts, scale, shift = layout.counts, high - low, truth.centre - low
-    above, size = settings.target == "superpopulation", float(layout.sizes.sum())
-    first = (sums.z + shift * counts) / scale
-    second = (sums.zz + 2.0 * shift * sums.z + shift**2 * counts) / scale**2
-    labels = guard.UnitMoments(
-        means=first / counts,
-        squares=second / counts,
-        counts=counts,
-        shares=layout.weights,
-        factors=layout.factors,
-        draws=layout.draws,
-        looked=layout.looked,
-        units=size,
-        binary=truth.binary,
-    )
-    smooth = guard.smoothed_moments(labels)
-    census = layout.census & (not above)
-    trials, rates, exact = np.full(1, np.inf), None, None
-    one_number = len(layout.sizes) == 1 or bool(set(settings.intervals) - _WITHOUT_TRIALS)
-    # As in `Evidence.rates`: without λ the strata's trials follow from the design, and no variance is needed.
-    variances = guard.Variances.of_labels()
-    if one_number or above or np.any(found.tuned):
-        variances = _variances(found, labels, layout.spread(first, second), layout, settings)
-    if one_number:
-        trials = np.where(census, np.inf, guard.binary_trials(guard.worth(smooth, variances), smooth))
-    values = (np.clip(found.values, low, high) - low) / scale
-    if len(layout.sizes) > 1:
-        rates = guard.stratum_rates(values, labels, smooth, variances)
-    elif not above:
-        rates = guard.one_stratum_rates(values, labels, trials)
-        if truth.binary:
-            exact = guard.stratum_rates(values, labels, smooth, guard.Variances.of_labels())
-    unseen = np.zeros(1)
-    if not truth.binary:
-        error, _ = tail_shares(settings.confidence_level, "two-sided")
-        unseen = 1.0 - stratified_clopper_pearson(guard.agreeing_rates(labels, drawn=above), error, 0.0)[0]
-    return _Guarded(
-        trials=trials,
-        rates=rates,
-        exact=exact,
-        unseen=np.where(census, 0.0, unseen),
-    )
+    @property
+    def textbook_variance(self) -> FloatArray:
+        """The variances by the formula."""
+        return np.maximum(self.found.variances, 0.0)
 
+    @property
+    def in_strata(self) -> bool:
+        """Whether there are several strata."""
+        return len(self.layout.sizes) > 1
 
-def _variances(
-    found: Replicates, labels: guard.UnitMoments, within: FloatArray, layout: Layout, settings: Settings
-) -> guard.Variances:
-    """Return the replicates' variances on the 0–1 scale; `within` are the strata's s_h² (R, H) on it."""
-    assert settings.bounds is not None
-    scale = settings.bounds[1] - settings.bounds[0]
-    own, between = population_spread(
-        labels.means[..., None], within[..., None, None], labels.counts, layout.sizes
-    )
-    return guard.Variances(
-        residual=(found.variances - found.population_parts) / scale**2,
-        plain=layout.parts(within).sum(axis=1),
-        spread=(own + np.maximum(between, 0.0))[..., 0, 0],
-        population_part=found.population_parts / scale**2,
-        tuned=found.tuned,
-        drawn_from=float(layout.sizes.sum()) if settings.target == "superpopulation" else np.inf,
-        weights_known=settings.stratum_weights_known,
-    )
+    @property
+    def in_one_stratum(self) -> bool:
+        """Whether there is one, whose units are all that counts."""
+        return not self.in_strata and not self.superpopulation
+
+    @cached_property
+    def _powers(self) -> tuple[FloatArray, FloatArray]:
+        """Σ z and Σ z² (R, H) on the 0–1 scale."""
+        (low, high), counts, sums = self.limits, self.layout.counts, self.sums
+        scale, shift = high - low, self.truth.centre - low
+        second = sums.zz + 2.0 * shift * sums.z + shift**2 * counts
+        return (sums.z + shift * counts) / scale, second / scale**2
+
+    @cached_property
+    def moments(self) -> guard.UnitMoments:
+        """What the labels add up to, on the 0–1 scale."""
+        layout, (first, second) = self.layout, self._powers
+        return guard.UnitMoments(
+            means=first / layout.counts,
+            squares=second / layout.counts,
+            counts=layout.counts,
+            shares=layout.weights,
+            factors=layout.factors,
+            draws=layout.draws,
+            looked=layout.looked,
+            units=float(layout.sizes.sum()),
+            binary=self.truth.binary,
+        )
+
+    @cached_property
+    def trials(self) -> FloatArray:
+        """Independent binary trials that the labels are worth."""
+        smooth = guard.smoothed_moments(self.moments)
+        return guard.binary_trials(guard.worth(smooth, self.variances(self.moments)), smooth)
+
+    @cached_property
+    def skewness(self) -> FloatArray:
+        """γ of the estimates, from what their labels (or residuals) show."""
+        lam, layout = self.found.lam, self.layout
+        spreads = spread(layout.counts, *self.sums.residual(lam))
+        thirds = self.sums.centred_thirds(lam)
+        return np.asarray(mean_skewness(layout.counts, layout.factors, spreads, thirds))
+
+    def variances(self, labels: guard.UnitMoments) -> guard.Variances:
+        """Return the variances that the guards compare, on the 0–1 scale."""
+        (low, high), layout, size = self.limits, self.layout, float(self.layout.sizes.sum())
+        within = layout.spread(*self._powers)
+        own, between = population_spread(
+            labels.means[..., None], within[..., None, None], labels.counts, layout.sizes
+        )
+        part = self.found.population_parts / (high - low) ** 2
+        return guard.Variances(
+            residual=(self.found.variances - self.found.population_parts) / (high - low) ** 2,
+            plain=layout.parts(within).sum(axis=1),
+            spread=(own + np.maximum(between, 0.0))[..., 0, 0],
+            population_part=part,
+            tuned=self.tuned,
+            drawn_from=size if self.superpopulation else np.inf,
+            weights_known=self.settings.stratum_weights_known,
+        )

@@ -9,6 +9,9 @@ import numpy as np
 
 from stratal.arrays import FloatArray
 
+_ROUNDING = 1e-12
+"""A truth that is no farther outside counts as covered: the interval of a census is one rounded number."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Yardstick:
@@ -109,7 +112,7 @@ def summarise_interval(low: FloatArray, high: FloatArray, truth: float) -> dict[
     >>> found["coverage"], round(found["width"], 6)
     (0.5, 0.5)
     """
-    covered = (low <= truth) & (truth <= high)
+    covered = (low <= truth + _ROUNDING) & (truth <= high + _ROUNDING)
     width, width_se = mean_and_error(high - low)
     share = float(covered.mean())
     narrow, wide = np.quantile(high - low, [0.16, 0.84])
