@@ -21,7 +21,7 @@ from stratal.simulation.cell import fixed_counts
 from stratal.simulation.draws import OrderedUnits
 from stratal.simulation.ranges import replicate_intervals
 from stratal.simulation.replicates import Layout, Replicates, replicate_means
-from stratal.simulation.settings import Settings
+from stratal.simulation.simulated_design import Settings
 from stratal.simulation.summary import summarise_interval
 from stratal.simulation.sums import StratumSums
 from stratal.simulation.truth import Truth

@@ -17,7 +17,7 @@ from stratal.intervals.evidence import IntervalEvidence, OutcomeKind, OwnInterva
 from stratal.intervals.methods import TABLE, bounds_function
 from stratal.intervals.skewed import mean_skewness
 from stratal.simulation.replicates import Layout, Replicates
-from stratal.simulation.settings import Settings
+from stratal.simulation.simulated_design import Settings
 from stratal.simulation.sums import StratumSums, spread
 from stratal.simulation.truth import Truth
 from stratal.weighting.stratum_moments import population_spread

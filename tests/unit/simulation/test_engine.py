@@ -18,8 +18,7 @@ from stratal.simulation.replicates import (
     Layout,
     replicate_means,
 )
-from stratal.simulation.settings import Settings
-from stratal.simulation.simulated_design import SimulatedDesign
+from stratal.simulation.simulated_design import Settings, SimulatedDesign
 from stratal.simulation.simulation_table import COLUMNS, SimulationTable
 from stratal.simulation.truth import Truth
 from stratal.weighting import StratifiedWeighting

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, Record
+from stratal.arrays import BoolArray, FloatArray, Record, finite_vector
 from stratal.errors import InputError, near_names
 from stratal.estimation.columns import group_column, number_columns
 from stratal.estimation.domain_means import domain_mean
@@ -97,6 +97,10 @@ class Mean(Estimand):
         """Return the outcomes of the labelled units."""
         z, labelled = outcomes_of(sample, labels, None)
         return LabelledInfluence(u=z, labelled=labelled)
+
+    def outcome_of(self, labels: Any) -> FloatArray | None:
+        """Return the labels: they are the outcome."""
+        return finite_vector("outcome", labels)
 
 
 def outcomes_of(sample: Sample, labels: Any, predicted: str | None) -> tuple[FloatArray, BoolArray]:
