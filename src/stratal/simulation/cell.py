@@ -18,12 +18,10 @@ from stratal.errors import BudgetError, InputError
 from stratal.simulation import formulas
 from stratal.simulation.adaptive_rounds import adaptive_sums
 from stratal.simulation.drawn import drawn_replicates
-from stratal.simulation.draws import Draws, OrderedUnits, Urns
-from stratal.simulation.ranges import replicate_intervals
-from stratal.simulation.replicates import Layout, replicate_means
+from stratal.simulation.draws import Draws, OrderedUnits, StratumSums, Urns
+from stratal.simulation.replicates import Layout, replicate_intervals, replicate_means
 from stratal.simulation.simulated_design import PLANS, Settings, SimulatedDesign, Task
 from stratal.simulation.summary import Collected, Row, Yardstick, rows_of
-from stratal.simulation.sums import StratumSums
 from stratal.simulation.truth import Truth
 from stratal.strata import Strata, stratify
 
@@ -100,17 +98,44 @@ def summed_replicates(
         n_h at each budget, where they are fixed.
     seeds : numpy.random.SeedSequence
     """
+    rng = np.random.Generator(np.random.SFC64(seeds))
+    most = np.minimum(strata.sizes, max(settings.budgets)) if counts is None else np.max(counts, axis=0)
+    # Urns are emptied in order, so that no stratum may lose a label when the budget grows.
+    growing = counts is None or all(np.all(b >= a) for a, b in pairwise(counts))
+    urns = truth.binary and settings.counts_suffice and growing
+    size = _URN_BATCH if urns else max(_CACHE_NUMBERS // max(int(most.max()), 1), 64)
+
+    def draws(rows: int) -> Draws:
+        if urns:
+            return Urns(truth, rows, rng, with_replacement=settings.with_replacement)
+        return OrderedUnits(
+            truth,
+            most,
+            rows,
+            rng,
+            with_replacement=settings.with_replacement,
+            thirds=settings.thirds,
+            fourths=counts is None and not truth.binary,
+        )
+
     collected: Collected = {}
-    for batch in _batches(design, strata, truth, settings, counts, seeds):
+    for start in range(0, settings.replicates, size):
+        rows = min(size, settings.replicates - start)
+        once = draws(rows)
+        if counts is None:
+            # Units in random order can be looked up again for every budget; urns are filled anew.
+            again = partial(draws, rows) if urns else once.branch
+            batch = adaptive_sums(design, strata, truth, settings.budgets, again)
+        else:
+            batch = map(once.sums, counts)
         for budget, sums in zip(settings.budgets, batch, strict=True):
-            layout = Layout.of(
-                truth.sizes,
-                truth.proxy_variances,
-                sums.counts,
+            layout = Layout(
+                truth=truth,
+                counts=sums.counts,
                 with_replacement=settings.with_replacement,
                 looked=design.adaptive,
             )
-            _collect(collected, budget, sums, layout, truth, settings)
+            _collect(collected, budget, sums, layout, settings)
     return collected
 
 
@@ -147,70 +172,16 @@ def fixed_counts(
     return result
 
 
-def _batches(
-    design: SimulatedDesign,
-    strata: Strata,
-    truth: Truth,
-    settings: Settings,
-    counts: list[IntArray] | None,
-    seeds: np.random.SeedSequence,
-) -> Iterator[list[StratumSums]]:
-    """Yield batches of replicates, each as its sums at every budget."""
-    rng = np.random.Generator(np.random.SFC64(seeds))
-    limits = _limits(design, strata, settings, counts)
-    urns = truth.binary and settings.counts_suffice and _growing(counts)
-    size = _URN_BATCH if urns else max(_CACHE_NUMBERS // max(int(limits.max()), 1), 64)
-    for start in range(0, settings.replicates, size):
-        rows = min(size, settings.replicates - start)
-
-        def draws(rows: int = rows) -> Draws:
-            if urns:
-                return Urns(truth, rows, rng, with_replacement=settings.with_replacement)
-            return OrderedUnits(
-                truth,
-                limits,
-                rows,
-                rng,
-                with_replacement=settings.with_replacement,
-                thirds=settings.thirds,
-                fourths=counts is None and not truth.binary,
-            )
-
-        if counts is None:
-            once = draws()
-            # Units in random order can be looked up again for every budget; urns are filled anew.
-            again = draws if urns else lambda once=once: once
-            yield list(adaptive_sums(design, strata, truth, settings.budgets, again))
-        else:
-            nested = draws()
-            yield [nested.sums(n_h) for n_h in counts]
-
-
-def _limits(
-    design: SimulatedDesign, strata: Strata, settings: Settings, counts: list[IntArray] | None
-) -> IntArray:
-    if counts is not None:
-        return np.asarray(np.max(counts, axis=0))
-    return np.minimum(strata.sizes, max(settings.budgets))
-
-
-def _growing(counts: list[IntArray] | None) -> bool:
-    """Whether no stratum loses a label when the budget grows, so that urns can be emptied in order."""
-    return counts is None or all(np.all(b >= a) for a, b in pairwise(counts))
-
-
 def _collect(
     collected: Collected,
     budget: int,
     sums: StratumSums,
     layout: Layout,
-    truth: Truth,
     settings: Settings,
 ) -> None:
     for estimator in settings.estimators:
         found = replicate_means(
             sums,
-            truth,
             layout,
             estimator,
             target=settings.target,
@@ -221,7 +192,7 @@ def _collect(
         if settings.bounds is not None and not estimator.startswith("published-"):
             values = np.clip(values, *settings.bounds)
         parts = {"values": values, "variances": found.variances}
-        ranges = replicate_intervals(found, sums, layout, truth, settings)
+        ranges = replicate_intervals(found, settings)
         for interval, (low, high) in ranges.items():
             parts[f"{interval} low"], parts[f"{interval} high"] = low, high
         for name, part in parts.items():

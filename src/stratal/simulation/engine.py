@@ -19,7 +19,6 @@ from stratal.population.population import require_population
 from stratal.randomness import check_seed
 from stratal.simulation.back_ends import check_workers, completed
 from stratal.simulation.cell import cell_key, cells
-from stratal.simulation.cell_store import CellStore
 from stratal.simulation.drawn import census_value
 from stratal.simulation.simulated_design import (
     PLANS,
@@ -29,7 +28,7 @@ from stratal.simulation.simulated_design import (
     check_settings,
     several,
 )
-from stratal.simulation.simulation_table import SimulationTable
+from stratal.simulation.simulation_table import CellStore, SimulationTable
 from stratal.simulation.summary import beside_random
 
 if TYPE_CHECKING:

@@ -74,22 +74,13 @@ class SimulatedDesign:
     size: str = "sqrt-variance"
 
     def __post_init__(self) -> None:
-        if self.mechanism is not None and self.mechanism not in (*MECHANISMS, *PLANS):
-            allowed = ", ".join(map(repr, (*MECHANISMS, *PLANS)))
-            raise InputError("no such mechanism", given=repr(self.mechanism), allowed=allowed)
-        if self.stratification is not None and self.stratification not in METHODS:
-            raise InputError(
-                "no such stratification",
-                given=repr(self.stratification),
-                allowed=near_names(self.stratification, METHODS),
-            )
-        known = (*ONE_ROUND, *ROUNDS)
-        if self.allocation not in known:
-            raise InputError(
-                "no such allocation in a simulation",
-                given=repr(self.allocation),
-                allowed=near_names(self.allocation, known),
-            )
+        for what, given, known in (
+            ("mechanism", self.mechanism, (*MECHANISMS, *PLANS)),
+            ("stratification", self.stratification, METHODS),
+            ("allocation in a simulation", self.allocation, (*ONE_ROUND, *ROUNDS)),
+        ):
+            if given is not None and given not in known:
+                raise InputError(f"no such {what}", given=repr(given), allowed=near_names(given, known))
         if self.allocation == "two-round" and not 0 < self.pilot_size < 1:
             raise InputError(
                 "the pilot is a share of the budget", given=self.pilot, allowed="between 0 and 1"
