@@ -18,12 +18,10 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.population.population import Population
 from stratal.simulation import SimulatedDesign
 from stratal.simulation.cell import fixed_counts
-from stratal.simulation.draws import OrderedUnits
-from stratal.simulation.ranges import replicate_intervals
-from stratal.simulation.replicates import Layout, Replicates, replicate_means
-from stratal.simulation.settings import Settings
+from stratal.simulation.draws import OrderedUnits, StratumSums
+from stratal.simulation.replicates import Layout, Replicates, replicate_intervals, replicate_means
+from stratal.simulation.simulated_design import Settings
 from stratal.simulation.summary import summarise_interval
-from stratal.simulation.sums import StratumSums
 from stratal.simulation.truth import Truth
 from stratal.strata import Strata, stratify
 
@@ -201,10 +199,11 @@ def _run(
 
 
 def _row(arm: Arm, world: _World, sums: StratumSums, rng: np.random.Generator) -> dict[str, float]:
-    layout = Layout.of(world.sizes, world.proxy_variances, sums.counts)
+    whole = replace(world.truth, sizes=world.sizes, proxy_variances=world.proxy_variances)
+    layout = Layout(truth=whole, counts=sums.counts)
     if world.redrawn:
         sums = _with_new_proxies(world, sums, rng)
-    found = replicate_means(sums, world.truth, layout, arm.estimator, target="superpopulation")
+    found = replicate_means(sums, layout, arm.estimator, target="superpopulation")
     if not arm.weights_known:
         found = _with_new_weights(found, world, sums, rng)
     settings = Settings(
@@ -216,7 +215,7 @@ def _row(arm: Arm, world: _World, sums: StratumSums, rng: np.random.Generator) -
         target="superpopulation",
         bounds=(0.0, 1.0),
     )
-    low, high = replicate_intervals(found, sums, layout, world.truth, settings)[arm.interval]
+    low, high = replicate_intervals(found, settings)[arm.interval]
     known = world.truth
     target = float(world.sizes @ known.means / world.sizes.sum()) if world.redrawn else known.value
     error = (found.values - target) ** 2

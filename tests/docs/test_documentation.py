@@ -118,7 +118,7 @@ def predictions(tmp_path_factory):
     """The file that the README's example reads."""
     from stratal.simulation.demonstration import make_data, write_data
 
-    return write_data(make_data(), tmp_path_factory.mktemp("demo") / "data").predictions
+    return write_data(make_data(), tmp_path_factory.mktemp("demo") / "data")[0]
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ import pytest
 from tests.golden.make import population, samples
 
 import stratal
-from stratal.simulation.cell_store import CellStore
-from stratal.simulation.simulation_table import SimulationTable
+from stratal.simulation.simulation_table import CellStore, SimulationTable
 from stratal.study import check_study, estimate_study, open_study
 
 VERSIONS = sorted(path for path in Path(__file__).parent.iterdir() if (path / "estimates.json").exists())

@@ -11,7 +11,7 @@ from stratal.estimation.outcome_means import estimate_mean
 from stratal.planning import next_allocation, raw_deviations
 from stratal.population import Population
 from stratal.simulation.adaptive_rounds import recalibrated_deviations
-from stratal.simulation.sums import StratumSums
+from stratal.simulation.draws import StratumSums
 from stratal.strata import CutPoints, Strata, stratify
 from stratal.weighting import StratifiedWeighting
 

@@ -37,6 +37,6 @@ def demo(
     if written is not None:
         print_text(
             "",
-            f"Wrote {written.predictions} and {written.labels} (the truth, apart).",
+            f"Wrote {written[0]} and {written[1]} (the truth, apart).",
         )
-        print_next("plan", written.predictions, "--proxy", "confidence", "--budget", budget)
+        print_next("plan", written[0], "--proxy", "confidence", "--budget", budget)

@@ -199,16 +199,7 @@ NEEDS: dict[str, tuple[Needs, ...]] = {
     "simulate": (
         Needs(("predicted",), lambda given: given["estimand"] is not None, "with --estimand"),
         Needs(
-            (
-                "estimators",
-                "intervals",
-                "bounds",
-                "target",
-                "margin",
-                "with_replacement",
-                "workers",
-                "resume",
-            ),
+            ("estimators", "intervals", "bounds", "margin", "with_replacement"),
             lambda given: given["estimand"] is None,
             "without --estimand",
         ),

@@ -166,41 +166,38 @@ def simulate(asked: SimulateOptions) -> None:
 def _simulated(asked: SimulateOptions) -> SimulationTable:
     """Read the labelled data and simulate on them."""
     from stratal.simulation import simulate as run
-    from stratal.simulation.reading import read_answered_benchmark, read_benchmark
+    from stratal.simulation.reading import read_benchmark
 
-    shared: dict[str, Any] = {
-        "budgets": o.whole_numbers("--budgets", asked.budgets),
-        "seed": asked.seed,
-        "confidence_level": asked.confidence_level,
-    }
-    proxies, columns = o.listed(asked.proxy), {"id": asked.id, **asked.of_file}
-    question = asked.question()
-    if question is not None:
-        columns["predicted"] = asked.predicted
-        units, labels = read_answered_benchmark(asked.file, asked.outcome, question, proxies, **columns)
-        designs, replicates = o.listed(asked.designs or ESTIMANDS_DESIGNS), asked.replicates or 300
-        with counting("simulating") as advance:
-            shared["progress"] = advance
-            return run(units, labels, designs=designs, replicates=replicates, estimand=question, **shared)
-    bounds = asked.outcome_bounds
-    population, z = read_benchmark(
-        asked.file, asked.outcome, proxies, bounds=bounds, scaled=asked.scaled, **columns
+    question, bounds = asked.question(), asked.outcome_bounds
+    population, labels = read_benchmark(
+        asked.file,
+        asked.outcome,
+        o.listed(asked.proxy),
+        estimand=question,
+        bounds=bounds,
+        scaled=asked.scaled,
+        predicted=asked.predicted,
+        id=asked.id,
+        **asked.of_file,
     )
     with counting("simulating") as advance:
         return run(
             population,
-            z,
-            designs=o.listed(asked.designs or MEANS_DESIGNS),
-            estimators=o.listed(asked.estimators),
+            labels,
+            designs=o.listed(asked.designs or (ESTIMANDS_DESIGNS if question else MEANS_DESIGNS)),
+            estimators=None if question else o.listed(asked.estimators),
             intervals=o.listed(asked.intervals),
-            replicates=asked.replicates or 3000,
+            budgets=o.whole_numbers("--budgets", asked.budgets),
+            replicates=asked.replicates or (300 if question else 3000),
+            seed=asked.seed,
+            confidence_level=asked.confidence_level,
             bounds=bounds,
             target=asked.target,
             with_replacement=asked.with_replacement,
             workers=asked.asked_workers(),
             store=asked.resume,
             progress=advance,
-            **shared,
+            estimand=question,
         )
 
 

@@ -384,6 +384,13 @@ class Estimand(Described):
             bounds=(-np.inf, np.inf),
         )
 
+    def outcome_of(self, labels: Any) -> FloatArray | None:
+        """Return the outcome (N,) that the estimand is the mean of, given every unit's label; None of others.
+
+        Of such an outcome sums per stratum say all that `stratal.simulate` needs.
+        """
+        return None
+
 
 class Several(Estimand):
     """Several estimands on the same labels, planned for together.

@@ -284,8 +284,13 @@ class Trust:
         """Return what `EstimateOptions` say; no shrinkage is the papers' λ."""
         return cls(bounds=options.bounds, scaled=options.scaled, published=options.shrinkage == 0)
 
-    def labelled(self, moments: StratumMoments, proxy: ProxyMoments) -> LabelledSpread | None:
-        """Return what the labelled units' moments say of their spread; None for the papers' λ."""
+    def labelled(
+        self, moments: StratumMoments, means: FloatArray, covariances: FloatArray
+    ) -> LabelledSpread | None:
+        """Return what the labelled units' moments say of their spread; None for the papers' λ.
+
+        `means` (H, k) and `covariances` (H, k, k) are the proxies' over all N_h units.
+        """
         if self.published:
             return None
         found = LabelledSpread.of(
@@ -297,18 +302,18 @@ class Trust:
         )
         if not self.scaled:
             return replace(found, information=np.array(np.inf))
-        if self.bounds is None or proxy.means.shape != (1, 1):
+        if self.bounds is None or means.shape != (1, 1):
             return found
         low, high = self.bounds
         return replace(
             found,
             of_classes=lam_of_classes(
-                moments.counts[0],
-                (moments.outcome_means[0] - low) / (high - low),
-                moments.proxy_means[0, 0] / (high - low),
-                moments.cross_covariances[0, 0] / (high - low) ** 2,
-                proxy_mean=(float(proxy.means[0, 0]) - low) / (high - low),
-                proxy_variance=float(proxy.unbiased_covariances[0, 0, 0]) / (high - low) ** 2,
+                moments.counts[..., 0],
+                (moments.outcome_means[..., 0] - low) / (high - low),
+                moments.proxy_means[..., 0, 0] / (high - low),
+                moments.cross_covariances[..., 0, 0] / (high - low) ** 2,
+                proxy_mean=(float(means[0, 0]) - low) / (high - low),
+                proxy_variance=float(covariances[0, 0, 0]) / (high - low) ** 2,
             ),
         )
 
@@ -346,14 +351,14 @@ def fit_lam(
     if weighting.random_within_strata and len(weighting.sizes) == len(proxy.means):
         centred = proxy.values - proxy.means[proxy.stratum]
         moments = stratum_moments(z[kept], centred[kept], proxy.stratum[kept], len(proxy.means))
-        trust = trust or Trust()
+        trust, whole = trust or Trust(), proxy.unbiased_covariances
         found = fit_stratified(
             moments.cross_covariances,
-            proxy.unbiased_covariances,
+            whole,
             weighting.variance_factors,
             moments.counts,
             shrinkage,
-            trust.labelled(moments, proxy),
+            trust.labelled(moments, proxy.means, whole),
         )
         return replace(found, spent=0.0 * found.spent) if trust.published else found
     if shrinkage is not None:

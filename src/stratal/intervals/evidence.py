@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -22,7 +23,8 @@ from stratal.intervals.guard import (
 )
 from stratal.intervals.limits import Limits
 from stratal.intervals.skewed import skewness_of
-from stratal.intervals.stratified import StratumRates
+from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
+from stratal.intervals.unseen import unseen_share
 from stratal.weighting import ClusterWeighting, Weighting
 from stratal.weighting.weighting import SAME
 
@@ -31,8 +33,125 @@ OUTCOMES = ("binary", "bounded", "unbounded")
 TARGETS = ("population", "superpopulation")
 
 
+class IntervalEvidence(ABC):
+    """What every interval method reads: of one estimate, or of R replicates, each number then an array (R,).
+
+    `varies`: whether the variance is more than rounding; `own`: what `auto` takes instead of a method.
+
+    Examples
+    --------
+    >>> issubclass(Evidence, IntervalEvidence)
+    True
+    """
+
+    __slots__ = ()
+    value: Any
+    degrees_of_freedom: Any
+    outcome: OutcomeKind
+    bounds: tuple[float, float] | None
+    tuned: bool
+    superpopulation: bool
+    own: Limits | None
+    linearised: bool
+
+    @property
+    def varies(self) -> bool:
+        """Whether the labels do not all agree; replicates among which they may are taken as they are."""
+        return True
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """Labels."""
+
+    @property
+    def draws(self) -> int:
+        """Units or clusters drawn."""
+        return self.n
+
+    @property
+    @abstractmethod
+    def census(self) -> bool:
+        """Whether every unit is labelled, so that nothing is left to be estimated of the population."""
+
+    @property
+    @abstractmethod
+    def textbook_variance(self) -> Any:
+        """The variance by the formula."""
+
+    @property
+    @abstractmethod
+    def moments(self) -> UnitMoments:
+        """What the labels add up to, on the 0–1 scale."""
+
+    @abstractmethod
+    def variances(self, labels: UnitMoments) -> Variances:
+        """Return the variances that the guards compare, on the 0–1 scale; `labels` are the `moments`."""
+
+    @property
+    @abstractmethod
+    def trials(self) -> Any:
+        """Independent binary trials that the labels are worth."""
+
+    @property
+    @abstractmethod
+    def skewness(self) -> Any:
+        """γ of the estimate, from what its labels (or residuals) show."""
+
+    @property
+    @abstractmethod
+    def in_strata(self) -> bool:
+        """Whether there are several strata, and each one's labels are a random sample of it."""
+
+    @property
+    @abstractmethod
+    def in_one_stratum(self) -> bool:
+        """Whether the labels are one random sample of a population whose units are all that counts."""
+
+    @property
+    def weights_freedom(self) -> float:
+        """Degrees of freedom that unequal weights leave to a variance, at most n − 1."""
+        return float(max(self.n - 1, 1))
+
+    @property
+    def size_shift(self) -> float:
+        """How far the mean moves if the drawn clusters had the population's mean size; 0 for single units."""
+        return 0.0
+
+    @property
+    def size_reach(self) -> tuple[float, float, float]:
+        """How far the mean moves if clusters are as large as all are, its error's factor and freedom."""
+        return 0.0, 1.0, 1.0
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """The bounds of an outcome that has them."""
+        if self.bounds is None:
+            raise InputError("this needs an outcome with bounds", action="Give bounds=(lowest, highest).")
+        return self.bounds
+
+    @property
+    def rates(self) -> StratumRates:
+        """What the labels say of each stratum, on the 0–1 scale."""
+        low, high = self.limits
+        labels = self.moments
+        value = (self.value - low) / (high - low)
+        if self.in_one_stratum and (self.tuned or not labels.binary):
+            return one_stratum_rates(value, labels, self.trials)
+        # Without λ the trials follow from the design, and no variance is needed.
+        found = self.variances(labels) if self.tuned or self.superpopulation else Variances.of_labels()
+        return stratum_rates(value, labels, smoothed_moments(labels), found)
+
+    def unseen(self, error: float) -> Any:
+        """Return the share of units that, but for this error, no label was like: if all labels agreed."""
+        if error <= 0:
+            return 0.0
+        agreeing = agreeing_rates(self.moments, drawn=self.superpopulation)
+        return 1.0 - stratified_clopper_pearson(agreeing, error, 0.0)[0]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Evidence(Record):
+class Evidence(IntervalEvidence, Record):
     """What the interval methods see of an estimate.
 
     Parameters
@@ -96,6 +215,11 @@ class Evidence(Record):
         return len(self.z)
 
     @property
+    def draws(self) -> int:
+        """Units or clusters drawn."""
+        return int(self.weighting.draws)
+
+    @property
     def census(self) -> bool:
         """Whether every unit is labelled, so that nothing is left to be estimated of the population."""
         return self.weighting.census and not self.superpopulation
@@ -138,13 +262,6 @@ class Evidence(Record):
         return max(self.variance, floor) if np.isfinite(self.variance) else floor
 
     @property
-    def limits(self) -> tuple[float, float]:
-        """The bounds of an outcome that has them."""
-        if self.bounds is None:
-            raise InputError("this needs an outcome with bounds", action="Give bounds=(lowest, highest).")
-        return self.bounds
-
-    @property
     def unit(self) -> FloatArray:
         """The outcome on the 0–1 scale (n,)."""
         low, high = self.limits
@@ -163,7 +280,7 @@ class Evidence(Record):
         if self.given_trials is not None:
             return self.given_trials
         labels = self.moments
-        return effective_trials(labels, self._variances(labels), self.weighting)
+        return effective_trials(labels, self.variances(labels), self.weighting)
 
     @property
     def weights_freedom(self) -> float:
@@ -227,30 +344,18 @@ class Evidence(Record):
         return self.given_trials is None and alone and not self.superpopulation
 
     @property
-    def rates(self) -> StratumRates:
-        """What the labels say of each stratum, on the 0–1 scale."""
-        low, high = self.limits
-        labels = self.moments
-        value = (self.value - low) / (high - low)
-        if self.in_one_stratum and (self.tuned or not labels.binary):
-            return one_stratum_rates(value, labels, self.trials)
-        # Without λ the trials follow from the design, and no variance is needed.
-        found = self._variances(labels) if self.tuned or self.superpopulation else Variances.of_labels()
-        return stratum_rates(value, labels, smoothed_moments(labels), found)
-
-    @property
     def labelled_share(self) -> float:
         """The share of the units that counts as labelled: none where the population's own draw counts."""
         return 0.0 if self.superpopulation else min(self.n / self.weighting.population_size, 1.0)
 
-    @property
-    def agreeing(self) -> StratumRates | None:
-        """What the labels would say if all agreed; None where units were not drawn at random in strata."""
-        if not self.weighting.random_within_strata:
-            return None
-        return agreeing_rates(self.moments, drawn=self.superpopulation)
+    def unseen(self, error: float) -> Any:
+        """Return the share of units that, but for this error, no label was like; see `intervals.unseen`."""
+        if self.weighting.random_within_strata:
+            return super(Evidence, self).unseen(error)
+        return unseen_share(self.weighting.effective_draws, self.labelled_share, error)
 
-    def _variances(self, labels: UnitMoments) -> Variances:
+    def variances(self, labels: UnitMoments) -> Variances:
+        """Return the variances that the guards compare, on the 0–1 scale; `labels` are the `moments`."""
         low, high = self.limits
         scale = (high - low) ** 2
         return variances_of(

@@ -1,46 +1,31 @@
-"""The interval methods by name, and which of them `auto` takes."""
+"""The interval methods by name, and which of them `auto` takes.
+
+One table serves `estimate` and `simulate`: what a method reads of its evidence are numbers, or arrays (R,) of
+as many replicates.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from stratal.errors import InputError, near_names, warn_caller
-from stratal.intervals import proportion, skewed
+from stratal.intervals import proportion, skewed, student
 from stratal.intervals.betting import betting_bounds
 from stratal.intervals.bootstrap import bootstrap_bounds
-from stratal.intervals.evidence import Evidence
+from stratal.intervals.evidence import Evidence, IntervalEvidence
 from stratal.intervals.interval import ConfidenceInterval, tail_shares
 from stratal.intervals.stratified import stratified_clopper_pearson
-from stratal.intervals.student import student_t
-from stratal.intervals.unseen import unseen_share
 
-Bounds: TypeAlias = Callable[[float], tuple[float, float]]
+Bounds: TypeAlias = Callable[[float], tuple[Any, Any]]
 """Confidence level to (low, high)."""
 
-UNBOUNDED = ("t", "normal", "bootstrap", "bootstrap-t", "skewness-corrected")
-BOUNDED = (
-    "clopper-pearson",
-    "stratified-clopper-pearson",
-    "korn-graubard",
-    "blaker",
-    "wilson",
-    "logit",
-    "t",
-    "normal",
-    "bootstrap",
-    "bootstrap-t",
-    "betting",
-    "betting-anytime",
-)
-METHODS = ("auto", *BOUNDED, "skewness-corrected")
-_GUARDED = ("clopper-pearson", "stratified-clopper-pearson", "blaker")
-"""Those that unequal weights and clusters widen; the others are the textbook's."""
 
-
-def resolve_method(evidence: Evidence) -> str:
+def resolve_method(evidence: IntervalEvidence) -> str:
     """Return the method that `auto` stands for: fixed by what is known of the outcome, never by the result.
 
     An outcome with bounds gets Clopper–Pearson on the effective number of trials, those of each stratum
@@ -61,11 +46,15 @@ def interval_of(
     name, bounds = bounds_function(evidence, method, alternative)
     low, high = bounds(confidence_level)
     return ConfidenceInterval(
-        low=low, high=high, confidence_level=confidence_level, method=name, alternative=alternative
+        low=float(low),
+        high=float(high),
+        confidence_level=confidence_level,
+        method=name,
+        alternative=alternative,
     )
 
 
-def bounds_function(evidence: Evidence, method: str, alternative: str) -> tuple[str, Bounds]:
+def bounds_function(evidence: IntervalEvidence, method: str, alternative: str) -> tuple[str, Bounds]:
     """Return the method's name, `auto` resolved, and the function from level to bounds.
 
     What does not depend on the level (resampling, effective trials) is done once, so that a p-value costs no
@@ -83,66 +72,63 @@ def bounds_function(evidence: Evidence, method: str, alternative: str) -> tuple[
     own = evidence.own
     if own is not None and (method == "auto" or not np.isfinite(evidence.value)):
         return own.method, lambda level: own.ends(level, alternative)
-    if evidence.linearised:
-        return method, _of_linearised(evidence, method, alternative)
-    if method == "auto":
-        method = resolve_method(evidence)
-    if evidence.bounds is None:
-        return method, _unbounded(evidence, method, alternative)
-    if method == "skewness-corrected":
-        raise InputError(
-            "method 'skewness-corrected' is for outcomes without bounds",
-            action="Leave the method to 'auto', whose interval stays inside the bounds.",
-        )
-    if evidence.census:
-        return method, lambda level: (evidence.value, evidence.value)
-    if method.startswith("bootstrap") and not evidence.varies:
-        # Resampling labels that all agree shows nothing; the exact interval knows how many there were.
-        method = "clopper-pearson"
-    return method, _kept_within(evidence, _bounded(evidence, method, alternative), alternative)
-
-
-def _of_linearised(evidence: Evidence, method: str, alternative: str) -> Bounds:
-    """Return a textbook's interval of a function of means; its estimand's own is that of `auto`."""
-    if method not in ("t", "normal"):
+    if evidence.linearised and method not in ("t", "normal"):
         raise InputError(
             f"an interval by {method!r} is for means", allowed="'auto', 't' and 'normal' for this estimand"
         )
-    return _student(evidence, method, alternative, float(np.sqrt(evidence.textbook_variance)))
+    if method == "auto":
+        method = resolve_method(evidence)
+    _refuse_unfit(evidence, method)
+    if evidence.census:
+        return method, lambda level: (evidence.value, evidence.value)
+    if evidence.bounds is None and not evidence.varies:
+        raise InputError(
+            "all labels agree, so an interval of an unbounded outcome would have no width",
+            action="Give the outcome's bounds, or label more units.",
+        )
+    if method.startswith("bootstrap") and not evidence.varies:
+        # Resampling labels that all agree shows nothing; the exact interval knows how many there were.
+        method = "clopper-pearson"
+    kind = TABLE[method]
+    bounds = kind.prepare(evidence, alternative)
+    if kind.counts_trials and evidence.outcome != "binary":
+        bounds = _with_unseen(evidence, bounds, alternative)
+    if kind.widened:
+        bounds = _with_shift(evidence, bounds, alternative)
+    return method, _kept_within(evidence, bounds, alternative)
 
 
-def _bounded(evidence: Evidence, method: str, alternative: str) -> Bounds:
-    if method in ("t", "normal"):
-        if not evidence.varies:
-            warn_caller(
-                f"the labels all agree, so the textbook interval '{method}' has no width; use method='auto'"
+def _refuse_unfit(evidence: IntervalEvidence, method: str) -> None:
+    """Refuse a method for outcomes of the other kind, and one label of an outcome without bounds."""
+    if evidence.bounds is not None and TABLE[method].reads_skewness:
+        raise InputError(
+            f"method '{method}' is for outcomes without bounds",
+            action="Leave the method to 'auto', whose interval stays inside the bounds.",
+        )
+    if evidence.bounds is None:
+        if TABLE[method].needs_bounds:
+            raise InputError(
+                f"method '{method}' needs an outcome with bounds",
+                allowed=", ".join(repr(name) for name in UNBOUNDED),
+                action="Give bounds=(lowest, highest) if the outcome has them.",
             )
-        return _student(evidence, method, alternative, float(np.sqrt(evidence.textbook_variance)))
-    if method.startswith("bootstrap"):
-        return bootstrap_bounds(evidence, alternative, studentise=method == "bootstrap-t")
-    if method.startswith("betting"):
-        return betting_bounds(evidence, alternative, anytime=method == "betting-anytime")
-    if _by_strata(evidence, method):
-        exact = _stratified(evidence, alternative)
-    else:
-        exact = _proportion(evidence, method, alternative)
-    if evidence.outcome != "binary":
-        exact = _with_unseen(evidence, exact, alternative)
-    return _with_shift(evidence, exact, alternative) if method in _GUARDED else exact
+        _ = evidence.textbook_variance  # refuses one label, which has none
 
 
-def _with_shift(evidence: Evidence, exact: Bounds, alternative: str) -> Bounds:
+def _with_shift(evidence: IntervalEvidence, exact: Bounds, alternative: str) -> Bounds:
     """Widen an interval to the farther of its limits with and without the shifts of unequal clusters.
 
     That by squared sizes widens only the limit that it moves: on the other side nothing was left out.
     """
     shift, value = evidence.size_shift, evidence.value
     further, wider, freedom = evidence.size_reach
+    if shift == further == 0.0:
+        return exact
 
     def bounds(level: float) -> tuple[float, float]:
         low, high = exact(level)
-        error, draws = max(tail_shares(level, alternative)), evidence.weighting.draws
-        stretch = wider / np.sqrt(freedom_factor(draws, freedom, error))
+        error = max(tail_shares(level, alternative))
+        stretch = wider / np.sqrt(freedom_factor(evidence.draws, freedom, error))
         below, above = low + min(shift, 0.0), high + max(shift, 0.0)
         if further < 0:
             below = min(below, value + further - stretch * (value - low))
@@ -153,111 +139,126 @@ def _with_shift(evidence: Evidence, exact: Bounds, alternative: str) -> Bounds:
     return bounds
 
 
-def _by_strata(evidence: Evidence, method: str) -> bool:
-    """Return whether the method is the test inverted over strata: of one alone too, where units are left."""
-    if method == "stratified-clopper-pearson" and evidence.in_strata:
-        return True
-    return method in ("clopper-pearson", "stratified-clopper-pearson") and evidence.in_one_stratum
-
-
-def _with_unseen(evidence: Evidence, exact: Bounds, alternative: str) -> Bounds:
+def _with_unseen(evidence: IntervalEvidence, exact: Bounds, alternative: str) -> Bounds:
     """Widen a graded outcome's interval to what its labels cannot have shown; see `intervals.unseen`."""
+    (lowest, highest), value = evidence.limits, evidence.value
 
-    agreeing, (lowest, highest) = evidence.agreeing, evidence.limits
-
-    def bounds(level: float) -> tuple[float, float]:
+    def bounds(level: float) -> tuple[Any, Any]:
         low, high = exact(level)
-        below, above = (unseen(error) for error in tail_shares(level, alternative))
-        value = evidence.value
-        return min(low, value - below * (value - lowest)), max(high, value + above * (highest - value))
-
-    def unseen(error: float) -> float:
-        if agreeing is not None:
-            return 1.0 - float(stratified_clopper_pearson(agreeing, error, 0.0)[0]) if error > 0 else 0.0
-        return float(unseen_share(evidence.weighting.effective_draws, evidence.labelled_share, error))
-
-    return bounds
-
-
-def _stratified(evidence: Evidence, alternative: str) -> Bounds:
-    lowest, highest = evidence.limits
-    rates = evidence.rates
-
-    def bounds(level: float) -> tuple[float, float]:
-        low, high = stratified_clopper_pearson(rates, *tail_shares(level, alternative))
-        return lowest + (highest - lowest) * float(low), lowest + (highest - lowest) * float(high)
-
-    return bounds
-
-
-def _proportion(evidence: Evidence, method: str, alternative: str) -> Bounds:
-    lowest, highest = evidence.limits
-    value = (evidence.value - lowest) / (highest - lowest)
-    trials, freedom = evidence.trials, evidence.weights_freedom
-
-    def bounds(level: float) -> tuple[float, float]:
-        error = max(tail_shares(level, alternative))
-        if method == "logit":
-            low, high = proportion.logit(
-                value,
-                trials,
-                degrees_of_freedom=evidence.degrees_of_freedom,
-                confidence_level=level,
-                alternative=alternative,
-            )
-        else:
-            formula = {"blaker": proportion.blaker, "wilson": proportion.wilson}
-            size = trials
-            if method == "korn-graubard":
-                size = korn_graubard_trials(evidence, error)
-            elif method in _GUARDED:
-                size = trials * freedom_factor(evidence.n, freedom, error)
-            low, high = formula.get(method, proportion.clopper_pearson)(
-                value, size, confidence_level=level, alternative=alternative
-            )
-        return lowest + (highest - lowest) * float(low), lowest + (highest - lowest) * float(high)
-
-    return bounds
-
-
-def _student(evidence: Evidence, method: str, alternative: str, standard_error: float) -> Bounds:
-    freedom = np.inf if method == "normal" else evidence.degrees_of_freedom
-    limits = (-np.inf, np.inf) if evidence.bounds is None else evidence.bounds
-
-    def bounds(level: float) -> tuple[float, float]:
-        low, high = student_t(
-            evidence.value,
-            standard_error,
-            degrees_of_freedom=freedom,
-            bounds=limits,
-            confidence_level=level,
-            alternative=alternative,
+        errors = tail_shares(level, alternative)
+        unseen = {error: evidence.unseen(error) for error in set(errors)}
+        below, above = (unseen[error] for error in errors)
+        return (
+            np.minimum(low, value - below * (value - lowest)),
+            np.maximum(high, value + above * (highest - value)),
         )
-        return float(low), float(high)
 
     return bounds
 
 
-def _kept_within(evidence: Evidence, bounds: Bounds, alternative: str) -> Bounds:
+def _kept_within(evidence: IntervalEvidence, bounds: Bounds, alternative: str) -> Bounds:
     """Undo what rounding does at the scale's ends: never outside the bounds, never without the value."""
     lowest, highest = (-np.inf, np.inf) if evidence.bounds is None else evidence.bounds
 
-    def kept(level: float) -> tuple[float, float]:
+    def kept(level: float) -> tuple[Any, Any]:
         low, high = bounds(level)
-        if np.isnan(low) or np.isnan(high):
+        if np.any(np.isnan(low) | np.isnan(high)):
             raise InputError(
                 "these labels do not tell how wide this interval is",
-                given=f"{evidence.n} labels, variance {evidence.variance:g}",
+                given=f"{evidence.n} labels",
                 action="Label more units, or leave the method to 'auto'.",
             )
-        low = lowest if alternative == "less" else max(min(low, evidence.value), lowest)
-        high = highest if alternative == "greater" else min(max(high, evidence.value), highest)
-        if low == high:
-            low = max(np.nextafter(low, -np.inf), lowest)
-            high = min(np.nextafter(high, np.inf), highest)
-        return float(low), float(high)
+        value = evidence.value
+        low = lowest if alternative == "less" else np.maximum(np.minimum(low, value), lowest)
+        high = highest if alternative == "greater" else np.minimum(np.maximum(high, value), highest)
+        if np.any(flat := low == high):
+            low = np.where(flat, np.maximum(np.nextafter(low, -np.inf), lowest), low)
+            high = np.where(flat, np.minimum(np.nextafter(high, np.inf), highest), high)
+        return low, high
 
     return kept
+
+
+# ---- the methods
+
+
+def _student(evidence: IntervalEvidence, alternative: str, *, name: str) -> Bounds:
+    if not evidence.varies:
+        warn_caller(
+            f"the labels all agree, so the textbook interval '{name}' has no width; use method='auto'"
+        )
+    error = np.sqrt(evidence.textbook_variance)
+    freedom = np.inf if name == "normal" else evidence.degrees_of_freedom
+    limits = (-np.inf, np.inf) if evidence.bounds is None else evidence.bounds
+    return lambda level: student.student_t(
+        evidence.value,
+        error,
+        degrees_of_freedom=freedom,
+        bounds=limits,
+        confidence_level=level,
+        alternative=alternative,
+    )
+
+
+def _skewness_corrected(evidence: IntervalEvidence, alternative: str) -> Bounds:
+    error, skewness = np.sqrt(evidence.textbook_variance), evidence.skewness
+    return lambda level: skewed.skewness_corrected(
+        evidence.value,
+        error,
+        skewness,
+        degrees_of_freedom=evidence.degrees_of_freedom,
+        confidence_level=level,
+        alternative=alternative,
+    )
+
+
+def _stratified(evidence: IntervalEvidence, alternative: str) -> Bounds:
+    """Return the test inverted over strata: of one alone too, where units are left."""
+    lowest, highest = evidence.limits
+    rates = evidence.rates
+
+    def bounds(level: float) -> tuple[Any, Any]:
+        low, high = stratified_clopper_pearson(rates, *tail_shares(level, alternative))
+        return lowest + (highest - lowest) * low, lowest + (highest - lowest) * high
+
+    return bounds
+
+
+def _proportion(
+    evidence: IntervalEvidence,
+    alternative: str,
+    *,
+    formula: Callable[..., tuple[Any, Any]] = proportion.clopper_pearson,
+    trials: Callable[[Any], Callable[[float], Any]],
+) -> Bounds:
+    """Return a formula for proportions at so many `trials`, which may depend on the error of one side."""
+    lowest, highest = evidence.limits
+    value = (evidence.value - lowest) / (highest - lowest)
+    options = {"degrees_of_freedom": evidence.degrees_of_freedom} if formula is proportion.logit else {}
+    size = trials(evidence)
+
+    def bounds(level: float) -> tuple[Any, Any]:
+        error = max(tail_shares(level, alternative))
+        low, high = formula(value, size(error), confidence_level=level, alternative=alternative, **options)
+        return lowest + (highest - lowest) * low, lowest + (highest - lowest) * high
+
+    return bounds
+
+
+def _effective(evidence: IntervalEvidence) -> Callable[[float], Any]:
+    trials = evidence.trials
+    return lambda error: trials
+
+
+def _with_lost_freedom(evidence: IntervalEvidence) -> Callable[[float], Any]:
+    trials, n, freedom = evidence.trials, evidence.n, evidence.weights_freedom
+    return lambda error: trials * freedom_factor(n, freedom, error)
+
+
+def _clopper_pearson(evidence: IntervalEvidence, alternative: str, *, by_strata: bool = False) -> Bounds:
+    if evidence.in_one_stratum or (by_strata and evidence.in_strata):
+        return _stratified(evidence, alternative)
+    return _proportion(evidence, alternative, trials=_with_lost_freedom)
 
 
 _MIDDLE = 0.5 - 1e-6
@@ -306,43 +307,70 @@ def korn_graubard_trials(evidence: Evidence, error: float) -> float:
     return trials if np.isfinite(trials) and trials > 0 else evidence.trials
 
 
-def _unbounded(evidence: Evidence, method: str, alternative: str) -> Bounds:
-    if method not in UNBOUNDED:
-        raise InputError(
-            f"method '{method}' needs an outcome with bounds",
-            allowed=", ".join(repr(name) for name in UNBOUNDED),
-            action="Give bounds=(lowest, highest) if the outcome has them.",
-        )
-    variance = evidence.textbook_variance
-    if evidence.census:
-        return lambda level: (evidence.value, evidence.value)
-    if not evidence.varies:
-        raise InputError(
-            "all labels agree, so an interval of an unbounded outcome would have no width",
-            action="Give the outcome's bounds, or label more units.",
-        )
-    if method.startswith("bootstrap"):
-        return _kept_within(
-            evidence, bootstrap_bounds(evidence, alternative, studentise=method == "bootstrap-t"), alternative
-        )
-    if method == "skewness-corrected":
-        exact = _skewness_corrected(evidence, alternative, float(np.sqrt(variance)))
-        return _with_shift(evidence, exact, alternative)
-    return _student(evidence, method, alternative, float(np.sqrt(variance)))
+def _korn_graubard(evidence: Evidence) -> Callable[[float], float]:
+    return lambda error: korn_graubard_trials(evidence, error)
 
 
-def _skewness_corrected(evidence: Evidence, alternative: str, standard_error: float) -> Bounds:
-    skewness, freedom = evidence.skewness, evidence.degrees_of_freedom
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """One kind of interval, and what it needs.
 
-    def bounds(level: float) -> tuple[float, float]:
-        low, high = skewed.skewness_corrected(
-            evidence.value,
-            standard_error,
-            skewness,
-            degrees_of_freedom=freedom,
-            confidence_level=level,
-            alternative=alternative,
-        )
-        return float(low), float(high)
+    Parameters
+    ----------
+    prepare : callable
+        Evidence and alternative to the function of the level, whatever the level does not change done.
+    needs_bounds : bool
+        Whether it is for outcomes with bounds only.
+    reads_skewness : bool
+        Whether it reads third powers of the labels; it is then for outcomes without bounds only.
+    reads_labels : bool
+        Whether it reads the labels one by one, rather than what they add up to: not for many replicates.
+    counts_trials : bool
+        Whether it takes labels for trials of 0 and 1, so that a graded outcome needs more.
+    widened : bool
+        Whether clusters of unequal size widen it; the others are the textbook's.
 
-    return bounds
+    Examples
+    --------
+    >>> TABLE["wilson"].needs_bounds, TABLE["bootstrap"].reads_labels
+    (True, True)
+    """
+
+    prepare: Callable[[Any, str], Bounds]
+    needs_bounds: bool = False
+    reads_skewness: bool = False
+    reads_labels: bool = False
+    counts_trials: bool = False
+    widened: bool = False
+
+
+def _counting(prepare: Callable[[Any, str], Bounds], **more: bool) -> Method:
+    return Method(prepare=prepare, needs_bounds=True, counts_trials=True, **more)
+
+
+def _from_labels(prepare: Callable[[Any, str], Bounds], **more: bool) -> Method:
+    return Method(prepare=prepare, reads_labels=True, **more)
+
+
+TABLE: dict[str, Method] = {
+    "clopper-pearson": _counting(_clopper_pearson, widened=True),
+    "stratified-clopper-pearson": _counting(partial(_clopper_pearson, by_strata=True), widened=True),
+    "korn-graubard": _counting(partial(_proportion, trials=_korn_graubard), reads_labels=True),
+    "blaker": _counting(
+        partial(_proportion, formula=proportion.blaker, trials=_with_lost_freedom), widened=True
+    ),
+    "wilson": _counting(partial(_proportion, formula=proportion.wilson, trials=_effective)),
+    "logit": _counting(partial(_proportion, formula=proportion.logit, trials=_effective)),
+    "t": Method(prepare=partial(_student, name="t")),
+    "normal": Method(prepare=partial(_student, name="normal")),
+    "bootstrap": _from_labels(partial(bootstrap_bounds, studentise=False)),
+    "bootstrap-t": _from_labels(partial(bootstrap_bounds, studentise=True)),
+    "betting": _from_labels(partial(betting_bounds, anytime=False), needs_bounds=True),
+    "betting-anytime": _from_labels(partial(betting_bounds, anytime=True), needs_bounds=True),
+    "skewness-corrected": Method(prepare=_skewness_corrected, reads_skewness=True, widened=True),
+}
+"""Every method by name."""
+
+METHODS = ("auto", *TABLE)
+BOUNDED = tuple(name for name, kind in TABLE.items() if not kind.reads_skewness)
+UNBOUNDED = tuple(name for name, kind in TABLE.items() if not kind.needs_bounds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -12,9 +12,8 @@ from stratal.allocation.integers import Bounds, nearest_integers, optimal_intege
 from stratal.allocation.rates import smoothed_standard_deviations
 from stratal.arrays import FloatArray, IntArray
 from stratal.errors import BudgetError
-from stratal.simulation.draws import Draws
+from stratal.simulation.draws import Draws, StratumSums, spread
 from stratal.simulation.simulated_design import SimulatedDesign
-from stratal.simulation.sums import StratumSums, spread
 from stratal.simulation.truth import Truth
 from stratal.strata import Strata
 
@@ -22,12 +21,16 @@ _ROUNDING = 1e-12
 """Of Σ y²: a variance of labels below it is rounding."""
 
 
+Start: TypeAlias = Callable[[], Draws]
+"""Fresh draws of a batch of replicates."""
+
+
 def adaptive_sums(
     design: SimulatedDesign,
     strata: Strata,
     truth: Truth,
     budgets: tuple[int, ...],
-    start: Callable[[], Draws],
+    start: Start,
 ) -> Iterator[StratumSums]:
     """Yield the sums of an adaptive design at each budget, budgets increasing.
 
@@ -53,7 +56,7 @@ def adaptive_sums(
     [array([30., 30., 30.])]
     """
     rule = {"two-round": _two_round, "opt-a1": _opt_a1, "opt-a2": _opt_a2}[design.allocation]
-    return rule(_Run(design, strata, truth, budgets, start))
+    return rule(design, strata, truth, budgets, start)
 
 
 def pilot_counts(design: SimulatedDesign, sizes: IntArray, budget: int) -> IntArray:
@@ -143,47 +146,36 @@ def raw_deviations(sums: StratumSums) -> FloatArray:
     return np.sqrt(np.where(variances > _ROUNDING * sums.zz, variances, 0.0))
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """What the rules share: the design, its strata, the truth, the budgets, and fresh draws."""
-
-    design: SimulatedDesign
-    strata: Strata
-    truth: Truth
-    budgets: tuple[int, ...]
-    start: Callable[[], Draws]
-
-
-def _two_round(run: _Run) -> Iterator[StratumSums]:
-    truth, sizes = run.truth, run.strata.sizes
-    for budget in run.budgets:
-        pilot = pilot_counts(run.design, sizes, budget)
-        draws = run.start()
-        deviations = recalibrated_deviations(
-            draws.sums(pilot),
-            truth.centre,
-            run.strata,
-            binary=truth.binary,
-            bounds=_limits(run.strata, truth),
+def _two_round(
+    design: SimulatedDesign, strata: Strata, truth: Truth, budgets: tuple[int, ...], start: Start
+) -> Iterator[StratumSums]:
+    sizes, bounds = strata.sizes, _limits(strata, truth)
+    for budget in budgets:
+        pilot, draws = pilot_counts(design, sizes, budget), start()
+        seen = draws.sums(pilot)
+        deviations = recalibrated_deviations(seen, truth.centre, strata, binary=truth.binary, bounds=bounds)
+        yield draws.sums(
+            optimal_integers(sizes * deviations, Bounds(sizes=sizes, lower=pilot, upper=sizes), budget)
         )
-        bounds = Bounds(sizes=sizes, lower=pilot, upper=sizes)
-        yield draws.sums(optimal_integers(sizes * deviations, bounds, budget))
 
 
-def _opt_a1(run: _Run) -> Iterator[StratumSums]:
-    for budget in run.budgets:
-        pilot = pilot_counts(run.design, run.strata.sizes, budget)
-        draws = run.start()
+def _opt_a1(
+    design: SimulatedDesign, strata: Strata, truth: Truth, budgets: tuple[int, ...], start: Start
+) -> Iterator[StratumSums]:
+    for budget in budgets:
+        pilot, draws = pilot_counts(design, strata.sizes, budget), start()
         rest = budget - int(pilot.sum())
-        yield draws.sums(pilot + shares_of_the_remainder(draws.sums(pilot), run.strata, pilot, rest))
+        yield draws.sums(pilot + shares_of_the_remainder(draws.sums(pilot), strata, pilot, rest))
 
 
-def _opt_a2(run: _Run) -> Iterator[StratumSums]:
-    strata, step = run.strata, run.design.step_size
-    counts = pilot_counts(run.design, strata.sizes, min(run.budgets))
-    draws, spent = run.start(), int(counts.sum())
+def _opt_a2(
+    design: SimulatedDesign, strata: Strata, truth: Truth, budgets: tuple[int, ...], start: Start
+) -> Iterator[StratumSums]:
+    step = design.step_size
+    counts = pilot_counts(design, strata.sizes, min(budgets))
+    draws, spent = start(), int(counts.sum())
     sums = draws.sums(counts)
-    for budget in run.budgets:
+    for budget in budgets:
         while budget - spent >= step:
             counts = counts + shares_of_the_remainder(sums, strata, counts, step)
             spent += step

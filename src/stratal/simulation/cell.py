@@ -1,4 +1,4 @@
-"""One cell: all budgets, estimators and intervals of one design, its replicates drawn in batches."""
+"""Cells: all budgets, estimators and intervals of one design, the replicates of a mean drawn in batches."""
 
 from __future__ import annotations
 
@@ -6,34 +6,29 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from stratal import __version__
 from stratal.allocation import allocate
-from stratal.arrays import FloatArray, IntArray
-from stratal.errors import BudgetError
+from stratal.arrays import IntArray
+from stratal.errors import BudgetError, InputError
 from stratal.simulation import formulas
 from stratal.simulation.adaptive_rounds import adaptive_sums
-from stratal.simulation.draws import Draws, OrderedUnits, Urns
-from stratal.simulation.ranges import replicate_intervals
-from stratal.simulation.replicates import Layout, replicate_means
-from stratal.simulation.settings import Settings
-from stratal.simulation.simulated_design import SimulatedDesign
-from stratal.simulation.summary import Yardstick, summarise, summarise_interval
-from stratal.simulation.sums import StratumSums
+from stratal.simulation.drawn import drawn_replicates
+from stratal.simulation.draws import Draws, OrderedUnits, StratumSums, Urns
+from stratal.simulation.replicates import Layout, replicate_intervals, replicate_means
+from stratal.simulation.simulated_design import PLANS, Settings, SimulatedDesign, Task
+from stratal.simulation.summary import Collected, Row, Yardstick, rows_of
 from stratal.simulation.truth import Truth
-from stratal.strata import Strata
+from stratal.strata import Strata, stratify
 
 _CACHE_NUMBERS = 1 << 17
 """Numbers per array in a batch of ordered units: about a megabyte, to stay in the cache."""
 
 _URN_BATCH = 1 << 13
-
-Collected = dict[tuple[int, str, str], list[FloatArray]]
-"""(budget, estimator, what) → batches of replicates."""
 
 
 def cell_key(fingerprint: str, design: SimulatedDesign, settings: Settings) -> str:
@@ -49,10 +44,49 @@ def cell_key(fingerprint: str, design: SimulatedDesign, settings: Settings) -> s
     return hashlib.sha256(parts.encode()).hexdigest()[:32]
 
 
-def run_cell(
-    design: SimulatedDesign, strata: Strata, truth: Truth, settings: Settings, key: str
-) -> list[dict[str, Any]]:
-    """Return the rows of one cell; its random numbers follow from (seed, key) alone.
+def cells(task: Task) -> Iterator[tuple[str, list[Row]]]:
+    """Yield the key and the rows of each design's cell.
+
+    Random numbers of sums follow from (seed, key) alone; designs drawn one by one share their seeds.
+    """
+    first, settings = task.designs[0], task.settings
+    strata = stratify(
+        task.population,
+        first.stratification or "none",
+        first.n_strata,
+        by=first.by,
+        proxy=first.proxy,
+    )
+    if strata.codes is None and strata.n_strata > 1:
+        raise InputError("a simulation needs its population in memory", action="Use Population.from_arrays.")
+    truth = None
+    if task.z is not None:
+        codes = np.zeros(len(task.z), dtype=np.int64) if strata.codes is None else strata.codes
+        binary = bool(np.all((task.z == 0) | (task.z == 1)))
+        needed = not (binary and settings.counts_suffice)
+        truth = Truth.of(task.z, task.proxy, codes, strata.n_strata, units=needed)
+    for design, key in zip(task.designs, task.keys, strict=True):
+        counts = None
+        if truth is None or design.mechanism is not None:
+            found = drawn_replicates(design, strata, task)
+        else:
+            if not design.adaptive:
+                counts = fixed_counts(design, strata, truth, settings.budgets)
+            found = summed_replicates(design, strata, truth, settings, counts, seeds_of(settings, key))
+        measured = partial(_yardstick, task, truth, counts)
+        n_strata = 0 if design.mechanism in PLANS else strata.n_strata
+        yield key, rows_of(design.name, n_strata, found, settings, measured)
+
+
+def summed_replicates(
+    design: SimulatedDesign,
+    strata: Strata,
+    truth: Truth,
+    settings: Settings,
+    counts: list[IntArray] | None,
+    seeds: np.random.SeedSequence,
+) -> Collected:
+    """Return what the replicates of a mean give, from sums per stratum, thousands at once.
 
     Parameters
     ----------
@@ -60,65 +94,49 @@ def run_cell(
     strata : Strata
     truth : Truth
     settings : Settings
-    key : str
-        From `cell_key`.
+    counts : list of int (H,), optional
+        n_h at each budget, where they are fixed.
+    seeds : numpy.random.SeedSequence
     """
-    counts = None if design.adaptive else fixed_counts(design, strata, truth, settings.budgets)
+    rng = np.random.Generator(np.random.SFC64(seeds))
+    most = np.minimum(strata.sizes, max(settings.budgets)) if counts is None else np.max(counts, axis=0)
+    # Urns are emptied in order, so that no stratum may lose a label when the budget grows.
+    growing = counts is None or all(np.all(b >= a) for a, b in pairwise(counts))
+    urns = truth.binary and settings.counts_suffice and growing
+    size = _URN_BATCH if urns else max(_CACHE_NUMBERS // max(int(most.max()), 1), 64)
+
+    def draws(rows: int) -> Draws:
+        if urns:
+            return Urns(truth, rows, rng, with_replacement=settings.with_replacement)
+        return OrderedUnits(
+            truth,
+            most,
+            rows,
+            rng,
+            with_replacement=settings.with_replacement,
+            thirds=settings.thirds,
+            fourths=counts is None and not truth.binary,
+        )
+
     collected: Collected = {}
-    for batch in _batches(design, strata, truth, settings, counts, key):
+    for start in range(0, settings.replicates, size):
+        rows = min(size, settings.replicates - start)
+        once = draws(rows)
+        if counts is None:
+            # Units in random order can be looked up again for every budget; urns are filled anew.
+            again = partial(draws, rows) if urns else once.branch
+            batch = adaptive_sums(design, strata, truth, settings.budgets, again)
+        else:
+            batch = map(once.sums, counts)
         for budget, sums in zip(settings.budgets, batch, strict=True):
-            layout = Layout.of(
-                truth.sizes,
-                truth.proxy_variances,
-                sums.counts,
+            layout = Layout(
+                truth=truth,
+                counts=sums.counts,
                 with_replacement=settings.with_replacement,
                 looked=design.adaptive,
             )
-            _collect(collected, budget, sums, layout, truth, settings)
-    return rows_of(design, collected, counts, truth, settings)
-
-
-def rows_of(
-    design: SimulatedDesign,
-    collected: Collected,
-    counts: list[IntArray] | None,
-    truth: Truth,
-    settings: Settings,
-) -> list[dict[str, Any]]:
-    """Return the rows of a cell from what its replicates gave.
-
-    Parameters
-    ----------
-    design : SimulatedDesign
-    collected : dict of (budget, estimator, what) to batches of replicates
-    counts : list of int (H,), optional
-        n_h at each budget, where they are fixed.
-    truth : Truth
-    settings : Settings
-    """
-    rows = []
-    for number, budget in enumerate(settings.budgets):
-        n_h = None if counts is None else counts[number]
-        for estimator in settings.estimators:
-            values = np.concatenate(collected[budget, estimator, "values"])
-            variances = np.concatenate(collected[budget, estimator, "variances"])
-            shared = {
-                "design": design.name,
-                "estimator": estimator,
-                "budget": budget,
-                "replicates": settings.replicates,
-                "n_strata": len(truth.sizes),
-                "truth": truth.value,
-                **summarise(values, variances, _yardstick(budget, estimator, n_h, truth, settings)),
-            }
-            for interval in settings.intervals:
-                low = np.concatenate(collected[budget, estimator, f"{interval} low"])
-                high = np.concatenate(collected[budget, estimator, f"{interval} high"])
-                found = summarise_interval(low, high, truth.value)
-                rows.append({**shared, "interval": interval, **found})
-            if not settings.intervals:
-                rows.append({**shared, "interval": "", **_NO_INTERVAL})
-    return rows
+            _collect(collected, budget, sums, layout, settings)
+    return collected
 
 
 def seeds_of(settings: Settings, key: str) -> np.random.SeedSequence:
@@ -132,11 +150,6 @@ def seeds_of(settings: Settings, key: str) -> np.random.SeedSequence:
     """
     words = tuple(int(key[i : i + 8], 16) for i in range(0, len(key), 8))
     return np.random.SeedSequence(settings.seed, spawn_key=words)
-
-
-_NO_INTERVAL = dict.fromkeys(
-    ("coverage", "coverage_se", "width", "width_se", "width_16", "width_84"), float("nan")
-)
 
 
 def fixed_counts(
@@ -159,70 +172,16 @@ def fixed_counts(
     return result
 
 
-def _batches(
-    design: SimulatedDesign,
-    strata: Strata,
-    truth: Truth,
-    settings: Settings,
-    counts: list[IntArray] | None,
-    key: str,
-) -> Iterator[list[StratumSums]]:
-    """Yield batches of replicates, each as its sums at every budget."""
-    rng = np.random.Generator(np.random.SFC64(seeds_of(settings, key)))
-    limits = _limits(design, strata, settings, counts)
-    urns = truth.binary and settings.counts_suffice and _growing(counts)
-    size = _URN_BATCH if urns else max(_CACHE_NUMBERS // max(int(limits.max()), 1), 64)
-    for start in range(0, settings.replicates, size):
-        rows = min(size, settings.replicates - start)
-
-        def draws(rows: int = rows) -> Draws:
-            if urns:
-                return Urns(truth, rows, rng, with_replacement=settings.with_replacement)
-            return OrderedUnits(
-                truth,
-                limits,
-                rows,
-                rng,
-                with_replacement=settings.with_replacement,
-                thirds=settings.thirds,
-                fourths=counts is None and not truth.binary,
-            )
-
-        if counts is None:
-            once = draws()
-            # Units in random order can be looked up again for every budget; urns are filled anew.
-            again = draws if urns else lambda once=once: once
-            yield list(adaptive_sums(design, strata, truth, settings.budgets, again))
-        else:
-            nested = draws()
-            yield [nested.sums(n_h) for n_h in counts]
-
-
-def _limits(
-    design: SimulatedDesign, strata: Strata, settings: Settings, counts: list[IntArray] | None
-) -> IntArray:
-    if counts is not None:
-        return np.asarray(np.max(counts, axis=0))
-    return np.minimum(strata.sizes, max(settings.budgets))
-
-
-def _growing(counts: list[IntArray] | None) -> bool:
-    """Whether no stratum loses a label when the budget grows, so that urns can be emptied in order."""
-    return counts is None or all(np.all(b >= a) for a, b in pairwise(counts))
-
-
 def _collect(
     collected: Collected,
     budget: int,
     sums: StratumSums,
     layout: Layout,
-    truth: Truth,
     settings: Settings,
 ) -> None:
     for estimator in settings.estimators:
         found = replicate_means(
             sums,
-            truth,
             layout,
             estimator,
             target=settings.target,
@@ -233,7 +192,7 @@ def _collect(
         if settings.bounds is not None and not estimator.startswith("published-"):
             values = np.clip(values, *settings.bounds)
         parts = {"values": values, "variances": found.variances}
-        ranges = replicate_intervals(found, sums, layout, truth, settings)
+        ranges = replicate_intervals(found, settings)
         for interval, (low, high) in ranges.items():
             parts[f"{interval} low"], parts[f"{interval} high"] = low, high
         for name, part in parts.items():
@@ -241,16 +200,19 @@ def _collect(
 
 
 def _yardstick(
-    budget: int, estimator: str, n_h: IntArray | None, truth: Truth, settings: Settings
+    task: Task, truth: Truth | None, counts: list[IntArray] | None, budget: int, estimator: str
 ) -> Yardstick:
-    spread, size = truth.population_variance, truth.size
+    if truth is None:
+        return Yardstick(truth=task.value)
+    settings, spread, size = task.settings, truth.population_variance, truth.size
     replacing = settings.with_replacement
     whole = formulas.stratified(
         np.array([size]), np.array([spread]), np.array([budget]), with_replacement=replacing
     )
     closed = float("nan")
     fixed = {"horvitz-thompson": 0.0, "hajek": 0.0, "difference": 1.0}
-    if n_h is not None and estimator in fixed:
+    if counts is not None and estimator in fixed:
+        n_h = counts[settings.budgets.index(budget)]
         closed = formulas.stratified(
             truth.sizes, truth.residual_variances(fixed[estimator]), n_h, with_replacement=replacing
         )

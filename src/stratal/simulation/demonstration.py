@@ -109,20 +109,6 @@ class Demonstration:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenData:
-    """Where the demonstration's files are.
-
-    Examples
-    --------
-    >>> WrittenData(Path("predictions.parquet"), Path("labels.csv")).labels.name
-    'labels.csv'
-    """
-
-    predictions: Path
-    labels: Path
-
-
 def run(budget: int = 100, seed: int = 7) -> Demonstration:
     """Train, plan, draw, reveal the labels, estimate, and repeat the draw to see what it is worth.
 
@@ -226,7 +212,7 @@ def make_data() -> DemoData:
     )
 
 
-def write_data(data: DemoData, folder: Path) -> WrittenData:
+def write_data(data: DemoData, folder: Path) -> tuple[Path, Path]:
     """Write predictions.parquet (id, confidence, predicted) and labels.csv (id, label: 1 where it is right).
 
     Parameters
@@ -239,7 +225,7 @@ def write_data(data: DemoData, folder: Path) -> WrittenData:
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_data(make_data(), Path(folder) / "demo").labels.name
+    ...     write_data(make_data(), Path(folder) / "demo")[1].name
     'labels.csv'
     """
     import pyarrow as pa
@@ -247,15 +233,11 @@ def write_data(data: DemoData, folder: Path) -> WrittenData:
 
     empty_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    written = WrittenData(folder / "predictions.parquet", folder / "labels.csv")
+    written = folder / "predictions.parquet", folder / "labels.csv"
     table = pa.table({"id": data.ids, "confidence": data.confidence, "predicted": data.predicted})
-    with replacing(written.predictions) as predictions, replacing(written.labels) as labels:
+    with replacing(written[0]) as predictions, replacing(written[1]) as labels:
         pyarrow.parquet.write_table(table, predictions)
+        columns = data.ids.tolist(), data.outcomes.astype(int).tolist(), data.label.tolist()
         with labels.open("w", encoding="utf-8", newline="") as stream:
-            writer = csv.writer(stream)
-            writer.writerow(["id", "label", "digit"])
-            rows = zip(
-                data.ids.tolist(), data.outcomes.astype(int).tolist(), data.label.tolist(), strict=True
-            )
-            writer.writerows(rows)
+            csv.writer(stream).writerows([("id", "label", "digit"), *zip(*columns, strict=True)])
     return written

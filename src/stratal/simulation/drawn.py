@@ -1,108 +1,153 @@
-"""Designs whose probabilities differ from unit to unit: drawn and estimated one replicate at a time.
+"""Replicates that the library itself draws and estimates, one at a time: any design, any estimand.
 
-Poisson sampling, sequential Poisson and systematic sampling have no strata whose sums would say it all. They
-go through the library's own draw and estimate, at a millisecond or so a replicate.
+Poisson sampling, sequential Poisson and systematic sampling, plans, and estimands that are no mean have no
+sums per stratum that would say it all. A replicate takes a millisecond or more.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray
+from stratal.allocation import allocate
 from stratal.errors import InputError, StratalWarning
+from stratal.estimation.estimand import Several
 from stratal.estimation.evaluation import estimate
-from stratal.sampling import Design, Poisson, ProportionalToSize, Systematic
-from stratal.simulation.settings import Settings
-from stratal.simulation.simulated_design import SimulatedDesign
+from stratal.planning.planner import plan
+from stratal.planning.rounds import next_round, units_left
+from stratal.sampling import Design, Poisson, ProportionalToSize, SimpleRandom, Stratified, Systematic
+from stratal.sampling.sample import Sample
+from stratal.simulation.simulated_design import SimulatedDesign, Task
+from stratal.simulation.summary import Collected
+from stratal.strata import Strata
 
-if TYPE_CHECKING:
-    from stratal.population.population import Population
 
-
-def design_at(design: SimulatedDesign, budget: int) -> Design:
+def library_design(design: SimulatedDesign, strata: Strata, budget: int) -> Design:
     """Return the library's design at one budget.
+
+    Raises
+    ------
+    InputError
+        For allocations that look at the outcome of a mean.
 
     Examples
     --------
-    >>> design_at(SimulatedDesign.parse("proportional-to-size"), 50).budget
+    >>> import stratal
+    >>> strata = stratal.stratify(stratal.Population.from_arrays(proxy=[0.2, 0.9]), "none")
+    >>> library_design(SimulatedDesign.parse("proportional-to-size"), strata, 50).budget
     50
     """
     if design.mechanism == "poisson":
         return Poisson(budget=budget, size=design.size, proxy=design.proxy)
     if design.mechanism == "proportional-to-size":
         return ProportionalToSize(budget=budget, size=design.size, proxy=design.proxy)
-    return Systematic(budget=budget, order=design.proxy)
+    if design.mechanism == "systematic":
+        return Systematic(budget=budget, order=design.proxy)
+    if strata.n_strata == 1:
+        return SimpleRandom(budget=budget)
+    if design.adaptive or design.allocation == "oracle":
+        raise InputError(
+            f"'{design.allocation}' looks at the outcome of a mean",
+            given=design.name,
+            action="Use 'planned' or 'two-round', or an allocation that looks at no outcome.",
+        )
+    allocation = allocate(strata, budget, design.allocation, design.minimum)
+    return Stratified(strata=strata, allocation=allocation)
 
 
-def collect_drawn(
-    design: SimulatedDesign,
-    population: Population,
-    z: FloatArray,
-    settings: Settings,
-    seeds: np.random.SeedSequence,
-    proxy: str | None,
-) -> dict[tuple[int, str, str], list[FloatArray]]:
+def drawn_replicates(design: SimulatedDesign, strata: Strata, task: Task) -> Collected:
     """Return values, variances and bounds of every replicate, by (budget, estimator, what).
 
-    Every replicate has one seed for all budgets, so that its draws are nested where the design's are.
+    Every replicate has one seed for all designs and budgets: designs are compared on the same permanent
+    random numbers, and draws are nested where the design's are.
 
-    Parameters
-    ----------
-    design : SimulatedDesign
-    population : Population
-        Without ids of its own: the units are then numbered by row, as `z` is.
-    z : float (N,)
-    settings : Settings
-    seeds : numpy.random.SeedSequence
-    proxy : str, optional
-        The proxy that enters the estimators.
+    Raises
+    ------
+    InputError
+        For what only sums per stratum can do, and for units with ids of their own.
     """
+    settings = task.settings
     refused = [name for name in (*settings.estimators, *settings.intervals) if name.startswith("published")]
+    leave_out = f"Leave {design.name} out, or "
     if refused:
-        raise InputError(
-            f"'{refused[0]}' is for strata only", action=f"Leave {design.name} out, or name another."
-        )
+        raise InputError(f"'{refused[0]}' is for strata only", action=f"{leave_out}name another.")
     if settings.with_replacement:
         raise InputError(
-            f"{design.name} is not drawn with replacement",
-            action=f"Leave {design.name} out, or with_replacement.",
+            f"{design.name} is not drawn with replacement", action=f"{leave_out}with_replacement."
         )
-    if not population.numbered_by_row:
+    if not task.population.numbered_by_row:
         raise InputError(
             f"{design.name} needs units numbered by row", action="Give Population.from_arrays no ids."
         )
+    draws = {budget: _draw(design, strata, task, budget) for budget in settings.budgets}
     collected: dict[tuple[int, str, str], list[float]] = {}
-    for seed in seeds.generate_state(settings.replicates, np.uint64).tolist():
-        for budget in settings.budgets:
-            sample = design_at(design, budget).draw(population, seed=seed)
-            labels = z[np.asarray(sample.ids, dtype=np.int64)]
-            for estimator in settings.estimators:
-                for name, value in _one(sample, labels, estimator, settings, proxy).items():
-                    collected.setdefault((budget, estimator, name), []).append(value)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StratalWarning)
+        seeds = np.random.SeedSequence(settings.seed).generate_state(settings.replicates, np.uint64)
+        for seed in seeds.tolist():
+            for budget, draw in draws.items():
+                sample = draw(seed)
+                for estimator in settings.estimators:
+                    for name, value in _one(sample, estimator, task).items():
+                        collected.setdefault((budget, estimator, name), []).append(value)
     return {key: [np.array(values)] for key, values in collected.items()}
 
 
-def _one(
-    sample: Any, labels: FloatArray, estimator: str, settings: Settings, proxy: str | None
-) -> Mapping[str, float]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", StratalWarning)
-        found = estimate(
-            sample,
-            labels,
-            estimator=estimator,
-            target=settings.target,
-            stratum_weights_known=settings.stratum_weights_known,
-            bounds=settings.bounds,
-            proxy=proxy,
-            outcome=None if settings.bounds is not None else "unbounded",
-        )
-        result = {"values": found.value, "variances": found.evidence.textbook_variance}
-        for method in settings.intervals:
-            low, high = found.confidence_interval(settings.confidence_level, method=method)
-            result[f"{method} low"], result[f"{method} high"] = low, high
+def _draw(design: SimulatedDesign, strata: Strata, task: Task, budget: int) -> Callable[[int], Sample]:
+    """Return the draw by seed."""
+    if design.mechanism == "planned":
+        return plan(task.population, budget, estimand=task.estimand).draw
+    if design.mechanism != "two-round":
+        return partial(library_design(design, strata, budget).draw, task.population)
+    pilot = plan(task.population, budget // 2, estimand=task.estimand)
+
+    def two_rounds(seed: int) -> Sample:
+        first = pilot.draw(seed)
+        more = min(budget - budget // 2, units_left(first))
+        return next_round(first, task.labels[first.ids], additional=more) if more else first
+
+    return two_rounds
+
+
+def _one(sample: Sample, estimator: str, task: Task) -> dict[str, float]:
+    settings, labels = task.settings, task.labels[np.asarray(sample.ids, dtype=np.int64)]
+    options: dict[str, Any] = {"estimand": task.estimand, "target": settings.target}
+    if task.z is not None:
+        options |= {
+            "estimator": estimator,
+            "stratum_weights_known": settings.stratum_weights_known,
+            "bounds": settings.bounds,
+            "proxy": task.proxy_name,
+            "outcome": None if settings.bounds is not None else "unbounded",
+        }
+    found = estimate(sample, labels, **options)
+    variance = found.standard_error**2 if task.z is None else found.evidence.textbook_variance
+    result = {"values": found.value, "variances": variance}
+    for method in settings.intervals:
+        low, high = found.confidence_interval(settings.confidence_level, method)
+        result[f"{method} low"], result[f"{method} high"] = low, high
     return result
+
+
+def census_value(task: Task) -> float:
+    """Return what the estimand is in a population whose labels are all known.
+
+    Raises
+    ------
+    InputError
+        For several estimands at once, and for units with ids of their own.
+    """
+    if isinstance(task.estimand, Several):
+        raise InputError(
+            "one estimand is simulated at a time", given=task.estimand.text, action="Simulate each by itself."
+        )
+    if not task.population.numbered_by_row:
+        raise InputError(
+            "an estimand is simulated on units numbered by row", action="Give Population.from_arrays no ids."
+        )
+    census = SimpleRandom(budget=task.population.size).draw(task.population, seed=0)
+    return float(estimate(census, task.labels[census.ids], estimand=task.estimand).value)

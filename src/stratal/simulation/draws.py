@@ -1,21 +1,151 @@
-"""Draws of thousands of replicates at once, nested: every replicate's larger sample contains its smaller one.
+"""Draws of thousands of replicates at once, nested, and the sums per stratum that their labels leave behind.
 
-Two ways, the same distribution. Where outcomes are 0 or 1 and only counts are needed, an urn per stratum is
-emptied by hypergeometric numbers: no unit is ever named. Otherwise each replicate gets the first units of a
-random order of the stratum, and running sums along it; any sample size is then a look-up.
+Every replicate's larger sample contains its smaller one. Two ways, the same distribution: where outcomes are
+0 or 1 and only counts are needed, an urn per stratum is emptied by hypergeometric numbers: no unit is ever
+named. Otherwise each replicate gets the first units of a random order of the stratum, and running sums along
+it; any sample size is then a look-up.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from scipy.special import gammaln
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.simulation.sums import StratumSums
 from stratal.simulation.truth import Truth
+from stratal.weighting.stratum_moments import StratumMoments, kurtoses_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StratumSums:
+    """Sums over the labelled units of each stratum, R replicates at once.
+
+    Every estimator of a mean with one proxy, its variance and its interval are functions of these.
+
+    Parameters
+    ----------
+    counts : float (R, H) or (1, H)
+        n_h; one row where all replicates share the allocation.
+    z, zz : float (R, H)
+        Σ z and Σ z².
+    p, pp, zp : float (R, H), optional
+        Σ p, Σ p² and Σ z p of the proxy p, centred at its mean over the stratum's N_h units.
+    zzz, zzp, zpp, ppp : float (R, H), optional
+        Third powers, where an interval looks at skewness.
+    zzzz : float (R, H), optional
+        Σ z⁴, where the next round looks at how uncertain a variance is.
+
+    Examples
+    --------
+    >>> sums = StratumSums(counts=np.array([[4.0]]), z=np.array([[3.0]]), zz=np.array([[3.0]]))
+    >>> sums.means
+    array([[0.75]])
+    """
+
+    counts: FloatArray
+    z: FloatArray
+    zz: FloatArray
+    p: FloatArray | None = None
+    pp: FloatArray | None = None
+    zp: FloatArray | None = None
+    zzz: FloatArray | None = None
+    zzp: FloatArray | None = None
+    zpp: FloatArray | None = None
+    ppp: FloatArray | None = None
+    zzzz: FloatArray | None = None
+
+    @property
+    def means(self) -> FloatArray:
+        """Mean outcome of each stratum (R, H)."""
+        return self.z / self.counts
+
+    @property
+    def kurtoses(self) -> FloatArray | None:
+        """n_h Σ (z − z̄_h)⁴ / (Σ (z − z̄_h)²)² (R, H), where fourth powers were summed."""
+        if self.zzz is None or self.zzzz is None:
+            return None
+        mean = self.means
+        second = np.maximum(self.zz - mean * self.z, 0.0)
+        fourth = self.zzzz - 4.0 * mean * self.zzz + 6.0 * mean**2 * self.zz - 3.0 * mean**3 * self.z
+        return kurtoses_of(self.counts, second, fourth)
+
+    def moments(self, centre: float) -> StratumMoments:
+        """Return the moments of outcome and proxy, `centre` having been taken off the outcome."""
+        assert self.p is not None
+        assert self.pp is not None
+        assert self.zp is not None
+        free = np.maximum(self.counts - 1.0, 1.0)
+        cross = (self.zp - self.z * self.p / self.counts) / free * (self.counts > 1)
+        own = spread(self.counts, self.p, self.pp)
+        return StratumMoments(
+            counts=self.counts.astype(np.int64),
+            outcome_means=self.means + centre,
+            proxy_means=(self.p / self.counts)[..., None],
+            outcome_variances=np.nan_to_num(spread(self.counts, self.z, self.zz)),
+            cross_covariances=cross[..., None],
+            proxy_covariances=np.nan_to_num(own)[..., None, None],
+        )
+
+    def residual(self, lam: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return Σ r and Σ r² (R, H) of r = z − λ_h p; λ is (H,) or (R, H)."""
+        if self.p is None or self.pp is None or self.zp is None or not np.any(lam):
+            return self.z, self.zz
+        return self.z - lam * self.p, self.zz - 2.0 * lam * self.zp + lam**2 * self.pp
+
+    def centred_thirds(self, lam: FloatArray) -> FloatArray:
+        """Return Σ (r − r̄_h)³ (R, H) of r = z − λ_h p."""
+        first, second = self.residual(lam)
+        assert self.zzz is not None
+        third = self.zzz
+        if self.ppp is not None and self.zzp is not None and self.zpp is not None and np.any(lam):
+            third = third - 3.0 * lam * self.zzp + 3.0 * lam**2 * self.zpp - lam**3 * self.ppp
+        mean = first / self.counts
+        return np.asarray(third - 3.0 * mean * second + 2.0 * mean**2 * first)
+
+
+def spread(counts: FloatArray, first: FloatArray, second: FloatArray) -> FloatArray:
+    """Return s_h² with divisor n_h − 1, from Σ y and Σ y²; NaN where n_h < 2.
+
+    Examples
+    --------
+    >>> spread(np.array([2.0, 1.0]), np.array([4.0, 5.0]), np.array([10.0, 25.0]))
+    array([ 2., nan])
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        squares = np.maximum(second - first * first / counts, 0.0)
+        return np.asarray(squares / np.where(counts > 1, counts - 1.0, np.nan))
+
+
+def pooled_spread(
+    counts: FloatArray, first: FloatArray, second: FloatArray, sizes: IntArray, group: IntArray | None
+) -> FloatArray:
+    """Return s_h² (R, H) where single-label strata take that of their collapsed group.
+
+    Parameters
+    ----------
+    counts, first, second : float (R, H)
+    sizes : int (H,)
+        N_h; a stratum that is labelled whole gets 0 where nothing can be estimated.
+    group : int (H,), optional
+        From `stratal.weighting.stratum_moments.collapse_singletons`, if any stratum has one label.
+
+    Examples
+    --------
+    >>> y, yy = np.array([[2.0, 1.0]]), np.array([[4.0, 1.0]])
+    >>> pooled_spread(np.array([[2.0, 1.0]]), y, yy, np.array([20, 10]), np.array([0, 0]))
+    array([[2., 1.]])
+    """
+    own = spread(counts, first, second)
+    if group is not None:
+        member = (group[:, None] == np.arange(len(sizes))[None, :]).astype(np.float64)
+        joint = spread(counts @ member, first @ member, second @ member)[:, group]
+        own = np.where(np.isnan(own), joint, own)
+    return np.where(np.isnan(own) & ((counts >= sizes) | (sizes == 1)), 0.0, own)
+
 
 _SUMS = ("z", "zz", "p", "pp", "zp")
 _THIRDS = ("zzz", "zzp", "zpp", "ppp")
@@ -24,27 +154,7 @@ _WHOLE_ORDER = 0.34
 """Above this sampling fraction the whole stratum is put in random order."""
 
 
-class Draws(ABC):
-    """R replicates of a nested draw from every stratum.
-
-    Examples
-    --------
-    >>> truth = Truth.of(np.array([0.0, 1.0, 1.0, 1.0]), None, np.zeros(4, dtype=int), 1)
-    >>> urns = Urns(truth, 3, np.random.default_rng(1))
-    >>> urns.sums(np.array([4])).means[:, 0] + truth.centre
-    array([0.75, 0.75, 0.75])
-    """
-
-    @abstractmethod
-    def sums(self, counts: IntArray) -> StratumSums:
-        """Return the sums at n_h labels per stratum, `counts` being (H,) or (R, H)."""
-
-    @abstractmethod
-    def branch(self) -> Draws:
-        """Return draws that go on from the labels so far, and leave these as they are."""
-
-
-class Urns(Draws):
+class Urns:
     """Binary outcomes by hypergeometric numbers; counts may only grow from call to call.
 
     Parameters
@@ -109,7 +219,7 @@ class Urns(Draws):
         return np.asarray(least + np.searchsorted(below[:-1] / below[-1], uniform, side="right"))
 
 
-class OrderedUnits(Draws):
+class OrderedUnits:
     """Any outcome, with or without a proxy: the first units of a random order, and sums along it.
 
     Parameters
@@ -174,6 +284,10 @@ class OrderedUnits(Draws):
                 columns.append([table[rows, at] for table in tables])
         stacked = [np.stack(parts, axis=1) for parts in zip(*columns, strict=True)]
         return StratumSums(counts=wanted.astype(np.float64), **dict(zip(self._names, stacked, strict=True)))
+
+
+Draws: TypeAlias = Urns | OrderedUnits
+"""R replicates of a nested draw from every stratum; a `branch` goes on from the labels so far."""
 
 
 def _running(variable: FloatArray) -> FloatArray:

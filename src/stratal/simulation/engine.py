@@ -3,46 +3,38 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray, finite_vector
+from stratal.arrays import FloatArray
 from stratal.errors import InputError, names_mistyped
-from stratal.estimation.estimand import Asked, as_estimand
+from stratal.estimation.estimand import Asked, Estimand, as_estimand
+from stratal.estimation.estimands.means import Mean
 from stratal.population.population import require_population
 from stratal.randomness import check_seed
 from stratal.simulation.back_ends import check_workers, completed
-from stratal.simulation.cell import cell_key, rows_of, run_cell, seeds_of
-from stratal.simulation.cell_store import CellStore
-from stratal.simulation.drawn import collect_drawn
-from stratal.simulation.estimand_runs import estimand_table
-from stratal.simulation.settings import Settings, check_settings, several
-from stratal.simulation.simulated_design import SimulatedDesign
-from stratal.simulation.simulation_table import SimulationTable
-from stratal.simulation.truth import Truth
-from stratal.strata import stratify
+from stratal.simulation.cell import cell_key, cells
+from stratal.simulation.drawn import census_value
+from stratal.simulation.simulated_design import (
+    PLANS,
+    Settings,
+    SimulatedDesign,
+    Task,
+    check_settings,
+    several,
+)
+from stratal.simulation.simulation_table import CellStore, SimulationTable
+from stratal.simulation.summary import beside_random
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
 
 Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Task:
-    """Designs with the same strata: the unit of work that goes to one process."""
-
-    population: Population
-    z: FloatArray
-    proxy: FloatArray | None
-    proxy_name: str | None
-    designs: tuple[SimulatedDesign, ...]
-    keys: tuple[str, ...]
-    settings: Settings
 
 
 @names_mistyped
@@ -51,7 +43,7 @@ def simulate(
     outcome: Any,
     *,
     designs: Sequence[str | SimulatedDesign],
-    estimators: Sequence[str] = ("horvitz-thompson",),
+    estimators: str | Sequence[str] | None = None,
     intervals: Sequence[str] = ("auto",),
     budgets: Iterable[int],
     replicates: int = 3000,
@@ -60,7 +52,7 @@ def simulate(
     confidence_level: float = 0.95,
     bounds: tuple[float, float] | None = None,
     target: str = "population",
-    stratum_weights_known: bool = True,
+    stratum_weights_known: bool | None = None,
     with_replacement: bool = False,
     workers: Any = 1,
     store: str | Path | None = None,
@@ -77,11 +69,12 @@ def simulate(
         The outcome of every unit.
     designs : sequence of str or SimulatedDesign, or one of them
         `simple-random`, or `stratification:n_strata:allocation[:pilot[:step]]`: `k-means:10:robust`,
-        `neyman:10:oracle`, `k-means:10:two-round`, `equal-size:6:opt-a2:5:10`. Or `poisson`,
-        `proportional-to-size`, `systematic`, which are drawn one by one and take a millisecond each.
-    estimators : sequence of str
-        `horvitz-thompson`, `hajek`, `difference`, `ppi++`, `stratppi`, and the papers' own
-        `published-ppi++` and `published-stratppi`.
+        `neyman:10:oracle`, `k-means:10:two-round`, `equal-size:6:opt-a2:5:10`. Or, drawn one by one at a
+        millisecond or more each: `poisson`, `proportional-to-size`, `systematic`, and `planned` and
+        `two-round`, a plan for the estimand and half of it as a pilot first.
+    estimators : sequence of str, optional
+        Of a mean: `horvitz-thompson` unless given, `hajek`, `difference`, `ppi++`, `stratppi`, and the
+        papers' own `published-ppi++` and `published-stratppi`.
     intervals : sequence of str
         `auto`, `t`, `normal`, `clopper-pearson`, `wilson`, `logit`, `blaker`, `skewness-corrected` (without
         bounds), `published`; none is allowed.
@@ -98,8 +91,9 @@ def simulate(
         What the outcome cannot leave; 0 and 1 if all outcomes are 0 or 1.
     target : {"population", "superpopulation"}
         Which variance is estimated. Errors and coverage are against the population's mean.
-    stratum_weights_known : bool
-        For the superpopulation: whether the W_h are known, as [S] has it, or drawn with the N units.
+    stratum_weights_known : bool, optional
+        For the superpopulation: whether the W_h are known, as [S] has it and unless given, or drawn with the
+        N units.
     with_replacement : bool
         Draw with replacement, as [K] assumes.
     workers : int, None or pyspark.sql.SparkSession
@@ -111,11 +105,9 @@ def simulate(
     progress : callable, optional
         Called with (cells finished, cells in all).
     estimand : Estimand or str, optional
-        Another quantity than the mean, such as `F1("match")` (see `stratal.estimands`). `outcome` is then
-        every unit's label as annotators would give it, and `designs` are `simple-random`, `planned` and
-        `two-round`: a simple random sample, a plan for the estimand, half of it as a pilot first. They are
-        drawn one by one, so that some hundred replicates will do; estimators, intervals and other options of
-        means have no effect.
+        The mean unless given; another quantity is `F1("match")`, say (see `stratal.estimands`). `outcome` is
+        then every unit's label as annotators would give it, and replicates are drawn one by one, so that some
+        hundred will do. Options of means are refused.
 
     Returns
     -------
@@ -125,7 +117,8 @@ def simulate(
     Raises
     ------
     InputError
-        For unknown designs, estimators or intervals, and outcomes that do not fit the population.
+        For unknown designs, estimators or intervals, options that a design or estimand has not, and outcomes
+        that do not fit the population.
     BudgetError
         If a budget is below what a design needs, or above N.
 
@@ -141,73 +134,101 @@ def simulate(
     """
     check_workers(workers)
     require_population(population, "simulate")
-    planned = "planned" in several(designs) or "two-round" in several(designs)
-    if (asked := as_estimand(estimand)) is not None and (asked.kind != "mean" or planned):
-        return estimand_table(asked, locals())
-    z = finite_vector("outcome", outcome)
-    if len(z) != population.size:
-        raise InputError("there must be one outcome per unit", given=len(z), allowed=f"{population.size}")
+    asked = Mean() if estimand is None else as_estimand(estimand)
+    assert asked is not None
+    z = asked.outcome_of(outcome)
+    labels = np.asarray(outcome) if z is None else z
+    size = population.size
+    if labels.shape != (size,):
+        raise InputError("there must be one outcome per unit", given=labels.size, allowed=f"{size}")
     chosen = tuple(SimulatedDesign.parse(d) if isinstance(d, str) else d for d in several(designs))
     if not chosen or len({design.name for design in chosen}) < len(chosen):
         raise InputError("designs must be given, each once", allowed="one or more, none of them twice")
-    if bounds is None and np.all((z == 0) | (z == 1)):
+    if z is None:
+        _refuse_options_of_means(
+            asked,
+            estimators=estimators,
+            intervals=None if several(intervals) in ((), ("auto",)) else intervals,
+            proxy=proxy,
+            bounds=bounds,
+            stratum_weights_known=stratum_weights_known,
+            with_replacement=with_replacement or None,
+        )
+    elif bounds is None and np.all((z == 0) | (z == 1)):
         bounds = (0.0, 1.0)
+    named = ("horvitz-thompson" if z is not None else asked.text) if estimators is None else estimators
     settings = Settings(
-        estimators=several(estimators),
+        estimators=several(named),
         intervals=several(intervals),
         budgets=tuple(sorted({int(budget) for budget in budgets})),
         replicates=int(replicates),
         seed=check_seed(seed),
         confidence_level=confidence_level,
         target=target,
-        stratum_weights_known=stratum_weights_known,
+        stratum_weights_known=stratum_weights_known is not False,
         bounds=bounds,
         with_replacement=with_replacement,
     )
-    check_settings(settings, population.size)
+    check_settings(settings, size)
+    whole = Task(
+        population=population,
+        estimand=asked,
+        labels=labels,
+        z=z,
+        value=float("nan"),
+        proxy=None,
+        proxy_name=proxy or (None if z is None else next(iter(asked.proxy_names), None)),
+        designs=chosen,
+        keys=(),
+        settings=settings,
+    )
+    if z is None:
+        whole = replace(whole, value=census_value(whole))
     with CellStore(store) as finished:
-        tasks, keys = _tasks(population, z, chosen, settings, proxy, finished)
+        tasks, keys = _tasks(whole, finished)
         total = len(chosen)
         done = total - sum(len(task.designs) for task in tasks)
         if progress is not None:
             progress(done, total)
-        for key, rows in completed(_cells, tasks, workers):
+        for key, rows in completed(cells, tasks, workers):
             finished.add(key, rows)
             done += 1
             if progress is not None:
                 progress(done, total)
-    return SimulationTable.from_rows(row for key in keys for row in finished.get(key) or [])
+    found = (row for key in keys for row in finished.get(key) or [])
+    return SimulationTable.from_rows(beside_random(found))
 
 
-def _tasks(
-    population: Population,
-    z: FloatArray,
-    designs: tuple[SimulatedDesign, ...],
-    settings: Settings,
-    proxy: str | None,
-    finished: CellStore,
-) -> tuple[list[_Task], list[str]]:
+def _refuse_options_of_means(estimand: Estimand, **given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(
+                f"'{estimand.kind}' takes no {name}=",
+                given=repr(value),
+                action="It is an option of the mean; leave it out.",
+            )
+
+
+def _tasks(whole: Task, finished: CellStore) -> tuple[list[Task], list[str]]:
     """Return the work that is left, grouped by strata, and the keys of all cells in the designs' order."""
     columns: dict[str | None, FloatArray | None] = {}
     keys: list[str] = []
     groups: dict[Any, list[tuple[SimulatedDesign, str]]] = {}
-    for design in designs:
-        name = proxy or design.proxy
+    for design in whole.designs:
+        name = whole.proxy_name or design.proxy
         if name not in columns:
-            columns[name] = _proxy_values(population, name)
-        key = cell_key(_fingerprint(z, columns[name], population, design), design, settings)
+            columns[name] = None if whole.z is None else _proxy_values(whole.population, name)
+        key = cell_key(_fingerprint(whole, columns[name], design), design, whole.settings)
         keys.append(key)
         if finished.get(key) is None:
             groups.setdefault((design.strata_key, name), []).append((design, key))
     tasks = [
-        _Task(
-            population=population,
-            z=z,
+        replace(
+            whole,
             proxy=columns[name],
             proxy_name=name,
             designs=tuple(design for design, _ in members),
             keys=tuple(key for _, key in members),
-            settings=settings,
         )
         for (_, name), members in groups.items()
     ]
@@ -221,11 +242,11 @@ def _proxy_values(population: Population, name: str | None) -> FloatArray | None
     return np.concatenate([np.asarray(part[column]) for part in population.batches((column,))])
 
 
-def _fingerprint(
-    z: FloatArray, proxy: FloatArray | None, population: Population, design: SimulatedDesign
-) -> str:
+def _fingerprint(task: Task, proxy: FloatArray | None, design: SimulatedDesign) -> str:
     """Return a digest of the data that a design sees."""
-    digest = hashlib.sha256(z.tobytes())
+    population, digest = task.population, hashlib.sha256()
+    if task.z is not None:
+        digest.update(task.z.tobytes())
     if proxy is not None:
         digest.update(np.ascontiguousarray(proxy).tobytes())
     others = [design.proxy] if design.proxy else []
@@ -234,30 +255,7 @@ def _fingerprint(
     for column in others:
         for part in population.batches((column,)):
             digest.update("\x1f".join(map(str, part[column].tolist())).encode())
+    if task.z is None or design.mechanism in PLANS:
+        told = [task.estimand.text, population.digest(0).to_dict(), list(map(str, task.labels.tolist()))]
+        digest.update(json.dumps(told, sort_keys=True).encode())
     return digest.hexdigest()
-
-
-def _cells(task: _Task) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    first = task.designs[0]
-    strata = stratify(
-        task.population,
-        first.stratification or "none",
-        first.n_strata,
-        by=first.by,
-        proxy=first.proxy,
-    )
-    if strata.codes is None and strata.n_strata > 1:
-        raise InputError("a simulation needs its population in memory", action="Use Population.from_arrays.")
-    codes = np.zeros(len(task.z), dtype=np.int64) if strata.codes is None else strata.codes
-    binary = bool(np.all((task.z == 0) | (task.z == 1)))
-    needed = not (binary and task.settings.counts_suffice)
-    truth = Truth.of(task.z, task.proxy, codes, strata.n_strata, units=needed)
-    for design, key in zip(task.designs, task.keys, strict=True):
-        if design.mechanism is None:
-            yield key, run_cell(design, strata, truth, task.settings, key)
-        else:
-            seeds = seeds_of(task.settings, key)
-            found = collect_drawn(
-                design, task.population, task.z, task.settings, seeds, task.proxy_name or first.proxy
-            )
-            yield key, rows_of(design, found, None, truth, task.settings)

@@ -1,12 +1,17 @@
-"""What to simulate: a way of dividing, a way of sharing the budget, and the rounds of an adaptive design."""
+"""What to simulate: the designs, and what is asked of every one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from stratal.errors import InputError, near_names
+from stratal.arrays import AnyArray, FloatArray
+from stratal.errors import BudgetError, InputError, near_names, no_level
 from stratal.strata.strata import METHODS
+
+if TYPE_CHECKING:
+    from stratal.estimation.estimand import Estimand
+    from stratal.population.population import Population
 
 ONE_ROUND = ("proportional", "equal", "neyman", "robust", "stratppi", "oracle")
 """`oracle` is Neyman's rule with the true S_h, which no study knows."""
@@ -16,7 +21,8 @@ ROUNDS = ("two-round", "opt-a1", "opt-a2")
 `opt-a1`, `opt-a2`: the literal rules of Kumar & Raj."""
 
 MECHANISMS = ("poisson", "proportional-to-size", "systematic")
-"""Designs without strata, drawn one replicate at a time."""
+PLANS = ("planned", "two-round")
+"""Designs of `stratal.plan`, for the estimand: the whole budget at once, and half of it as a pilot."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +49,7 @@ class SimulatedDesign:
     label : str, optional
         A name of its own.
     mechanism : str, optional
-        One of `MECHANISMS`, instead of strata.
+        One of `MECHANISMS` or `PLANS`, drawn one replicate at a time, instead of strata.
     size : str
         `poisson`, `proportional-to-size`: the size measure, as in `stratal.ProportionalToSize`.
 
@@ -68,23 +74,13 @@ class SimulatedDesign:
     size: str = "sqrt-variance"
 
     def __post_init__(self) -> None:
-        if self.mechanism is not None and self.mechanism not in MECHANISMS:
-            raise InputError(
-                "no such mechanism", given=repr(self.mechanism), allowed=", ".join(map(repr, MECHANISMS))
-            )
-        if self.stratification is not None and self.stratification not in METHODS:
-            raise InputError(
-                "no such stratification",
-                given=repr(self.stratification),
-                allowed=near_names(self.stratification, METHODS),
-            )
-        known = (*ONE_ROUND, *ROUNDS)
-        if self.allocation not in known:
-            raise InputError(
-                "no such allocation in a simulation",
-                given=repr(self.allocation),
-                allowed=near_names(self.allocation, known),
-            )
+        for what, given, known in (
+            ("mechanism", self.mechanism, (*MECHANISMS, *PLANS)),
+            ("stratification", self.stratification, METHODS),
+            ("allocation in a simulation", self.allocation, (*ONE_ROUND, *ROUNDS)),
+        ):
+            if given is not None and given not in known:
+                raise InputError(f"no such {what}", given=repr(given), allowed=near_names(given, known))
         if self.allocation == "two-round" and not 0 < self.pilot_size < 1:
             raise InputError(
                 "the pilot is a share of the budget", given=self.pilot, allowed="between 0 and 1"
@@ -136,11 +132,13 @@ class SimulatedDesign:
         """Return the design of a text.
 
         `simple-random`, `stratification:n_strata:allocation[:pilot[:step]]`, `poisson[:size]`,
-        `proportional-to-size[:size]` or `systematic`.
+        `proportional-to-size[:size]`, `systematic`, `planned` or `two-round`.
         """
         if text == "simple-random":
             return cls()
         parts = text.split(":")
+        if text in PLANS:
+            return cls(mechanism=text)
         if parts[0] in MECHANISMS and len(parts) <= 2 and (parts[0] != "systematic" or len(parts) == 1):
             return cls(mechanism=parts[0], size=parts[1] if len(parts) > 1 else "sqrt-variance")
         shape = "simple-random, or stratification:number:allocation[:pilot[:step]], as k-means:10:neyman"
@@ -158,3 +156,118 @@ class SimulatedDesign:
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready description."""
         return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What is asked of every design.
+
+    Parameters
+    ----------
+    estimators, intervals : tuple of str
+    budgets : tuple of int
+        Increasing.
+    replicates : int
+    seed : int
+    confidence_level : float
+    target : str
+    stratum_weights_known : bool
+        For the superpopulation: whether the W_h are known rather than drawn with the N units.
+    bounds : (float, float), optional
+    with_replacement : bool
+
+    Examples
+    --------
+    >>> Settings(estimators=("horvitz-thompson",), intervals=("auto",), budgets=(50,), replicates=100, seed=7
+    ...          ).target
+    'population'
+    """
+
+    estimators: tuple[str, ...]
+    intervals: tuple[str, ...]
+    budgets: tuple[int, ...]
+    replicates: int
+    seed: int
+    confidence_level: float = 0.95
+    target: str = "population"
+    stratum_weights_known: bool = True
+    bounds: tuple[float, float] | None = None
+    with_replacement: bool = False
+
+    @property
+    def counts_suffice(self) -> bool:
+        """Whether no estimator needs the proxies of the units drawn, and no interval their third powers."""
+        return set(self.estimators) <= {"horvitz-thompson", "hajek"} and not self.thirds
+
+    @property
+    def thirds(self) -> bool:
+        """Whether an interval looks at the skewness of the labels: those of outcomes without bounds."""
+        return self.bounds is None and bool({"auto", "skewness-corrected"} & set(self.intervals))
+
+
+def several(given: Any) -> tuple[Any, ...]:
+    """Return one name, or several, as a tuple.
+
+    Examples
+    --------
+    >>> several("simple-random"), several(["t", "wilson"])
+    (('simple-random',), ('t', 'wilson'))
+    """
+    return (given,) if isinstance(given, str) or not hasattr(given, "__iter__") else tuple(given)
+
+
+def check_settings(settings: Settings, size: int) -> None:
+    """Refuse settings that cannot be run.
+
+    Examples
+    --------
+    >>> check_settings(Settings(
+    ...     estimators=("difference",), intervals=(), budgets=(50,), replicates=9, seed=7), 100)
+    """
+    if settings.replicates < 2:
+        raise InputError(
+            "replicates must be 2 or more",
+            given=settings.replicates,
+            allowed="2 or more",
+            action="A few thousand measure coverage to within half a percent.",
+        )
+    if not settings.estimators:
+        raise InputError("no estimator is given", action="Give estimators=, such as 'horvitz-thompson'.")
+    if not settings.budgets or min(settings.budgets) < 2 or max(settings.budgets) > size:
+        raise BudgetError("a budget is out of range", given=list(settings.budgets), allowed=f"2 to {size}")
+    if not 0 < settings.confidence_level < 1:
+        raise no_level(settings.confidence_level)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Task:
+    """Designs with the same strata, and what is simulated: the unit of work that goes to one process.
+
+    Parameters
+    ----------
+    population : Population
+    estimand : Estimand
+    labels : (N,)
+        The label of every unit.
+    z : float (N,), optional
+        The outcome that the estimand is the mean of; None where it is no mean.
+    value : float
+        What the estimand is in the population, where it is no mean.
+    proxy : float (N,), optional
+        The proxy that enters the estimators of a mean, and its name.
+    proxy_name : str, optional
+    designs, keys : tuple
+        The designs, and the keys of their cells.
+    settings : Settings
+    """
+
+    population: Population
+    estimand: Estimand
+    labels: AnyArray
+    z: FloatArray | None
+    value: float
+    proxy: FloatArray | None
+    proxy_name: str | None
+    designs: tuple[SimulatedDesign, ...]
+    keys: tuple[str, ...]
+    settings: Settings

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from stratal.arrays import FloatArray
+from stratal.errors import InputError
+from stratal.simulation.simulated_design import Settings
+
+Collected = dict[tuple[int, str, str], list[FloatArray]]
+"""(budget, estimator, what) → batches of replicates."""
+
+Row = dict[str, Any]
+
+_ROUNDING = 1e-12
+"""A truth that is no farther outside counts as covered: the interval of a census is one rounded number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,11 +29,11 @@ class Yardstick:
     Parameters
     ----------
     truth : float
-        The population mean.
+        What is estimated.
     random_variance : float
-        Variance of the HT mean of a simple random sample of the same size, exact.
+        Variance of the HT mean of a simple random sample of the same size, exact; NaN where it is no mean.
     population_variance : float
-        S².
+        S²; NaN where it is no mean.
     size : int
         N.
     closed_form : float
@@ -38,10 +50,10 @@ class Yardstick:
     """
 
     truth: float
-    random_variance: float
-    population_variance: float
-    size: int
-    closed_form: float
+    random_variance: float = float("nan")
+    population_variance: float = float("nan")
+    size: int = 1
+    closed_form: float = float("nan")
     target_variance: float | None = None
 
 
@@ -109,7 +121,7 @@ def summarise_interval(low: FloatArray, high: FloatArray, truth: float) -> dict[
     >>> found["coverage"], round(found["width"], 6)
     (0.5, 0.5)
     """
-    covered = (low <= truth) & (truth <= high)
+    covered = (low <= truth + _ROUNDING) & (truth <= high + _ROUNDING)
     width, width_se = mean_and_error(high - low)
     share = float(covered.mean())
     narrow, wide = np.quantile(high - low, [0.16, 0.84])
@@ -121,6 +133,93 @@ def summarise_interval(low: FloatArray, high: FloatArray, truth: float) -> dict[
         "width_16": float(narrow),
         "width_84": float(wide),
     }
+
+
+def rows_of(
+    design: str,
+    n_strata: int,
+    collected: Collected,
+    settings: Settings,
+    yardstick: Callable[[int, str], Yardstick],
+) -> list[Row]:
+    """Return a cell's rows from what its replicates gave; those without a value are left out.
+
+    Parameters
+    ----------
+    design : str
+    n_strata : int
+    collected : dict of (budget, estimator, what) to batches of replicates
+    settings : Settings
+    yardstick : callable
+        Budget and estimator to what they are measured against.
+
+    Raises
+    ------
+    InputError
+        Where fewer than two replicates have a value.
+    """
+    rows = []
+    for budget in settings.budgets:
+        for estimator in settings.estimators:
+            values = np.concatenate(collected[budget, estimator, "values"])
+            defined = np.isfinite(values)
+            if defined.sum() < 2:
+                raise InputError(
+                    f"{estimator} has no value in the samples of {design}",
+                    given=f"{int(defined.sum())} of {len(values)} with one, of {budget} labels",
+                    action="Use a larger budget.",
+                )
+
+            def kept(what: str, of: tuple[int, str] = (budget, estimator), mask: Any = defined) -> FloatArray:
+                return np.asarray(np.concatenate(collected[(*of, what)])[mask])
+
+            measured = yardstick(budget, estimator)
+            shared = {
+                "design": design,
+                "estimator": estimator,
+                "budget": budget,
+                "replicates": int(defined.sum()),
+                "n_strata": n_strata,
+                "truth": measured.truth,
+                **summarise(values[defined], kept("variances"), measured),
+            }
+            for interval in settings.intervals or ("",):
+                found = _NO_INTERVAL
+                if interval:
+                    ends = kept(f"{interval} low"), kept(f"{interval} high")
+                    found = summarise_interval(*ends, measured.truth)
+                rows.append({**shared, "interval": interval, **found})
+    return rows
+
+
+_NO_INTERVAL = dict.fromkeys(
+    ("coverage", "coverage_se", "width", "width_se", "width_16", "width_84"), float("nan")
+)
+
+
+def beside_random(rows: Iterable[Row]) -> Iterator[Row]:
+    """Yield the rows, their efficiency by the simulated simple random sample where no formula gives it.
+
+    Examples
+    --------
+    >>> row = {"estimator": "f1", "interval": "auto", "budget": 50, "mse_se": 0.0,
+    ...        "relative_efficiency": float("nan")}
+    >>> two = [row | {"design": "simple-random", "mse": 0.5}, row | {"design": "planned", "mse": 0.25}]
+    >>> [found["relative_efficiency"] for found in beside_random(two)]
+    [1.0, 2.0]
+    """
+    kept = list(rows)
+    same = ("estimator", "interval", "budget")
+    random = {tuple(row[name] for name in same): row for row in kept if row["design"] == "simple-random"}
+    for row in kept:
+        base = random.get(tuple(row[name] for name in same))
+        if base is None or not np.isnan(row["relative_efficiency"]) or not row["mse"] > 0:
+            yield row
+            continue
+        gain = base["mse"] / row["mse"]
+        errors = [one["mse_se"] / one["mse"] if one["mse"] > 0 else 0.0 for one in (row, base)]
+        error = 0.0 if row is base else gain * math.hypot(*errors)
+        yield row | {"relative_efficiency": gain, "relative_efficiency_se": error}
 
 
 def labels_for_error(
@@ -159,6 +258,8 @@ def labels_for_error(
 
 
 def _ratio(above: float, below: float) -> float:
+    if np.isnan(above) or np.isnan(below):
+        return float("nan")
     return above / below if below > 0 else float("inf") if above > 0 else 1.0
 
 

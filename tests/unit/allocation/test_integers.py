@@ -7,7 +7,7 @@ from stratal import Population, stratify
 from stratal.allocation import rates
 from stratal.allocation.integers import Bounds, nearest_integers, optimal_integers
 from stratal.simulation.adaptive_rounds import recalibrated_deviations
-from stratal.simulation.sums import StratumSums
+from stratal.simulation.draws import StratumSums
 from stratal.weighting.stratum_moments import stratum_kurtoses
 
 

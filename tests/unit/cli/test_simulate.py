@@ -71,7 +71,7 @@ def test_budgets_that_are_no_numbers_are_refused(pilot):
 
 
 def test_outcome_cannot_be_its_own_proxy(pilot):
-    with pytest.raises(InputError, match="its own proxy"):
+    with pytest.raises(InputError, match="cannot be a column that predicts"):
         read_benchmark(pilot, "correct", ["correct"])
 
 

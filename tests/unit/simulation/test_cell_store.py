@@ -11,7 +11,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.simulation.cell_store import CellStore
+from stratal.simulation.simulation_table import CellStore
 
 RUN = """
 import sys, numpy, stratal

@@ -60,7 +60,14 @@ def test_the_same_seed_gives_the_same_table(labelled):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"designs": ["k-means:10:robust"]}, "no such design for an estimand"),
+        ({"designs": ["equal-size:4:opt-a1"]}, "looks at the outcome of a mean"),
+        ({"designs": ["equal-size:4:oracle"]}, "looks at the outcome of a mean"),
+        ({"estimators": ["hajek"]}, "takes no estimators="),
+        ({"intervals": ["t"]}, "takes no intervals="),
+        ({"bounds": (0, 1)}, "takes no bounds="),
+        ({"proxy": "score"}, "takes no proxy="),
+        ({"with_replacement": True}, "takes no with_replacement="),
+        ({"stratum_weights_known": False}, "takes no stratum_weights_known="),
         ({"estimand": "f1:match;recall:match"}, "one estimand is simulated at a time"),
     ],
 )
@@ -92,3 +99,22 @@ def test_the_mean_is_simulated_by_its_plan_too():
 
     assert table["design"].tolist() == ["simple-random", "planned", "two-round"]
     assert table["truth"][0] == pytest.approx(z.mean())
+
+
+def test_means_and_metrics_share_designs_workers_and_stores(labelled, tmp_path):
+    """A metric is simulated under strata, a mean under its plan, and both in one store of cells."""
+    population, truth = labelled
+    given = {"designs": ["simple-random", "k-means:3:robust"], "budgets": [60, 90], "replicates": 5}
+    metric = {"estimand": "f1:match,probability=score", "store": tmp_path / "cells.parquet"} | given
+    first = stratal.simulate(population, truth, **metric)
+    again = stratal.simulate(population, truth, **metric, workers=2)
+    other = stratal.simulate(population, np.roll(truth, 1), **metric)
+    z = (truth == "match") * 1.0
+    mean = stratal.simulate(population, z, **given | {"designs": ["simple-random", "planned"]})
+
+    assert first == again
+    assert first != other
+    assert first["n_strata"].tolist() == [1, 1, 3, 3]
+    assert first["relative_efficiency"][:2].tolist() == [1.0, 1.0]
+    assert mean["estimator"].tolist() == ["horvitz-thompson"] * 4
+    assert mean["truth"][0] == pytest.approx(z.mean())

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, Record
+from stratal.arrays import AnyArray, BoolArray, FloatArray, Record, finite_vector
 from stratal.errors import InputError, LabelError, near_names, not_bounds
 from stratal.estimation.columns import class_column, group_column, number_columns
 from stratal.estimation.domain_means import domain_mean
@@ -162,6 +162,10 @@ class Mean(Estimand):
             bounds=(-np.inf, np.inf) if found.bounds is None else found.bounds,
             binary=found.outcome == "binary",
         )
+
+    def outcome_of(self, labels: Any) -> FloatArray | None:
+        """Return the labels: they are the outcome."""
+        return finite_vector("outcome", labels)
 
 
 _OF_GROUPS = ("target", "outcome", "bounds", "predicted", "combine", "population")
