@@ -20,7 +20,7 @@ from stratal.weighting import StratifiedWeighting
 ARMS: dict[str, dict[str, Any]] = {
     "classical": {"estimator": "classical"},
     "PPI++": {"estimator": "ppi++"},
-    "λ_h as fitted": {"estimator": "stratppi", "shrink": False, "clip": None},
+    "λ_h as fitted": {"estimator": "stratppi", "shrinkage": 0, "clip": None},
     "λ_h shrunk and clipped": {"estimator": "stratppi"},
 }
 

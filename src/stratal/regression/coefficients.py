@@ -39,8 +39,6 @@ class MEstimate(Record, Printed):
         "classical", "ppi++", "stratppi" or "given λ".
     lam : float (H,)
         λ per stratum.
-    lam_kept : float (H,)
-        Share of its own value that a fitted λ_h kept; 0 where one λ serves all strata.
     target : str
         "population" or "superpopulation".
     n : int
@@ -80,7 +78,6 @@ class MEstimate(Record, Printed):
     loss: str
     estimator: str
     lam: FloatArray
-    lam_kept: FloatArray
     target: str
     n: int
     population_size: float
@@ -253,7 +250,6 @@ class MEstimate(Record, Printed):
                 "n": self.n,
                 "population_size": int(size) if size.is_integer() else size,
                 "lam": self.lam,
-                "lam_kept": self.lam_kept,
                 "confidence_level": confidence_level,
                 "interval_method": _resolved(method),
                 "coefficients": [

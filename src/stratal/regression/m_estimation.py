@@ -9,10 +9,11 @@ import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.errors import InputError
+from stratal.estimation.lam import ChosenLam
 from stratal.regression import sandwich
 from stratal.regression.coefficients import MEstimate
 from stratal.regression.few_clusters import FewClusters
-from stratal.regression.lam import FittedLam, choose_lam
+from stratal.regression.lam import choose_lam
 from stratal.regression.losses import Loss
 from stratal.regression.moved_proxy import move_of
 from stratal.regression.options import Options
@@ -76,10 +77,9 @@ def m_estimate(
         Whose variance λ minimises. The trace depends on the features' units, as in the papers.
     clip : "convex", None or (low, high)
         Range of a fitted λ; "convex" is the loss's own (0 to 1 for regressions, free for means).
-    shrink : bool
-        Whether "stratppi" shrinks λ_h to the common λ as far as the strata agree.
-    denominator : str
-        "blended", "population" or "labelled"; see `stratal.regression.lam`.
+    shrinkage : float
+        How far few labels shrink the λ_h of "stratppi" to the common λ (`stratal.estimation.lam`). With 0 the
+        fitted λ is the papers': its denominator the population's, not shrunk, used as if it were known.
     hessian : str
         "rectified" (the default: exact for linear losses), "pooled" over labelled and unlabelled units (as
         `ppi-python`), "labelled" (as Fisch et al., Algorithm 1).
@@ -133,7 +133,7 @@ def m_estimate(
     if move is not None:
         rectified = move.of(rectified)
     fit, solution = choose_lam(rectified, chosen)
-    theta, lam = solution.theta, fit.lam
+    theta, lam = solution.theta, fit.lam[:, 0]
     parts = Sandwich(rectified=rectified, options=chosen, theta=theta, lam=lam)
     hessian = parts.hessian(solution.hessian)
     moved = 0.0 if move is None else move.kept
@@ -152,7 +152,6 @@ def m_estimate(
         loss=loss.name,
         estimator=chosen.estimator_name(proxy is not None),
         lam=lam if move is None else move.stretch * lam,
-        lam_kept=fit.kept,
         target=chosen.target,
         n=len(rectified.outcome),
         population_size=rectified.population_size,
@@ -169,7 +168,7 @@ def m_estimate(
 
 
 def _sandwich(
-    parts: Sandwich, fit: FittedLam, bread: FloatArray, residual: FloatArray, moved: float
+    parts: Sandwich, fit: ChosenLam, bread: FloatArray, residual: FloatArray, moved: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, tuple[str, ...]]:
     """Return the coefficients' covariance (d, d), degrees of freedom, influences (n, d), and notes."""
     rectified, unlabelled = parts.rectified, None
@@ -178,7 +177,7 @@ def _sandwich(
     few, pulls = _few_clusters(parts, bread, moved), _pulls(parts, bread, moved)
     corrected = _corrected(parts, fit, residual, pulls, few)
     spread = bread @ parts.meat(corrected, unlabelled) @ bread
-    used = fit.fitted + max(rectified.features.shape[1] - 1, 0)
+    used = float(fit.spent.sum()) + max(rectified.features.shape[1] - 1, 0)
     free = max(len(residual) - len(rectified.shares), 1)
     kept = max(1.0 - used / free, 0.0)
     influences = -corrected @ bread
@@ -242,7 +241,7 @@ def _few_clusters(parts: Sandwich, bread: FloatArray, moved: float) -> FewCluste
 
 def _corrected(
     parts: Sandwich,
-    fit: FittedLam,
+    fit: ChosenLam,
     residual: FloatArray,
     pulls: FloatArray | None,
     few: FewClusters | None,
@@ -253,7 +252,7 @@ def _corrected(
     if correction == "none":
         return residual
     if correction == "degrees":
-        tuned = sandwich.degrees_factor(n - n_strata + 1, fit.fitted + 1.0)
+        tuned = sandwich.degrees_factor(n - n_strata + 1, float(fit.spent.sum()) + 1.0)
         return residual * tuned * sandwich.degrees_factor(n, max(rectified.features.shape[1], 1))
     leverages = np.zeros(n) if fit.leverages is None else fit.leverages
     if few is not None:

@@ -32,7 +32,6 @@ class QuantileEstimate(Record, Printed):
     probability : float
         q.
     lam : float (H,)
-    lam_kept : float (H,)
     estimator, target : str
     n : int
     population_size : float
@@ -52,7 +51,6 @@ class QuantileEstimate(Record, Printed):
     value: float
     probability: float
     lam: FloatArray
-    lam_kept: FloatArray
     estimator: str
     target: str
     n: int
@@ -175,13 +173,12 @@ def quantile(
     fit, solution = choose_lam(rectified, chosen)
     value = float(solution.theta[0])
     test = ScoreTest(
-        rectified=rectified, options=chosen, fit=fit, distribution=rectified.distribution(fit.lam)
+        rectified=rectified, options=chosen, fit=fit, distribution=rectified.distribution(fit.lam[:, 0])
     )
     return QuantileEstimate(
         value=value,
         probability=float(probability),
-        lam=fit.lam,
-        lam_kept=fit.kept,
+        lam=fit.lam[:, 0],
         estimator=chosen.estimator_name(proxy is not None),
         target=chosen.target,
         n=len(rectified.outcome),

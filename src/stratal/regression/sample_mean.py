@@ -133,7 +133,6 @@ def sample_mean(sample: Sample, labels: Any, *, proxy: str | None = None, **opti
         loss="mean",
         estimator="classical" if not used else "given λ" if lam is not None else asked,
         lam=values if len(values) else np.zeros(1),
-        lam_kept=np.zeros(max(len(values), 1)),
         target=found.target,
         n=found.n,
         population_size=found.population_size,

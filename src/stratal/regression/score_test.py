@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from stratal.arrays import FloatArray
+from stratal.estimation.lam import ChosenLam
 from stratal.intervals import simultaneous as intervals
-from stratal.regression.lam import FittedLam
 from stratal.regression.options import Options
 from stratal.regression.pinball import RectifiedDistribution, RectifiedPinball, proxy_counts
 from stratal.regression.sandwich import Sandwich, degrees_factor
@@ -31,14 +31,14 @@ class ScoreTest:
     ----------
     rectified : RectifiedPinball
     options : Options
-    fit : FittedLam
+    fit : ChosenLam
     distribution : RectifiedDistribution
         At the fitted λ.
     """
 
     rectified: RectifiedPinball
     options: Options
-    fit: FittedLam
+    fit: ChosenLam
     distribution: RectifiedDistribution
 
     @property
@@ -53,7 +53,7 @@ class ScoreTest:
             spread = below * (1.0 - below) * units.counts / np.maximum(units.counts - 1.0, 1.0)
             spread = spread[:, None, None]
         parts = Sandwich(
-            rectified=self.rectified, options=self.options, theta=np.array([value]), lam=self.fit.lam
+            rectified=self.rectified, options=self.options, theta=np.array([value]), lam=self.fit.lam[:, 0]
         )
         total = float(parts.meat(self._residual(value), spread)[0, 0])
         if total <= _ROUNDING:
@@ -64,7 +64,7 @@ class ScoreTest:
     def degrees_of_freedom(self, value: float) -> float:
         """Of the variance at `value`, less the λ that were fitted."""
         residual = self._residual(value)[:, 0]
-        return max(self.rectified.weighting.degrees_of_freedom(residual) - self.fit.fitted, 1.0)
+        return max(self.rectified.weighting.degrees_of_freedom(residual) - float(self.fit.spent.sum()), 1.0)
 
     def p_value(self, null: float, degrees_of_freedom: float, side: intervals.Alternative) -> float:
         """Return the p-value of the quantile being `null`."""
@@ -91,11 +91,11 @@ class ScoreTest:
 
     def _residual(self, value: float) -> FloatArray:
         """1(y ≤ t) − λ 1(f ≤ t), centred at its own goal, corrected for the fitted λ (n, 1)."""
-        residual = self.rectified.residual_gradients(np.array([value]), self.fit.lam)
+        residual = self.rectified.residual_gradients(np.array([value]), self.fit.lam[:, 0])
         if self.options.correction == "none":
             return residual
         free = len(residual) - len(self.rectified.shares) + 1
-        return residual * degrees_factor(free, self.fit.fitted + 1.0)
+        return residual * degrees_factor(free, float(self.fit.spent.sum()) + 1.0)
 
     def _error_in_gap(self, gap: int) -> float:
         """Return the standard error of F in a gap: it changes at labelled values alone."""
