@@ -20,7 +20,7 @@ from stratal.regression.options import Options
 from stratal.regression.rectified_loss import RectifiedLoss
 from stratal.regression.sandwich import Sandwich
 from stratal.regression.solver import require_inverse
-from stratal.regression.unlabelled import Unlabelled
+from stratal.regression.unlabelled import Unlabelled, feature_matrix, population_units, with_intercept
 from stratal.weighting import Weighting
 from stratal.weighting.stratum_moments import stratum_covariances
 
@@ -41,6 +41,10 @@ def m_estimate(
     features: Any = None,
     proxy: Any = None,
     unlabelled: Unlabelled | None = None,
+    population_features: Any = None,
+    population_proxy: Any = None,
+    population_stratum: Any = None,
+    intercept: bool = False,
     names: Sequence[str] | None = None,
     **options: Any,
 ) -> MEstimate:
@@ -55,13 +59,16 @@ def m_estimate(
     weighting : Weighting
         The design of the labelled units.
     features : array-like (n, p), optional
-        Of the labelled units; add a column of ones for an intercept.
+        Of the labelled units, without an intercept unless `intercept`.
     proxy : array-like like `outcome`, optional
         Predictions of the outcome for the labelled units.
     unlabelled : Unlabelled, optional
-        Features and proxy of all units of the population (or of a separate sample).
+        Features and proxy of all units of the population (or of a separate sample), or in its place
+    population_features, population_proxy, population_stratum : array-like (N, p), (N,) and (N,), optional
+    intercept : bool
+        Whether a column of ones goes before the features.
     names : sequence of str, optional
-        Of the coefficients.
+        Of the coefficients; that of the intercept may be left out.
     estimator : str
         "ppi++": one fitted λ. "stratppi": one per stratum, shrunk to the common one. "classical": λ = 0, no
         proxy used.
@@ -124,7 +131,15 @@ def m_estimate(
     >>> result.names, bool(np.all(np.abs(result.coefficients - [1, 2]) < 0.2))
     (('intercept', 'slope'), True)
     """
-    rectified = RectifiedLoss(loss, outcome, weighting, features, proxy, unlabelled, names)
+    units = population_units(
+        unlabelled, population_features, population_proxy, population_stratum, intercept=intercept
+    )
+    if intercept:
+        features = with_intercept(feature_matrix("features", features))
+        plain = features.shape[1] - 1
+        names = [f"x{j}" for j in range(plain)] if names is None else names
+        names = ("intercept", *names) if len(names) == plain else names
+    rectified = RectifiedLoss(loss, outcome, weighting, features, proxy, units, names)
     chosen = Options.read(options)
     if chosen.form == "fits" and not loss.quadratic:
         raise InputError("form='fits' is for linear regression", given=loss.name, allowed="form='loss'")

@@ -15,7 +15,7 @@ from stratal.regression.lam import choose_lam
 from stratal.regression.options import Options, require_choice
 from stratal.regression.pinball import RectifiedPinball
 from stratal.regression.score_test import ScoreTest
-from stratal.regression.unlabelled import ArrayUnlabelled, Unlabelled, finite_array
+from stratal.regression.unlabelled import Unlabelled, finite_array, population_units
 from stratal.report import Page, Printed, estimate_page, plain_dict
 from stratal.weighting import Weighting
 
@@ -160,8 +160,7 @@ def quantile(
     """
     if not 0 < probability < 1:
         raise InputError("probability is out of range", given=probability, allowed="between 0 and 1")
-    if unlabelled is None and population_proxy is not None:
-        unlabelled = ArrayUnlabelled(proxy=population_proxy, stratum=population_stratum)
+    unlabelled = population_units(unlabelled, None, population_proxy, population_stratum)
     rectified = RectifiedPinball(float(probability), outcome, weighting, proxy, unlabelled)
     unused = [name for name in options if name in _NOT_OF_QUANTILES]
     if unused:

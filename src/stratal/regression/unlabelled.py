@@ -289,6 +289,43 @@ class BatchedUnlabelled(Unlabelled):
         return iter(self._batches())
 
 
+def population_units(
+    unlabelled: Unlabelled | None, features: Any, proxy: Any, stratum: Any, *, intercept: bool = False
+) -> Unlabelled | None:
+    """Return the population side, from units or from arrays; `None` where there is no proxy.
+
+    Examples
+    --------
+    >>> population_units(None, None, [0.1, 0.2], None).size
+    2
+    """
+    if unlabelled is not None and proxy is not None:
+        raise InputError(
+            "give unlabelled= or the population's arrays, not both",
+            action="Give unlabelled= alone, or the arrays alone.",
+        )
+    if unlabelled is not None and intercept:
+        raise InputError(
+            "intercept=True cannot reach into unlabelled=", action="Add the column of ones there."
+        )
+    if proxy is None:
+        return unlabelled
+    if features is not None and intercept:
+        features = with_intercept(feature_matrix("population_features", features))
+    return ArrayUnlabelled(features=features, proxy=proxy, stratum=stratum)
+
+
+def with_intercept(features: FloatArray) -> FloatArray:
+    """Return the features with a column of ones before them.
+
+    Examples
+    --------
+    >>> with_intercept(np.array([[2.0]]))
+    array([[1., 2.]])
+    """
+    return np.concatenate([np.ones((len(features), 1)), features], axis=1)
+
+
 def finite_array(name: str, values: Any) -> FloatArray:
     """Return `values` as finite float64 of shape (n,) or (n, q).
 

@@ -12,9 +12,8 @@ from stratal.regression.models import (
     logistic_regression,
     mean_vector,
     poisson_regression,
-    with_intercept,
 )
-from stratal.regression.unlabelled import ArrayUnlabelled, BatchedUnlabelled, Block
+from stratal.regression.unlabelled import ArrayUnlabelled, BatchedUnlabelled, Block, with_intercept
 from stratal.weighting import PoissonWeighting, StratifiedWeighting
 
 SIZES = np.array([60, 90, 50])
@@ -458,7 +457,7 @@ def test_populations_that_do_not_fit_are_told():
         data.fit(unlabelled=ArrayUnlabelled(features=data.x[:, :2], proxy=data.f, stratum=data.stratum))
     with pytest.raises(InputError, match="not both"):
         data.fit(population_features=data.x, population_proxy=data.f)
-    with pytest.raises(InputError, match="needs population_features"):
+    with pytest.raises(InputError, match="different numbers of features"):
         data.fit(unlabelled=None, population_proxy=data.f)
 
 
