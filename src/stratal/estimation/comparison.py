@@ -19,7 +19,6 @@ from stratal.estimation.mean import EstimateOptions, default_estimator, mean_est
 from stratal.estimation.model_pairs import ModelPair, bounds_of_outcomes, differences_in_family, never_between
 from stratal.estimation.paired import (
     Differences,
-    Family,
     check_models,
     paired_differences,
     rank_sets,
@@ -107,7 +106,7 @@ def compare(
     contrasts, slopes = z[:, first] - z[:, second], _proxies(sample, names, proxies)
     taken = _taken(sample, frame, labelled, slopes[first] - slopes[second])
     differences = _differences(sample, frame, labelled, contrasts, taken, bounds, target)
-    family = Family.of(differences, alternative, simultaneous=simultaneous, seed=seed)
+    family = differences.family(alternative, simultaneous=simultaneous, seed=seed)
     low, high = differences.intervals(family.critical(confidence_level), alternative)
     p_values = family.p_values(differences.statistics())
     asked = _Asked(sample, frame, labelled, names, z, bounds, target, confidence_level, alternative)

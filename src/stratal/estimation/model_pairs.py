@@ -20,10 +20,11 @@ import numpy as np
 from stratal.arrays import FloatArray, Record
 from stratal.estimation.evaluation import estimate_mean
 from stratal.estimation.linearisation import Linearised, of_variable, ratio_of_means
-from stratal.estimation.paired import Differences, Family, paired_differences, unseen_pair
+from stratal.estimation.paired import Differences, paired_differences, unseen_pair
 from stratal.estimation.quantity import Parts, Quantity, Reach, Term, nothing_varies
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.proportion import student_quantile
+from stratal.intervals.simultaneous import Family
 from stratal.sampling.sample import Sample
 
 _MEANINGLESS = 1e6

@@ -15,16 +15,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, Record
 from stratal.errors import InputError
-from stratal.intervals.interval import tail_shares
-from stratal.intervals.proportion import student_quantile
-from stratal.intervals.simultaneous import (
-    Alternative,
-    critical_value,
-    exceedance,
-    largest_statistics,
-    require_alternative,
-    upper_tail,
-)
+from stratal.intervals.simultaneous import Family
 from stratal.weighting import Weighting
 
 
@@ -67,6 +58,11 @@ class Differences(Record):
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = self.values / self.interval_errors
         return np.asarray(np.where((self.interval_errors == 0) & (self.values == 0), 0.0, ratio))
+
+    def family(self, alternative: str = "two-sided", *, simultaneous: bool = True, seed: int = 0) -> Family:
+        """Return how the intervals of all hold together, which means nothing for one."""
+        together = "max-t" if simultaneous else None
+        return Family.of(self.degrees_of_freedom, self.correlation, alternative, together, seed)
 
     def intervals(
         self, critical: FloatArray | float, alternative: str = "two-sided"
@@ -139,78 +135,6 @@ def paired_differences(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Family(Record):
-    """How the intervals of several differences hold together, and what that makes of each one's p-value.
-
-    Parameters
-    ----------
-    side : {"two-sided", "less", "greater"}
-    freedom : float (m,)
-        Degrees of freedom of each statistic.
-    largest : float (draws,), optional
-        Sorted draws of the largest statistic of all; without them each interval holds by itself.
-
-    Examples
-    --------
-    >>> one = Differences(values=np.array([0.2]), standard_errors=np.array([0.1]), bound=None, census=False,
-    ...     interval_errors=np.array([0.1]), degrees_of_freedom=np.array([20.0]), correlation=np.eye(1))
-    >>> family = Family.of(one)
-    >>> float(family.critical(0.95)[0].round(3)), float(family.p_values(one.statistics())[0].round(3))
-    (2.086, 0.059)
-    """
-
-    side: Alternative
-    freedom: FloatArray
-    largest: FloatArray | None = None
-
-    @staticmethod
-    def of(
-        differences: Differences, alternative: str = "two-sided", *, simultaneous: bool = True, seed: int = 0
-    ) -> Family:
-        """Return the family of these differences.
-
-        `simultaneous` asks that all intervals hold together, which means nothing for one; `seed` is of the
-        simulated largest t.
-        """
-        side, freedom = require_alternative(alternative), differences.degrees_of_freedom
-        if not simultaneous or len(freedom) == 1:
-            return Family(side=side, freedom=freedom)
-        least = float(np.min(freedom))
-        largest = largest_statistics(differences.correlation, least, side, seed)
-        return Family(side=side, freedom=np.full(len(freedom), least), largest=largest)
-
-    def critical(self, confidence_level: float) -> FloatArray:
-        """Return the critical value of each t (m,)."""
-        if self.largest is not None:
-            return np.full(len(self.freedom), critical_value(self.largest, confidence_level))
-        return -student_quantile(max(tail_shares(confidence_level, self.side)), self.freedom)
-
-    def level(self, confidence_level: float) -> float:
-        """Return the level that an interval of one difference has for itself."""
-        if self.largest is None:
-            return confidence_level
-        beyond = upper_tail(self.critical(confidence_level), self.freedom)[0]
-        return float(1.0 - self._sides * beyond)
-
-    def p_values(self, t: FloatArray) -> FloatArray:
-        """Return the p-values (m,) of statistics t that are 0 where there is no difference."""
-        signed = {"two-sided": np.abs(t), "greater": t, "less": -t}[self.side]
-        if self.largest is not None:
-            return exceedance(self.largest, signed)
-        return np.minimum(upper_tail(signed, self.freedom) * self._sides, 1.0)
-
-    def adjusted(self, p: FloatArray) -> FloatArray:
-        """Return the p-values (m,) that those of each difference by itself become in the family."""
-        if self.largest is None:
-            return p
-        return exceedance(self.largest, -student_quantile(p / self._sides, self.freedom[0]))
-
-    @property
-    def _sides(self) -> float:
-        return 2.0 if self.side == "two-sided" else 1.0
-
-
 def critical_values(
     differences: Differences,
     confidence_level: float,
@@ -228,7 +152,7 @@ def critical_values(
     >>> [round(float(entry[0]), 3) for entry in critical_values(one, 0.95)]
     [2.086, 0.059]
     """
-    family = Family.of(differences, alternative, simultaneous=simultaneous, seed=seed)
+    family = differences.family(alternative, simultaneous=simultaneous, seed=seed)
     return family.critical(confidence_level), family.p_values(differences.statistics())
 
 

@@ -18,7 +18,7 @@ from stratal.estimation.estimands.models import (
 from stratal.estimation.estimands.pair_means import refuse_other_target
 from stratal.estimation.estimate_table import EstimateTable, title_of
 from stratal.estimation.model_pairs import differences_in_family, never_between
-from stratal.estimation.paired import Family, paired_differences
+from stratal.estimation.paired import paired_differences
 from stratal.estimation.together import together
 from stratal.population.influence import Influence
 from stratal.population.population import Population
@@ -84,7 +84,7 @@ class Differences(OfModels, Several):
         pairs = list(combinations(range(len(self.models)), 2))
         contrasts = frame.share * np.column_stack([z[:, a] - z[:, b] for a, b in pairs])
         found = paired_differences(contrasts, frame.weighting, bound=frame.share, target=target)
-        family = Family.of(found)
+        family = found.family()
         low, high = found.intervals(family.critical(confidence_level))
         p_values = family.p_values(found.statistics())
         if never_between(z, (0.0, 1.0)):
