@@ -22,7 +22,7 @@ from stratal.regression.rectified_loss import RectifiedLoss
 from stratal.regression.sandwich import directed_variances
 from stratal.regression.solver import Solution, newton
 from stratal.regression.unlabelled import finite_array
-from stratal.weighting.stratum_moments import LabelledSpread, stratum_covariances, stratum_means
+from stratal.weighting.stratum_moments import LabelledSpread, stratum_means
 
 _ROUNDING = 1e-24
 """A variance below this share of the mean square is that of a constant, in floating point."""
@@ -67,8 +67,7 @@ def fit_lam(rectified: RectifiedLoss, options: Options, theta: FloatArray) -> Ch
     u, v = (
         loss.gradients(theta, rectified.features, given) @ directions for given in (rectified.outcome, proxy)
     )
-    weighting, n_strata, q = rectified.weighting, len(counts), u.shape[1]
-    whole = directed_variances(units.moments(loss, theta).covariances, directions)
+    weighting, n_strata = rectified.weighting, len(counts)
     if not weighting.random_within_strata:
         if options.estimator == "stratppi":
             raise InputError(
@@ -77,14 +76,18 @@ def fit_lam(rectified: RectifiedLoss, options: Options, theta: FloatArray) -> Ch
         found = fit_general(u, v[..., None], weighting, n_strata=n_strata, sized=False)
         if not units.separate:
             return found
+        whole = directed_variances(units.covariances(loss, theta), directions)
         own = float(np.trace(weighting.covariance(v)))
         imputed = float(np.sum(rectified.shares**2 * whole / units.counts))
         return dataclasses.replace(found, lam=found.lam * own / max(own + imputed, _ROUNDING))
-    within = np.nan_to_num(stratum_covariances(np.concatenate([u, v], axis=1), stratum, n_strata))
-    of_outcome, cross, of_proxy = (
-        np.einsum("hqq->h", part) for part in (within[:, :q, :q], within[:, :q, q:], within[:, q:, q:])
+    whole = directed_variances(units.covariances(loss, theta), directions)
+    size = np.sum(v * v, axis=1)
+    u, v = (part - stratum_means(part, stratum, n_strata)[stratum] for part in (u, v))
+    squares = np.sum(v * v, axis=1)
+    of_outcome, cross, of_proxy, size = (
+        np.bincount(stratum, part, minlength=n_strata) / np.maximum(counts - 1.0, 1.0)
+        for part in (np.sum(u * u, axis=1), np.sum(u * v, axis=1), squares, size)
     )
-    size = np.bincount(stratum, np.sum(v * v, axis=1), minlength=n_strata) / np.maximum(counts, 1)
     of_proxy, whole = (np.where(part > _ROUNDING * size, part, 0.0) for part in (of_proxy, whole))
     factors, known = weighting.variance_factors, weighting.variance_factors > 0
     if units.separate:  # λ² V_h is drawn twice, with the labels and with the unlabelled units
@@ -102,9 +105,8 @@ def fit_lam(rectified: RectifiedLoss, options: Options, theta: FloatArray) -> Ch
     )
     if published:
         return dataclasses.replace(found, spent=0.0 * found.spent)
-    squares = np.sum((v - stratum_means(v, stratum, n_strata)[stratum]) ** 2, axis=1)
-    of_stratum = np.bincount(stratum, squares, minlength=n_strata)
-    pulls = found.spent / np.where(of_stratum > 0, of_stratum, 1.0)
+    shared = np.bincount(stratum, squares, minlength=n_strata)
+    pulls = found.spent / np.where(shared > 0, shared, 1.0)
     return dataclasses.replace(found, leverages=pulls[stratum] * squares)
 
 

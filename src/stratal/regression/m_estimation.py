@@ -12,13 +12,12 @@ from stratal.errors import InputError
 from stratal.estimation.lam import ChosenLam
 from stratal.regression import sandwich
 from stratal.regression.coefficients import MEstimate
-from stratal.regression.few_clusters import FewClusters
 from stratal.regression.lam import choose_lam
 from stratal.regression.losses import Loss
 from stratal.regression.moved_proxy import move_of
 from stratal.regression.options import Options
 from stratal.regression.rectified_loss import RectifiedLoss
-from stratal.regression.sandwich import Sandwich
+from stratal.regression.sandwich import FewClusters, Sandwich
 from stratal.regression.solver import require_inverse
 from stratal.regression.unlabelled import Unlabelled, feature_matrix, population_units, with_intercept
 from stratal.weighting import Weighting
@@ -188,7 +187,7 @@ def _sandwich(
     """Return the coefficients' covariance (d, d), degrees of freedom, influences (n, d), and notes."""
     rectified, unlabelled = parts.rectified, None
     if rectified.unlabelled is not None and rectified.separate and np.any(parts.lam):
-        unlabelled = rectified.unlabelled.moments(rectified.loss, parts.theta).covariances
+        unlabelled = rectified.unlabelled.covariances(rectified.loss, parts.theta)
     few, pulls = _few_clusters(parts, bread, moved), _pulls(parts, bread, moved)
     corrected = _corrected(parts, fit, residual, pulls, few)
     spread = bread @ parts.meat(corrected, unlabelled) @ bread

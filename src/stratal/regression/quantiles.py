@@ -1,4 +1,4 @@
-"""Quantiles with a proxy: where the rectified pinball loss is least, and the values that its score test keeps.
+"""Quantiles with a proxy: the least rectified pinball loss, and the values that its score test keeps.
 
 F(t) = Σ_h W_h [ λ_h F^f_{U_h}(t) + F^y_{S_h}(t) − λ_h F^f_{S_h}(t) ]
 

@@ -50,26 +50,6 @@ class Block:
     weights: FloatArray | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GradientMoments:
-    """Mean and covariance of the gradients at the proxy, per stratum.
-
-    Parameters
-    ----------
-    means : float (H, d)
-    covariances : float (H, d, d)
-        Divisor N_h − 1; zeros where a stratum has one unit.
-
-    Examples
-    --------
-    >>> GradientMoments(means=np.zeros((1, 2)), covariances=np.zeros((1, 2, 2))).means.shape
-    (1, 2)
-    """
-
-    means: FloatArray
-    covariances: FloatArray
-
-
 class Unlabelled(ABC):
     """The units with a proxy, as an estimator sees them.
 
@@ -136,8 +116,11 @@ class Unlabelled(ABC):
             total = total.plus(sums)
         return total
 
-    def moments(self, loss: Loss, theta: FloatArray) -> GradientMoments:
-        """Return mean and covariance of the proxy gradients per stratum, merged over blocks (Chan 1983)."""
+    def covariances(self, loss: Loss, theta: FloatArray) -> FloatArray:
+        """Return the proxy gradients' covariances (H, d, d) within strata, merged over blocks (Chan 1983).
+
+        The divisor is N_h − 1; a stratum of one unit has zeros.
+        """
         d, n_strata = len(theta), self.n_strata
         seen = np.zeros(n_strata)
         means = np.zeros((n_strata, d))
@@ -156,7 +139,7 @@ class Unlabelled(ABC):
                 spread[h] += centred.T @ centred + np.outer(shift, shift) * (seen[h] * m / (seen[h] + m))
                 means[h] += shift * (m / (seen[h] + m))
                 seen[h] += m
-        return GradientMoments(means=means, covariances=spread / np.maximum(seen - 1, 1)[:, None, None])
+        return np.asarray(spread / np.maximum(seen - 1, 1)[:, None, None])
 
 
 def _stratum_rows(stratum: IntArray, n_strata: int) -> Iterator[tuple[int, Any]]:
