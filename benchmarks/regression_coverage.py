@@ -26,14 +26,9 @@ RESULTS = Path(__file__).with_name("results") / "regression_coverage.md"
 VARIANTS: dict[str, dict[str, Any]] = {
     "classical": {"estimator": "classical"},
     "ppi++": {},
-    "ppi++, population denominator": {"denominator": "population"},
+    "ppi++, the papers'": {"shrinkage": 0},
     "stratppi": {"estimator": "stratppi"},
-    "stratppi, unshrunk": {"estimator": "stratppi", "shrink": False},
-    "stratppi, unshrunk, population denominator": {
-        "estimator": "stratppi",
-        "shrink": False,
-        "denominator": "population",
-    },
+    "stratppi, the papers'": {"estimator": "stratppi", "shrinkage": 0},
 }
 SCENARIOS: dict[str, tuple[tuple[float, float], tuple[float, float]]] = {
     "homogeneous": ((0.0, 0.0), (0.5, 0.5)),

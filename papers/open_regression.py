@@ -9,8 +9,9 @@ import numpy as np
 
 from papers.page import Page
 from papers.palette import line
+from stratal.allocation import neyman
 from stratal.arrays import FloatArray, IntArray
-from stratal.regression import allocate_labels, heuristic_spreads, influence_spreads, linear_regression
+from stratal.regression import heuristic_spreads, influence_spreads, linear_regression
 from stratal.regression.losses import Linear
 from stratal.regression.unlabelled import ArrayUnlabelled
 from stratal.report.figures import Panel
@@ -20,7 +21,7 @@ from stratal.weighting import StratifiedWeighting
 ARMS: dict[str, dict[str, Any]] = {
     "classical": {"estimator": "classical"},
     "PPI++": {"estimator": "ppi++"},
-    "λ_h as fitted": {"estimator": "stratppi", "shrink": False, "clip": None},
+    "λ_h as fitted": {"estimator": "stratppi", "shrinkage": 0, "clip": None},
     "λ_h shrunk and clipped": {"estimator": "stratppi"},
 }
 
@@ -142,7 +143,7 @@ def _allocations(world: _World, n: int, replicates: int, rng: np.random.Generato
     design = np.column_stack([np.ones(len(world.y)), world.x])
     units = ArrayUnlabelled(features=design, proxy=world.f, stratum=world.stratum)
     options = ARMS["λ_h shrunk and clipped"]
-    heuristic = allocate_labels(world.sizes, heuristic_spreads(Linear(), units, minimise=1), n, minimum=4)
+    heuristic = neyman(world.sizes, heuristic_spreads(Linear(), units, minimise=1), n, minimum=4)
     errors: dict[str, list[float]] = {
         "proportional": [],
         "StratPPI heuristic": [],
@@ -151,7 +152,7 @@ def _allocations(world: _World, n: int, replicates: int, rng: np.random.Generato
     for _ in range(replicates):
         pilot = world.sample(np.full(4, n // 8), rng)
         spreads = influence_spreads(world.fit(pilot, options), minimise=1)
-        second = allocate_labels(world.sizes, spreads, n, minimum=n // 8)
+        second = neyman(world.sizes, spreads, n, minimum=n // 8)
         rest = world.sample(second, rng)
         for name, rows in (
             ("proportional", world.sample(np.full(4, n // 4), rng)),

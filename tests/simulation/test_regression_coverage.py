@@ -7,7 +7,7 @@ Tolerances are four standard deviations of a share of that many replicates, and 
 import numpy as np
 import pytest
 
-from stratal.regression.label_allocation import allocate_labels
+from stratal.allocation import neyman
 from stratal.regression.models import linear_regression, logistic_regression, mean_vector
 from stratal.regression.quantiles import quantile
 from stratal.regression.unlabelled import ArrayUnlabelled
@@ -235,7 +235,7 @@ def test_the_optimal_split_beats_the_proportional_one():
     bias, noise = (np.array(part) for part in SCENARIOS["different noise"])
     λ = 1 / (1 + noise**2)
     spreads = np.sqrt((1 - λ) ** 2 + (λ * noise) ** 2)
-    split = allocate_labels([5_000, 5_000], spreads, 200)
+    split = neyman(np.array([5_000, 5_000]), spreads, 200)
     random = np.random.default_rng(3)
     errors = {"optimal": [], "proportional": []}
     whole = np.repeat([0, 1], 5_000)

@@ -12,7 +12,7 @@ import numpy as np
 from stratal.errors import InputError, MissingExtraError
 from stratal.estimation.domain_means import domain_difference
 from stratal.estimation.estimate import Estimate
-from stratal.intervals.family import Family
+from stratal.intervals.family import Together
 from stratal.report import Intervals, Page, Plotted, Printed, estimates_table, noted
 from stratal.report.document import table_latex, table_markdown
 from stratal.report.text import Table
@@ -174,14 +174,14 @@ def in_family(found: Sequence[Estimate], seed: int = 0) -> tuple[Estimate, ...]:
     covariance = weighting.covariance(np.column_stack([row.evidence.residuals for row in known]))
     if known[0].target == "superpopulation":
         covariance += weighting.population_covariance(np.column_stack([row.evidence.z for row in known]))
-    family = Family.of(covariance, [row.degrees_of_freedom for row in known], seed)
-    return tuple(_member(row, family) if np.isfinite(row.value) else row for row in found)
+    together = Together.of(covariance, [row.degrees_of_freedom for row in known], seed)
+    return tuple(_member(row, together) if np.isfinite(row.value) else row for row in found)
 
 
-def _member(row: Estimate, family: Family) -> Estimate:
+def _member(row: Estimate, together: Together) -> Estimate:
     own = row.evidence.own
     assert own is not None
-    return replace(row, evidence=replace(row.evidence, own=family.member(own)))
+    return replace(row, evidence=replace(row.evidence, own=together.member(own)))
 
 
 def _named(row: Estimate) -> str:

@@ -1,5 +1,8 @@
 """Fitting λ, how far a proxy is trusted: from stratum moments, for one sample or for thousands at once.
 
+A mean and a regression have one rule (docs/decisions/0007-lambda-denominator.md): what z and ẑ are to a mean,
+the influences of outcome and proxy on the coefficients that matter are to a regression, their moments summed.
+
 Every array may carry leading replicate axes `(…,)`; H is the number of strata, k the number of proxies. The
 numerator of λ is the labelled units' covariance of outcome and proxy. The denominator is the proxy's
 covariance among the same units, blended with two labels' worth of the one over all N_h units: their noise
@@ -21,13 +24,20 @@ from stratal.weighting.class_means import lam_of_classes
 from stratal.weighting.stratum_moments import LabelledSpread, StratumMoments, stratum_moments
 from stratal.weighting.weighting import SAME
 
-SHRINKAGE = 20.0
-"""Labels that a stratum needs, beyond two, for its own λ_h to count as much as the pooled one."""
+SHRINKAGE = 3.0
+"""Labels beyond two at which a stratum keeps half of what `agreement` leaves its own λ_h."""
+
+FEWEST_LABELS = 6
+"""Strata with fewer labels take the pooled λ: their own would be noise (measured)."""
+
+_STEADY_LABELS = 10.0
+"""Weight, in labels, of all strata's residual variance against a stratum's own."""
 
 EXPLAINED = 1e-20
 """A share of a proxy's mean square below this is rounding: 2⁻⁵² squared, times what a regression adds."""
 
 _RELATIVE_RANK = 1e-10
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -126,33 +136,10 @@ def pooled_lam(
     return solve_semidefinite(denominator, numerator)
 
 
-def stratum_lam(
-    cross_covariances: FloatArray,
-    proxy_covariances: FloatArray,
-    pooled: FloatArray,
-    counts: IntArray,
-    *,
-    shrinkage: float = SHRINKAGE,
-) -> FloatArray:
-    """Return one λ_h per stratum (…, H, k), shrunk towards the pooled one.
+def own_share(counts: AnyArray, shrinkage: float) -> FloatArray:
+    """Return the share (…, H) of a stratum's own λ in the shrunk one; 0 without a covariance of its own.
 
-    λ_h = g_h V_h⁻¹ C_h + (1 − g_h) λ, with g_h = (n_h − 2) / (n_h − 2 + shrinkage): at few labels a stratum's
-    own covariance is mostly noise. `shrinkage=0` is StratPPI as published (Fisch et al. 2024, eq. 17). Where
-    the proxy is constant λ_h is 0.
-
-    Examples
-    --------
-    >>> stratum_lam(np.array([[0.1]]), np.array([[[0.2]]]), np.array([1.0]), np.array([12]), shrinkage=10)
-    array([[0.75]])
-    """
-    own = solve_semidefinite(proxy_covariances, cross_covariances)
-    gain, shared = own_share(counts, shrinkage)[..., None], pooled[..., None, :]
-    constant = np.einsum("...ii->...i", proxy_covariances) <= 0
-    return np.asarray(np.where(constant, 0.0, shared + gain * (own - shared)))
-
-
-def own_share(counts: IntArray, shrinkage: float) -> FloatArray:
-    """Return g_h (…, H), the share of a stratum's own λ in the shrunk one; 0 without a covariance of its own.
+    (n_h − 2) / (n_h − 2 + shrinkage): the fewer labels, the noisier the own λ.
 
     Examples
     --------
@@ -163,6 +150,54 @@ def own_share(counts: IntArray, shrinkage: float) -> FloatArray:
         return np.asarray(counts >= 2, dtype=np.float64)
     free = np.maximum(np.asarray(counts, dtype=np.float64) - 2.0, 0.0)
     return np.asarray(free / (free + shrinkage))
+
+
+def agreement(
+    away: FloatArray,
+    pooled: FloatArray,
+    cross_covariances: FloatArray,
+    labelled: LabelledSpread,
+    counts: AnyArray,
+) -> FloatArray:
+    """Return the share (…, 1) of their differences that the strata's λ_h keep: what chance does not explain.
+
+    Q = Σ (n_h − 1) (λ_h − λ)'V_h(λ_h − λ) / s_h²(z − λẑ) is Cochran's. Were all λ_h equal its mean would be
+    f = k (H − 1); the share is 1 − (f + √(2f))/Q, the positive part of James & Stein (1961) with one standard
+    deviation of Q on top of their constant: a stratum's own λ must earn its place.
+
+    Parameters
+    ----------
+    away : float (…, H, k)
+        λ_h − λ.
+    pooled : float (…, 1, k)
+        λ.
+    cross_covariances, labelled, counts
+        See `fit_stratified`.
+
+    Examples
+    --------
+    >>> n, one = np.full(2, 101), np.ones((1, 1))
+    >>> spread = LabelledSpread.of(np.ones((2, 1, 1)), np.full(2, 2.0), np.zeros(2), n, None)
+    >>> agreement(np.array([[-0.5], [0.5]]), one, np.ones((2, 1)), spread, n).round(2)
+    array([0.95])
+    >>> agreement(np.array([[-0.1], [0.1]]), one, np.ones((2, 1)), spread, n)
+    array([0.])
+    """
+    free = np.where(counts >= FEWEST_LABELS, counts - 1.0, 0.0)
+    own, explained = (
+        np.einsum("...hk,...hkl,...hl->...h", part, labelled.proxies, part)
+        for part in (np.broadcast_to(pooled, away.shape), away)
+    )
+    left = np.maximum(labelled.outcome - 2.0 * np.sum(pooled * cross_covariances, axis=-1) + own, 0.0)
+    all_free = np.maximum(np.sum(free, axis=-1, keepdims=True), 1.0)
+    typical = np.sum(free * left, axis=-1, keepdims=True) / all_free
+    steady = (free * left + _STEADY_LABELS * typical) / (free + _STEADY_LABELS)
+    rounding = explained <= EXPLAINED * own
+    q = np.sum(np.where(rounding, 0.0, free * explained / np.maximum(steady, _TINY)), axis=-1)
+    used = (free > 0) & (np.einsum("...hkk->...h", labelled.proxies) > 0)
+    freedom = away.shape[-1] * np.maximum(np.sum(used, axis=-1) - 1.0, 0.0)
+    kept = 1.0 - (freedom + np.sqrt(2.0 * freedom)) / np.where(q > 0, q, np.inf)
+    return np.asarray(np.maximum(kept, 0.0) * ((q > 0) & (freedom > 0)))[..., None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -213,7 +248,8 @@ def fit_stratified(
     counts : (…, H)
         n_h; strata with fewer than two labels fit nothing.
     shrinkage : float, optional
-        For λ per stratum: how far it is shrunk towards the pooled one.
+        For λ per stratum: how far few labels shrink it towards the pooled one, next to `agreement`. 0 is
+        StratPPI as published (Fisch et al. 2024, eq. 17).
     labelled : LabelledSpread, optional
         For the denominator's labelled part, and for what few labels cannot say; without it λ is the papers'.
 
@@ -229,15 +265,20 @@ def fit_stratified(
         free = np.maximum(counts - 1.0, 0.0)
         whole = labelled.blended(proxy_covariances, np.sum(free, axis=-1, keepdims=True))
         single = labelled.blended(proxy_covariances, free)
-    pooled = pooled_lam(cross_covariances, whole, factors)
+    pooled = pooled_lam(cross_covariances, whole, factors)[..., None, :]
     weight = factors * np.einsum("...hii->...h", proxy_covariances)
     total = weight.sum(axis=-1, keepdims=True)
     spent = k * weight / np.where(total > 0, total, 1.0)
-    lam: FloatArray = np.broadcast_to(pooled[..., None, :], cross_covariances.shape)
+    lam: FloatArray = np.broadcast_to(pooled, cross_covariances.shape)
     if shrinkage is not None:
-        lam = stratum_lam(cross_covariances, single, pooled, counts, shrinkage=shrinkage)
-        gain = own_share(counts, shrinkage)
-        spent = gain * k * (weight > 0) + (1.0 - gain) * spent
+        away, gain = solve_semidefinite(single, cross_covariances) - pooled, own_share(counts, shrinkage)
+        if shrinkage > 0 and labelled is not None:
+            gain = gain * (counts >= FEWEST_LABELS)
+            gain = gain * agreement(away, pooled, cross_covariances, labelled, counts)
+        constant = np.einsum("...ii->...i", single) <= 0
+        lam = np.asarray(np.where(constant, 0.0, pooled + gain[..., None] * away))
+        # What chose how much of its own λ a stratum keeps were its labels: it is charged for the whole.
+        spent = np.where((gain > 0) & (weight > 0), float(k), spent)
     if labelled is not None and k == 1:
         lam = labelled.steadied(lam, proxy_covariances, factors)
     return ChosenLam(lam=lam, spent=spent, fitted=True)
@@ -363,40 +404,75 @@ def fit_lam(
         return replace(found, spent=0.0 * found.spent) if trust.published else found
     if shrinkage is not None:
         raise InputError("estimator 'stratppi' needs a stratified sample", action="Use estimator='ppi++'.")
-    return _fit_general(z, proxy, weighting, kept)
+    return fit_general(z[:, None], proxy.values[:, None, :], weighting, kept, len(proxy.means))
 
 
-def _fit_general(z: FloatArray, proxy: ProxyMoments, weighting: Weighting, kept: BoolArray) -> ChosenLam:
-    """Return the λ of the regression of z on the proxies, over what the weights leave open of both.
+def fit_general(
+    outcome: FloatArray,
+    proxies: FloatArray,
+    weighting: Weighting,
+    kept: BoolArray | None = None,
+    n_strata: int = 1,
+    *,
+    sized: bool = True,
+) -> ChosenLam:
+    """Return the λ of the regression of outcomes on proxies, over what the weights leave open of both.
 
     Units count by their weights w. The λ of least estimated variance would count them by w², and so be
     decided by the few with the largest weights, whose residuals then all but vanish (docs/decisions/0018).
     Clusters count by their totals, next to their sizes, whose mean is known.
+
+    Parameters
+    ----------
+    outcome : float (n, q)
+        One variable for a mean; the influences of the outcome on q coefficients for a regression.
+    proxies : float (n, q, k)
+        Of each of them.
+    weighting : Weighting
+    kept : bool (n,), optional
+        Units whose labels are used; all unless given.
+    n_strata : int
+        H, that λ is given for.
+    sized : bool
+        Whether the estimate allows for the sizes of clusters, as a mean does; a regression does not.
+
+    Examples
+    --------
+    >>> from stratal.weighting import PoissonWeighting
+    >>> weighting = PoissonWeighting(inclusion_probability=np.full(4, 0.1), size=40)
+    >>> f = np.array([0.0, 1.0, 2.0, 4.0])
+    >>> fit_general(2 * f[:, None], f[:, None, None], weighting).lam
+    array([[2.]])
     """
-    n_strata, k = proxy.means.shape
-    weights = np.abs(weighting.weights) * kept
-    both = weighting.unexplained(np.column_stack([z, proxy.values]), weights)
+    n, q, k = proxies.shape
+    design = weighting.weights * (1.0 if kept is None else kept)
+    weights = np.abs(design)
+    columns = np.concatenate([outcome[..., None], proxies], axis=2)
+    flat = columns.reshape(n, -1)
+    both = weighting.unexplained(flat, weights)
     # A proxy that the weights explain is left with rounding, which is no variance.
-    both[:, 1:] *= weights @ both[:, 1:] ** 2 > EXPLAINED * (weights @ proxy.values**2)
+    both *= weights @ both**2 > EXPLAINED * (weights @ flat**2)
+    by_size = np.zeros(n)
     if weighting.groups is None:
         rows = np.sqrt(weights)[:, None] * both
     else:
-        totals = np.column_stack([both, np.ones(len(z))]) * (weighting.weights * kept)[:, None]
+        totals = np.column_stack([both, np.ones(n)]) * design[:, None]
         rows = np.stack([np.bincount(weighting.groups, column) for column in totals.T], axis=1)
         rows -= rows.mean(axis=0)
-        sizes = rows[:, -1:] if np.ptp(rows[:, -1]) > SAME else rows[:, :0]
-        rows = np.column_stack([rows[:, :-1], sizes])
-    known = rows[:, 1:]
-    spread = known.T @ known
-    if len(rows) < 2 or not np.any(np.diag(spread)[:k]):
+        rows, sizes = rows[:, :-1], rows[:, -1]
+        by_size = np.zeros(len(rows))
+        if sized and np.ptp(sizes) > SAME:
+            by_size = sizes**2 / (sizes @ sizes)
+            rows = rows - np.outer(sizes, sizes @ rows) / (sizes @ sizes)
+    parts = rows.reshape(len(rows), q, k + 1)
+    y, x = parts[..., 0], parts[..., 1:]
+    spread = np.einsum("nqk,nql->kl", x, x)
+    if len(rows) < 2 or not np.any(np.diag(spread)):
         return ChosenLam(lam=np.zeros((n_strata, k)), spent=np.zeros(n_strata), fitted=True)
-    scale = np.sqrt(np.where(np.diag(spread) > 0, np.diag(spread), 1.0))
-    inverse = np.linalg.pinv(spread / np.outer(scale, scale), rcond=_RELATIVE_RANK, hermitian=True)
-    inverse /= np.outer(scale, scale)
-    slopes = inverse @ (known.T @ rows[:, 0])
-    pulls = np.einsum("in,nm,im->i", known, inverse, known)
+    lam = solve_semidefinite(spread, np.einsum("nqk,nq->k", x, y))
+    pulls = np.einsum("nqk,nqk->n", x, solve_semidefinite(spread, x)) + by_size
     return ChosenLam(
-        lam=np.broadcast_to(slopes[:k], (n_strata, k)),
+        lam=np.broadcast_to(lam, (n_strata, k)),
         spent=np.full(n_strata, pulls.sum() / n_strata),
         fitted=True,
         leverages=pulls if weighting.groups is None else pulls[weighting.groups],

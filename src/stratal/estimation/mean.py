@@ -51,7 +51,7 @@ class EstimateOptions(Record):
         Whether a fitted λ is kept within [0, 1]. Off by default: an interval from a clipped λ and a test from
         a free one contradict each other.
     shrinkage : float
-        See `stratal.estimation.lam.stratum_lam`.
+        See `stratal.estimation.lam.fit_stratified`.
     stratum_weights_known : bool
         For the superpopulation: whether the W_h are known rather than drawn with the N units.
     folds : int (n,), optional
@@ -74,7 +74,7 @@ class EstimateOptions(Record):
     Examples
     --------
     >>> EstimateOptions(estimator="ppi++").shrinkage
-    20.0
+    3.0
     """
 
     estimator: str = "auto"

@@ -17,6 +17,7 @@ from stratal.errors import InputError
 from stratal.estimation.lam import fit_stratified
 from stratal.estimation.mean import MINIMUM_FOR_FITTING, EstimateOptions, MeanEstimate, fixed_lam
 from stratal.weighting.stratum_moments import (
+    LabelledSpread,
     StratumMoments,
     pooled_stratum_covariances,
     satterthwaite,
@@ -166,12 +167,15 @@ def separate_mean(
     fitted = options.lam is None and options.estimator in ("ppi++", "stratppi")
     if fitted:
         # The minimiser of Σ a_h [(1 + n_h/m_h) λ'V_h λ − 2 λ'C_h] with a_h = w_h²/n_h.
+        spread = _joint_covariances(moments, unlabelled) * (1.0 + n / m)[:, None, None]
+        known = LabelledSpread.of(spread, moments.outcome_variances, moments.outcome_means, n, None)
         lam = fit_stratified(
             moments.cross_covariances * labelled_factor[:, None],
-            _joint_covariances(moments, unlabelled) * (1.0 + n / m)[:, None, None],
+            spread,
             shares**2 / n,
             n,
             options.own_shrinkage,
+            None if options.shrinkage == 0 else replace(known, information=np.array(np.inf)),
         ).lam
         lam = np.clip(lam, 0.0, 1.0) if options.clip else lam
     else:

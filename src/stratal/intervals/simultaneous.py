@@ -8,12 +8,12 @@ from typing import Literal
 import numpy as np
 from scipy.special import ndtr, stdtr
 
-from stratal.arrays import FloatArray
+from stratal.arrays import FloatArray, Record
 from stratal.errors import InputError, no_level
+from stratal.intervals.interval import tail_shares
 from stratal.intervals.proportion import student_quantile
 
 Alternative = Literal["two-sided", "less", "greater"]
-Simultaneous = Literal["bonferroni", "max-t"]
 
 _DRAWS = 100_000
 _CELLS_AT_ONCE = 4_000_000
@@ -88,17 +88,6 @@ def upper_tail(statistic: FloatArray, degrees_of_freedom: FloatArray) -> FloatAr
     return np.asarray(np.where(np.isinf(degrees_of_freedom), ndtr(-statistic), stdtr(finite, -statistic)))
 
 
-def quantile(probability: float, degrees_of_freedom: FloatArray) -> FloatArray:
-    """Return the t quantile per coefficient; infinite degrees of freedom are the normal distribution.
-
-    Examples
-    --------
-    >>> quantile(0.975, np.array([np.inf])).round(2)
-    array([1.96])
-    """
-    return student_quantile(probability, degrees_of_freedom)
-
-
 def largest_statistics(
     covariance: FloatArray, degrees_of_freedom: float, alternative: Alternative, seed: int
 ) -> FloatArray:
@@ -154,3 +143,91 @@ def exceedance(draws: FloatArray, statistic: FloatArray) -> FloatArray:
     """
     reached = len(draws) - np.searchsorted(draws, statistic, side="left")
     return np.asarray((reached + 1) / (len(draws) + 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Family(Record):
+    """How the intervals of several estimates hold together, and what that makes of each one's p-value.
+
+    Parameters
+    ----------
+    side : {"two-sided", "less", "greater"}
+    freedom : float (m,)
+        Degrees of freedom of each statistic.
+    largest : float (draws,), optional
+        Sorted draws of the largest statistic of all; without them each interval holds by itself.
+    shared : int
+        How many share what their intervals may miss (Bonferroni).
+
+    Examples
+    --------
+    >>> family = Family.of(np.array([20.0]), np.eye(1))
+    >>> float(family.critical(0.95)[0].round(3)), float(family.p_values(np.array([2.0]))[0].round(3))
+    (2.086, 0.059)
+    """
+
+    side: Alternative
+    freedom: FloatArray
+    largest: FloatArray | None = None
+    shared: int = 1
+
+    @staticmethod
+    def of(
+        degrees_of_freedom: FloatArray,
+        covariance: FloatArray,
+        alternative: str = "two-sided",
+        simultaneous: str | None = "max-t",
+        seed: int = 0,
+    ) -> Family:
+        """Return the family of estimates with these degrees of freedom (m,) and covariance (m, m).
+
+        `simultaneous` is "max-t", "bonferroni", or None where each interval holds by itself; `seed` is of the
+        simulated largest t.
+        """
+        side = require_alternative(alternative)
+        if simultaneous not in (None, "bonferroni", "max-t"):
+            raise InputError(
+                "unknown simultaneous method",
+                given=repr(simultaneous),
+                allowed="None, 'bonferroni', 'max-t'",
+            )
+        m = len(degrees_of_freedom)
+        if m == 1 or simultaneous != "max-t":
+            shared = m if simultaneous == "bonferroni" else 1
+            return Family(side=side, freedom=degrees_of_freedom, shared=shared)
+        least = float(np.min(degrees_of_freedom))
+        largest = largest_statistics(covariance, least, side, seed)
+        return Family(side=side, freedom=np.full(m, least), largest=largest)
+
+    def critical(self, confidence_level: float) -> FloatArray:
+        """Return the critical value of each t (m,)."""
+        if self.largest is not None:
+            return np.full(len(self.freedom), critical_value(self.largest, confidence_level))
+        return -student_quantile(max(tail_shares(confidence_level, self.side)) / self.shared, self.freedom)
+
+    def level(self, confidence_level: float) -> float:
+        """Return the level that an interval of one difference has for itself."""
+        if self.largest is None:
+            return confidence_level
+        beyond = upper_tail(self.critical(confidence_level), self.freedom)[0]
+        return float(1.0 - self._sides * beyond)
+
+    def p_values(self, t: FloatArray) -> FloatArray:
+        """Return the p-values (m,) of statistics t that are 0 where there is no difference."""
+        return self.tails({"two-sided": np.abs(t), "greater": t, "less": -t}[self.side])
+
+    def tails(self, signed: FloatArray) -> FloatArray:
+        """Return the p-values (m,) of statistics that are large where they speak against the null."""
+        if self.largest is not None:
+            return exceedance(self.largest, signed)
+        return np.minimum(upper_tail(signed, self.freedom) * self._sides * self.shared, 1.0)
+
+    def adjusted(self, p: FloatArray) -> FloatArray:
+        """Return the p-values (m,) that those of each difference by itself become in the family."""
+        if self.largest is None:
+            return p
+        return exceedance(self.largest, -student_quantile(p / self._sides, self.freedom[0]))
+
+    @property
+    def _sides(self) -> float:
+        return 2.0 if self.side == "two-sided" else 1.0

@@ -12,7 +12,6 @@ from stratal.errors import InputError, near_names
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimands.means import Outlook
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.learned import features_of
 from stratal.estimation.linearisation import Linearised, linearised_estimate
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.limits import Margins
@@ -168,20 +167,9 @@ class Coefficient(Estimand):
 
     def fitted(self, sample: Sample, labels: Any, target: str = "population") -> MEstimate:
         """Return the whole regression: with the proxy where the population is at hand, else by weights."""
-        data: dict[str, Any] = {}
-        options: dict[str, Any] = {"estimator": "classical"}
-        if sample.population is not None:
-            columns = features_of(sample, sample.population, self.numbers)
-            data = dict(zip(self.numbers, columns.T, strict=True))
-            options = {"proxy": self.proxy} if sample.proxy_names else options
-        elif any(name not in sample.shown for name in self.numbers):
-            raise InputError(
-                f"{self.text!r} needs the features of the drawn units, which the sample does not hold",
-                action="Give the population that it was drawn from: population= (--population FILE).",
-            )
-        found = regress(
-            sample, labels, family=self.family, features=self.numbers, data=data, target=target, **options
-        )
+        reads = sample.population is not None and bool(sample.proxy_names)
+        options = {"proxy": self.proxy} if reads else {"estimator": "classical"}
+        found = regress(sample, labels, family=self.family, features=self.numbers, target=target, **options)
         assert isinstance(found, MEstimate)
         return found
 

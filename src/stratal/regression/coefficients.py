@@ -11,9 +11,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record
 from stratal.errors import InputError, near_names
-from stratal.intervals import simultaneous as intervals
-from stratal.intervals.interval import tail_shares
-from stratal.intervals.simultaneous import Intervals
+from stratal.intervals.simultaneous import Family, Intervals, require_level
 from stratal.intervals.skewed import farther, nearer, skewnesses_of
 from stratal.regression.options import require_choice
 from stratal.report import Page, Printed, plain_dict, regression_page
@@ -39,8 +37,6 @@ class MEstimate(Record, Printed):
         "classical", "ppi++", "stratppi" or "given λ".
     lam : float (H,)
         λ per stratum.
-    lam_kept : float (H,)
-        Share of its own value that a fitted λ_h kept; 0 where one λ serves all strata.
     target : str
         "population" or "superpopulation".
     n : int
@@ -80,7 +76,6 @@ class MEstimate(Record, Printed):
     loss: str
     estimator: str
     lam: FloatArray
-    lam_kept: FloatArray
     target: str
     n: int
     population_size: float
@@ -138,14 +133,10 @@ class MEstimate(Record, Printed):
         Intervals
             Unpacks into low (d,) and high (d,).
         """
-        level = intervals.require_level(confidence_level)
-        side = intervals.require_alternative(alternative)
-        if simultaneous == "max-t":
-            multiplier: Any = intervals.critical_value(self._largest(method, side, seed), level)
-        else:
-            miss = max(tail_shares(level, side)) / self._families(simultaneous)
-            multiplier = intervals.quantile(1.0 - miss, self._freedom(method))
-        reach = farther(multiplier, self._lean(method), self._freedom(method))[0] * self.standard_errors
+        level = require_level(confidence_level)
+        family = self._family(method, alternative, simultaneous, seed)
+        reach = farther(family.critical(level), self._lean(method), self._freedom(method))[0]
+        reach, side = reach * self.standard_errors, family.side
         low = self.coefficients - (np.inf if side == "less" else reach)
         high = self.coefficients + (np.inf if side == "greater" else reach)
         return Intervals(
@@ -168,7 +159,6 @@ class MEstimate(Record, Printed):
         It is below 1 − level just where the interval excludes `null`. Parameters are those of
         `confidence_interval`; `null` is a number or (d,).
         """
-        side = intervals.require_alternative(alternative)
         nulls = np.asarray(null, dtype=np.float64)
         if nulls.shape not in ((), self.coefficients.shape):
             raise InputError(
@@ -180,16 +170,9 @@ class MEstimate(Record, Printed):
         error = self.standard_errors
         with np.errstate(divide="ignore", invalid="ignore"):
             statistic = np.where(distance == 0, 0.0, distance / error)
-        if side == "less":
-            statistic = -statistic
-        if side == "two-sided":
-            statistic = np.abs(statistic)
-        statistic = nearer(statistic, self._lean(method), self._freedom(method))
-        if simultaneous == "max-t":
-            return intervals.exceedance(self._largest(method, side, seed), statistic)
-        tails = intervals.upper_tail(statistic, self._freedom(method)) * self._families(simultaneous)
-        tails = tails * (2.0 if side == "two-sided" else 1.0)
-        return np.minimum(tails, 1.0)
+        family = self._family(method, alternative, simultaneous, seed)
+        signed = {"two-sided": np.abs(statistic), "greater": statistic, "less": -statistic}[family.side]
+        return family.tails(nearer(signed, self._lean(method), self._freedom(method)))
 
     def combination(self, contrasts: Any, names: Sequence[str] | None = None) -> MEstimate:
         """Return the estimate of linear combinations of the coefficients: `contrasts` is (d,) or (k, d).
@@ -253,7 +236,6 @@ class MEstimate(Record, Printed):
                 "n": self.n,
                 "population_size": int(size) if size.is_integer() else size,
                 "lam": self.lam,
-                "lam_kept": self.lam_kept,
                 "confidence_level": confidence_level,
                 "interval_method": _resolved(method),
                 "coefficients": [
@@ -277,13 +259,8 @@ class MEstimate(Record, Printed):
         corrected = _resolved(method) == METHODS[1]
         return -np.abs(self.skewness) if corrected else np.zeros(len(self.names))
 
-    def _families(self, simultaneous: str | None) -> int:
-        """Return how many coefficients share what their intervals may miss on each side."""
-        require_choice("simultaneous method", simultaneous, (None, "bonferroni", "max-t"))
-        return 1 if simultaneous is None else len(self.names)
-
-    def _largest(self, method: str, side: intervals.Alternative, seed: int) -> FloatArray:
-        return intervals.largest_statistics(self.covariance, float(self._freedom(method).min()), side, seed)
+    def _family(self, method: str, alternative: str, simultaneous: str | None, seed: int) -> Family:
+        return Family.of(self._freedom(method), self.covariance, alternative, simultaneous, seed)
 
 
 def _resolved(method: str) -> str:

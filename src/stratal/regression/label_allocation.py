@@ -1,8 +1,8 @@
 """Where the next labels help most: the optimal split of a budget for one coefficient or for all.
 
 Fisch et al. (2024), eq. 18: ρ_h ∝ W_h √Tr(C' A⁻¹ V_h A⁻¹ C), with V_h the covariance of the residual
-gradients within the stratum: Neyman's rule with S_h the spread of the coefficients' influence. From a pilot,
-V_h is estimated; before any label, the proxies stand in for the labels (the papers' heuristic).
+gradients within the stratum: `stratal.allocation.neyman` with S_h the spread of the coefficients' influence.
+From a pilot, V_h is estimated; before any label, the proxies stand in for the labels (the papers' heuristic).
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.allocation import neyman
-from stratal.arrays import FloatArray, IntArray, finite_vector
+from stratal.arrays import FloatArray
 from stratal.errors import InputError
 from stratal.regression.coefficients import MEstimate
 from stratal.regression.data_checks import minimum_failure
@@ -103,8 +102,8 @@ def heuristic_spreads(
     directions = require_inverse(fit.hessian) @ contrasts(minimise, len(fit.theta))
     noise = _mean_noise(loss, unlabelled, directions, conditional_variance)
     if lam != 1.0:
-        moments = unlabelled.moments(loss, fit.theta)
-        noise = noise + (1.0 - lam) ** 2 * directed_variances(moments.covariances, directions)
+        spread = directed_variances(unlabelled.covariances(loss, fit.theta), directions)
+        noise = noise + (1.0 - lam) ** 2 * spread
     return np.asarray(np.sqrt(noise))
 
 
@@ -139,22 +138,6 @@ def fit_to_proxies(loss: Loss, unlabelled: Unlabelled) -> Solution:
     return fit
 
 
-def allocate_labels(
-    sizes: Any, spreads: Any, budget: int, *, minimum: Any = 2, maximum: Any = None
-) -> IntArray:
-    """Return n_h (H,), the whole budget split by N_h S_h: exact integers within bounds.
-
-    To extend a pilot give its n_h as `minimum`. See `stratal.allocation.neyman`.
-
-    Examples
-    --------
-    >>> allocate_labels([50, 50], [1.0, 3.0], 20)
-    array([ 5, 15])
-    """
-    spread = finite_vector("spreads", spreads)
-    return np.asarray(neyman(np.asarray(sizes), spread, budget, minimum=minimum, maximum=maximum))
-
-
 def _mean_noise(
     loss: Loss, unlabelled: Unlabelled, directions: FloatArray, conditional_variance: str | float | FloatArray
 ) -> FloatArray:
@@ -181,8 +164,7 @@ def _mean_noise(
 
 
 def _model_variance(loss: Loss, proxy: FloatArray) -> FloatArray:
-    if loss.name == "poisson":
-        return proxy
-    if loss.name == "logistic" or (loss.name == "mean" and proxy.min() >= 0 and proxy.max() <= 1):
-        return np.asarray(proxy * (1.0 - proxy))
-    return np.ones_like(proxy)
+    """Return Var(y | x) of a proxy that is the conditional mean; that of 0 and 1 for means in [0, 1]."""
+    if isinstance(loss, GeneralisedLinear):
+        return loss.variance(proxy)
+    return proxy * (1.0 - proxy) if proxy.min() >= 0 and proxy.max() <= 1 else np.ones_like(proxy)

@@ -193,16 +193,12 @@ class GeneralisedLinear(Loss):
     """
 
     @abstractmethod
-    def cumulant(self, eta: FloatArray) -> FloatArray:
-        """b(η)."""
-
-    @abstractmethod
-    def mean(self, eta: FloatArray) -> FloatArray:
-        """b'(η), the conditional mean."""
-
     def cumulant_and_mean(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """b(η) and b'(η); together they can share the exponential."""
-        return self.cumulant(eta), self.mean(eta)
+        """b(η) and b'(η), the conditional mean: together they can share the exponential."""
+
+    def mean(self, eta: FloatArray) -> FloatArray:
+        """b'(η) alone."""
+        return self.cumulant_and_mean(eta)[1]
 
     @abstractmethod
     def variance(self, mean: FloatArray) -> FloatArray:
@@ -223,7 +219,7 @@ class GeneralisedLinear(Loss):
     def values(self, theta: FloatArray, features: FloatArray, outcome: FloatArray) -> FloatArray | None:
         """b(η) − y η."""
         eta = features @ theta
-        return np.asarray(self.cumulant(eta) - outcome * eta)
+        return np.asarray(self.cumulant_and_mean(eta)[0] - outcome * eta)
 
     def leverages(self, theta: FloatArray, features: FloatArray, bread: FloatArray) -> FloatArray | None:
         """b''(η) x A⁻¹ xᵀ."""
@@ -293,13 +289,9 @@ class Linear(GeneralisedLinear):
     name: ClassVar[str] = "linear"
     quadratic: ClassVar[bool] = True
 
-    def cumulant(self, eta: FloatArray) -> FloatArray:
-        """½ η²."""
-        return np.asarray(0.5 * eta**2)
-
-    def mean(self, eta: FloatArray) -> FloatArray:
-        """The linear predictor itself."""
-        return eta
+    def cumulant_and_mean(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """½ η² and the linear predictor itself."""
+        return 0.5 * eta**2, eta
 
     def variance(self, mean: FloatArray) -> FloatArray:
         """One."""
@@ -316,10 +308,6 @@ class Logistic(GeneralisedLinear):
     """
 
     name: ClassVar[str] = "logistic"
-
-    def cumulant(self, eta: FloatArray) -> FloatArray:
-        """log(1 + exp η)."""
-        return np.asarray(np.maximum(eta, 0.0) + np.log1p(np.exp(-np.abs(eta))))
 
     def mean(self, eta: FloatArray) -> FloatArray:
         """1 / (1 + exp(−η))."""
@@ -362,17 +350,9 @@ class Poisson(GeneralisedLinear):
     name: ClassVar[str] = "poisson"
     grows: ClassVar[bool] = True
 
-    def cumulant(self, eta: FloatArray) -> FloatArray:
-        """Return exp η."""
-        return np.asarray(np.exp(np.minimum(eta, 700.0)))
-
-    def mean(self, eta: FloatArray) -> FloatArray:
-        """Return exp η."""
-        return self.cumulant(eta)
-
     def cumulant_and_mean(self, eta: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Both are exp η."""
-        mean = self.cumulant(eta)
+        mean = np.exp(np.minimum(eta, 700.0))
         return mean, mean
 
     def variance(self, mean: FloatArray) -> FloatArray:

@@ -9,17 +9,17 @@ import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.errors import InputError
+from stratal.estimation.lam import ChosenLam
 from stratal.regression import sandwich
 from stratal.regression.coefficients import MEstimate
-from stratal.regression.few_clusters import FewClusters
-from stratal.regression.lam import FittedLam, choose_lam
+from stratal.regression.lam import choose_lam
 from stratal.regression.losses import Loss
 from stratal.regression.moved_proxy import move_of
 from stratal.regression.options import Options
 from stratal.regression.rectified_loss import RectifiedLoss
-from stratal.regression.sandwich import Sandwich
+from stratal.regression.sandwich import FewClusters, Sandwich
 from stratal.regression.solver import require_inverse
-from stratal.regression.unlabelled import Unlabelled
+from stratal.regression.unlabelled import Unlabelled, feature_matrix, population_units, with_intercept
 from stratal.weighting import Weighting
 from stratal.weighting.stratum_moments import stratum_covariances
 
@@ -40,6 +40,10 @@ def m_estimate(
     features: Any = None,
     proxy: Any = None,
     unlabelled: Unlabelled | None = None,
+    population_features: Any = None,
+    population_proxy: Any = None,
+    population_stratum: Any = None,
+    intercept: bool = False,
     names: Sequence[str] | None = None,
     **options: Any,
 ) -> MEstimate:
@@ -54,13 +58,16 @@ def m_estimate(
     weighting : Weighting
         The design of the labelled units.
     features : array-like (n, p), optional
-        Of the labelled units; add a column of ones for an intercept.
+        Of the labelled units, without an intercept unless `intercept`.
     proxy : array-like like `outcome`, optional
         Predictions of the outcome for the labelled units.
     unlabelled : Unlabelled, optional
-        Features and proxy of all units of the population (or of a separate sample).
+        Features and proxy of all units of the population (or of a separate sample), or in its place
+    population_features, population_proxy, population_stratum : array-like (N, p), (N,) and (N,), optional
+    intercept : bool
+        Whether a column of ones goes before the features.
     names : sequence of str, optional
-        Of the coefficients.
+        Of the coefficients; that of the intercept may be left out.
     estimator : str
         "ppi++": one fitted λ. "stratppi": one per stratum, shrunk to the common one. "classical": λ = 0, no
         proxy used.
@@ -76,10 +83,9 @@ def m_estimate(
         Whose variance λ minimises. The trace depends on the features' units, as in the papers.
     clip : "convex", None or (low, high)
         Range of a fitted λ; "convex" is the loss's own (0 to 1 for regressions, free for means).
-    shrink : bool
-        Whether "stratppi" shrinks λ_h to the common λ as far as the strata agree.
-    denominator : str
-        "blended", "population" or "labelled"; see `stratal.regression.lam`.
+    shrinkage : float
+        How far few labels shrink the λ_h of "stratppi" to the common λ (`stratal.estimation.lam`). With 0 the
+        fitted λ is the papers': its denominator the population's, not shrunk, used as if it were known.
     hessian : str
         "rectified" (the default: exact for linear losses), "pooled" over labelled and unlabelled units (as
         `ppi-python`), "labelled" (as Fisch et al., Algorithm 1).
@@ -124,7 +130,15 @@ def m_estimate(
     >>> result.names, bool(np.all(np.abs(result.coefficients - [1, 2]) < 0.2))
     (('intercept', 'slope'), True)
     """
-    rectified = RectifiedLoss(loss, outcome, weighting, features, proxy, unlabelled, names)
+    units = population_units(
+        unlabelled, population_features, population_proxy, population_stratum, intercept=intercept
+    )
+    if intercept:
+        features = with_intercept(feature_matrix("features", features))
+        plain = features.shape[1] - 1
+        names = [f"x{j}" for j in range(plain)] if names is None else names
+        names = ("intercept", *names) if len(names) == plain else names
+    rectified = RectifiedLoss(loss, outcome, weighting, features, proxy, units, names)
     chosen = Options.read(options)
     if chosen.form == "fits" and not loss.quadratic:
         raise InputError("form='fits' is for linear regression", given=loss.name, allowed="form='loss'")
@@ -133,7 +147,7 @@ def m_estimate(
     if move is not None:
         rectified = move.of(rectified)
     fit, solution = choose_lam(rectified, chosen)
-    theta, lam = solution.theta, fit.lam
+    theta, lam = solution.theta, fit.lam[:, 0]
     parts = Sandwich(rectified=rectified, options=chosen, theta=theta, lam=lam)
     hessian = parts.hessian(solution.hessian)
     moved = 0.0 if move is None else move.kept
@@ -152,7 +166,6 @@ def m_estimate(
         loss=loss.name,
         estimator=chosen.estimator_name(proxy is not None),
         lam=lam if move is None else move.stretch * lam,
-        lam_kept=fit.kept,
         target=chosen.target,
         n=len(rectified.outcome),
         population_size=rectified.population_size,
@@ -169,16 +182,16 @@ def m_estimate(
 
 
 def _sandwich(
-    parts: Sandwich, fit: FittedLam, bread: FloatArray, residual: FloatArray, moved: float
+    parts: Sandwich, fit: ChosenLam, bread: FloatArray, residual: FloatArray, moved: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, tuple[str, ...]]:
     """Return the coefficients' covariance (d, d), degrees of freedom, influences (n, d), and notes."""
     rectified, unlabelled = parts.rectified, None
     if rectified.unlabelled is not None and rectified.separate and np.any(parts.lam):
-        unlabelled = rectified.unlabelled.moments(rectified.loss, parts.theta).covariances
+        unlabelled = rectified.unlabelled.covariances(rectified.loss, parts.theta)
     few, pulls = _few_clusters(parts, bread, moved), _pulls(parts, bread, moved)
     corrected = _corrected(parts, fit, residual, pulls, few)
     spread = bread @ parts.meat(corrected, unlabelled) @ bread
-    used = fit.fitted + max(rectified.features.shape[1] - 1, 0)
+    used = float(fit.spent.sum()) + max(rectified.features.shape[1] - 1, 0)
     free = max(len(residual) - len(rectified.shares), 1)
     kept = max(1.0 - used / free, 0.0)
     influences = -corrected @ bread
@@ -242,7 +255,7 @@ def _few_clusters(parts: Sandwich, bread: FloatArray, moved: float) -> FewCluste
 
 def _corrected(
     parts: Sandwich,
-    fit: FittedLam,
+    fit: ChosenLam,
     residual: FloatArray,
     pulls: FloatArray | None,
     few: FewClusters | None,
@@ -253,7 +266,7 @@ def _corrected(
     if correction == "none":
         return residual
     if correction == "degrees":
-        tuned = sandwich.degrees_factor(n - n_strata + 1, fit.fitted + 1.0)
+        tuned = sandwich.degrees_factor(n - n_strata + 1, float(fit.spent.sum()) + 1.0)
         return residual * tuned * sandwich.degrees_factor(n, max(rectified.features.shape[1], 1))
     leverages = np.zeros(n) if fit.leverages is None else fit.leverages
     if few is not None:

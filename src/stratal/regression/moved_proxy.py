@@ -15,7 +15,6 @@ scale of its own) is stretched before.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -25,7 +24,7 @@ from stratal.arrays import FloatArray, Record
 from stratal.regression.options import Options
 from stratal.regression.rectified_loss import RectifiedLoss
 from stratal.regression.solver import require_inverse
-from stratal.regression.unlabelled import ArrayUnlabelled, Block, Unlabelled
+from stratal.regression.unlabelled import Block, Unlabelled
 
 _EVIDENCE = 2.0
 """How much evidence of a bias, in units of the coefficients that it may have, is taken for chance."""
@@ -42,6 +41,7 @@ class MovedUnlabelled(Unlabelled):
 
     Examples
     --------
+    >>> from stratal.regression.unlabelled import ArrayUnlabelled
     >>> units = ArrayUnlabelled(features=np.ones((2, 1)), proxy=np.array([1.0, 2.0]))
     >>> next(MovedUnlabelled(units, 2.0, np.array([0.5])).blocks()).proxy
     array([2.5, 4.5])
@@ -55,22 +55,6 @@ class MovedUnlabelled(Unlabelled):
         """Yield all units, in runs, in a fixed order."""
         for block in self.units.blocks():
             yield replace(block, proxy=self.stretch * block.proxy + block.features @ self.shift)
-
-
-def moved(units: Unlabelled, stretch: float, shift: FloatArray) -> Unlabelled:
-    """Return the units with the moved proxy: at once where they are in memory, else block by block.
-
-    Examples
-    --------
-    >>> units = ArrayUnlabelled(features=np.ones((2, 1)), proxy=np.array([1.0, 2.0]))
-    >>> moved(units, 2.0, np.array([0.5])).proxy
-    array([2.5, 4.5])
-    """
-    if not isinstance(units, ArrayUnlabelled):
-        return MovedUnlabelled(units, stretch, shift)
-    found = copy.copy(units)
-    found.proxy = stretch * units.proxy + units.features @ shift
-    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -105,7 +89,7 @@ class Move(Record):
         """Return the loss with the moved proxy."""
         proxy, units = rectified.proxied()
         own = self.stretch * proxy + rectified.features @ self.shift
-        return rectified.with_proxy(own, moved(units, self.stretch, self.shift))
+        return rectified.with_proxy(own, MovedUnlabelled(units, self.stretch, self.shift))
 
 
 def move_of(rectified: RectifiedLoss, options: Options) -> Move | None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, finite_vector
 from stratal.errors import InputError, near_names
+from stratal.estimation.lam import SHRINKAGE
 
 _ALLOWED = {
     "estimator": ("ppi++", "stratppi", "classical"),
@@ -17,7 +18,6 @@ _ALLOWED = {
     "hessian": ("rectified", "pooled", "labelled"),
     "correction": ("leverage", "degrees", "none"),
     "form": ("auto", "loss", "fits"),
-    "denominator": ("blended", "population", "labelled"),
 }
 
 
@@ -37,8 +37,7 @@ class Options:
     stratum_weights_known: bool = False
     minimise: Any = "trace"
     clip: Any = "convex"
-    shrink: bool = True
-    denominator: str = "blended"
+    shrinkage: float = SHRINKAGE
     hessian: str = "rectified"
     correction: str = "leverage"
     form: str = "auto"

@@ -19,7 +19,7 @@ from stratal.regression import data_checks as checks
 from stratal.regression.losses import Loss, LossSums
 from stratal.regression.options import Options, require_one_per
 from stratal.regression.solver import Solution, newton, require_inverse
-from stratal.regression.unlabelled import Unlabelled, feature_matrix, finite_array
+from stratal.regression.unlabelled import ArrayUnlabelled, Unlabelled, feature_matrix, finite_array
 from stratal.weighting import Weighting
 
 
@@ -107,6 +107,13 @@ class RectifiedLoss:
                 "proxy and outcome must have the same shape",
                 given=f"{proxy.shape} and {self.outcome.shape}",
                 action="Give one prediction per labelled unit.",
+            )
+        width = self.features.shape[1]
+        if width and isinstance(units, ArrayUnlabelled) and units.features.shape[1] != width:
+            raise InputError(
+                "labelled and unlabelled units have different numbers of features",
+                given=f"{width} and {units.features.shape[1]}",
+                allowed="the same columns in both (features=, population_features=)",
             )
         if units.n_strata != len(self.shares):
             raise InputError(

@@ -50,26 +50,6 @@ class Block:
     weights: FloatArray | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GradientMoments:
-    """Mean and covariance of the gradients at the proxy, per stratum.
-
-    Parameters
-    ----------
-    means : float (H, d)
-    covariances : float (H, d, d)
-        Divisor N_h − 1; zeros where a stratum has one unit.
-
-    Examples
-    --------
-    >>> GradientMoments(means=np.zeros((1, 2)), covariances=np.zeros((1, 2, 2))).means.shape
-    (1, 2)
-    """
-
-    means: FloatArray
-    covariances: FloatArray
-
-
 class Unlabelled(ABC):
     """The units with a proxy, as an estimator sees them.
 
@@ -136,8 +116,11 @@ class Unlabelled(ABC):
             total = total.plus(sums)
         return total
 
-    def moments(self, loss: Loss, theta: FloatArray) -> GradientMoments:
-        """Return mean and covariance of the proxy gradients per stratum, merged over blocks (Chan 1983)."""
+    def covariances(self, loss: Loss, theta: FloatArray) -> FloatArray:
+        """Return the proxy gradients' covariances (H, d, d) within strata, merged over blocks (Chan 1983).
+
+        The divisor is N_h − 1; a stratum of one unit has zeros.
+        """
         d, n_strata = len(theta), self.n_strata
         seen = np.zeros(n_strata)
         means = np.zeros((n_strata, d))
@@ -156,7 +139,7 @@ class Unlabelled(ABC):
                 spread[h] += centred.T @ centred + np.outer(shift, shift) * (seen[h] * m / (seen[h] + m))
                 means[h] += shift * (m / (seen[h] + m))
                 seen[h] += m
-        return GradientMoments(means=means, covariances=spread / np.maximum(seen - 1, 1)[:, None, None])
+        return np.asarray(spread / np.maximum(seen - 1, 1)[:, None, None])
 
 
 def _stratum_rows(stratum: IntArray, n_strata: int) -> Iterator[tuple[int, Any]]:
@@ -287,6 +270,43 @@ class BatchedUnlabelled(Unlabelled):
     def blocks(self) -> Iterator[Block]:
         """Start a new pass."""
         return iter(self._batches())
+
+
+def population_units(
+    unlabelled: Unlabelled | None, features: Any, proxy: Any, stratum: Any, *, intercept: bool = False
+) -> Unlabelled | None:
+    """Return the population side, from units or from arrays; `None` where there is no proxy.
+
+    Examples
+    --------
+    >>> population_units(None, None, [0.1, 0.2], None).size
+    2
+    """
+    if unlabelled is not None and proxy is not None:
+        raise InputError(
+            "give unlabelled= or the population's arrays, not both",
+            action="Give unlabelled= alone, or the arrays alone.",
+        )
+    if unlabelled is not None and intercept:
+        raise InputError(
+            "intercept=True cannot reach into unlabelled=", action="Add the column of ones there."
+        )
+    if proxy is None:
+        return unlabelled
+    if features is not None and intercept:
+        features = with_intercept(feature_matrix("population_features", features))
+    return ArrayUnlabelled(features=features, proxy=proxy, stratum=stratum)
+
+
+def with_intercept(features: FloatArray) -> FloatArray:
+    """Return the features with a column of ones before them.
+
+    Examples
+    --------
+    >>> with_intercept(np.array([[2.0]]))
+    array([[1., 2.]])
+    """
+    return np.concatenate([np.ones((len(features), 1)), features], axis=1)
 
 
 def finite_array(name: str, values: Any) -> FloatArray:

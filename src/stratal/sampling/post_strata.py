@@ -49,6 +49,12 @@ class PostStratified(Design):
         """Names of the levels (H,)."""
         return self.levels
 
+    @property
+    def rule(self) -> Categories:
+        """The group's levels, in their order."""
+        order = np.argsort(np.array(self.levels))
+        return Categories(column=self.group, levels=tuple(self.levels[h] for h in order), codes=order)
+
     def draw(self, population: Population, seed: int) -> Sample:
         """Refuse: the sample is there already."""
         raise InputError(

@@ -14,7 +14,6 @@ from stratal.randomness import id_texts
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
-    from stratal.population.rules.rule import Rule
     from stratal.sampling.sample import Sample
 
 _LISTED = 3
@@ -219,7 +218,7 @@ def not_drawn_from(what: str, given: str, allowed: str | None = None) -> InputEr
 
 def _compare_strata(sample: Sample, population: Population) -> None:
     """Compare the sizes of strata, and the strata of drawn units, where the sample's rule can be applied."""
-    rule: Rule | None = getattr(getattr(sample.design, "strata", None), "rule", None)
+    rule = sample.design.rule
     held = (*population.proxy_names, *population.feature_names, *population.group_names)
     if rule is None or any(name not in held for name in rule.columns):
         return

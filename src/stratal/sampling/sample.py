@@ -17,6 +17,7 @@ from stratal.labels.labels import Labels
 from stratal.population.digest import PopulationDigest
 from stratal.population.keywords import listing, of_caller
 from stratal.population.population import Population
+from stratal.population.rules.rule import Rule
 from stratal.population.summary import ProxyInfo, StratumSummary
 from stratal.randomness import id_texts
 from stratal.report import Tabular
@@ -62,6 +63,11 @@ class Design(Described, ABC):
     @property
     def counts(self) -> IntArray | None:
         """Units drawn of each stratum (H,), where the design fixes them: it is simple random in each."""
+        return None
+
+    @property
+    def rule(self) -> Rule | None:
+        """Which stratum a unit of the population is in; None where all are in one."""
         return None
 
 

@@ -13,6 +13,7 @@ from stratal.allocation.integers import check_budget
 from stratal.arrays import BoolArray, IntArray
 from stratal.errors import BudgetError, InputError
 from stratal.population.population import Population, require_population
+from stratal.population.rules.rule import Rule
 from stratal.randomness import check_seed
 from stratal.sampling.drawing import sample_of
 from stratal.sampling.sample import Design, Sample
@@ -126,6 +127,11 @@ class Stratified(Design):
     def counts(self) -> IntArray:
         """n_h (H,) of the allocation."""
         return self.allocation.n_h
+
+    @property
+    def rule(self) -> Rule:
+        """That of the strata."""
+        return self.strata.rule
 
     def draw(self, population: Population, seed: int) -> Sample:
         """Draw n_h units of each stratum."""

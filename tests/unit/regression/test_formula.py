@@ -87,9 +87,7 @@ def test_a_population_in_batches_gives_what_arrays_give(data):
     rows = np.concatenate([np.flatnonzero(stratum == h)[:20] for h in range(2)])
     y = (data["proxy"] + data["length"])[rows]
     weighting = StratifiedWeighting(stratum=stratum[rows], sizes=np.bincount(stratum))
-    units = from_population(
-        population, formula=formula, columns=("length", "language"), rule=rule, batch_size=17
-    )
+    units = from_population(population, features=formula, rule=rule, batch_size=17)
     few = {name: values[rows] for name, values in data.items()}
     given = {"weighting": weighting, "proxy": data["proxy"][rows], "names": formula.names}
 
@@ -118,5 +116,3 @@ def test_plain_features_and_several_proxies_are_read(data):
     block = next(from_population(population, proxy=("a", "b")).blocks())
     assert block.proxy.shape == (90, 2)
     assert block.features.shape == (90, 0)
-    with pytest.raises(InputError, match="not both"):
-        from_population(population, features=("length",), formula=Formula("length", data))

@@ -13,7 +13,7 @@ from stratal.regression import (
     quantile,
     regress,
 )
-from stratal.regression.losses import Linear
+from stratal.regression.losses import Linear, Mean
 from stratal.weighting import StratifiedWeighting
 
 
@@ -57,6 +57,62 @@ def test_it_is_the_array_function(world):
     assert ours.covariance == pytest.approx(plain.covariance)
 
 
+@pytest.mark.parametrize("family", ["linear", "logistic"])
+def test_features_come_from_the_population_by_the_sample_s_ids(world, family, tmp_path):
+    table, population, sample, _ = world
+    labels = dict(zip(sample.ids.tolist(), table["y"][sample.ids], strict=True))
+    told = regress(
+        sample, labels, family=family, features="length", data={"length": table["length"][sample.ids]}
+    )
+    read = stratal.Sample.read(sample.write(tmp_path / "sample.parquet"))
+    for found in (
+        regress(sample, labels, family=family, features="length"),
+        regress(read, labels, family=family, features="length", population=population),
+    ):
+        assert found.names == told.names
+        assert np.array_equal(found.coefficients, told.coefficients)
+        assert np.array_equal(found.covariance, told.covariance)
+    with pytest.raises(InputError, match=r"no column 'length'.*population="):
+        regress(read, labels, features="length", estimator="classical")
+
+
+def test_a_table_s_units_are_found_by_their_ids(world, tmp_path):
+    """Rows in another order than the sample's, ids of text."""
+    table, _, _, _ = world
+    pd = pytest.importorskip("pandas")
+    order = np.random.default_rng(0).permutation(600)
+    frame = pd.DataFrame({"id": [f"u{k}" for k in range(600)], **{k: table[k] for k in ("length", "p", "y")}})
+    path = tmp_path / "units.parquet"
+    frame.iloc[order].to_parquet(path)
+    population = stratal.Population.read(path, id="id", proxy="p", features=("length",))
+    sample = stratal.SimpleRandom(budget=80).draw(population, seed=5)
+    drawn = frame.set_index("id").loc[sample.ids]
+    found = regress(sample, drawn["y"], features="length")
+    told = regress(sample, drawn["y"], features="length", data={"length": drawn["length"].to_numpy()})
+    assert np.array_equal(found.coefficients, told.coefficients)
+
+
+def test_a_post_stratified_sample_keeps_its_groups(world):
+    table, population, _, _ = world
+    sample = stratal.SimpleRandom(budget=150).draw(population, seed=5)
+    grouped = stratal.post_stratify(sample, "language")
+    found = regress(grouped, table["y"][sample.ids], features="length", estimator="stratppi")
+    assert found.lam.shape == (3,)
+    codes = np.searchsorted(["de", "en", "fr"], table["language"])
+    plain = linear_regression(
+        table["length"][sample.ids],
+        table["y"][sample.ids],
+        weighting=StratifiedWeighting(stratum=codes[sample.ids], sizes=np.full(3, 200)),
+        proxy=table["p"][sample.ids],
+        population_features=table["length"],
+        population_proxy=table["p"],
+        population_stratum=codes,
+        intercept=True,
+        estimator="stratppi",
+    )
+    assert found.coefficients == pytest.approx(plain.coefficients)
+
+
 def test_formulas_take_groups_from_the_sample(world):
     pytest.importorskip("formulaic")
     table, _, sample, _ = world
@@ -91,7 +147,7 @@ def test_means_and_quantiles_need_no_features(world):
     units = ArrayUnlabelled(proxy=table["p"], stratum=strata.rule.assign({"proxy": table["p"]}))
     given = {"weighting": sample.weighting(), "proxy": table["p"][rows], "unlabelled": units}
 
-    assert regress(sample, y, family="mean", minimise=0).coefficients == pytest.approx(
+    assert regress(sample, y, family=Mean()).coefficients == pytest.approx(
         mean_vector(y, **given).coefficients
     )
     assert regress(sample, y, family="quantile", probability=0.3).value == quantile(y, 0.3, **given).value

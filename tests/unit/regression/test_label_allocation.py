@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from stratal.allocation import neyman
 from stratal.errors import InputError
-from stratal.regression.label_allocation import allocate_labels, heuristic_spreads, influence_spreads
+from stratal.regression.label_allocation import heuristic_spreads, influence_spreads
 from stratal.regression.losses import Linear, Logistic, Mean, Poisson
 from stratal.regression.models import linear_regression, mean_vector
 from stratal.regression.unlabelled import ArrayUnlabelled
@@ -43,7 +44,7 @@ def test_the_rule_minimises_the_variance_of_the_coefficient():
     pilot = census(x, y, stratum)
     for target in ("trace", 1, [1.0, -1.0]):
         spreads = influence_spreads(pilot, target)
-        chosen = allocate_labels([2_000, 2_000], spreads, 100)
+        chosen = neyman(np.array([2_000, 2_000]), spreads, 100)
 
         variances = {n: np.sum(0.25 * spreads**2 / np.array([n, 100 - n])) for n in range(2, 99)}
         best = min(variances, key=variances.get)
@@ -58,7 +59,8 @@ def test_noise_gets_the_labels():
 
 
 def test_a_pilot_is_extended_not_undone():
-    assert np.all(allocate_labels([50, 50], [0.0, 1.0], 30, minimum=[10, 10]) >= 10)
+    n_h = neyman(np.array([50, 50]), np.array([0.0, 1.0]), 30, minimum=np.array([10, 10]))
+    assert np.all(n_h >= 10)
 
 
 def test_an_unseen_stratum_takes_the_largest_spread():

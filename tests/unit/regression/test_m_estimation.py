@@ -12,9 +12,8 @@ from stratal.regression.models import (
     logistic_regression,
     mean_vector,
     poisson_regression,
-    with_intercept,
 )
-from stratal.regression.unlabelled import ArrayUnlabelled, BatchedUnlabelled, Block
+from stratal.regression.unlabelled import ArrayUnlabelled, BatchedUnlabelled, Block, with_intercept
 from stratal.weighting import PoissonWeighting, StratifiedWeighting
 
 SIZES = np.array([60, 90, 50])
@@ -103,7 +102,7 @@ def test_one_stratum_is_ppi_with_one_λ(kind):
     units = ArrayUnlabelled(features=data.x, proxy=data.f)
 
     one = data.fit(MODELS[kind], weighting=weighting, unlabelled=units)
-    many = data.fit(MODELS[kind], weighting=weighting, unlabelled=units, estimator="stratppi", shrink=False)
+    many = data.fit(MODELS[kind], weighting=weighting, unlabelled=units, estimator="stratppi")
 
     assert many.lam == pytest.approx(one.lam)
     assert many.coefficients == pytest.approx(one.coefficients)
@@ -133,7 +132,7 @@ def test_λ_of_a_mean_in_one_stratum_is_the_closed_form():
     y, f = data.y[data.rows], data.f[data.rows]
     weighting = StratifiedWeighting(stratum=np.zeros(30, int), sizes=np.array([200]))
 
-    result = mean_vector(y, proxy=f, weighting=weighting, population_proxy=data.f, denominator="population")
+    result = mean_vector(y, proxy=f, weighting=weighting, population_proxy=data.f, shrinkage=0)
 
     λ = np.cov(y, f)[0, 1] / np.var(data.f, ddof=1)
     assert result.lam[0] == pytest.approx(λ)
@@ -248,7 +247,7 @@ def test_strata_of_their_own_need_a_stratified_design():
 def test_λ_can_serve_one_coefficient():
     data = Data(seed=5)
     errors = {
-        name: data.fit(minimise=name, clip=None, correction="none", denominator="labelled").standard_errors
+        name: data.fit(minimise=name, clip=None, correction="none").standard_errors
         for name in ("trace", 0, 1, 2)
     }
 
@@ -428,9 +427,8 @@ def test_an_unbounded_rectified_loss_is_told():
         ({"target": "universe"}, "unknown target"),
         ({"correction": "HC9"}, "unknown correction"),
         ({"hessian": "mine"}, "unknown hessian"),
-        ({"denominator": "mine"}, "unknown denominator"),
         ({"form": "mine"}, "unknown form"),
-        ({"clip": "tight"}, "unknown clip"),
+        ({"clip": "tight"}, "clip must be a range"),
         ({"minimise": "slope"}, "no such coefficient"),
         ({"minimise": 9}, "no such coefficient"),
         ({"minimise": [1.0, 2.0]}, "one entry per coefficient"),
@@ -459,7 +457,7 @@ def test_populations_that_do_not_fit_are_told():
         data.fit(unlabelled=ArrayUnlabelled(features=data.x[:, :2], proxy=data.f, stratum=data.stratum))
     with pytest.raises(InputError, match="not both"):
         data.fit(population_features=data.x, population_proxy=data.f)
-    with pytest.raises(InputError, match="needs population_features"):
+    with pytest.raises(InputError, match="different numbers of features"):
         data.fit(unlabelled=None, population_proxy=data.f)
 
 

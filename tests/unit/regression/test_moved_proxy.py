@@ -5,7 +5,7 @@ import pytest
 from tests.work import calls
 
 from stratal.regression.models import linear_regression
-from stratal.regression.moved_proxy import Move, MovedUnlabelled, moved
+from stratal.regression.moved_proxy import Move, MovedUnlabelled
 from stratal.regression.unlabelled import ArrayUnlabelled
 from stratal.weighting import StratifiedWeighting
 
@@ -81,21 +81,6 @@ def test_units_are_moved_block_by_block():
     assert Move(stretch=1.0, shift=np.zeros(2), kept=0.5).notes == (
         "the proxy was moved by 50% of its own bias along the features",
     )
-
-
-def test_units_in_memory_are_moved_at_once_and_others_block_by_block():
-    x, _, f = world()
-    units = ArrayUnlabelled(features=x, proxy=f, stratum=np.arange(N) % 3)
-    shift = np.array([1.0, -2.0, 0.5])
-
-    at_once = moved(units, 2.0, shift)
-    by_block = moved(MovedUnlabelled(units, 1.0, np.zeros(3)), 2.0, shift)
-
-    assert isinstance(at_once, ArrayUnlabelled)
-    for one, other in zip(at_once.blocks(), by_block.blocks(), strict=True):
-        assert one.proxy == pytest.approx(other.proxy, rel=1e-12)
-        assert one.stratum.tolist() == other.stratum.tolist()
-    assert sorted(units.proxy.tolist()) == sorted(f.tolist())  # the units themselves stay
 
 
 def test_a_fit_with_its_interval_repeats_no_work():

@@ -63,7 +63,7 @@ def test_it_is_the_least_loss_over_all_values(seed, q):
     y, f, _, rows = data(seed)
     candidates = np.concatenate([f, y[rows]])
 
-    result = fit(seed, q, estimator="stratppi", shrink=False)
+    result = fit(seed, q, estimator="stratppi", shrinkage=0)
 
     losses = [pinball(t, seed, result.lam, q) for t in candidates]
     assert pinball(result.value, seed, result.lam, q) == pytest.approx(min(losses), abs=1e-12)
