@@ -14,6 +14,7 @@ import numpy as np
 
 from stratal.arrays import BoolArray, Described, FloatArray, IntArray, Record
 from stratal.errors import InputError, near_names
+from stratal.estimation.anticipated import Anticipated, AnticipatedInfluence, Division
 from stratal.estimation.estimate_table import EstimateTable
 from stratal.estimation.together import together
 from stratal.population.influence import Influence, InfluenceOfLevels
@@ -61,6 +62,12 @@ class Estimand(Described):
     door: ClassVar[str] = "stratal.estimands"
     listed: ClassVar[str] = ""
     """The field that the text form lists without its name: `difference:model_a,model_b`."""
+    plan_options: ClassVar[tuple[str, ...]] = ("method", "n_strata")
+    """Options of `plan` that it takes, of those that say how units are divided and what is known of them."""
+    recorded: ClassVar[bool] = True
+    """Whether plans and samples name it; they are for the mean unless they do."""
+    by_answer: ClassVar[bool] = False
+    """Whether it compares a model's answers with labels, so that a plan sees to each answer's strata."""
 
     @property
     def text(self) -> str:
@@ -187,6 +194,35 @@ class Estimand(Described):
         """Return the influence of the labelled units, for the next round."""
         raise NotImplementedError
 
+    def anticipated(self, population: Population, asked: Division) -> Anticipated:
+        """Return what is expected of it before any label, by which `plan` divides the units."""
+        influence = self.influence(population)
+        return AnticipatedInfluence(population=population, asked=asked, influence=influence, text=self.text)
+
+    def refuse_plan_options(self, given: Mapping[str, Any]) -> None:
+        """Raise an `InputError` for the first option of `plan`, of those given, that it does not take.
+
+        Examples
+        --------
+        >>> Estimand.parse_text("f1:match").refuse_plan_options({"n_strata": 5, "by": None})
+        """
+        for name, value in given.items():
+            if value is None or name in self.plan_options:
+                continue
+            if name == "labels":
+                raise InputError(
+                    "a plan learns from earlier labels for the mean alone",
+                    given=f"labels with the estimand '{self.text}'",
+                    action="Plan without them. If they are of a sample that was drawn for it, draw more "
+                    "of that one: next_round(sample, labels, half_width=…) "
+                    "(draw --extend SAMPLE --labels FILE --half-width W).",
+                )
+            raise InputError(
+                f"'{self.kind}' takes no {name}=",
+                given=repr(value),
+                action="It is an option of the mean; leave it out.",
+            )
+
 
 class Several(Estimand):
     """Several estimands on the same labels, planned for together.
@@ -273,9 +309,8 @@ Asked = Estimand | str | Mapping[str, Any] | Sequence[Any] | None
 OF_THE_MEAN = (
     *("estimator", "outcome", "bounds", "lam", "proxy"),
     *("clip", "cross_fit", "calibration", "features"),
-    *("by", "allocation", "residual_sd"),
 )
-"""Options of `estimate`, then of `plan`, that only the mean has."""
+"""Options of `estimate` that only the mean has."""
 
 
 def refuse_options(estimand: Estimand, given: Mapping[str, Any]) -> None:

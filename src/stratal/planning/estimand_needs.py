@@ -18,9 +18,9 @@ from stratal.allocation import allocate_several
 from stratal.arrays import FloatArray, IntArray, Record
 from stratal.estimation.estimand import Estimand, Several
 from stratal.intervals.proportion import student_quantile
-from stratal.planning.estimand_plan import EstimandPlanner, checked_half_widths
 from stratal.planning.estimand_rounds import influence_deviations
 from stratal.planning.narrowing import Narrowing, half_width_of, taken_now
+from stratal.planning.planner import Planner, checked_half_widths
 from stratal.planning.within_answers import with_floor
 from stratal.population.population import Population
 from stratal.sampling import Stratified
@@ -67,7 +67,7 @@ class InfluencesSoFar(Record):
         cls, sample: Sample, labels: Any, estimand: Estimand, population: Population, confidence_level: float
     ) -> InfluencesSoFar:
         """Return what the labels say of an estimand, or of each of several."""
-        planner = EstimandPlanner(population=population, estimand=estimand)
+        planner = Planner(population=population, estimand=estimand)
         sample = replace(sample, population=population)
         strata = sample.design.strata if isinstance(sample.design, Stratified) else planner.whole
         planned = planner.moments(strata).deviations

@@ -12,9 +12,12 @@ import numpy as np
 from stratal.allocation import Allocation
 from stratal.errors import InputError, names_mistyped
 from stratal.intervals.proportion import student_quantile
-from stratal.planning.detectable import detectable_difference
-from stratal.planning.expectations import PlannedDesign, worst_bounds
-from stratal.planning.planned_parts import PlannedPart
+from stratal.planning.expectations import (
+    PlannedDesign,
+    PlannedPart,
+    detectable_difference,
+    worst_bounds,
+)
 from stratal.planning.widths import expected_half_width
 from stratal.report import Bars, Page, Plotted, Printed, Tabular, plain, plan_page
 from stratal.sampling import SimpleRandom, Stratified

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.errors import InputError, near_names
+from stratal.estimation.anticipated import RESIDUAL_SHARE, AnticipatedOutcome, Division
 from stratal.estimation.columns import group_column, number_columns
 from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimand import Estimand, LabelledInfluence, Several
@@ -56,12 +57,8 @@ class Outlook(Record):
             low, high = info.bounds
             return cls(mean=value, variance=(value - low) * (high - value))
         spread, centre = averages(population, [value * value, value])
-        left = _RESIDUAL_SHARE * max(float(spread - centre**2), 1e-300)
+        left = RESIDUAL_SHARE**2 * max(float(spread - centre**2), 1e-300)
         return cls(mean=value, variance=Constant(value=left))
-
-
-_RESIDUAL_SHARE = 0.25
-"""Variance about a proxy without bounds over the proxy's own, as plans for means assume."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +77,11 @@ class Mean(Estimand):
     """
 
     kind: ClassVar[str] = "mean"
+    recorded: ClassVar[bool] = False
+    plan_options: ClassVar[tuple[str, ...]] = (
+        *("method", "n_strata", "by", "proxy"),
+        *("allocation", "residual_sd", "labels"),
+    )
     proxy: str | None = None
 
     def influence(self, population: Population) -> Influence:
@@ -97,6 +99,12 @@ class Mean(Estimand):
         """Return the outcomes of the labelled units."""
         z, labelled = outcomes_of(sample, labels, None)
         return LabelledInfluence(u=z, labelled=labelled)
+
+    def anticipated(self, population: Population, asked: Division) -> AnticipatedOutcome:
+        """Return what a proxy says of the outcome: the one that was asked for, or else its own."""
+        known = population.contents
+        asked = replace(asked, proxy=asked.proxy or self.proxy, by=asked.by or known.own_stratum)
+        return AnticipatedOutcome(population=population, asked=asked, n_proxies=len(known.proxies))
 
 
 def outcomes_of(sample: Sample, labels: Any, predicted: str | None) -> tuple[FloatArray, BoolArray]:
@@ -256,7 +264,7 @@ class LevelMeans(Several):
             known = (f"other {self.group}",)
             names = known + names
         return Influence(
-            value=0.0,
+            value=np.nan,
             mean=self._by_level(levels, scales) * within.mean,
             square=self._by_level(levels, len(levels) * scales**2) * within.square,
             cells=Cells(names=names, tests=((self._outside,) * len(known) + tests)[:-1]),
