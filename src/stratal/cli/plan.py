@@ -90,7 +90,7 @@ def _with_file(asked: PlanOptions) -> dict[str, Any]:
 
 def _without_file(asked: PlanOptions) -> dict[str, Any]:
     """Plan from a number of units and a guessed rate."""
-    from stratal.planning.planner import WORST_RATE, plan_for_rate
+    from stratal.planning.plan import WORST_RATE, plan_for_rate
 
     if asked.population_size is None:
         raise InputError(

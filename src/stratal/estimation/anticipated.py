@@ -16,7 +16,7 @@ from typing import ClassVar
 import numpy as np
 
 from stratal.arrays import FloatArray
-from stratal.errors import BudgetError, InputError
+from stratal.errors import BudgetError, InputError, not_positive
 from stratal.population.influence import Influence
 from stratal.population.population import Population
 from stratal.strata import Strata, stratify
@@ -316,6 +316,8 @@ def with_residual(strata: Strata, residual_sd: float | None) -> Strata:
     array([4.])
     """
     bounded = math.isfinite(strata.bounds[1] - strata.bounds[0])
+    if residual_sd is not None and not 0 < residual_sd < math.inf:
+        raise not_positive("residual_sd", residual_sd)
     if residual_sd is not None and (bounded or not strata.scaled):
         raise InputError(
             "residual_sd would have no effect",

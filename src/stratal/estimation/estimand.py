@@ -62,7 +62,7 @@ class Estimand(Described):
     door: ClassVar[str] = "stratal.estimands"
     listed: ClassVar[str] = ""
     """The field that the text form lists without its name: `difference:model_a,model_b`."""
-    plan_options: ClassVar[tuple[str, ...]] = ("method", "n_strata")
+    plan_options: ClassVar[tuple[str, ...]] = ("method", "n_strata", "minimum")
     """Options of `plan` that it takes, of those that say how units are divided and what is known of them."""
     recorded: ClassVar[bool] = True
     """Whether plans and samples name it; they are for the mean unless they do."""

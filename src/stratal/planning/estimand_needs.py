@@ -20,7 +20,8 @@ from stratal.estimation.estimand import Estimand, Several
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.estimand_rounds import influence_deviations
 from stratal.planning.narrowing import Narrowing, half_width_of, taken_now
-from stratal.planning.planner import Planner, checked_half_widths
+from stratal.planning.plan import checked_half_widths
+from stratal.planning.planner import Planner
 from stratal.planning.within_answers import with_floor
 from stratal.population.population import Population
 from stratal.sampling import Stratified

@@ -138,6 +138,21 @@ def expectations(
     return rows
 
 
+def simple_allocation(whole: Strata, budget: int) -> Allocation:
+    """Return a simple random sample's allocation: all labels to all units as one stratum.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> simple_allocation(stratal.stratify(stratal.Population.from_arrays(proxy=[0.5] * 9), "none"), 4).n_h
+    array([4])
+    """
+    one = np.array([1])
+    return Allocation(
+        n_h=one * budget, method="proportional", budget=budget, minimum=one, maximum=whole.sizes
+    )
+
+
 def worst_bounds(strata: Strata) -> tuple[float, float]:
     """Return the ends between which labels may lie where the worst is planned for: 0 and 1 if none are known.
 

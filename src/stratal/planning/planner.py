@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stratal.allocation import Allocation, allocate, allocate_several
-from stratal.allocation.integers import check_budget, whole_number
+from stratal.allocation.integers import check_budget
 from stratal.arrays import BoolArray, FloatArray
-from stratal.errors import BudgetError, InputError, names_mistyped, near_names, no_level, not_positive
+from stratal.errors import BudgetError, InputError, names_mistyped, near_names, no_level
 from stratal.estimation.anticipated import Anticipated, Division
 from stratal.estimation.estimand import Asked, Estimand, as_estimand, influences_of, parts_of
 from stratal.estimation.estimands.means import Mean
@@ -31,13 +31,13 @@ from stratal.planning.expectations import (
     PlannedPart,
     expectations,
     planned_parts,
+    simple_allocation,
 )
-from stratal.planning.plan import Plan
+from stratal.planning.plan import PILOT, Plan, checked_half_widths, not_one_goal, refuse_wide
 from stratal.planning.widths import smallest_budget
 from stratal.planning.within_answers import with_floor
 from stratal.population.influence import Influence, InfluenceOfLevels, influence_moments
 from stratal.population.population import require_population
-from stratal.population.rules.rule import Everything
 from stratal.sampling import SimpleRandom, Stratified
 from stratal.strata import Strata
 
@@ -50,18 +50,11 @@ WORTHWHILE = 1.02
 ENDS = ("cautious", "expected", "hopeful")
 """What a budget for a half-width may assume of the proxy."""
 
-PILOT = 50
-"""Labels of a first round, where nothing says how many will be needed; no fewer, where that is known. The
-search for a budget starts here too."""
-
 PILOT_SHARE = 0.5
 """Share of the hopeful budget that goes to the first round."""
 
 MOST_PARTS = 500
 """Most numbers planned for at once: their shared allocation takes seconds, twice as many a minute."""
-
-WORST_RATE = 0.5
-"""The rate at which labels say least."""
 
 
 @names_mistyped
@@ -152,39 +145,39 @@ def plan(
     >>> careful.assume, round(careful.half_width_range[1], 2)
     ('cautious', 0.05)
     """
-    _one_goal(budget, half_width)
+    if (budget is None) == (half_width is None):
+        raise not_one_goal()
     if not (isinstance(confidence_level, int | float) and 0 < confidence_level < 1):
         raise no_level(confidence_level)
     if assume not in ENDS:
         raise InputError(
             "no such assumption of the proxy", given=repr(assume), allowed=near_names(str(assume), ENDS)
         )
-    if residual_sd is not None and not _positive(residual_sd):
-        raise not_positive("residual_sd", residual_sd)
     if pilot and labels is not None:
         raise InputError("earlier labels take the place of a pilot", action="Leave pilot or labels out.")
     if pilot and budget is not None:
         raise InputError("a pilot needs a half-width to lead to", action="Give half_width=.")
     asked = (None if estimand is None else as_estimand(estimand)) or Mean()
-    asked.refuse_plan_options(
-        {"labels": labels, "proxy": proxy, "by": by, "allocation": allocation, "residual_sd": residual_sd}
+    division = Division(
+        method=method,
+        n_strata=n_strata,
+        by=by,
+        proxy=proxy,
+        allocation=allocation,
+        minimum=minimum,
+        residual_sd=residual_sd,
     )
+    asked.refuse_plan_options({"labels": labels} | asdict(division))
     planner = Planner(
         population=require_population(population, "plan"),
         estimand=asked,
-        asked=Division(
-            method=method,
-            n_strata=n_strata,
-            by=by,
-            proxy=proxy,
-            allocation=allocation,
-            minimum=minimum,
-            residual_sd=residual_sd,
-        ),
+        asked=division,
         confidence_level=confidence_level,
         half_width=half_width,
-        earlier=labels,
     )
+    if labels is not None:
+        proxy = planner.anticipated.asked.proxy
+        planner = replace(planner, labels=EarlierLabels.of(population, labels, proxy))
     for part in filter(lambda part: part.by_answer, planner.parts):
         refuse_a_misread_proxy(part, population)
     if budget is not None:
@@ -206,8 +199,8 @@ class Planner:
     confidence_level : float
     half_width : float or (J,), optional
         What is wanted: one for all parts of the estimand, or one for each.
-    earlier : labels, optional
-        Of units of the population.
+    labels : EarlierLabels, optional
+        What earlier labels say, instead of the proxy.
 
     Examples
     --------
@@ -224,7 +217,7 @@ class Planner:
     asked: Division = field(default_factory=Division)
     confidence_level: float = 0.95
     half_width: Any = None
-    earlier: Any = None
+    labels: EarlierLabels | None = None
 
     @cached_property
     def parts(self) -> list[Estimand]:
@@ -251,18 +244,11 @@ class Planner:
         return self.estimand.anticipated(self.population, self.asked)
 
     @cached_property
-    def labels(self) -> EarlierLabels | None:
-        """What earlier labels say, instead of the proxy."""
-        if self.earlier is None:
-            return None
-        return EarlierLabels.of(self.population, self.earlier, self.anticipated.asked.proxy)
-
-    @cached_property
     def half_widths(self) -> FloatArray:
         """The wanted half-widths (J,), checked."""
         wanted = checked_half_widths(self.half_width, len(self.parts))
         if len(wanted) == 1:
-            _refuse_wide(float(wanted[0]), self.whole.bounds)
+            refuse_wide(float(wanted[0]), self.whole.bounds)
         return wanted
 
     @property
@@ -339,25 +325,27 @@ class Planner:
         """Return the plan of a budget; of the half-widths of several estimands, if there is none."""
         told, whole, earlier = self.anticipated, self.whole, self.labels
         divided = strata.n_strata > 1 or not told.simple
-        shared = self._shared(strata, budget) if divided else _simple(whole, budget)
-        random = _simple(whole, shared.budget)
+        shared = self._shared(strata, budget) if divided else None
+        budget = budget if shared is None else shared.budget
+        assert budget is not None
+        random = simple_allocation(whole, budget)
         with_labels: dict[str, Any] = {"n_proxies": told.n_proxies, "labels": earlier}
         designs = expectations(SimpleRandom.kind, whole, random, whole, **with_labels)
-        if divided:
+        if shared is not None:
             designs += expectations(Stratified.kind, strata, shared, whole, **with_labels)
         parts: tuple[PlannedPart, ...] = ()
-        if len(self.parts) > 1:
+        if shared is not None and len(self.parts) > 1:
             names, moments = [part.text for part in self.parts], self.moments(strata)
             wanted = None if self.half_width is None else self.half_widths
             parts = planned_parts(names, moments, strata, shared.n_h, wanted, self.confidence_level)
             designs = [replace(row, **_UNTOLD) for row in designs]
-        chosen, why = self._recommended(designs, strata, shared.budget)
+        chosen, why = self._recommended(designs, strata, budget)
         remarks = () if earlier is not None else told.remarks(strata)
         why = why if divided else strata.notes
-        if chosen.design == SimpleRandom.kind:
+        if shared is None or chosen.design == SimpleRandom.kind:
             strata, shared = whole, random
         return Plan(
-            budget=shared.budget,
+            budget=budget,
             population_size=whole.size,
             strata=strata,
             allocation=shared,
@@ -429,130 +417,3 @@ _UNTOLD: dict[str, Any] = dict.fromkeys(
     ("expected_standard_error", "hopeful_standard_error", "cautious_standard_error"), None
 )
 """Left out of a plan for several estimands: the error of all their influences as one says nothing."""
-
-
-def _simple(whole: Strata, budget: int | None) -> Allocation:
-    """Return a simple random sample's allocation: all labels to all units as one stratum."""
-    assert budget is not None
-    one = np.array([1])
-    return Allocation(
-        n_h=one * budget, method="proportional", budget=budget, minimum=one, maximum=whole.sizes
-    )
-
-
-def checked_half_widths(half_widths: Any, count: int) -> FloatArray:
-    """Return the wanted half-widths (J,) of J estimands, checked.
-
-    Examples
-    --------
-    >>> checked_half_widths([0.05, 0.1], 2)
-    array([0.05, 0.1 ])
-    """
-    several = half_widths if isinstance(half_widths, Sequence | np.ndarray) else [half_widths]
-    if not all(_positive(width) for width in several):
-        raise not_positive("half_width", half_widths)
-    if several is half_widths and len(several) != count:
-        raise InputError("there must be a half-width for each", given=len(several), allowed=f"{count}")
-    return np.array(np.broadcast_to(np.asarray(several, np.float64), (count,)))
-
-
-def _refuse_wide(half_width: float, bounds: tuple[float, float]) -> None:
-    """Refuse a half-width that every interval within the bounds is under."""
-    low, high = bounds
-    if math.isfinite(high - low) and half_width >= (high - low) / 2:
-        percent = f"; for {half_width:g} percent points write {half_width / 100:g}" if high == 1 else ""
-        raise InputError(
-            f"every interval of an outcome from {low:g} to {high:g} is narrower than that",
-            given=f"half-width {half_width:g}",
-            allowed=f"below {(high - low) / 2:g}",
-            action=f"Half-widths are on the outcome's own scale{percent}.",
-        )
-
-
-def _one_goal(budget: Any, half_width: Any) -> None:
-    """Refuse both a budget and a half-width, or neither."""
-    if (budget is None) == (half_width is None):
-        either = "one of budget= (--budget N) and half_width= (--half-width W)"
-        raise InputError("give either a budget or a half-width", allowed=either)
-
-
-def _positive(number: Any) -> bool:
-    return isinstance(number, int | float | np.number) and bool(math.isfinite(number) and number > 0)
-
-
-def plan_for_rate(
-    population_size: int,
-    rate: float = WORST_RATE,
-    *,
-    budget: int | None = None,
-    half_width: float | None = None,
-    confidence_level: float = 0.95,
-) -> Plan:
-    """Plan a simple random sample of outcomes that are 1 at a guessed rate, else 0, before there is any file.
-
-    Parameters
-    ----------
-    population_size : int
-        N.
-    rate : float
-        The share that is expected; ½ is the worst case.
-    budget, half_width
-        Give one of them, as in `stratal.plan`.
-    confidence_level : float
-
-    Returns
-    -------
-    Plan
-        It holds no population, so that nothing can be drawn from it.
-
-    Raises
-    ------
-    InputError
-        For a rate outside (0, 1), such as percent, and if not exactly one of budget and half-width is given.
-
-    Examples
-    --------
-    >>> plan_for_rate(5000, 0.9, half_width=0.03).budget
-    383
-    """
-    size = whole_number("population_size", population_size)
-    if not 0 < rate < 1:
-        percent = f"For {rate:g} % write {rate / 100:g}." if 1 <= rate < 100 else None
-        raise InputError("rate must lie between 0 and 1", given=f"{rate:g}", action=percent)
-    _one_goal(budget, half_width)
-    whole = Strata(
-        rule=Everything(),
-        names=("all",),
-        sizes=np.array([size]),
-        proxy_means=np.array([rate]),
-        proxy_variances=np.zeros(1),
-        conditional_variances=np.array([rate * (1 - rate)]),
-        method="none",
-    )
-
-    def at(labels: int) -> Plan:
-        check_budget(labels, size)
-        shared = _simple(whole, labels)
-        (row,) = expectations(SimpleRandom.kind, whole, shared, whole, n_proxies=0)
-        return Plan(
-            budget=labels,
-            population_size=size,
-            strata=whole,
-            allocation=shared,
-            designs=(row,),
-            recommended=row,
-            assumptions=(f"Outcomes are 0 or 1, and {rate:g} of them 1; nothing tells which.",),
-            notes=("With a file of predictions fewer labels may do: stratal plan FILE --proxy COLUMN.",),
-            confidence_level=confidence_level,
-        )
-
-    if budget is not None:
-        return at(budget)
-    wanted = float(checked_half_widths(half_width, 1)[0])
-    _refuse_wide(wanted, whole.bounds)
-
-    def width(labels: int) -> float:
-        found = at(labels).expected_half_width
-        return math.inf if found is None else found
-
-    return at(smallest_budget(width, wanted, min(2 * PILOT, size), min(2, size), size))

@@ -9,7 +9,7 @@ import pytest
 
 import stratal
 from stratal.planning.expectations import detectable_difference
-from stratal.planning.planner import plan_for_rate
+from stratal.planning.plan import plan_for_rate
 
 REPLICATES = 1500
 

@@ -79,8 +79,8 @@ class Mean(Estimand):
     kind: ClassVar[str] = "mean"
     recorded: ClassVar[bool] = False
     plan_options: ClassVar[tuple[str, ...]] = (
-        *("method", "n_strata", "by", "proxy"),
-        *("allocation", "residual_sd", "labels"),
+        *Estimand.plan_options,
+        *("by", "proxy", "allocation", "residual_sd", "labels"),
     )
     proxy: str | None = None
 
