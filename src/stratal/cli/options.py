@@ -128,15 +128,21 @@ StrataCount = Annotated[
     int | None, typer.Option("--strata", help="Number of strata.", show_default="10, fewer below 50 labels")
 ]
 Stratify = Annotated[
-    str,
+    str | None,
     typer.Option(
         help="k-means, neyman, equal-size, equal-width, cum-sqrt-f, cum-cbrt-f, weighted-mean, "
-        "gaussian-mixture, features, category or none."
+        "gaussian-mixture, features, category or none.",
+        show_default="k-means; neyman with --estimand",
     ),
 ]
 By = Annotated[str | None, typer.Option(help="Column of categories to stratify by.")]
 AllocationRule = Annotated[
-    str, typer.Option("--allocation", help="robust, proportional, equal, neyman, power or stratppi.")
+    str | None,
+    typer.Option(
+        "--allocation",
+        help="robust, proportional, equal, neyman, power or stratppi.",
+        show_default="robust; neyman with --estimand",
+    ),
 ]
 Minimum = Annotated[int, typer.Option(help="Least number of labels per stratum.")]
 ConfidenceLevel = Annotated[float, typer.Option(help="Confidence level, between 0 and 1.")]
@@ -255,15 +261,15 @@ class Planning(Reading):
 
     Examples
     --------
-    >>> Planning(file=Path("p.csv"), budget=100).allocation
-    'robust'
+    >>> Planning(file=Path("p.csv"), budget=100).assume
+    'cautious'
     """
 
     budget: Budget = None
     half_width: HalfWidth = None
     strata: StrataCount = None
-    stratify: Stratify = "k-means"
-    allocation: AllocationRule = "robust"
+    stratify: Stratify = None
+    allocation: AllocationRule = None
     minimum: Minimum = 2
     confidence_level: ConfidenceLevel = 0.95
     assume: Assume = "cautious"

@@ -20,8 +20,8 @@ class PlanOptions(o.Planning):
 
     Examples
     --------
-    >>> PlanOptions(population_size=1000).stratify
-    'k-means'
+    >>> PlanOptions(population_size=1000).assume
+    'cautious'
     """
 
     file: Annotated[
@@ -90,7 +90,7 @@ def _with_file(asked: PlanOptions) -> dict[str, Any]:
 
 def _without_file(asked: PlanOptions) -> dict[str, Any]:
     """Plan from a number of units and a guessed rate."""
-    from stratal.planning.without_file import WORST_RATE, plan_for_rate
+    from stratal.planning.plan import WORST_RATE, plan_for_rate
 
     if asked.population_size is None:
         raise InputError(

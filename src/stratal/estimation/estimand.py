@@ -15,6 +15,7 @@ import numpy as np
 from stratal.allocation.rates import smoothed_standard_deviations
 from stratal.arrays import BoolArray, Described, FloatArray, IntArray, Record
 from stratal.errors import InputError, near_names
+from stratal.estimation.anticipated import Anticipated, AnticipatedInfluence, Division
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.together import together
@@ -137,6 +138,12 @@ class Estimand(Described):
     those of other estimands what it expects of an influence."""
     listed: ClassVar[str] = ""
     """The field that the text form lists without its name: `difference:model_a,model_b`."""
+    plan_options: ClassVar[tuple[str, ...]] = ("method", "n_strata", "minimum")
+    """Options of `plan` that it takes, of those that say how units are divided and what is known of them."""
+    recorded: ClassVar[bool] = True
+    """Whether plans and samples name it; they are for the mean unless they do."""
+    by_answer: ClassVar[bool] = False
+    """Whether it compares a model's answers with labels, so that a plan sees to each answer's strata."""
 
     @property
     def text(self) -> str:
@@ -391,6 +398,35 @@ class Estimand(Described):
         """
         return None
 
+    def anticipated(self, population: Population, asked: Division) -> Anticipated:
+        """Return what is expected of it before any label, by which `plan` divides the units."""
+        influence = self.influence(population)
+        return AnticipatedInfluence(population=population, asked=asked, influence=influence, text=self.text)
+
+    def refuse_plan_options(self, given: Mapping[str, Any]) -> None:
+        """Raise an `InputError` for the first option of `plan`, of those given, that it does not take.
+
+        Examples
+        --------
+        >>> Estimand.parse_text("f1:match").refuse_plan_options({"n_strata": 5, "by": None})
+        """
+        for name, value in given.items():
+            if value is None or name in self.plan_options:
+                continue
+            if name == "labels":
+                raise InputError(
+                    "a plan learns from earlier labels for the mean alone",
+                    given=f"labels with the estimand '{self.text}'",
+                    action="Plan without them. If they are of a sample that was drawn for it, draw more "
+                    "of that one: next_round(sample, labels, half_width=…) "
+                    "(draw --extend SAMPLE --labels FILE --half-width W).",
+                )
+            raise InputError(
+                f"'{self.kind}' takes no {name}=",
+                given=repr(value),
+                action="It is an option of the mean; leave it out.",
+            )
+
 
 class Several(Estimand):
     """Several estimands on the same labels, planned for together.
@@ -477,32 +513,6 @@ def influences_of(estimand: Estimand, population: Population) -> Iterator[Influe
 
 Asked = Estimand | str | Mapping[str, Any] | Sequence[Any] | None
 """What may be given for an estimand: itself, its text form, its record, or a list of these."""
-
-
-OF_THE_MEAN = ("proxy", "by", "allocation", "residual_sd")
-"""Options of `plan` that only the mean has."""
-
-
-def refuse_options(estimand: Estimand, given: Mapping[str, Any]) -> None:
-    """Refuse, among what a function was given, options of a mean for an estimand that is none.
-
-    Raises
-    ------
-    InputError
-        Naming the first option that is not as it is by default.
-
-    Examples
-    --------
-    >>> refuse_options(as_estimand("f1:match"), {"by": None})
-    """
-    for name in OF_THE_MEAN:
-        value = given.get(name)
-        if value is not None:
-            raise InputError(
-                f"'{estimand.kind}' takes no {name}=",
-                given=repr(value),
-                action="It is an option of the mean; leave it out.",
-            )
 
 
 def as_estimand(given: Asked) -> Estimand | None:

@@ -44,7 +44,7 @@ def together(influences: list[Influence], population: Population) -> Influence:
         [float(len(scales) * c**2) * part.square for c, part in zip(scales, influences, strict=True)]
     )
     cells, known = crossed_cells(influences)
-    return Influence(value=0.0, mean=mean, square=square, cells=cells, known=known)
+    return Influence(value=np.nan, mean=mean, square=square, cells=cells, known=known)
 
 
 def crossed_cells(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:

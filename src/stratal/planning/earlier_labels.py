@@ -17,6 +17,7 @@ import numpy as np
 from stratal.allocation.rates import likely_rates, smoothed_standard_deviations
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record
 from stratal.errors import InputError, LabelError, StratalWarning
+from stratal.estimation.anticipated import ALL_COME_BACK
 from stratal.estimation.evaluation import estimate
 from stratal.labels.labels import Labels, as_labels, join
 from stratal.planning.widths import likely_means
@@ -115,6 +116,7 @@ class EarlierLabels(Record):
         return (
             f"The {len(self.z):,} earlier labels are as typical of {alike} as any, then and now.",
             f"Hopeful to cautious: what they leave open, {1 - 2 * LEFT_OPEN:.0%} of it.",
+            ALL_COME_BACK,
         )
 
     def to_dict(self) -> dict[str, Any]:

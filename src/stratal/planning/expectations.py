@@ -9,40 +9,22 @@ error over these ways, the cautious end the largest.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from stratal.allocation import Allocation
 from stratal.arrays import FloatArray
-from stratal.errors import InputError
+from stratal.intervals.proportion import student_quantile
 from stratal.planning.earlier_labels import EarlierLabels
+from stratal.report import plain_dict
 from stratal.strata import Strata
-from stratal.strata.moments import (
-    CALIBRATION_SLOPE,
-    OFFSETS,
-    SLOPES,
-    expected_variance,
-    scenarios,
-)
-
-if TYPE_CHECKING:
-    from stratal.population.population import Population
+from stratal.strata.moments import expected_variance, scenarios
 
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++")
 """The estimators that a plan compares under each design."""
-
-RESIDUAL_SHARE = 0.5
-"""Residual standard deviation over the proxy's own, assumed of outcomes without bounds unless given: a
-correlation of .89."""
-
-
-_MANY = 20
-"""Units from which on a different whole number in each is a number of the unit, seldom a score."""
-
-LIKELY_SCALES = ((1.0, 5.0), (0.0, 5.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
-"""Scales on which scores are often given, narrow ones first."""
 
 _EXPECTED = (
     *("expected_standard_error", "hopeful_standard_error"),
@@ -95,6 +77,8 @@ def expectations(
     strata: Strata,
     allocation: Allocation,
     whole: Strata,
+    *,
+    n_proxies: int = 1,
     labels: EarlierLabels | None = None,
 ) -> list[PlannedDesign]:
     """Return what each estimator is expected to give under one design.
@@ -108,6 +92,8 @@ def expectations(
     allocation : Allocation
     whole : Strata
         The population as one stratum, to compare with a simple random sample.
+    n_proxies : int
+        Proxies that estimators may correct by.
     labels : EarlierLabels, optional
         Labels that are in already, whose word is taken instead of the proxy's.
 
@@ -119,13 +105,12 @@ def expectations(
     >>> expectations("simple-random", whole, stratal.allocate(whole, 10), whole)[0].relative_efficiency
     1.0
     """
-    has_proxy = math.isfinite(whole.proxy_means[0])
-    usable: tuple[str, ...] = ESTIMATORS if has_proxy else ESTIMATORS[:1]
+    usable: tuple[str, ...] = ESTIMATORS if n_proxies else ESTIMATORS[:1]
     if not whole.scaled:
         usable = tuple(name for name in usable if name != "difference")
     unknown: dict[str, float | None] = dict.fromkeys(_EXPECTED)
     n_h, census = allocation.n_h, allocation.budget == whole.sizes[0]
-    blind = not (has_proxy and whole.scaled) or (whole.standard_deviations[0] == 0 and not census)
+    blind = not whole.scaled or (whole.standard_deviations[0] == 0 and not census)
     if labels is None and blind:
         low, high = worst_bounds(whole)
         # The worst: half of each stratum's labels lie at either end of their bounds.
@@ -153,6 +138,21 @@ def expectations(
     return rows
 
 
+def simple_allocation(whole: Strata, budget: int) -> Allocation:
+    """Return a simple random sample's allocation: all labels to all units as one stratum.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> simple_allocation(stratal.stratify(stratal.Population.from_arrays(proxy=[0.5] * 9), "none"), 4).n_h
+    array([4])
+    """
+    one = np.array([1])
+    return Allocation(
+        n_h=one * budget, method="proportional", budget=budget, minimum=one, maximum=whole.sizes
+    )
+
+
 def worst_bounds(strata: Strata) -> tuple[float, float]:
     """Return the ends between which labels may lie where the worst is planned for: 0 and 1 if none are known.
 
@@ -166,110 +166,149 @@ def worst_bounds(strata: Strata) -> tuple[float, float]:
     return (low, high) if math.isfinite(high - low) else (0.0, 1.0)
 
 
-def with_residual(strata: Strata, residual_sd: float | None) -> Strata:
-    """Return strata whose outcome also varies where the proxy does not: for outcomes without bounds.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedPart:
+    """One of several estimands, and what the labels of a plan are expected to say of it.
 
     Parameters
     ----------
+    estimand : str
+    labels : int
+        Those of strata in which its influence varies.
+    expected_standard_error : float
+    expected_half_width : float
+        Of the interval at the plan's level, by the normal.
+    wanted_half_width : float or None
+    relative_efficiency : float
+        Variance of as many labels of a simple random sample over the plan's.
+
+    Examples
+    --------
+    >>> part = PlannedPart(estimand="mean@lang:de", labels=40, expected_standard_error=0.05,
+    ...                    expected_half_width=0.1, wanted_half_width=None, relative_efficiency=1.4)
+    >>> part.to_dict()["labels"]
+    40
+    """
+
+    estimand: str
+    labels: int
+    expected_standard_error: float
+    expected_half_width: float
+    wanted_half_width: float | None
+    relative_efficiency: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON twin; what is not finite is None."""
+        return plain_dict(asdict(self))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InfluenceMoments:
+    """Mean and mean square of J influences in H strata, each (J, H).
+
+    Examples
+    --------
+    >>> InfluenceMoments(means=np.array([[1.0]]), squares=np.array([[5.0]])).deviations
+    array([[2.]])
+    """
+
+    means: FloatArray
+    squares: FloatArray
+
+    @property
+    def deviations(self) -> FloatArray:
+        """The standard deviations (J, H)."""
+        return np.asarray(np.sqrt(np.maximum(self.squares - self.means**2, 0.0)))
+
+    def spreads(self, strata: Strata) -> FloatArray:
+        """Return S_h of each influence (J, H), whose divisor is N_h − 1."""
+        sizes = strata.sizes
+        return np.asarray(self.deviations * np.sqrt(sizes / np.maximum(sizes - 1, 1)))
+
+    def overall(self, strata: Strata) -> FloatArray:
+        """Return the variance of each influence over all units (J,)."""
+        shares = strata.weights
+        return np.asarray(np.maximum(self.squares @ shares - (self.means @ shares) ** 2, 0.0))
+
+
+def planned_parts(
+    names: Sequence[str],
+    moments: InfluenceMoments,
+    strata: Strata,
+    n_h: Any,
+    wanted: FloatArray | None,
+    confidence_level: float,
+) -> tuple[PlannedPart, ...]:
+    """Return a row for each of J estimands.
+
+    Parameters
+    ----------
+    names : sequence of str (J,)
+    moments : InfluenceMoments
     strata : Strata
-        Those of an outcome within bounds stay as they are.
-    residual_sd : float, optional
-        Standard deviation of outcome less proxy; half the proxy's own if left out.
+    n_h : int (H,)
+    wanted : float (J,), optional
+    confidence_level : float
 
     Examples
     --------
     >>> import stratal
-    >>> counts = stratal.Population.from_arrays(proxy=[0.0, 2.0, 4.0, 9.0], scaled=True)
-    >>> with_residual(stratal.stratify(counts, "none"), 2.0).conditional_variances
-    array([4.])
+    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 100)
+    >>> strata = stratal.stratify(population, "none")
+    >>> moments = InfluenceMoments(means=np.zeros((1, 1)), squares=np.ones((1, 1)))
+    >>> part = planned_parts(["mean"], moments, strata, np.array([25]), None, 0.95)[0]
+    >>> round(part.expected_standard_error, 4), round(part.relative_efficiency, 4), part.labels
+    (0.1741, 1.0, 25)
     """
-    bounded = math.isfinite(strata.bounds[1] - strata.bounds[0])
-    if residual_sd is not None and (bounded or not strata.scaled):
-        raise InputError(
-            "residual_sd would have no effect",
-            given="bounds {:g} to {:g}".format(*strata.bounds) if bounded else "a proxy that only orders",
-            allowed="residual_sd= (--residual-sd) with a proxy on the scale of an outcome without bounds",
-            action="Leave it out.",
+    normal = -float(student_quantile((1.0 - confidence_level) / 2.0, np.inf))
+    left = 1.0 / int(np.sum(n_h)) - 1.0 / strata.size
+    rows = []
+    overall, every = moments.overall(strata), np.where(strata.is_known, 0.0, moments.deviations)
+    for j, (name, deviations) in enumerate(zip(names, every, strict=True)):
+        error = float(np.sqrt(expected_variance(strata.sizes, n_h, deviations**2)))
+        random = float(overall[j]) * left * strata.size / max(strata.size - 1, 1)
+        rows.append(
+            PlannedPart(
+                estimand=name,
+                labels=int(n_h[deviations > 0].sum()),
+                expected_standard_error=error,
+                expected_half_width=normal * error,
+                wanted_half_width=None if wanted is None else float(wanted[j]),
+                relative_efficiency=random / error**2 if error > 0 else np.inf,
+            )
         )
-    if bounded or not strata.scaled or (residual_sd is None and np.any(strata.conditional_variances > 0)):
-        return strata
-    means, weights = strata.proxy_means, strata.weights
-    spread = float(weights @ (strata.proxy_variances + (means - weights @ means) ** 2))
-    left = RESIDUAL_SHARE**2 * spread if residual_sd is None else residual_sd**2
-    return replace(strata, conditional_variances=np.full(strata.n_strata, left))
+    return tuple(rows)
 
 
-def assumptions(whole: Strata, labels: EarlierLabels | None = None) -> tuple[str, ...]:
-    """Return what the expectations of a population rest on: labels that are in already, or the proxy's word.
+POWER = 0.8
+"""How often a difference of this size is shown, in repeated draws."""
+
+
+def detectable_difference(
+    standard_errors: tuple[float, float],
+    *,
+    confidence_level: float = 0.95,
+    power: float = POWER,
+    correlation: float = 0.0,
+) -> float:
+    """Return the difference of two means that a two-sided test on the same labels shows with this power.
+
+    (z_(1 − α/2) + z_power) √(SE_a² + SE_b² − 2 ρ SE_a SE_b); Cochran, 4.6, paired.
+
+    Parameters
+    ----------
+    standard_errors : (float, float)
+        Of the two models' means.
+    confidence_level, power : float
+    correlation : float
+        Of the two means; 0 if the models err on unrelated units, more where they err on the same ones.
 
     Examples
     --------
-    >>> import stratal
-    >>> assumptions(stratal.stratify(stratal.Population.from_arrays(groups={"g": ["a"]}), "none"))
-    ('Nothing is known of the outcome before the first label.',)
+    >>> round(detectable_difference((0.02, 0.02)), 4)
+    0.0792
     """
-    if labels is not None:
-        return (*labels.assumptions, _ALL_COME_BACK)
-    if not math.isfinite(whole.proxy_means[0]):
-        return ("Nothing is known of the outcome before the first label.",)
-    if not whole.scaled:
-        scale = "" if math.isfinite(whole.bounds[1] - whole.bounds[0]) else ", if labels are 0 or 1"
-        return (f"The proxy only orders units, so that nothing better than the worst is known{scale}.",)
-    if whole.standard_deviations[0] == 0:
-        return ("The proxy calls every outcome certain: no standard error can be expected from it alone.",)
-    low, high = whole.bounds
-    if not math.isfinite(high - low):
-        left = math.sqrt(float(whole.conditional_variances[0]))
-        return (
-            f"The outcome has no bounds: its standard deviation about the proxy is taken to be {left:.4g}, "
-            "half to twice that in the range; better give it (residual_sd=, --residual-sd) or label a pilot.",
-            _ALL_COME_BACK,
-        )
-    return (
-        f"Outcomes follow the proxy with a slope of {CALIBRATION_SLOPE}: most proxies are too sure.",
-        f"Hopeful to cautious: log-odds off by up to {OFFSETS[-1]:g} either way, and {SLOPES[0]:g} to "
-        f"{SLOPES[-1]:g} times as steep as the proxy's.",
-        _ALL_COME_BACK,
-    )
-
-
-_ALL_COME_BACK = "All labels that are asked for come back."
-
-
-def _numbered(values: FloatArray, size: int) -> bool:
-    """Return whether the sorted values of a proxy number the units: whole, and no two alike."""
-    whole = np.array_equal(values, np.floor(values))
-    apart = len(values) == size or values[-1] - values[0] == size - 1
-    return bool(size >= _MANY and whole and apart)
-
-
-def scale_notes(population: Population, proxy: str | None) -> tuple[str, ...]:
-    """Return what to ask of a proxy on no known scale that looks like percent, a rating or row numbers.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> scale_notes(stratal.Population.from_arrays(proxy=[87.0, 12.5, 99.0]), None)[0][:64]
-    "Does 'proxy', 12.5 to 99, predict labels on a scale of 0 to 100?"
-    """
-    if not population.proxies:
-        return ()
-    info = population.proxy_info(proxy)
-    if info.scaled or info.bounds is not None:
-        return ()
-    values = population.distribution(info.name).values
-    least, most = float(values[0]), float(values[-1])
-    if _numbered(values, population.size):
-        return (
-            f"'{info.name}' is another whole number in each row, {least:g} to {most:g}, as a row number is. "
-            "Does it tell which units are right? Else name another column.",
-        )
-    fitting = [scale for scale in LIKELY_SCALES if scale[0] <= least and most <= scale[1]]
-    if not fitting:
-        return ()
-    low, high = fitting[0]
-    return (
-        f"Does '{info.name}', {least:g} to {most:g}, predict labels on a scale of {low:g} to {high:g}? "
-        f"Then give bounds=({low:g}, {high:g}) (--proxy-bounds {low:g},{high:g}). "
-        "Pass/fail labels: label='pass/fail' (--label pass/fail).",
-    )
+    first, second = standard_errors
+    variance = first**2 + second**2 - 2 * correlation * first * second
+    reach = student_quantile((1.0 - confidence_level) / 2.0, np.inf) + student_quantile(1.0 - power, np.inf)
+    return -float(reach) * math.sqrt(max(variance, 0.0))

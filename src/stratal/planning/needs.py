@@ -19,8 +19,8 @@ from stratal.errors import StratalWarning, names_mistyped
 from stratal.estimation.estimand import Estimand, Several
 from stratal.estimation.evaluation import estimate
 from stratal.labels.labels import join
-from stratal.planning.estimand_plan import checked_half_widths
 from stratal.planning.labels_so_far import LabelsSoFar, half_width_of, question_of
+from stratal.planning.plan import checked_half_widths
 from stratal.planning.widths import smallest_budgets
 from stratal.sampling import SimpleRandom, Stratified
 from stratal.sampling.extending import population_of, refuse_other_designs

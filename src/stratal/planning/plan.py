@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stratal.allocation import Allocation
-from stratal.errors import InputError, names_mistyped
+from stratal.allocation.integers import check_budget, whole_number
+from stratal.arrays import FloatArray
+from stratal.errors import InputError, names_mistyped, not_positive
 from stratal.intervals.proportion import student_quantile
-from stratal.planning.detectable import detectable_difference
-from stratal.planning.expectations import PlannedDesign, worst_bounds
-from stratal.planning.planned_parts import PlannedPart
-from stratal.planning.widths import expected_half_width
+from stratal.planning.expectations import (
+    PlannedDesign,
+    PlannedPart,
+    detectable_difference,
+    expectations,
+    simple_allocation,
+    worst_bounds,
+)
+from stratal.planning.widths import expected_half_width, smallest_budget
+from stratal.population.rules.rule import Everything
 from stratal.report import Bars, Page, Plotted, Printed, Tabular, plain, plan_page
 from stratal.sampling import SimpleRandom, Stratified
 from stratal.sampling.same_population import require_planned
@@ -25,6 +33,13 @@ from stratal.strata.moments import Scenario, expected_variance, scenarios
 if TYPE_CHECKING:
     from stratal.population.population import Population
     from stratal.sampling.sample import Design, Sample
+
+PILOT = 50
+"""Labels of a first round, where nothing says how many will be needed; no fewer, where that is known. The
+search for a budget starts here too."""
+
+WORST_RATE = 0.5
+"""The rate at which labels say least."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,3 +271,130 @@ class Plan(Printed, Tabular, Plotted):
                 "of the labels": [row["n"] / found["budget"] for row in rows],
             },
         )
+
+
+def checked_half_widths(half_widths: Any, count: int) -> FloatArray:
+    """Return the wanted half-widths (J,) of J estimands, checked.
+
+    Examples
+    --------
+    >>> checked_half_widths([0.05, 0.1], 2)
+    array([0.05, 0.1 ])
+    """
+    several = half_widths if isinstance(half_widths, Sequence | np.ndarray) else [half_widths]
+    if not all(isinstance(width, int | float | np.number) and 0 < width < math.inf for width in several):
+        raise not_positive("half_width", half_widths)
+    if several is half_widths and len(several) != count:
+        raise InputError("there must be a half-width for each", given=len(several), allowed=f"{count}")
+    return np.array(np.broadcast_to(np.asarray(several, np.float64), (count,)))
+
+
+def refuse_wide(half_width: float, bounds: tuple[float, float]) -> None:
+    """Refuse a half-width that every interval within the bounds is under.
+
+    Examples
+    --------
+    >>> refuse_wide(2, (0.0, 1.0))
+    Traceback (most recent call last):
+    stratal.errors.InputError: every interval of an outcome from 0 to 1 is narrower than that...
+    """
+    low, high = bounds
+    if math.isfinite(high - low) and half_width >= (high - low) / 2:
+        percent = f"; for {half_width:g} percent points write {half_width / 100:g}" if high == 1 else ""
+        raise InputError(
+            f"every interval of an outcome from {low:g} to {high:g} is narrower than that",
+            given=f"half-width {half_width:g}",
+            allowed=f"below {(high - low) / 2:g}",
+            action=f"Half-widths are on the outcome's own scale{percent}.",
+        )
+
+
+def not_one_goal() -> InputError:
+    """Return the error of a plan with both a budget and a half-width, or neither.
+
+    Examples
+    --------
+    >>> not_one_goal().what
+    'give either a budget or a half-width'
+    """
+    either = "one of budget= (--budget N) and half_width= (--half-width W)"
+    return InputError("give either a budget or a half-width", allowed=either)
+
+
+def plan_for_rate(
+    population_size: int,
+    rate: float = WORST_RATE,
+    *,
+    budget: int | None = None,
+    half_width: float | None = None,
+    confidence_level: float = 0.95,
+) -> Plan:
+    """Plan a simple random sample of outcomes that are 1 at a guessed rate, else 0, before there is any file.
+
+    Parameters
+    ----------
+    population_size : int
+        N.
+    rate : float
+        The share that is expected; ½ is the worst case.
+    budget, half_width
+        Give one of them, as in `stratal.plan`.
+    confidence_level : float
+
+    Returns
+    -------
+    Plan
+        It holds no population, so that nothing can be drawn from it.
+
+    Raises
+    ------
+    InputError
+        For a rate outside (0, 1), such as percent, and if not exactly one of budget and half-width is given.
+
+    Examples
+    --------
+    >>> plan_for_rate(5000, 0.9, half_width=0.03).budget
+    383
+    """
+    size = whole_number("population_size", population_size)
+    if not 0 < rate < 1:
+        percent = f"For {rate:g} % write {rate / 100:g}." if 1 <= rate < 100 else None
+        raise InputError("rate must lie between 0 and 1", given=f"{rate:g}", action=percent)
+    if (budget is None) == (half_width is None):
+        raise not_one_goal()
+    whole = Strata(
+        rule=Everything(),
+        names=("all",),
+        sizes=np.array([size]),
+        proxy_means=np.array([rate]),
+        proxy_variances=np.zeros(1),
+        conditional_variances=np.array([rate * (1 - rate)]),
+        method="none",
+    )
+
+    def at(labels: int) -> Plan:
+        check_budget(labels, size)
+        shared = simple_allocation(whole, labels)
+        (row,) = expectations(SimpleRandom.kind, whole, shared, whole, n_proxies=0)
+        return Plan(
+            budget=labels,
+            population_size=size,
+            strata=whole,
+            allocation=shared,
+            designs=(row,),
+            recommended=row,
+            assumptions=(f"Outcomes are 0 or 1, and {rate:g} of them 1; nothing tells which.",),
+            notes=("With a file of predictions fewer labels may do: stratal plan FILE --proxy COLUMN.",),
+            confidence_level=confidence_level,
+        )
+
+    if budget is not None:
+        return at(budget)
+    wanted = float(checked_half_widths(half_width, 1)[0])
+    refuse_wide(wanted, whole.bounds)
+
+    def width(labels: int) -> float:
+        found = at(labels).expected_half_width
+        return math.inf if found is None else found
+
+    return at(smallest_budget(width, wanted, min(2 * PILOT, size), min(2, size), size))

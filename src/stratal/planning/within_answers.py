@@ -15,7 +15,6 @@ import numpy as np
 
 from stratal.arrays import BoolArray, IntArray
 from stratal.estimation.estimand import Estimand
-from stratal.estimation.estimands.classification import Classification
 from stratal.population.rules.possible import cells_of
 from stratal.strata import Strata
 
@@ -54,7 +53,7 @@ def with_floor(
     array([2])
     """
     cells = cells_of(strata.rule)
-    if cells is None or not any(isinstance(part, Classification) for part in estimands):
+    if cells is None or not any(part.by_answer for part in estimands):
         return n_h
     return again(floored(strata.sizes, cells, n_h, drawn, strata.is_known))
 

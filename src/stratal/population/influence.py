@@ -30,7 +30,7 @@ class Influence(Record):
     Parameters
     ----------
     value : float
-        What the estimand is expected to be.
+        What the estimand is expected to be; NaN where it is several.
     mean : Expression
         E[u | x].
     square : Expression

@@ -7,7 +7,7 @@ import stratal
 from stratal.allocation.several_dual import Demands
 from stratal.allocation.several_search import Choices, Program, searched
 from stratal.estimation.estimand import as_estimand
-from stratal.planning.estimand_plan import EstimandPlanner
+from stratal.planning.planner import Planner
 
 
 def cover(seed):
@@ -57,8 +57,8 @@ def test_plans_of_few_levels_are_proved_to_be_the_best(levels):
     shares = 1.0 / np.arange(1, levels + 1)
     groups = rng.choice([f"level {k}" for k in range(levels)], 3000, p=shares / shares.sum())
     population = stratal.Population.from_arrays(proxy=rng.beta(2, 1, 3000), groups={"g": groups})
-    planner = EstimandPlanner(population=population, estimand=as_estimand("mean@g"))
-    strata = planner.strata(100)
+    planner = Planner(population=population, estimand=as_estimand("mean@g"))
+    strata = planner.anticipated.strata(100)
     deviations = planner.moments(strata).spreads(strata)
     found = stratal.allocate_several(strata.sizes, deviations, 100, standard_errors=np.ones(levels))
 

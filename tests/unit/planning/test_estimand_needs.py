@@ -182,5 +182,5 @@ def test_units_that_were_not_answered_are_asked_for_again(pool):
 def test_a_half_width_is_a_positive_number_for_each(pool, wanted):
     population, classes, _ = pool
     sample = stratal.plan(population, 100, estimand="f1:match,probability=score").draw(seed=3)
-    with pytest.raises(InputError, match="half-width"):
+    with pytest.raises(InputError, match=r"half.width"):
         stratal.next_round(sample, classes[sample.ids], half_width=wanted)

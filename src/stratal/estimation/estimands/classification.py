@@ -60,6 +60,7 @@ class Classification(Estimand):
     """
 
     __slots__ = ()
+    by_answer = True
     predicted: str | None
 
     @property

@@ -10,6 +10,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, Record, finite_vector
 from stratal.errors import InputError, LabelError, near_names, not_bounds
+from stratal.estimation.anticipated import RESIDUAL_SHARE, AnticipatedOutcome, Division
 from stratal.estimation.columns import class_column, group_column, number_columns
 from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimand import (
@@ -64,12 +65,8 @@ class Outlook(Record):
             low, high = info.bounds
             return cls(mean=value, variance=(value - low) * (high - value))
         spread, centre = averages(population, [value * value, value])
-        left = _RESIDUAL_SHARE * max(float(spread - centre**2), 1e-300)
+        left = RESIDUAL_SHARE**2 * max(float(spread - centre**2), 1e-300)
         return cls(mean=value, variance=Constant(value=left))
-
-
-_RESIDUAL_SHARE = 0.25
-"""Variance about a proxy without bounds over the proxy's own, as plans for means assume."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +86,11 @@ class Mean(Estimand):
 
     kind: ClassVar[str] = "mean"
     of_one_outcome: ClassVar[bool] = True
+    recorded: ClassVar[bool] = False
+    plan_options: ClassVar[tuple[str, ...]] = (
+        *Estimand.plan_options,
+        *("by", "proxy", "allocation", "residual_sd", "labels"),
+    )
     proxy: str | None = None
 
     def influence(self, population: Population) -> Influence:
@@ -166,6 +168,12 @@ class Mean(Estimand):
     def outcome_of(self, labels: Any) -> FloatArray | None:
         """Return the labels: they are the outcome."""
         return finite_vector("outcome", labels)
+
+    def anticipated(self, population: Population, asked: Division) -> AnticipatedOutcome:
+        """Return what a proxy says of the outcome: the one that was asked for, or else its own."""
+        known = population.contents
+        asked = replace(asked, proxy=asked.proxy or self.proxy, by=asked.by or known.own_stratum)
+        return AnticipatedOutcome(population=population, asked=asked, n_proxies=len(known.proxies))
 
 
 _OF_GROUPS = ("target", "outcome", "bounds", "predicted", "combine", "population")
@@ -374,7 +382,7 @@ class LevelMeans(Several):
             known = (f"other {self.group}",)
             names = known + names
         return Influence(
-            value=0.0,
+            value=np.nan,
             mean=self._by_level(levels, scales) * within.mean,
             square=self._by_level(levels, len(levels) * scales**2) * within.square,
             cells=Cells(names=names, tests=((self._outside,) * len(known) + tests)[:-1]),

@@ -9,9 +9,9 @@ import pytest
 from tests.work import calls
 
 import stratal
-from stratal.errors import InputError
+from stratal.errors import BudgetError, InputError
 from stratal.estimation.estimands import F1, LevelMeans
-from stratal.planning.estimand_plan import EstimandPlanner
+from stratal.planning.planner import Planner
 from stratal.population.influence import influence_moments
 
 
@@ -129,7 +129,7 @@ def test_a_list_is_planned_and_estimated_together(pool):
         ({"budget": 50, "by": "part"}, "takes no by="),
         ({"budget": 50, "allocation": "equal"}, "takes no allocation="),
         ({"budget": 50, "pilot": True}, "needs a half-width"),
-        ({"half_width": -1}, "positive numbers"),
+        ({"half_width": -1}, "positive number"),
         ({"half_width": [0.1, 0.2]}, "a half-width for each"),
         ({}, "either a budget or a half-width"),
     ],
@@ -143,7 +143,7 @@ def test_what_does_not_go_together_is_refused(pool, given, message):
 def test_a_mean_as_estimand_is_the_plan_as_it_was(pool):
     population, _ = pool
     assert stratal.plan(population, 50, estimand="mean").allocation == stratal.plan(population, 50).allocation
-    with pytest.raises(InputError, match="one for a mean"):
+    with pytest.raises(InputError, match="a half-width for each"):
         stratal.plan(population, half_width=[0.1, 0.2])
 
 
@@ -161,8 +161,8 @@ def _with_levels(count: int) -> stratal.Population:
 
 def test_the_moments_of_levels_are_those_of_each_level_on_its_own(pool):
     population, _ = pool
-    planner = EstimandPlanner(population=population, estimand=LevelMeans("part"))
-    strata = planner.strata(300)
+    planner = Planner(population=population, estimand=LevelMeans("part"))
+    strata = planner.anticipated.strata(300)
     alone = [part.influence(population) for part in planner.parts]
 
     together = influence_moments(population, strata.rule, planner.influences)
@@ -183,3 +183,57 @@ def test_the_work_of_a_plan_for_levels_grows_with_their_number_and_not_with_its_
 def test_more_levels_than_can_be_planned_for_are_refused_with_a_way_out():
     with pytest.raises(InputError, match=r"given: 501; allowed: up to 500.*--by"):
         stratal.plan(_with_levels(501), 1200, estimand="mean@g")
+
+
+def test_a_wide_half_width_needs_the_fewest_labels_that_strata_allow(pool):
+    """The search began at two labels, too few for the minima of two cells, and ended in their error."""
+    population, _ = pool
+    plan = stratal.plan(population, half_width=0.9, estimand="f1:match,probability=score", assume="hopeful")
+
+    assert plan.allocation.n_h.min() == 2
+    assert plan.half_width_if("hopeful") <= 0.9
+
+
+def test_a_large_minimum_makes_fewer_strata_as_for_the_mean(pool):
+    population, _ = pool
+    plan = stratal.plan(population, 100, minimum=20, estimand="f1:match,probability=score")
+
+    assert plan.strata.n_strata == 4
+    assert plan.allocation.n_h.min() >= 20
+
+
+def test_a_budget_beyond_all_units_is_refused_for_every_estimand(pool):
+    population, _ = pool
+    for estimand in (None, "f1:match,probability=score", "difference:answer,older", "mean@part"):
+        with pytest.raises(BudgetError, match="allowed: 1 to 6000"):
+            stratal.plan(population, 6001, estimand=estimand)
+
+
+def test_a_mean_is_planned_with_the_proxy_that_it_names():
+    rng = np.random.default_rng(3)
+    population = stratal.Population.from_arrays(proxy={"weak": rng.random(500), "good": rng.beta(5, 1, 500)})
+
+    found = stratal.plan(population, 60, estimand="mean:proxy=good")
+
+    assert found.to_dict() == stratal.plan(population, 60, proxy="good").to_dict()
+    assert found.strata.names[0].startswith("good")
+
+
+def test_the_expected_value_is_told_of_one_number_alone(pool):
+    population, _ = pool
+    one = stratal.plan(population, 50, estimand="f1:match,probability=score")
+    level = stratal.plan(population, 50, estimand="mean@part:c")
+
+    assert "which is expected to be 0." in one.assumptions[0]
+    assert "expected to be" not in level.assumptions[0]
+
+
+def test_the_method_that_is_asked_for_is_used_and_an_allocation_is_refused_even_if_it_is_the_means(pool):
+    population, _ = pool
+    f1 = "f1:match,probability=score"
+    usual, asked = (stratal.plan(population, 200, estimand=f1, method=name) for name in (None, "k-means"))
+
+    assert usual.strata.method.startswith("neyman")
+    assert asked.strata.method.startswith("k-means")
+    with pytest.raises(InputError, match="takes no allocation="):
+        stratal.plan(population, 200, estimand=f1, allocation="robust")

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.planning.detectable import detectable_difference
-from stratal.planning.without_file import plan_for_rate
+from stratal.planning.expectations import detectable_difference
+from stratal.planning.plan import plan_for_rate
 
 REPLICATES = 1500
 

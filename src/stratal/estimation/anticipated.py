@@ -1,0 +1,340 @@
+"""What an estimand anticipates of a population before any label, and how a plan divides the units for it.
+
+Whatever is asked for, labels are worth most where a unit's influence on it is uncertain:
+`AnticipatedInfluence` makes strata of the influence, within its cells. For the mean the influence is the
+outcome itself, and the proxy says more of it than two moments: `AnticipatedOutcome` divides by the proxy as
+it is.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from stratal.arrays import FloatArray
+from stratal.errors import BudgetError, InputError, not_positive
+from stratal.population.influence import Influence
+from stratal.population.population import Population
+from stratal.strata import Strata, stratify
+from stratal.strata.categories import groups_that_fit
+from stratal.strata.moments import CALIBRATION_SLOPE, OFFSETS, SLOPES
+
+RESIDUAL_SHARE = 0.5
+"""Residual standard deviation over the proxy's own, assumed of outcomes without bounds unless given: a
+correlation of .89."""
+
+LIKELY_SCALES = ((1.0, 5.0), (0.0, 5.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
+"""Scales on which scores are often given, narrow ones first."""
+
+_MANY = 20
+"""Units from which on a different whole number in each is a number of the unit, seldom a score."""
+
+ALL_COME_BACK = "All labels that are asked for come back."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Division:
+    """How `plan` was asked to divide the units; None is what suits the estimand.
+
+    Parameters
+    ----------
+    method, n_strata, by, proxy
+        As in `stratal.stratify`; strata in each cell or category.
+    allocation : str, optional
+    minimum : int
+        Labels that every stratum gets at least.
+    residual_sd : float, optional
+        Standard deviation of outcome less proxy, for outcomes without bounds.
+
+    Examples
+    --------
+    >>> Division(n_strata=5).minimum
+    2
+    """
+
+    method: str | None = None
+    n_strata: int | None = None
+    by: str | None = None
+    proxy: str | None = None
+    allocation: str | None = None
+    minimum: int = 2
+    residual_sd: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Anticipated:
+    """What every estimand anticipates."""
+
+    population: Population
+    asked: Division
+    n_proxies: int = 0
+    _kept: dict[tuple[int, int | None], Strata] = field(default_factory=dict, repr=False)
+
+    allocation: ClassVar[str]
+    method: ClassVar[str]
+    simple: ClassVar[bool]
+    """Whether a simple random sample is drawn where strata do not help, or there is one alone."""
+    most_strata: ClassVar[int]
+    """Of each cell or category."""
+    per_stratum: ClassVar[int]
+    """Labels per stratum on average at least, so that few are spent on minima."""
+
+    def _number(self, budget: int, n_cells: int) -> int:
+        """Return how many strata each cell is divided into."""
+        if self.asked.n_strata is not None:
+            return self.asked.n_strata
+        each = max(self.per_stratum, self.asked.minimum) * n_cells
+        return max(1, min(self.most_strata, budget // each))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnticipatedInfluence(_Anticipated):
+    """What an estimand's influence is expected to be, which no proxy corrects, as it is made of them.
+
+    Parameters
+    ----------
+    population : Population
+    asked : Division
+    n_proxies : int
+        None.
+    influence : Influence
+    text : str
+        What is asked for.
+
+    Examples
+    --------
+    >>> from stratal.estimation.estimands import F1
+    >>> population = Population.from_arrays(
+    ...     proxy=[0.9, 0.6] * 50, groups={"answer": ["cat", "dog"] * 50}, predicted="answer")
+    >>> found = F1("cat").anticipated(population, Division())
+    >>> found.strata(20).n_strata, found.budgets
+    (2, (4, 100))
+    """
+
+    influence: Influence
+    text: str
+
+    allocation: ClassVar[str] = "neyman"
+    method: ClassVar[str] = "neyman"
+    simple: ClassVar[bool] = False
+    most_strata: ClassVar[int] = 15  # fine enough for a class of which there are few
+    per_stratum: ClassVar[int] = 4
+
+    @cached_property
+    def whole(self) -> Strata:
+        """The population as one stratum."""
+        return stratify(self.population, "none", influence=self.influence)
+
+    @property
+    def budgets(self) -> tuple[int, int]:
+        """The fewest labels that can be planned, and the most that matter."""
+        coarse = self.strata(1)
+        sizes = coarse.sizes[~coarse.is_known]
+        most = int(sizes.sum())
+        return min(most, max(2, int(np.minimum(sizes, self.asked.minimum).sum()))), most
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What expectations rest on."""
+        value = self.influence.value
+        told = "" if math.isnan(value) else f", which is expected to be {value:.4g}"
+        return (
+            f"Planned for {self.text}{told}: its influence on each unit, as the proxies have it.",
+            "Standard errors hold to first order, and for labels that all come back.",
+        )
+
+    def remarks(self, strata: Strata) -> tuple[str, ...]:
+        """Return how many units need no label."""
+        if not np.any(strata.is_known):
+            return ()
+        share = float(strata.weights[strata.is_known].sum())
+        return (f"{share:.1%} of the units need no label: {self.text} is known there by construction.",)
+
+    def strata(self, budget: int) -> Strata:
+        """Return the strata of the influence, within its cells."""
+        cells = len(self.influence.cells.names) - len(self.influence.known)
+        key = self._number(budget, max(cells, 1)), None
+        if key not in self._kept:
+            method = self.asked.method or self.method
+            found = stratify(self.population, method, key[0], influence=self.influence)
+            if np.all(found.is_known):
+                raise InputError(
+                    f"{self.text} is known without a label: no unit is open",
+                    action="Nothing needs to be labelled; check the proxies if that is a surprise.",
+                )
+            self._kept[key] = found
+        return self._kept[key]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnticipatedOutcome(_Anticipated):
+    """What a proxy says of the outcome itself.
+
+    Parameters
+    ----------
+    population : Population
+    asked : Division
+    n_proxies : int
+        Those that the estimator may correct by.
+
+    Examples
+    --------
+    >>> from stratal.estimation.estimands import Mean
+    >>> found = Mean().anticipated(Population.from_arrays(proxy=[0.1] * 50 + [0.9] * 50), Division())
+    >>> found.strata(20).names
+    ('proxy < 0.9', 'proxy >= 0.9')
+    """
+
+    allocation: ClassVar[str] = "robust"
+    method: ClassVar[str] = "k-means"
+    simple: ClassVar[bool] = True
+    most_strata: ClassVar[int] = 10
+    per_stratum: ClassVar[int] = 5
+
+    @cached_property
+    def whole(self) -> Strata:
+        """The population as one stratum."""
+        found = stratify(self.population, "none", proxy=self.asked.proxy)
+        return with_residual(found, self.asked.residual_sd)
+
+    @property
+    def budgets(self) -> tuple[int, int]:
+        """The fewest labels that can be planned, and all units."""
+        size = self.population.contents.size
+        return min(size, max(2, self.asked.minimum)), size
+
+    def strata(self, budget: int) -> Strata:
+        """Return the strata of the proxy within categories, or all units as one if nothing divides them."""
+        asked, by, method = self.asked, self.asked.by, self.asked.method or self.method
+        if not self.n_proxies and by is None and method != "features":
+            return replace(self.whole, notes=("There is no proxy: nothing tells which units are uncertain.",))
+        n_groups, pooled = 1, False
+        if by is not None:
+            sizes = np.array(list(self.population.levels(by).values()))
+            n_groups = groups_that_fit(sizes, budget, asked.minimum)
+            pooled = n_groups < len(sizes)
+            method = method if self.n_proxies else "category"
+        key = self._number(budget, 1 if method == "category" else n_groups), budget if pooled else None
+        if key not in self._kept:
+            found = stratify(
+                self.population,
+                method,
+                key[0],
+                by=by,
+                proxy=asked.proxy,
+                minimum=asked.minimum,
+                budget=key[1],
+            )
+            self._kept[key] = with_residual(found, asked.residual_sd)
+        strata = self._kept[key]
+        needed = int(np.minimum(asked.minimum, strata.sizes).sum())
+        if len(strata.sizes) > 1 and budget < needed:
+            raise BudgetError(
+                f"the budget is below {asked.minimum} units for each of {strata.n_strata} strata",
+                given=budget,
+                allowed=f"{needed} to {strata.size}",
+                action="Use fewer strata, a larger budget, or minimum=1 (--minimum 1).",
+            )
+        return strata
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What expectations rest on: the proxy's word."""
+        whole = self.whole
+        if not self.n_proxies:
+            return ("Nothing is known of the outcome before the first label.",)
+        low, high = whole.bounds
+        bounded = math.isfinite(high - low)
+        if not whole.scaled:
+            scale = "" if bounded else ", if labels are 0 or 1"
+            return (f"The proxy only orders units, so that nothing better than the worst is known{scale}.",)
+        if whole.standard_deviations[0] == 0:
+            return (
+                "The proxy calls every outcome certain: no standard error can be expected from it alone.",
+            )
+        if not bounded:
+            left = math.sqrt(float(whole.conditional_variances[0]))
+            return (
+                "The outcome has no bounds: its standard deviation about the proxy is taken to be "
+                f"{left:.4g}, half to twice that in the range; better give it (residual_sd=, --residual-sd) "
+                "or label a pilot.",
+                ALL_COME_BACK,
+            )
+        return (
+            f"Outcomes follow the proxy with a slope of {CALIBRATION_SLOPE}: most proxies are too sure.",
+            f"Hopeful to cautious: log-odds off by up to {OFFSETS[-1]:g} either way, and {SLOPES[0]:g} to "
+            f"{SLOPES[-1]:g} times as steep as the proxy's.",
+            ALL_COME_BACK,
+        )
+
+    def remarks(self, strata: Strata) -> tuple[str, ...]:
+        """Return what to ask of a proxy on no known scale: does it hold percent, ratings, row numbers?"""
+        if self.whole.scaled or not self.n_proxies:
+            return ()
+        info = self.population.proxy_info(self.asked.proxy)
+        if info.bounds is not None:
+            return ()
+        values = self.population.distribution(info.name).values
+        least, most = float(values[0]), float(values[-1])
+        if _numbered(values, self.population.size):
+            return (
+                f"'{info.name}' is another whole number in each row, {least:g} to {most:g}, as a row number "
+                "is. Does it tell which units are right? Else name another column.",
+            )
+        fitting = [scale for scale in LIKELY_SCALES if scale[0] <= least and most <= scale[1]]
+        if not fitting:
+            return ()
+        low, high = fitting[0]
+        return (
+            f"Does '{info.name}', {least:g} to {most:g}, predict labels on a scale of {low:g} to {high:g}? "
+            f"Then give bounds=({low:g}, {high:g}) (--proxy-bounds {low:g},{high:g}). "
+            "Pass/fail labels: label='pass/fail' (--label pass/fail).",
+        )
+
+
+Anticipated = AnticipatedInfluence | AnticipatedOutcome
+
+
+def with_residual(strata: Strata, residual_sd: float | None) -> Strata:
+    """Return strata whose outcome also varies where the proxy does not: for outcomes without bounds.
+
+    Parameters
+    ----------
+    strata : Strata
+        Those of an outcome within bounds stay as they are.
+    residual_sd : float, optional
+        Standard deviation of outcome less proxy; half the proxy's own if left out.
+
+    Examples
+    --------
+    >>> counts = Population.from_arrays(proxy=[0.0, 2.0, 4.0, 9.0], scaled=True)
+    >>> with_residual(stratify(counts, "none"), 2.0).conditional_variances
+    array([4.])
+    """
+    bounded = math.isfinite(strata.bounds[1] - strata.bounds[0])
+    if residual_sd is not None and not 0 < residual_sd < math.inf:
+        raise not_positive("residual_sd", residual_sd)
+    if residual_sd is not None and (bounded or not strata.scaled):
+        raise InputError(
+            "residual_sd would have no effect",
+            given="bounds {:g} to {:g}".format(*strata.bounds) if bounded else "a proxy that only orders",
+            allowed="residual_sd= (--residual-sd) with a proxy on the scale of an outcome without bounds",
+            action="Leave it out.",
+        )
+    if bounded or not strata.scaled or (residual_sd is None and np.any(strata.conditional_variances > 0)):
+        return strata
+    means, weights = strata.proxy_means, strata.weights
+    spread = float(weights @ (strata.proxy_variances + (means - weights @ means) ** 2))
+    left = RESIDUAL_SHARE**2 * spread if residual_sd is None else residual_sd**2
+    return replace(strata, conditional_variances=np.full(strata.n_strata, left))
+
+
+def _numbered(values: FloatArray, size: int) -> bool:
+    """Return whether the sorted values of a proxy number the units: whole, and no two alike."""
+    whole = np.array_equal(values, np.floor(values))
+    apart = len(values) == size or values[-1] - values[0] == size - 1
+    return bool(size >= _MANY and whole and apart)
