@@ -17,7 +17,7 @@ import numpy as np
 from stratal import __version__
 from stratal.arrays import BoolArray
 from stratal.errors import InputError, MissingExtraError, StratalWarning, names_mistyped
-from stratal.estimation.estimand import MEAN_OPTIONS, Estimand, as_estimand
+from stratal.estimation.estimand import RIGHT_OPTIONS, Estimand, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates, with_tables
 from stratal.estimation.evaluation import estimate
@@ -235,10 +235,13 @@ def _contents(
 ) -> dict[str, Any]:
     """Return what a report shows of an estimate, or of the first of several and then of all."""
     confidence_level, interval = level
-    first = made if isinstance(made, Estimate) else made[0]
-    described = first.to_dict(confidence_level, interval) | {"estimand": asked.text}
-    if isinstance(made, Estimates):
-        described = with_tables(described | {"notes": []}, [made], confidence_level)
+    if isinstance(made, Estimate):
+        first, described = made, made.to_dict(confidence_level, interval)
+    else:
+        first = made[0]
+        own = first.said(confidence_level, interval) | {"confidence_level": confidence_level, "notes": []}
+        described = with_tables(own, [made], confidence_level)
+    described |= {"estimand": asked.text} if first.label else {}
     of_outcomes = isinstance(made, Estimate) and made.outcomes is not None
     return {
         "quantity": _quantity(sample, labels, asked, first, predicted),
@@ -268,7 +271,7 @@ def _forecast(
     confidence_level, interval = level
     if isinstance(made, Estimates):
         return []
-    if set(asked.takes) < set(MEAN_OPTIONS):
+    if not set(RIGHT_OPTIONS) <= set(asked.takes):
         return more_labels_of(asked, sample, labels, labelled, made, confidence_level)
     return more_labels(
         sample, labels, made, confidence_level=confidence_level, predicted=predicted, interval=interval
