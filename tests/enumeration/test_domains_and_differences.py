@@ -9,7 +9,7 @@ import pytest
 
 from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.linearisation import of_variable, smooth_mean_function
-from stratal.estimation.paired import paired_differences
+from stratal.estimation.outcome_means import estimate_mean
 from stratal.weighting import StratifiedWeighting
 
 SIZES, COUNTS = np.array([5, 4]), (3, 2)
@@ -26,9 +26,13 @@ def samples():
 
 
 def test_paired_differences_and_their_variances_are_unbiased():
-    found = [paired_differences((A - B)[rows][:, None], weighting) for rows, weighting in samples()]
-    values = np.array([float(entry.values[0]) for entry in found])
-    variances = np.array([float(entry.standard_errors[0]) ** 2 for entry in found])
+    nothing = np.zeros((sum(COUNTS), 0))
+    found = [
+        estimate_mean((A - B)[rows], nothing, weighting, None, stratum=weighting.stratum, outcome="unbounded")
+        for rows, weighting in samples()
+    ]
+    values = np.array([entry.value for entry in found])
+    variances = np.array([entry.standard_error**2 for entry in found])
 
     assert np.mean(A - B) == pytest.approx(values.mean())
     assert values.var() == pytest.approx(variances.mean())
@@ -48,9 +52,9 @@ def test_totals_of_a_domain_are_unbiased_with_the_whole_design_kept():
 
 
 def test_domain_means_are_nearly_unbiased_and_exact_in_a_census():
-    values = [domain_mean(B[rows], MEMBER[rows], weighting)[0].value for rows, weighting in samples()]
+    values = [domain_mean(B[rows], MEMBER[rows], weighting).value for rows, weighting in samples()]
     whole = StratifiedWeighting(stratum=np.repeat([0, 1], SIZES), sizes=SIZES)
-    exact, _ = domain_mean(B, MEMBER, whole, bounds=(0.0, 1.0))
+    exact = domain_mean(B, MEMBER, whole, bounds=(0.0, 1.0))
 
     assert B[MEMBER].mean() == pytest.approx(exact.value)
     assert exact.standard_error == pytest.approx(0)

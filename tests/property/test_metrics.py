@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stratal
 from stratal.errors import InputError
+from stratal.estimands import ClassReport
 from stratal.estimation.confusion import Confusion
 from stratal.estimation.domain_means import domain_difference, domain_mean
+from stratal.estimation.estimands.ranking import area_under_curve, average_precision, ranking_metric
+from stratal.estimation.estimates import in_family
 from stratal.estimation.metric_functions import AVERAGES, CLASS_METRICS, OVERALL_METRICS
-from stratal.estimation.paired import critical_values, paired_differences
-from stratal.estimation.quantile import quantile_interval
-from stratal.estimation.ranking import ranking_metric
+from stratal.estimation.model_pairs import contrast_limits
+from stratal.estimation.outcome_means import estimate_mean
+from stratal.estimation.quantile import quantile_estimate
 from stratal.weighting import PoissonWeighting, StratifiedWeighting, WithReplacementWeighting
 
 
@@ -39,19 +44,19 @@ def designs(draw):
     return WithReplacementWeighting(design_weight=weights, size=float(weights.sum())), False, n
 
 
-def check(quantity, lowest, highest, census):
-    if not quantity.defined:
+def check(found, lowest, highest, census):
+    if not np.isfinite(found.value):
         # Nothing is known, and that is an interval where there are bounds.
-        assert quantity.row(0.95)["confidence_interval"] in ([lowest, highest], None)
+        assert found.limits() in ([lowest, highest], None)
         return
-    low, high = quantity.confidence_interval()
-    assert lowest - 1e-12 <= low <= quantity.value + 1e-9
-    assert quantity.value - 1e-9 <= high <= highest + 1e-12
+    low, high = found.confidence_interval()
+    assert lowest - 1e-12 <= low <= found.value + 1e-9
+    assert found.value - 1e-9 <= high <= highest + 1e-12
     assert census or high > low
-    wide = quantity.confidence_interval(0.99)
+    wide = found.confidence_interval(0.99)
     assert wide.low <= low + 1e-9
     assert wide.high >= high - 1e-9
-    assert 0 <= quantity.p_value(quantity.value) <= 1
+    assert 0 <= found.p_value(found.value) <= 1
 
 
 @settings(max_examples=25, deadline=None)
@@ -76,16 +81,17 @@ def test_ranking_domains_and_quantiles(design, data):
     score = np.array(data.draw(st.lists(st.integers(-3, 3), min_size=n, max_size=n)), float)
     positive = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
 
-    for name in ("auc", "average_precision"):
-        check(ranking_metric(name, score, positive, weighting), 0, 1, census)
+    for statistic in (area_under_curve, average_precision):
+        check(ranking_metric(statistic, score, positive, weighting), 0, 1, census)
     means = [
         domain_mean((score + 3) / 6, part, weighting, bounds=(0.0, 1.0)) for part in (positive, ~positive)
     ]
-    for quantity, _ in means:
-        check(quantity, 0, 1, census)
-    check(domain_difference(means[0], means[1], weighting), -1, 1, census)
-    value, (low, high) = quantile_interval(score, 0.5, weighting)
-    assert low <= value.value <= high
+    for found in means:
+        check(found, 0, 1, census)
+    check(domain_difference(means[0], means[1]), -1, 1, census)
+    median = quantile_estimate(score, 0.5, weighting)
+    low, high = median.confidence_interval()
+    assert low <= median.value <= high
 
 
 @settings(max_examples=25, deadline=None)
@@ -94,18 +100,26 @@ def test_comparisons_of_any_numbers(design, data):
     weighting, census, n = design
     numbers = st.one_of(st.floats(-1e12, 1e12), st.sampled_from([0.0, 1.0, 1e-300, 0.5]))
     contrasts = np.array(data.draw(st.lists(numbers, min_size=3 * n, max_size=3 * n))).reshape(n, 3)
-    found = paired_differences(contrasts, weighting)
-    critical, p_values = critical_values(found, 0.95)
-    low, high = found.intervals(critical)
+    stratum = weighting.stratum if isinstance(weighting, StratifiedWeighting) else np.zeros(n, np.int64)
 
-    if np.all(np.isfinite(found.interval_errors)):
-        assert np.all(low <= found.values)
-        assert np.all(found.values <= high)
-        assert np.all((p_values >= 0) & (p_values <= 1))
-    bounded = paired_differences(np.sign(contrasts), weighting, bound=1.0)
-    low, high = bounded.intervals(critical_values(bounded, 0.95)[0])
-    assert np.all((low >= -1) & (high <= 1))
-    assert census or np.all(high > low)
+    def family(columns, **options):
+        """The mean of each contrast, or None where one label leaves its error unknown."""
+        found = []
+        for column in columns.T:
+            try:
+                pair = estimate_mean(column, np.zeros((n, 0)), weighting, None, stratum=stratum, **options)
+            except InputError:
+                return None
+            found.append(replace(pair, evidence=replace(pair.evidence, own=contrast_limits(pair))))
+        return in_family(found)
+
+    for pair in family(contrasts, outcome="unbounded") or ():
+        ends = pair.limits()
+        if ends is not None and None not in ends:
+            assert ends[0] <= pair.value <= ends[1]
+            assert 0 <= pair.p_value(0.0) <= 1
+    for pair in family(np.sign(contrasts), outcome="bounded", bounds=(-1.0, 1.0)):
+        check(pair, -1, 1, census)
 
 
 @settings(max_examples=20, deadline=None)
@@ -118,9 +132,9 @@ def test_any_labels_give_a_table_or_one_clear_error(values):
     labels = dict(zip(sample.ids.tolist(), values, strict=True))
 
     for call in (
-        lambda: stratal.classification_metrics(sample, labels),
-        lambda: stratal.ranking_metrics(sample, labels),
-        lambda: stratal.estimate_domains(sample, labels, by="answer"),
+        lambda: stratal.estimate(sample, labels, estimand=ClassReport()),
+        lambda: stratal.estimate(sample, labels, estimand=["auc:1", "average_precision:1"]),
+        lambda: stratal.estimate(sample, labels, by="answer"),
         lambda: stratal.compare(sample, {"a": labels, "b": [1, 0] * 4}),
     ):
         try:
@@ -129,4 +143,5 @@ def test_any_labels_give_a_table_or_one_clear_error(values):
         except (InputError, stratal.StratalWarning):
             continue
         for row in table:
-            assert row["confidence_interval"] is None or None not in row["confidence_interval"]
+            ends = row.limits()
+            assert ends is None or None not in ends

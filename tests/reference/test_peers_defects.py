@@ -219,7 +219,7 @@ class TestPpiPython:
         population = stratal.Population.from_arrays(proxy=np.random.default_rng(1).random(200_000))
         sample = stratal.SimpleRandom(budget=500).draw(population, seed=1)
         tracemalloc.start()
-        stratal.quantile(sample, np.random.default_rng(2).normal(size=500), 0.5)
+        stratal.estimate(sample, np.random.default_rng(2).normal(size=500), estimand="quantile:0.5")
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 20e6

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import stratal
+from stratal.estimands import ClassReport
 
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "vectors"
 pytestmark = pytest.mark.skipif(not VECTORS.exists(), reason="the published numbers are not here")
@@ -21,14 +22,13 @@ def test_published_accuracy_area_precision_and_recall():
     sample, labels = stratal.Sample.from_labelled(
         columns, value="reference", stratum="stratum", sizes=given["N_h"], predicted="predicted"
     )
-    table = stratal.classification_metrics(
-        sample, labels, metrics=("accuracy", "prevalence", "precision", "recall"), average=None
-    )
+    report = ClassReport(["accuracy", "prevalence", "precision", "recall"], average=[])
+    table = stratal.estimate(sample, labels, estimand=report)
 
     for name, metric, level in (
         ("overall_accuracy", "accuracy", None), ("area_A", "prevalence", "A"), ("area_C", "prevalence", "C"),
         ("precision_B", "precision", "B"), ("recall_B", "recall", "B"),
     ):  # fmt: skip
-        row = table.row(metric=metric, **{"class": level})
-        found = [row["estimate"], row["standard_error"]]
+        row = table.of(metric=metric, **{"class": level})
+        found = [row.value, row.standard_error]
         assert vector["expected"][name] == pytest.approx(found, abs=vector["tolerance"])

@@ -63,13 +63,13 @@ def test_paired_differences_of_graded_outcomes():
     a, b = rng.normal(size=60), rng.normal(size=60) + 0.2
     sample, _ = sampled(a)
 
-    row = stratal.compare(sample, {"a": a, "b": b}).rows[0]
+    pair = stratal.compare(sample, {"a": a, "b": b})[0]
     expected = stats.ttest_rel(a, b)
 
-    assert row["difference"] == pytest.approx(np.mean(a - b))
-    assert row["p_value"] == pytest.approx(expected.pvalue, rel=1e-6)
+    assert pair.value == pytest.approx(np.mean(a - b))
+    assert pair.p_value(0.0) == pytest.approx(expected.pvalue, rel=1e-6)
     interval = expected.confidence_interval(0.95)
-    assert tuple(row["confidence_interval"]) == pytest.approx((interval.low, interval.high), rel=1e-6)
+    assert tuple(pair.confidence_interval()) == pytest.approx((interval.low, interval.high), rel=1e-6)
 
 
 def test_weighted_means_drawn_with_replacement():

@@ -101,8 +101,8 @@ def test_a_table_of_two_models_is_wide_or_long(tmp_path):
         tables.append([found["estimate"], found["comparisons"]])
 
     assert tables[0] == tables[1]
-    (row,) = stratal.compare(SAMPLE, {"a": ANSWERED, "b": rival}).rows
-    assert tables[0][1][0]["difference"] == pytest.approx(row["difference"])
+    (pair,) = stratal.compare(SAMPLE, {"a": ANSWERED, "b": rival})
+    assert tables[0][1][0]["estimate"] == pytest.approx(pair.value)
 
 
 @pytest.mark.parametrize("combine", ["mean", "majority"])

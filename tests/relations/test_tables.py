@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.relations.world import CLASSES, DESIGNS, LANGUAGES, World, by_language, numbers, same
 
 import stratal
+from stratal.estimands import ClassReport
 
 # Units without a label, and weak proxies, are meant here.
 pytestmark = pytest.mark.filterwarnings("ignore::stratal.StratalWarning")
@@ -56,9 +57,9 @@ def test_domains_that_are_the_strata_average_to_the_whole(seed, answered):
     units = world.population()
     sample = by_language(units).draw(units, seed)
     labels = world.labels(sample, world.right, answered)
-    rows = stratal.estimate_domains(sample, labels, "language").rows
+    rows = stratal.estimate(sample, labels, by="language")
     shares = {name: np.mean(world.language == name) for name in LANGUAGES}
-    whole = sum(shares[row["domain"]] * row["estimate"] for row in rows)
+    whole = sum(shares[row.label["domain"]] * row.value for row in rows)
 
     assert whole == pytest.approx(stratal.estimate(sample, labels, estimator="horvitz-thompson").value)
 
@@ -77,14 +78,13 @@ def test_classes_by_other_names_have_the_same_metrics(seed, design, answered):
     rows = []
     for one, names in ((world, {entry: entry for entry in CLASSES}), (renamed, name)):
         sample = DESIGNS[design](one.population(), seed)
-        table = stratal.classification_metrics(
-            sample,
-            one.labels(sample, one.truth, answered),
-            metrics=["accuracy", "precision", "recall", "f1", "mcc", "balanced_accuracy"],
-            classes=[names[entry] for entry in CLASSES],
+        report = ClassReport(
+            ["accuracy", "precision", "recall", "f1", "mcc", "balanced_accuracy"],
+            [names[entry] for entry in CLASSES],
         )
+        table = stratal.estimate(sample, one.labels(sample, one.truth, answered), estimand=report)
         back = {new: old for old, new in names.items()}
-        rows.append({(row["metric"], back.get(row["class"], row["class"])): row for row in table.rows})
+        rows.append({(row["metric"], back.get(row["class"], row["class"])): row for row in table.rows()})
 
     assert rows[0].keys() == rows[1].keys()
     for key, row in rows[0].items():
@@ -107,10 +107,13 @@ def test_metrics_know_who_answers_from_who_is_answered(seed, answered):
     metrics = ["precision", "recall", "f1", "mcc"]
     found = [
         {
-            (row["metric"], row["class"]): row["estimate"]
-            for row in stratal.classification_metrics(sample, one, two, metrics=metrics).rows
+            (row.label["metric"], row.label["class"]): row.value
+            for row in stratal.estimate(sample, both, estimand=ClassReport(metrics))
         }
-        for one, two in ((true, predicted), (predicted, true))
+        for both in (
+            {"label": true, "predicted": predicted},
+            {"label": predicted, "predicted": true},
+        )
     ]
     turned = {"precision": "recall", "recall": "precision"}
     for (metric, name), value in found[0].items():

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import stratal
+from stratal.estimation.estimates import Estimates
 
 CLASSES = ("cat", "dog", "eel")
 LANGUAGES = ("de", "en", "fr")
@@ -111,17 +112,9 @@ NO_CLUSTERS = tuple(name for name in DESIGNS if name != "clusters")
 
 
 def numbers(found: Any, level: float = 0.95) -> list[float]:
-    """Return value, standard error and interval of an estimate, or of all rows of a table."""
-    if hasattr(found, "rows"):
-        return [
-            number
-            for row in found.rows
-            for number in (
-                row.get("estimate", row.get("difference")),
-                row["standard_error"],
-                *(row["confidence_interval"] or [np.nan, np.nan]),
-            )
-        ]
+    """Return value, standard error and interval of an estimate, or of several, one after another."""
+    if isinstance(found, Estimates):
+        return [number for row in found for number in numbers(row, level)]
     return [found.value, found.standard_error, *found.confidence_interval(level)]
 
 

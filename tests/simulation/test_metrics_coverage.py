@@ -7,7 +7,8 @@ import pytest
 
 from stratal.estimation.confusion import Confusion
 from stratal.estimation.domain_means import domain_mean
-from stratal.estimation.paired import critical_values, paired_differences
+from stratal.estimation.model_pairs import contrast_limits
+from stratal.estimation.outcome_means import estimate_mean
 from stratal.weighting import StratifiedWeighting
 
 SIZES, COUNTS = np.array([6000, 3000, 1000]), np.array([20, 25, 35])
@@ -30,7 +31,7 @@ def intervals(rows, weighting, true, predicted, other, group):
                         ("balanced_accuracy", None)):  # fmt: skip
         yield f"{name} {which}", confusion.metric(name, which)
     right = (true == predicted)[rows].astype(float)
-    yield "domain", domain_mean(right, group[rows], weighting, bounds=(0.0, 1.0))[0]
+    yield "domain", domain_mean(right, group[rows], weighting, bounds=(0.0, 1.0))
 
 
 def coverage(draws):
@@ -39,7 +40,7 @@ def coverage(draws):
     whole = StratifiedWeighting(stratum=stratum, sizes=SIZES)
     rows = np.arange(10_000)
     truth = {name: q.value for name, q in intervals(rows, whole, true, predicted, other, group)}
-    contrast = ((true == predicted).astype(float) - (true == other).astype(float))[:, None]
+    contrast = (true == predicted).astype(float) - (true == other).astype(float)
     truth["difference"] = float(contrast.mean())
     weighting = StratifiedWeighting(stratum=np.repeat([0, 1, 2], COUNTS), sizes=SIZES)
     members = [np.flatnonzero(stratum == h) for h in range(3)]
@@ -47,12 +48,20 @@ def coverage(draws):
     rng = np.random.default_rng(3)
     for _ in range(draws):
         rows = np.concatenate([rng.choice(m, n, replace=False) for m, n in zip(members, COUNTS, strict=True)])
-        for name, quantity in intervals(rows, weighting, true, predicted, other, group):
-            low, high = quantity.confidence_interval() if quantity.defined else (-1, 1)
+        for name, estimate in intervals(rows, weighting, true, predicted, other, group):
+            low, high = estimate.confidence_interval()
             inside[name] += low <= truth[name] <= high
-        found = paired_differences(contrast[rows], weighting, bound=1.0)
-        low, high = found.intervals(critical_values(found, 0.95)[0])
-        inside["difference"] += bool(low[0] <= truth["difference"] <= high[0])
+        found = estimate_mean(
+            contrast[rows],
+            np.zeros((len(rows), 0)),
+            weighting,
+            None,
+            stratum=weighting.stratum,
+            bounds=(-1, 1),
+            outcome="bounded",
+        )
+        low, high = contrast_limits(found).ends(0.95, "two-sided")
+        inside["difference"] += bool(low <= truth["difference"] <= high)
     return {name: count / draws for name, count in inside.items()}
 
 

@@ -67,6 +67,8 @@ PLAIN = Request()
 """Nothing but the defaults."""
 MEAN_OPTIONS = tuple(entry.name for entry in fields(Request))
 """What a mean of one outcome takes: all of them."""
+RIGHT_OPTIONS = tuple(name for name in MEAN_OPTIONS if name != "predicted")
+"""What a mean of right answers takes: it says itself which answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

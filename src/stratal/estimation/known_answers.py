@@ -88,7 +88,7 @@ def hits_and_misses(
     >>> is_class, answered = np.array([1, 1, 1, 0, 0, 0, 0, 1]), np.array([True, False])
     >>> precision, needs = lambda hits, misses, answers: hits / answers, (True, False)
     >>> found = hits_and_misses(precision, is_class, answered, weighting, needs=needs)
-    >>> low, high = found.ends(0.75, 0.95, "two-sided")
+    >>> low, high = found.ends(0.95, "two-sided")
     >>> round(low, 2), round(high, 2)
     (0.25, 0.95)
     """
@@ -144,7 +144,7 @@ def share_of(indicator: FloatArray, weighting: Weighting, target: str = "populat
     --------
     >>> weighting = StratifiedWeighting(stratum=np.repeat([0, 1], 4), sizes=np.array([20, 80]))
     >>> found = share_of(np.array([1.0, 1, 1, 0, 0, 0, 0, 1]), weighting)
-    >>> [round(end, 2) for end in found.ends(0.35, 0.95, "two-sided")]
+    >>> [round(end, 2) for end in found.ends(0.95, "two-sided")]
     [0.1, 0.77]
     """
     return OfShares.independent(lambda shares: shares[0], [_mean(indicator, weighting, target)])
@@ -190,8 +190,8 @@ def four_cells(
     >>> true, answered = np.arange(40) < 4, np.arange(40) % 13 < 1
     >>> matthews = of_two_shares(metric_function("mcc", None, 2), 2)
     >>> found = four_cells(matthews, true, answered, weighting)
-    >>> [round(end, 2) for end in found.ends(0.18, 0.95, "two-sided")]
-    [-0.1, 0.65]
+    >>> [round(end, 2) for end in found.ends(0.95, "two-sided")]
+    [-0.11, 0.64]
     """
     cells = np.stack([true & answered, true & ~answered, ~true & answered, ~true & ~answered]).astype(float)
     largest = int(np.argmax(cells @ weighting.weights))

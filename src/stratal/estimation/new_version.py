@@ -17,7 +17,7 @@ from stratal.errors import InputError, LabelError, names_mistyped
 from stratal.estimation.classes import class_text
 from stratal.estimation.columns import class_column, with_group
 from stratal.estimation.comparison import compare
-from stratal.estimation.estimand import MEAN_OPTIONS, as_estimand
+from stratal.estimation.estimand import RIGHT_OPTIONS, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.respondents import combined, outcomes, said
@@ -180,7 +180,7 @@ def new_version(
 def _predicted(sample: Sample, predicted: bool | str, asked: Any) -> bool | str:
     """Return what the labels are compared with, refusing an estimand that is no mean of outcomes."""
     question = as_estimand(asked or sample.estimand)
-    if question is None or not set(MEAN_OPTIONS) - set(question.takes):
+    if question is None or set(RIGHT_OPTIONS) <= set(question.takes):
         return predicted or (question is not None and question.compared)
     raise InputError(
         "a new version is compared by its mean outcome",

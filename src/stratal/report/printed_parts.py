@@ -39,9 +39,7 @@ PARTS: dict[str, Any] = {
     "comparison": {
         "a": "text",
         "b": "text",
-        "difference": "number",
-        "standard_error": "number?",
-        "confidence_interval": "interval?",
+        **_FOUND,
         "p_value": "number?",
         "n": "integer",
         "ratio": "ratio?",

@@ -10,7 +10,7 @@ from stratal.report.text import Table
 from stratal.report.versions import new_version_page
 
 
-def _targets(found: Findings, kind: str, title: str, naming: tuple[str, ...], value: str) -> Section | None:
+def _targets(found: Findings, kind: str, title: str, naming: tuple[str, ...]) -> Section | None:
     estimate = found["estimate"]
     if not estimate.get(kind):
         return None
@@ -18,7 +18,7 @@ def _targets(found: Findings, kind: str, title: str, naming: tuple[str, ...], va
     drawn = [
         (
             " · ".join(str(row[name]) for name in naming if row.get(name)),
-            row[value],
+            row["estimate"],
             row["confidence_interval"],
         )
         for row in rows
@@ -31,23 +31,23 @@ def _targets(found: Findings, kind: str, title: str, naming: tuple[str, ...], va
 
 def metrics_section(found: Findings) -> Section | None:
     """Return the section of metrics, which are no shares: some go from −1 to 1."""
-    return _targets({**found, "share": False}, TARGETS[0], "Metrics", ("metric", "class"), "estimate")
+    return _targets({**found, "share": False}, TARGETS[0], "Metrics", ("metric", "class"))
 
 
 def slices_section(found: Findings) -> Section | None:
     """Return the section of groups of units."""
-    return _targets(found, TARGETS[2], "Groups", ("domain",), "estimate")
+    return _targets(found, TARGETS[2], "Groups", ("domain",))
 
 
 def estimands_section(found: Findings) -> Section | None:
     """Return the section of several quantities: some are shares, some are not."""
     kind = "outcomes" if "outcomes" in found["estimate"] else "estimands"
-    return _targets({**found, "share": False}, kind, "Quantities", (kind[:-1],), "estimate")
+    return _targets({**found, "share": False}, kind, "Quantities", (kind[:-1],))
 
 
 def models_section(found: Findings) -> Section | None:
     """Return the section of compared models, with their ranks where there are any."""
-    section = _targets(found, TARGETS[1], "Models", ("a", "b"), "difference")
+    section = _targets(found, TARGETS[1], "Models", ("a", "b"))
     board = found["estimate"].get("leaderboard")
     if section is None or not board:
         return section

@@ -156,16 +156,18 @@ def test_levels_that_are_not_asked_about_need_no_label():
     assert np.all((square > 0) == (cells == "g a"))
 
 
+NO_MAJORITY = {"combine": "majority"}, "averages the answers of several annotators"
+OTHER_ANSWERS = {"predicted": "language"}, "does not compare labels with predicted='language'"
+
+
 @pytest.mark.parametrize(
-    "estimand", ["mean@language", "f1:a", "accuracy", "f1:a;f1:b", "mean@language,predicted=old"]
-)
-@pytest.mark.parametrize(
-    ("option", "said"),
+    ("estimand", "option", "said"),
     [
-        ({"combine": "majority"}, "averages the answers of several annotators"),
-        ({"predicted": "language"}, "does not compare labels with predicted='language'"),
-    ],
-    ids=["combine", "predicted"],
+        (estimand, *refused)
+        for estimand in ("mean@language", "f1:a", "f1:a;f1:b", "mean@language,predicted=old")
+        for refused in (NO_MAJORITY, OTHER_ANSWERS)
+    ]
+    + [("accuracy", *OTHER_ANSWERS), ("accuracy:predicted=old", *OTHER_ANSWERS)],
 )
 def test_what_an_estimand_would_leave_out_of_account_is_refused(estimand, option, said):
     groups = {name: list("ab") * 10 for name in ("new", "old", "language")}

@@ -73,12 +73,12 @@ class TestFunctions:
         described = found.to_dict(0.9)
         assert described["confidence_interval"] == list(found.confidence_interval(0.9))
         assert described["interval_method"] == "fieller"
-        assert str(found).startswith("Estimate 0.")
+        assert str(found).startswith("ratio_of_means:a,b 0.")
 
     def test_refusals(self, sample):
         z = np.ones(sample.size)
+        logarithm = MeanFunction(lambda z: float(np.log(z - 2)) if z > 2 else np.nan, ["z"])
         with pytest.raises(InputError, match="not finite at the estimated means"):
-            logarithm = MeanFunction(lambda z: float(np.log(z - 2)) if z > 2 else np.nan, ["z"])
             stratal.estimate(sample, {"z": z}, estimand=logarithm)
         with pytest.raises(InputError, match="denominator's mean is 0"):
             stratal.estimate(sample, {"a": z, "b": 0 * z}, estimand=RATIO)
@@ -293,8 +293,8 @@ class TestFiniteOrRefused:
         assert np.allclose(np.array([*scaled.confidence_interval()]) / size, [*plain.confidence_interval()])
 
     def test_ratios_of_far_apart_numbers_are_refused_without_a_warning(self):
+        labels = {"a": [1e99, 2e99, 9e99], "b": [1e-99, 3e-99, 2e-99]}
         with pytest.raises(InputError, match="ratio"):
-            labels = {"a": [1e99, 2e99, 9e99], "b": [1e-99, 3e-99, 2e-99]}
             stratal.estimate(self.sample(3), labels, estimand=RATIO)
 
 

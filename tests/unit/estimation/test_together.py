@@ -57,14 +57,14 @@ def test_what_was_left_out_for_all_is_known_to_each(pool, texts):
     population, truth = pool
     plan = stratal.plan(population, 300, estimand=texts)
     sample = plan.draw(seed=1)
-    rows = stratal.estimate(sample, truth[sample.ids]).rows
+    rows = stratal.estimate(sample, truth[sample.ids])
     census = stratal.SimpleRandom(budget=3000).draw(population, seed=1)
-    whole = stratal.estimate(census, truth[census.ids], estimand=texts).rows
+    whole = stratal.estimate(census, truth[census.ids], estimand=texts)
 
     assert plan.strata.is_known.any()
     assert sample.n_h[plan.strata.is_known].sum() == 0
     for row, true in zip(rows, whole, strict=True):
-        assert row["estimate"] == pytest.approx(true["estimate"], abs=5 * row["standard_error"] + 1e-9)
+        assert row.value == pytest.approx(true.value, abs=5 * row.standard_error + 1e-9)
 
 
 def test_very_many_cells_become_two_that_are_known_or_open(pool):

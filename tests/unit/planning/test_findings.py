@@ -222,3 +222,13 @@ def test_a_keyword_that_nobody_has_is_refused_in_the_name_of_findings(population
         stratal.findings(sample, labels, quality="accuracy")
     assert stratal.findings(sample, labels, estimator="difference").to_dict()["estimate"]["n"] == 20
     assert {"quantity", "estimator", "cross_fit"} <= set(inspect.signature(stratal.findings).parameters)
+
+
+def test_the_first_of_several_may_have_no_interval(population):
+    """All labels of one group agree, and the outcome has no bounds."""
+    sample = stratal.SimpleRandom(budget=40).draw(population, seed=7)
+    first = sample.groups["language"] == "de"
+    found = stratal.findings(sample, np.where(first, 4.0, np.arange(40) * 2.0), estimand="mean@language")
+
+    assert found.to_dict()["estimate"]["confidence_interval"] is None
+    assert found._repr_html_()

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from stratal.errors import InputError, near_names
 from stratal.estimation.classes import class_text
 from stratal.estimation.columns import GIVEN, split_answers, with_group
-from stratal.estimation.estimand import MEAN_OPTIONS, PLAIN, Estimand, Request
+from stratal.estimation.estimand import PLAIN, RIGHT_OPTIONS, Estimand, Request
 from stratal.estimation.estimands.classification import Classification
 from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimate import Estimate
@@ -50,20 +50,24 @@ class Accuracy(_OfAll):
 
     kind: ClassVar[str] = "accuracy"
 
-    takes: ClassVar[tuple[str, ...]] = MEAN_OPTIONS
+    takes: ClassVar[tuple[str, ...]] = RIGHT_OPTIONS
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the accuracy, from the true classes: the mean of right answers."""
-        labels, given = split_answers(labels)
-        if given is not None:
-            sample = with_group(sample, GIVEN, given)
-        compared = GIVEN if given is not None else self.predicted or True
-        found = Mean().estimate(sample, labels, replace(request, predicted=compared))
+        found = Mean().estimate(*self._compared(sample, labels, request))
         return replace(found, label=self.label)
 
     def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
         """Return the accuracy of each group."""
-        return Mean().by(sample, labels, group, replace(request, predicted=self.predicted or True))
+        sample, labels, request = self._compared(sample, labels, request)
+        return Mean().by(sample, labels, group, request)
+
+    def _compared(self, sample: Sample, labels: Any, request: Request) -> tuple[Sample, Any, Request]:
+        """Return what a mean takes: the sample with answers that came with the labels, and which they are."""
+        labels, given = split_answers(labels)
+        if given is None:
+            return sample, labels, replace(request, predicted=self.predicted or True)
+        return with_group(sample, GIVEN, given), labels, replace(request, predicted=GIVEN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from stratal.errors import InputError
 from stratal.estimation.columns import number_columns
-from stratal.estimation.estimand import PLAIN, Estimand, Request
+from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimands.means import Outlook
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.quantile import quantile_estimate, weighted_quantile
@@ -96,4 +96,17 @@ class Quantile(Estimand):
         columns, labelled = number_columns(sample, {"labels": labels})
         frame = Respondents.of(sample, labelled)
         found = quantile_estimate(columns[:, 0], self.probability, frame.weighting, bounds=request.bounds)
+        if not np.isfinite(found.standard_error):
+            raise InputError(
+                "the standard error of a quantile cannot be estimated",
+                given=f"{len(columns)} label{'s' if len(columns) > 1 else ''}",
+                action="Label at least 2 units, drawn by chance.",
+            )
         return replace(frame.complete(found, sample), label=self.label)
+
+    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+        """Return β − 1(z ≤ θ̂) of the labelled units, on no scale but that of strata among each other."""
+        columns, labelled = number_columns(sample, {"labels": labels})
+        z, weights = columns[:, 0], Respondents.of(sample, labelled).weighting.weights
+        value = weighted_quantile(z, weights, self.probability)
+        return LabelledInfluence(u=np.asarray(self.probability - (z <= value), np.float64), labelled=labelled)
