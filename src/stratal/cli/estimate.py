@@ -221,8 +221,8 @@ def _tables(
     asked: EstimateOptions, evidence: Evidence, labels: Labels, bounds: tuple[float, float] | None
 ) -> list[Estimates]:
     """Return the tables of metrics, comparisons and domains that are wanted."""
-    from stratal.estimands import ClassReport
     from stratal.estimation.comparison import compare
+    from stratal.estimation.estimands.class_metrics import ClassReport
     from stratal.estimation.evaluation import estimate as estimated
 
     found: list[Estimates] = []
