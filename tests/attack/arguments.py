@@ -15,8 +15,10 @@ from tests.attack.damage import Findings
 
 import stratal
 from stratal.errors import StratalError
+from stratal.estimands import ClassReport, Quantile, RatioOfMeans
 
 Call = tuple[Callable[..., Any], dict[str, Any]]
+RATIO = RatioOfMeans(["a", "b"])
 
 
 def _calls() -> tuple[list[Call], list[Any]]:
@@ -36,13 +38,15 @@ def _calls() -> tuple[list[Call], list[Any]]:
         (stratal.estimate, {"sample": sample, "labels": classes, "estimand": "f1:x"}),
         (stratal.post_stratify, {"sample": simple, "by": "g"}),
         (stratal.fit_margins, {"sample": sample, "margins": ["g"]}),
-        (stratal.estimate_domains, {"sample": sample, "labels": z, "by": "g"}),
-        (stratal.group_differences, {"sample": sample, "labels": z, "by": "g"}),
-        (stratal.classification_metrics, {"sample": sample, "y_true": classes}),
+        (stratal.estimate, {"sample": sample, "labels": z, "by": "g"}),
+        (stratal.estimate(sample, z, by="g").differences, {}),
+        (stratal.estimate, {"sample": sample, "labels": classes, "estimand": "metrics"}),
+        (ClassReport, {"metrics": ["f1"], "classes": ["x"]}),
         (stratal.compare, {"sample": sample, "outcomes": {"a": z, "b": 1 - z}}),
-        (stratal.ratio, {"sample": sample, "numerator": z, "denominator": z + 1}),
-        (stratal.quantile, {"sample": sample, "labels": z, "probability": 0.5}),
-        (stratal.winsorised, {"sample": sample, "labels": z, "limits": (0, 1)}),
+        (stratal.estimate, {"sample": sample, "labels": {"a": z, "b": z + 1}, "estimand": RATIO}),
+        (Quantile, {"probability": 0.5}),
+        (stratal.estimate, {"sample": sample, "labels": z, "estimand": Quantile(0.5)}),
+        (stratal.estimate, {"sample": sample, "labels": z, "limits": (0, 1)}),
         (stratal.require, {"estimate": found, "lower": 0.1}),
         (stratal.plan, {"population": units, "budget": 50}),
         (stratal.next_round, {"sample": sample, "labels": z, "additional": 5}),

@@ -13,6 +13,7 @@ from tests.attack.damage import Findings, warned
 
 import stratal
 from stratal.errors import StratalError, StratalWarning
+from stratal.estimands import ClassReport, MeanFunction, Quantile, RatioOfMeans
 from stratal.intervals.interval import ALTERNATIVES
 from stratal.intervals.methods import METHODS
 
@@ -124,23 +125,36 @@ def answered(rng: np.random.Generator, n: int) -> tuple[np.ndarray, dict[str, An
     return np.where(rng.random(n) < rng.choice([0.0, 0.4, 0.9]), np.nan, labels), said[kind]
 
 
+def _ratio(sample: Any, numerator: Any, denominator: Any) -> Any:
+    labels = {"a": numerator, "b": denominator}
+    return stratal.estimate(sample, labels, estimand=RatioOfMeans(["a", "b"]))
+
+
 OTHERS: dict[str, Callable[[Any, Any, Any, np.random.Generator], Any]] = {
-    "ratio": lambda sample, z, said, rng: stratal.ratio(sample, z, rng.random(len(z))),
-    "ratio of labels": lambda sample, z, said, rng: stratal.ratio(sample, z, z),
-    "ratio to zeros": lambda sample, z, said, rng: stratal.ratio(sample, z, (z > 0) * 1.0),
-    "quantile": lambda sample, z, said, rng: stratal.quantile(sample, z, float(rng.random())),
-    "domains": lambda sample, z, said, rng: stratal.estimate_domains(sample, z, "g", **said),
-    "differences": lambda sample, z, said, rng: stratal.group_differences(sample, z, "g", **said),
-    "metrics": lambda sample, z, said, rng: stratal.classification_metrics(
-        sample, np.where(np.isnan(z), None, np.where(z > 0, "x", "y")), metrics=("precision", "f1", "mcc")
+    "ratio": lambda sample, z, said, rng: _ratio(sample, z, rng.random(len(z))),
+    "ratio of labels": lambda sample, z, said, rng: _ratio(sample, z, z),
+    "ratio to zeros": lambda sample, z, said, rng: _ratio(sample, z, (z > 0) * 1.0),
+    "quantile": lambda sample, z, said, rng: stratal.estimate(
+        sample, z, estimand=Quantile(float(rng.random()))
     ),
-    "ranking": lambda sample, z, said, rng: stratal.ranking_metrics(
-        sample, (z > 0) * 1.0, rng.random(len(z))
+    "domains": lambda sample, z, said, rng: stratal.estimate(sample, z, by="g", **said),
+    "differences": lambda sample, z, said, rng: stratal.estimate(sample, z, by="g", **said).differences(),
+    "metrics": lambda sample, z, said, rng: stratal.estimate(
+        sample,
+        np.where(np.isnan(z), None, np.where(z > 0, "x", "y")),
+        estimand=ClassReport(("precision", "f1", "mcc")),
+    ),
+    "ranking": lambda sample, z, said, rng: stratal.estimate(
+        sample,
+        {"label": np.where(z > 0, "x", "y"), "score": rng.random(len(z))},
+        estimand=["auc:x", "average_precision:x"],
     ),
     "compare": lambda sample, z, said, rng: stratal.compare(sample, {"a": z, "b": rng.permutation(z)}),
     "compare itself": lambda sample, z, said, rng: stratal.compare(sample, {"a": z, "b": z}),
-    "smooth": lambda sample, z, said, rng: stratal.smooth_function(
-        sample, {"a": z, "b": rng.random(len(z))}, lambda a, b: a / b
+    "smooth": lambda sample, z, said, rng: stratal.estimate(
+        sample,
+        {"a": z, "b": rng.random(len(z))},
+        estimand=MeanFunction(lambda a, b: a / b, ["a", "b"]),
     ),
     "regress": lambda sample, z, said, rng: stratal.regress(sample, z, features="f"),
     "needed": lambda sample, z, said, rng: stratal.labels_needed(sample, z, float(rng.random()), **said),

@@ -47,7 +47,7 @@ def report_of(name, shared, folder, **options):
     sample = stratal.plan(population, 250).draw(seed=7)
     truth = dict(zip(map(str, table["id"]), map(float, table["z"]), strict=True))
     labels = {unit: truth[unit] for unit in sample.ids.tolist()}
-    tables = [stratal.estimate_domains(sample, labels, name) for name in groups]
+    tables = [stratal.estimate(sample, labels, by=name) for name in groups]
     return stratal.findings(sample, labels, tables=tables, **options).write(folder / f"{name}.html")
 
 
@@ -125,7 +125,7 @@ def test_script_in_every_field_stays_text(browser, tmp_path):
         sample,
         labels,
         tables=[
-            stratal.estimate_domains(sample, labels, EVIL + "group"),
+            stratal.estimate(sample, labels, by=EVIL + "group"),
             stratal.compare(sample, {EVIL: labels, EVIL + "2": labels}),
         ],
         title=EVIL,

@@ -243,7 +243,8 @@ def _contents(
         described = with_tables(described | {"notes": []}, [made], confidence_level)
     of_outcomes = isinstance(made, Estimate) and made.outcomes is not None
     return {
-        "quantity": _quantity(sample, labels, asked, first, predicted),
+        "quantity": _quantity(sample, labels, asked, first, predicted)
+        + (f" (first of {len(made)})" if isinstance(made, Estimates) and len(made) > 1 else ""),
         "share": first.bounds == (0.0, 1.0),
         "estimate": described,
         "side_by_side": side_by_side(sample, first, confidence_level, interval) if of_outcomes else [],
@@ -273,7 +274,9 @@ def _quantity(sample: Sample, labels: Any, asked: Estimand, first: Estimate, pre
     if label:
         own = label.pop("estimand", None)
         title = (asked if own is None else as_estimand(own) or asked).title
-        return ": ".join(filter(None, [title, " − ".join(str(value) for value in label.values() if value)]))
+        between = " of " if first.null is None else " − "
+        of = between.join(value for value in reversed(label.values()) if value)
+        return ": ".join(filter(None, ["" if "metric" in label and own is None else title, of]))
     if predicted:
         return "accuracy"
     if first.outcome != "binary":

@@ -18,8 +18,14 @@ from stratal.report.text import (
     number,
 )
 
-TARGETS = ("metrics", "comparisons", "domains")
-"""Tables that an estimate's dict may carry besides its strata."""
+TABLES = {
+    "estimands": "Quantities",
+    "outcomes": "Quantities",
+    "metrics": "Metrics",
+    "comparisons": "Differences",
+    "domains": "Groups",
+}
+"""Tables that an estimate's dict may carry besides its strata, and their titles in a report."""
 
 _KINDS = (
     ("design", "sample"),
@@ -52,12 +58,14 @@ def estimate_page(estimate: Mapping[str, Any], most_rows: int | None = MOST_STRA
     >>> estimate_page(found).lines
     ['Estimate 0.5, 90% interval 0.3 to 0.7', 'Standard error 0.1; 20 labels; t interval']
     """
-    tables = [_strata_table(estimate["strata"], most_rows)] if len(estimate.get("strata", ())) > 1 else []
+    strata = estimate.get("strata", ())
+    told = len(strata) > 1 and any(row["mean"] is not None for row in strata)
+    tables = [_strata_table(strata, most_rows)] if told else []
     if "leaderboard" in estimate:
         tables.append(leaderboard_table(estimate["leaderboard"], estimate["confidence_level"]))
     tables += [
         estimates_table(kind.capitalize(), estimate[kind], estimate["confidence_level"])
-        for kind in TARGETS
+        for kind in TABLES
         if kind in estimate
     ]
     return Page(lines=_sentences(estimate), tables=tables, notes=noted(estimate.get("notes", ())))
@@ -127,9 +135,11 @@ def value_with_interval(estimate: Mapping[str, Any]) -> str:
 
 def _facts(estimate: Mapping[str, Any]) -> str:
     counted, given = estimate["n"], estimate.get("labels", estimate["n"])
-    labels = f"{given:,} labels" + (f", {counted:,} of them in its denominator" if counted < given else "")
+    labels = f"{given:,} labels"
     if estimate.get("population_size") is not None:
         labels += f" of {estimate['population_size']:,.0f} units"
+    if counted < given:
+        labels += f", {counted:,} of them in its denominator"
     kinds = [f"{estimate[name]} {word}" for name, word in _KINDS if estimate.get(name)]
     kinds += [f"target: {estimate['target']}"] if "target" in estimate else []
     error = f"Standard error {number(estimate['standard_error'])}; " if "standard_error" in estimate else ""

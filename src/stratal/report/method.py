@@ -29,6 +29,8 @@ SOURCES = {
     "neyman": "Neyman (1934), On the two different aspects of the representative method. Journal of the "
     "Royal "
     "Statistical Society 97, 558–625.",
+    "fieller": "Fieller (1954), Some problems in interval estimation. Journal of the Royal Statistical "
+    "Society B 16, 175–185.",
     "hall": "Hall (1992), On the removal of skewness by transformation. Journal of the Royal Statistical "
     "Society B 54, 221–228.",
     "ohlsson": "Ohlsson (1998), Sequential Poisson sampling. Journal of Official Statistics 14, 149–162.",
@@ -41,6 +43,10 @@ SOURCES = {
     "waudby": "Waudby-Smith & Ramdas (2023), Estimating means of bounded random variables by betting. "
     "Journal "
     "of the Royal Statistical Society B 86, 1–27.",
+    "woodruff": "Woodruff (1952), Confidence intervals for medians and other position measures. Journal of "
+    "the American Statistical Association 47, 635–646.",
+    "zou": "Zou & Donner (2008), Construction of confidence intervals about effect measures: a general "
+    "approach. Statistics in Medicine 27, 1693–1702.",
     "wilson": "Wilson (1927), Probable inference, the law of succession, and statistical inference. "
     "Journal of "
     "the American Statistical Association 22, 209–212.",
@@ -123,6 +129,10 @@ INTERVALS: dict[str, Words] = {
     "normal": ("the normal approximation's", ("cochran",)),
     "bootstrap": ("the percentiles of the rescaling bootstrap", ("rao",)),
     "bootstrap-t": ("of the studentised rescaling bootstrap", ("rao",)),
+    "mover": ("put together from those of the shares and means that it is made of", ("zou",)),
+    "woodruff": ("Woodruff's, from that of the share of outcomes below", ("woodruff",)),
+    "fieller": ("Fieller's, with a correction for skewed outcomes", ("fieller",)),
+    "log-t": ("Student's t on the logarithmic scale", ("satterthwaite",)),
     "betting": ("by betting without replacement, valid for every sample size", ("waudby",)),
     "betting-anytime": ("by betting, valid however often one looks at it", ("waudby",)),
 }

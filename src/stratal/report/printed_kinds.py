@@ -45,14 +45,7 @@ COMMANDS: dict[str, Any] = {
         "half_widths?": ["number"],
         "needed?": "needed?",
     },
-    "estimate": (
-        "estimate",
-        "quantity",
-        *(
-            {kind: [ANY], "confidence_level": "number", "notes": ["text"]}
-            for kind in ("estimands", "comparisons", "domains", "outcomes")
-        ),
-    ),
+    "estimate": ("estimate", "several"),
     "export": (
         {"study": "text", "annotator": "text", "file": "text", "bytes": "integer"},
         {"study": "text", "to": "text", "file": "text", "items": "integer", "annotator?": "text"},
@@ -97,7 +90,7 @@ COMMANDS: dict[str, Any] = {
         "quantity": "text",
         "share": "boolean",
         "confidence_level": "number",
-        "estimate": ("estimate", "reported"),
+        "estimate": "estimate",
         "side_by_side": [
             {
                 "name": "text",

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from stratal.report.estimates import TABLES
+
 ANY = "any"
 _INTERVAL = ["number?"]
 
 _FOUND = {"estimate": "number?", "standard_error": "number?", "confidence_interval": "interval?"}
+_LABEL = {f"{name}?": "text?" for name in ("estimand", "metric", "class", "domain", "a", "b")}
+"""What an estimate that is not of the mean is of."""
+_TABLES = {f"{kind}?": ["row"] for kind in TABLES} | {"leaderboard?": ["place"]}
 _EXPECTED = dict.fromkeys(
     (
         *("expected_standard_error", "hopeful_standard_error", "cautious_standard_error"),
@@ -34,16 +39,14 @@ PARTS: dict[str, Any] = {
         "weight": "number",
         "lam": ["number"],
     },
-    "metric": {"metric": "text", "class": "text?", "n": "integer", **_FOUND},
-    "domain": {"domain": "text", "n": "integer", **_FOUND},
-    "comparison": {
-        "a": "text",
-        "b": "text",
+    "row": {
+        **_LABEL,
+        "outcome?": "text",
         **_FOUND,
-        "p_value": "number?",
+        "p_value?": "number?",
         "n": "integer",
-        "ratio": "ratio?",
-        "win_rate": {**_FOUND, "ties": "number"},
+        "ratio?": "ratio?",
+        "win_rate?": {**_FOUND, "ties": "number"},
     },
     "ratio": _FOUND,
     "place": {
@@ -55,14 +58,15 @@ PARTS: dict[str, Any] = {
         "to_best_interval": "interval?",
     },
     "ranks": ["integer"],
+    "several": {**_TABLES, "confidence_level": "number", "notes": ["text"]},
     "estimate": {
-        "estimate": "number",
-        "standard_error": "number?",
+        **_LABEL,
+        **_FOUND,
         "degrees_of_freedom": "number?",
-        "confidence_interval": "interval?",
         "confidence_level": "number?",
         "interval_method": "text?",
         "n": "integer",
+        "labels?": "integer",
         "population_size": "integer",
         "target": "text",
         "design": "text",
@@ -78,45 +82,8 @@ PARTS: dict[str, Any] = {
         "nonresponse": "nonresponse",
         "strata": ["stratum"],
         "notes": ["text"],
-        "metrics?": ["metric"],
-        "comparisons?": ["comparison"],
-        "leaderboard?": ["place"],
-        "domains?": ["domain"],
+        **_TABLES,
         "requirement?": {"lower": "number?", "upper": "number?", "met": "boolean"},
-    },
-    "quantity": {
-        "estimand": "text",
-        **_FOUND,
-        **dict.fromkeys(("n", "labels"), "integer"),
-        "degrees_of_freedom": "number?",
-        "confidence_level": "number",
-        "interval_method": "text?",
-        "bounds": "interval?",
-        "notes": ["text"],
-        "metrics?": ["metric"],
-        "domains?": ["domain"],
-        "requirement?": {"lower": "number?", "upper": "number?", "met": "boolean"},
-    },
-    "reported": {
-        "estimand": "text",
-        **_FOUND,
-        "n": "integer",
-        "labels?": "integer",
-        "degrees_of_freedom?": "number?",
-        "confidence_level": "number",
-        "interval_method": "text?",
-        "bounds?": "interval?",
-        "notes": ["text"],
-        "design": "text",
-        "estimator": "text",
-        "outcome": "text?",
-        "population_size": "integer",
-        "target": "text",
-        "effective_sample_size": "number?",
-        "effective_sample_size_interval?": "interval?",
-        "random_labels_of_equal_width?": "number?",
-        "nonresponse": "nonresponse",
-        **{f"{kind}?": [ANY] for kind in ("estimands", "comparisons", "domains", "outcomes", "metrics")},
     },
     "planned": {"design": "text", "estimator": "text", **_EXPECTED},
     "plan": {

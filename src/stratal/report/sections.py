@@ -15,17 +15,8 @@ from stratal.report.drawings import (
 )
 from stratal.report.estimates import estimate_page, worst_text
 from stratal.report.section import Findings, Section
-from stratal.report.several import (
-    estimands_section,
-    metrics_section,
-    models_section,
-    new_version_section,
-    slices_section,
-)
+from stratal.report.several import new_version_section, tables_sections
 from stratal.report.text import MOST_STRATA, Table, filled, first_rows, level_text, noted, number
-
-RANKS = "means and the ranks left open"
-"""The start of the note that a table of models makes needless."""
 
 MOST_ROWS = 300
 """Rows of a table, so that a report stays one page of less than a megabyte."""
@@ -39,17 +30,10 @@ def report_sections(findings: Findings) -> list[Section]:
     >>> report_sections.__name__
     'report_sections'
     """
-    about_models = [models_section]
     makers = (
-        _answer,
-        *(about_models if _compared(findings) else []),
         _beside,
         _strata,
         _calibration,
-        estimands_section,
-        metrics_section,
-        *([] if _compared(findings) else about_models),
-        slices_section,
         new_version_section,
         _nonresponse,
         _agreement,
@@ -59,7 +43,8 @@ def report_sections(findings: Findings) -> list[Section]:
         _again,
         _examples,
     )
-    found = [section for make in makers if (section := make(findings)) is not None]
+    more = [section for make in makers if (section := make(findings)) is not None]
+    found = [_answer(findings), *tables_sections(findings), *more]
     return [replace(section, tables=[*map(_shortened, section.tables)]) for section in found]
 
 
@@ -93,7 +78,7 @@ def _answer(found: Findings) -> Section:
         title="Answer",
         name="answer",
         lines=[line for line in (question, answer_sentence(found), *facts) if line],
-        points=noted(note for note in estimate["notes"] if not note.startswith(RANKS)),
+        points=noted(estimate["notes"]),
     )
 
 

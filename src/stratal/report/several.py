@@ -2,54 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from stratal.report.drawings import forest_drawing
-from stratal.report.estimates import TARGETS, estimates_table
+from stratal.report.estimates import TABLES, estimates_table
 from stratal.report.leaderboard import leaderboard_table, rank_text
 from stratal.report.section import Findings, Section
 from stratal.report.text import Table
 from stratal.report.versions import new_version_page
 
+PERCENT = ("comparisons", "domains")
+"""Rows that are shares where the estimate is; the others may each be something else."""
 
-def _targets(found: Findings, kind: str, title: str, naming: tuple[str, ...]) -> Section | None:
-    estimate = found["estimate"]
-    if not estimate.get(kind):
-        return None
-    rows = estimate[kind]
-    drawn = [
-        (
-            " · ".join(str(row[name]) for name in naming if row.get(name)),
-            row["estimate"],
-            row["confidence_interval"],
-        )
-        for row in rows
+
+def tables_sections(found: Findings) -> list[Section]:
+    """Return a section for each table that the estimate's dict carries."""
+    return [
+        _models(found) if kind == "comparisons" else _table(found, kind)
+        for kind in TABLES
+        if found["estimate"].get(kind)
     ]
-    drawing = forest_drawing(kind, title, [(*row, False) for row in drawn], found)
-    named = "Differences" if kind == TARGETS[1] else title
-    table = estimates_table(named, rows, found["confidence_level"], None)
-    return Section(title=title, name=kind, drawings=[drawing], tables=[table])
 
 
-def metrics_section(found: Findings) -> Section | None:
-    """Return the section of metrics, which are no shares: some go from −1 to 1."""
-    return _targets({**found, "share": False}, TARGETS[0], "Metrics", ("metric", "class"))
+def _table(found: Findings, kind: str) -> Section:
+    rows, title = found["estimate"][kind], TABLES[kind]
+    marks = [(_named(row), row["estimate"], row["confidence_interval"], False) for row in rows]
+    share = found["share"] and kind in PERCENT
+    return Section(
+        title=title,
+        name=kind,
+        drawings=[forest_drawing(kind, title, marks, {**found, "share": share})],
+        tables=[estimates_table(title, rows, found["confidence_level"], None)],
+    )
 
 
-def slices_section(found: Findings) -> Section | None:
-    """Return the section of groups of units."""
-    return _targets(found, TARGETS[2], "Groups", ("domain",))
+def _named(row: Mapping[str, Any]) -> str:
+    """Return a row's name: what its label says, which stands before its estimate."""
+    label = list(row)[: list(row).index("estimate")]
+    return " · ".join(str(row[name]) for name in label if row[name])
 
 
-def estimands_section(found: Findings) -> Section | None:
-    """Return the section of several quantities: some are shares, some are not."""
-    kind = "outcomes" if "outcomes" in found["estimate"] else "estimands"
-    return _targets({**found, "share": False}, kind, "Quantities", (kind[:-1],))
-
-
-def models_section(found: Findings) -> Section | None:
-    """Return the section of compared models, with their ranks where there are any."""
-    section = _targets(found, TARGETS[1], "Models", ("a", "b"))
+def _models(found: Findings) -> Section:
+    """Return the section of differences, with the models' ranks where there are any."""
+    section = _table(found, "comparisons")
     board = found["estimate"].get("leaderboard")
-    if section is None or not board:
+    if not board:
         return section
     rows = [
         (f"{rank_text(row['rank'])} · {row['model']}", row["mean"], row["confidence_interval"], False)

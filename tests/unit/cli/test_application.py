@@ -285,7 +285,7 @@ def test_two_models_on_the_same_labels(demo, tmp_path):
     (row,) = result["comparisons"]
     assert (row["a"], row["b"]) == ("a", "b")
     assert result["notes"] == ["the estimate is of 'a', the first of the models compared"]
-    assert row["confidence_interval"][0] < row["difference"] < row["confidence_interval"][1]
+    assert row["confidence_interval"][0] < row["estimate"] < row["confidence_interval"][1]
     assert 0 <= row["p_value"] < 0.05
 
 
@@ -336,7 +336,7 @@ def test_models_are_compared_on_a_sample_from_elsewhere(tmp_path):
 
     (row,) = result["comparisons"]
     assert row["n"] == 60
-    assert row["difference"] == pytest.approx(48 / 60 - 40 / 60)
+    assert row["estimate"] == pytest.approx(48 / 60 - 40 / 60)
     assert result["estimate"] == pytest.approx(0.25 * 0.5 + 0.75 * 1.0)
 
 

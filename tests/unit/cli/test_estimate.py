@@ -89,7 +89,7 @@ def test_the_mean_within_limits_is_the_librarys(seconds, run_command):
         run_command("estimate", "sample.parquet", "labels.csv", "--winsorise", "0,10", "--json").stdout
     )
 
-    expected = stratal.winsorised(sample, taken, limits=(0.0, 10.0))
+    expected = stratal.estimate(sample, taken, limits=(0.0, 10.0))
     assert found["estimate"] == expected.value == 2.2
     assert found["confidence_interval"] == list(expected.confidence_interval())
     assert any("1 of 40 labels" in note for note in found["notes"])

@@ -7,6 +7,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError, LabelError, MissingExtraError
+from stratal.estimands import ClassReport
 from stratal.labels.annotators import level_of_answers
 
 pytest.importorskip("krippendorff")
@@ -89,11 +90,13 @@ def test_metrics_take_the_majority(sample):
     rows = [(one, "a", "cat"), (one, "b", "cat"), (one, "c", "dog"), (two, "a", "dog"), (three, "a", "cat")]
     answers = {one: "cat", two: "cat", three: "cat"}
 
-    table = stratal.classification_metrics(
-        sample, labels(rows), answers, metrics="precision", classes=["cat"]
+    table = stratal.estimate(
+        sample,
+        {"label": labels(rows), "predicted": answers},
+        estimand=ClassReport("precision", classes=["cat"]),
     )
 
-    assert table.rows[0]["estimate"] == pytest.approx(2 / 3)
+    assert table[0].value == pytest.approx(2 / 3)
 
 
 def test_alpha_is_undefined_where_shared_units_show_one_answer_though_others_differ():

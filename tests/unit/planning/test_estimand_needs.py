@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from stratal.planning.estimand_needs import errors_of
+from stratal.planning.estimand_rounds import deviations_of_labels
+from stratal.planning.more_labels import more_labels_of
 
 import stratal
 from stratal.errors import InputError
 from stratal.estimation.estimand import Estimand
-from stratal.planning.estimand_needs import errors_of
-from stratal.planning.estimand_rounds import deviations_of_labels
-from stratal.planning.more_labels import more_labels_of
 
 
 @pytest.fixture(scope="module")

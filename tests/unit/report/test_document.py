@@ -24,7 +24,7 @@ def found(population, truth):
         title=EVIL,
         question=EVIL,
         quantity=EVIL,
-        tables=[stratal.estimate_domains(sample, labels, by="language")],
+        tables=[stratal.estimate(sample, labels, by="language")],
         commands=["stratal report sample.parquet labels.csv --output report.html"],
     ).to_dict()
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import stratal
+from stratal.estimands import ClassReport
 from stratal.report.figures import LEAST_PIXELS
 
 pytest.importorskip("matplotlib")
@@ -23,17 +24,16 @@ def results(audit):
     plan, sample, labels = audit
     others = {name: {u: (z + k) % 2 for u, z in labels.items()} for k, name in enumerate(("a", "b"))}
     pair = stratal.compare(sample, others, reference="a")
-    classes = stratal.classification_metrics(
-        sample, {u: str(z) for u, z in labels.items()}, dict.fromkeys(labels, "1.0"), metrics=["recall"]
-    )
+    said = {"label": {u: str(z) for u, z in labels.items()}, "predicted": dict.fromkeys(labels, "1.0")}
+    classes = stratal.estimate(sample, said, estimand=ClassReport(["recall"]))
     return {
         "estimate": stratal.estimate(sample, labels),
         "plan": plan,
         "strata": plan.strata,
-        "domains": stratal.estimate_domains(sample, labels, by="language"),
+        "domains": stratal.estimate(sample, labels, by="language"),
         "comparison": pair,
         "metrics": classes,
-        "differences": stratal.group_differences(sample, labels, by="language"),
+        "differences": stratal.estimate(sample, labels, by="language").differences(),
     }
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import stratal
+from stratal.estimands import ClassReport
 from stratal.report import answer_sentence
 from stratal.report.sections import report_sections
 
@@ -96,8 +97,9 @@ def test_the_proxys_error_is_said_with_its_sign(audit):
 def test_metrics_are_numbers_and_groups_are_shares(audit):
     sample, labels = audit
     classes = {unit: str(z) for unit, z in labels.items()}
-    table = stratal.classification_metrics(sample, classes, dict.fromkeys(labels, "1.0"), metrics=["recall"])
-    groups = stratal.estimate_domains(sample, labels, by="language")
+    said = {"label": classes, "predicted": dict.fromkeys(labels, "1.0")}
+    table = stratal.estimate(sample, said, estimand=ClassReport(["recall"]))
+    groups = stratal.estimate(sample, labels, by="language")
     shown = named(stratal.findings(sample, labels, tables=[table, groups]))
 
     assert "%" not in shown["metrics"].drawings[0].description
@@ -120,7 +122,7 @@ def test_thousands_of_groups_stay_one_small_page():
     population = stratal.Population.from_arrays(proxy=np.full(9000, 0.5), groups={"group": groups})
     sample = stratal.SimpleRandom(budget=4000).draw(population, seed=7)
     labels = dict.fromkeys(sample.ids.tolist(), 1.0) | {int(sample.ids[0]): 0.0}
-    table = stratal.estimate_domains(sample, labels, by="group")
+    table = stratal.estimate(sample, labels, by="group")
     found = stratal.findings(sample, labels, tables=[table])
     section = named(found)["domains"]
 

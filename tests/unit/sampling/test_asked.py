@@ -72,9 +72,12 @@ MISTAKES = {
         "no such estimator",
     ),
     "compare(population)": (lambda w: stratal.compare(w["p"], {"a": w["z"], "b": w["z"]}), "takes a Sample"),
-    "metrics(population)": (lambda w: stratal.classification_metrics(w["p"], w["z"]), "takes a Sample"),
-    "domains(population)": (lambda w: stratal.estimate_domains(w["p"], w["z"], "g"), "takes a Sample"),
-    "quantile(population)": (lambda w: stratal.quantile(w["p"], w["z"], 0.5), "takes a Sample"),
+    "metrics(population)": (lambda w: stratal.estimate(w["p"], w["z"], estimand="metrics"), "takes a Sample"),
+    "domains(population)": (lambda w: stratal.estimate(w["p"], w["z"], by="g"), "takes a Sample"),
+    "quantile(population)": (
+        lambda w: stratal.estimate(w["p"], w["z"], estimand="quantile:0.5"),
+        "takes a Sample",
+    ),
     "regress(population)": (lambda w: stratal.regress(w["p"], w["z"]), "takes a Sample"),
     "next_round(population)": (
         lambda w: stratal.next_round(w["p"], w["z"], additional=5),
@@ -119,4 +122,5 @@ def test_a_dataframe_of_outcomes_is_compared_column_by_column(world):
     z = world["z"]
     frame = pd.DataFrame({"a": z, "b": 1 - z}, index=world["s"].ids)
 
-    assert stratal.compare(world["s"], frame).rows == stratal.compare(world["s"], {"a": z, "b": 1 - z}).rows
+    by_name = stratal.compare(world["s"], {"a": z, "b": 1 - z})
+    assert stratal.compare(world["s"], frame).rows() == by_name.rows()

@@ -5,6 +5,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError, LabelError, StratalWarning
+from stratal.estimands import ClassReport
 
 TABLE = {
     "id": ["u1", "u2", "u3", "u4", "u5", "u6"],
@@ -159,9 +160,9 @@ class TestTables:
             table, stratum="language", sizes=SIZES, predicted="answer", groups=["language"]
         )
 
-        assert stratal.classification_metrics(sample, labels, metrics="recall", classes=[1]).rows[0]["n"] == 4
-        domains = stratal.estimate_domains(sample, labels, by="language")
-        assert [row["estimate"] for row in domains] == pytest.approx([2 / 3, 2 / 3])
+        assert stratal.estimate(sample, labels, estimand=ClassReport("recall", classes=[1]))[0].n == 4
+        domains = stratal.estimate(sample, labels, by="language")
+        assert [row.value for row in domains] == pytest.approx([2 / 3, 2 / 3])
 
 
 class TestRefusals:

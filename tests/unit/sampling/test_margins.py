@@ -7,6 +7,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError, StratalWarning
+from stratal.estimands import ClassReport
 from stratal.sampling.margins import Margins
 
 N = 2000
@@ -100,12 +101,12 @@ def test_the_file_keeps_the_margins(designs, tmp_path):
 def test_metrics_know_how_often_a_class_is_predicted(designs):
     sample = stratal.fit_margins(designs["planned"], "kind")
     truth = {int(unit): "chat" if unit % 3 else "code" for unit in sample.ids}
-    table = stratal.classification_metrics(
-        sample, truth, y_pred="kind", metrics=["predicted_prevalence", "precision"]
+    report = ClassReport(["predicted_prevalence", "precision"], predicted="kind")
+    row = stratal.estimate(sample, truth, estimand=report).of(
+        metric="predicted_prevalence", **{"class": "chat"}
     )
-    row = table.row(metric="predicted_prevalence", **{"class": "chat"})
-    assert row["estimate"] == pytest.approx(np.mean(KIND == "chat"))
-    assert row["standard_error"] == pytest.approx(0, abs=1e-9)
+    assert row.value == pytest.approx(np.mean(KIND == "chat"))
+    assert row.standard_error == pytest.approx(0, abs=1e-9)
 
 
 def test_a_level_without_a_label_is_left_to_the_others(designs):

@@ -6,6 +6,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
+from stratal.estimands import ClassReport
 from stratal.sampling import PostStratified
 
 LANGUAGE = np.array(["de"] * 700 + ["en"] * 250 + ["fr"] * 50)
@@ -74,15 +75,12 @@ def test_it_is_sharper_and_its_interval_holds():
 def test_how_often_each_class_is_predicted_sharpens_precision_and_recall(sample):
     labels = np.where(RNG.random(100) < 0.8, sample.groups["answer"], "no")
 
-    plain = stratal.classification_metrics(sample, labels, "answer", metrics=["recall"])
-    known = stratal.classification_metrics(
-        stratal.post_stratify(sample, "answer"), labels, "answer", metrics=["recall"]
-    )
+    recall = ClassReport(["recall"], predicted="answer")
+    plain = stratal.estimate(sample, labels, estimand=recall)
+    known = stratal.estimate(stratal.post_stratify(sample, "answer"), labels, estimand=recall)
 
-    def error(table):
-        return next(row["standard_error"] for row in table.rows if row["class"] == "no")
-
-    assert error(known) < 0.8 * error(plain)
+    no = {"class": "no"}
+    assert known.of(**no).standard_error < 0.8 * plain.of(**no).standard_error
 
 
 def test_proxies_stay_where_their_means_in_the_groups_can_be_counted(sample):

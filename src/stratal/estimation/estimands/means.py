@@ -109,7 +109,7 @@ class Mean(Estimand):
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the mean, from outcomes, or from classes that are compared with the model's answers."""
-        request = replace(request, proxy=request.proxy or self.proxy)
+        request = replace(request, proxy=self.proxy if request.proxy is None else request.proxy)
         joined, z, notes = self._outcomes(sample, labels, request)
         limits = request.limits
         if limits is None:

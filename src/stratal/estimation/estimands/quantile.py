@@ -51,6 +51,11 @@ class Quantile(Estimand):
         if not 0 < self.probability < 1:
             raise InputError("probability is out of range", given=self.probability, allowed="between 0 and 1")
 
+    @property
+    def title(self) -> str:
+        """What a sentence calls it: `0.9 quantile`."""
+        return f"{self.probability:g} quantile"
+
     @classmethod
     def example(cls) -> str:
         """Return an example of the text form."""
