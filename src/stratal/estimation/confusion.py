@@ -21,8 +21,9 @@ from stratal.estimation.known_answers import (
     hits_and_misses,
     most_unseen,
     share_of,
+    shares_above,
 )
-from stratal.estimation.linearisation import of_variable
+from stratal.estimation.linearisation import Linearised, of_variable
 from stratal.estimation.metric_functions import ClassRatio, Metric, Shares, metric_function, of_two_shares
 from stratal.estimation.quantity import Parts, Quantity, Reach
 from stratal.estimation.shares import OfShares
@@ -89,7 +90,7 @@ class Confusion:
             return Quantity.undefined(int(counted.sum()), (lowest, 1.0), note, labels=len(self.true))
         result = of_variable(value, slopes.along(self.true, self.predicted), self.weighting, target)
         trials, error, freedom = self._trials(
-            function, pseudo, lowest, result.design_variance, counted if isinstance(which, int) else None
+            function, pseudo, lowest, result, target, counted if isinstance(which, int) else None
         )
         averaged = name in ("mcc", "balanced_accuracy") or which in ("macro", "weighted")
         dice = name == "f1" and isinstance(which, int)
@@ -101,19 +102,23 @@ class Confusion:
         hidden = min(error, (1.0 - lowest) / 2.0) ** 2
         own = result.variance if np.isfinite(result.variance) and result.variance > 0 else hidden
         shares_alone = self._of_shares(name, function, target)
-        if target == "superpopulation" and not dice:
-            trials = _with_population_part(trials, value, lowest, result.population_variance)
-        terms = shares_alone is None and (which == "macro" or name == "balanced_accuracy")
+        parts: Reach | None = shares_alone
+        alone = shares_alone is not None
+        if shares_alone is None and (which == "macro" or name == "balanced_accuracy"):
+            parts = self._terms(name, target)
+        elif shares_alone is None and not isinstance(which, int):
+            parts, single = self._of_cells(slopes, target)
+            alone = single and name != "jaccard"
         return Quantity(
             value=value,
             standard_error=float(np.sqrt(max(own, 0.0))),
             degrees_of_freedom=result.degrees_of_freedom,
             n=int(counted.sum()),
             bounds=(lowest, 1.0),
-            trials=trials if shares_alone is None else None,
+            trials=None if alone else trials,
             trials_freedom=freedom if averaged else np.inf,
             scale="dice" if dice else "identity",
-            parts=self._terms(name, target) if terms else shares_alone,
+            parts=parts,
             notes=(note,) if note else (),
             labels=len(self.true),
         )
@@ -190,6 +195,26 @@ class Confusion:
         if name == "mcc":
             return four_cells(of_two, self.true == which, self.predicted == which, self.weighting, target)
         return None
+
+    def _of_cells(self, slopes: Shares, target: str) -> tuple[Parts | None, bool]:
+        """Return a metric's interval from the shares of its cells, and whether it is one share's alone.
+
+        Strata whose labels show no error lend their trials a variance of next to nothing, and the trials are
+        those of the mean over all strata. Averages by true share and Matthews' correlation covered .11 to
+        .65 where most units were in strata with few labels.
+        """
+        size, weighting = len(slopes.hits), self.weighting
+        true, predicted = np.divmod(np.arange(size**2), size)
+        cells = slopes.along(true, predicted).reshape(size, size)
+        least, most = (
+            np.tile(extreme(cells, axis=0), (len(weighting.counts), 1)) for extreme in (np.min, np.max)
+        )
+        if self.possible is not None and weighting.random_within_strata:
+            open_to = self.possible[:, :size]
+            least, most = np.where(open_to, least, np.inf), np.where(open_to, most, -np.inf)
+        seen = slopes.along(self.true, self.predicted)
+        parts = shares_above(seen, least.min(axis=1), most.max(axis=1), weighting, target)
+        return parts, len(np.unique(np.round(cells, 12))) <= 2
 
     def _answered_alike(self, which: int) -> BoolArray | None:
         """Return which strata (H,) are answered with a class, if the others hold no such answer."""
@@ -300,7 +325,13 @@ class Confusion:
         return np.concatenate([self._holds(self.predicted), pseudo])
 
     def _trials(
-        self, function: Metric, pseudo: _Pseudo, lowest: float, variance: float, counted: FloatArray | None
+        self,
+        function: Metric,
+        pseudo: _Pseudo,
+        lowest: float,
+        result: Linearised,
+        target: str,
+        counted: FloatArray | None,
     ) -> tuple[float, float, float]:
         """Return the effective number of trials, the smoothed standard error, and degrees of freedom."""
         true, predicted, shares = pseudo
@@ -310,16 +341,21 @@ class Confusion:
         value, slopes, _ = function(Shares.of(*both, weights, self.n_classes + 1))
         variable = slopes.along(*both)
         n = len(self.true)
-        hidden = smoothing.variance(variable[:n], variable[n:])
+        hidden, drawn = smoothing.variance(variable[:n], variable[n:]), 0.0
+        if target == "superpopulation":
+            # Labels that agree, be they of all units, leave open what other units would have been.
+            drawn = float(weights @ variable**2 / weights.sum()) / self.weighting.population_size
         if counted is not None:
             # Borrowed labels must not make the denominator look larger than it was found to be.
             seen = float(self.weighting.weights @ counted)
-            hidden *= max((float(weights[:n] @ counted) + float(weights[n:].sum())) / seen, 1.0) ** 2
-        largest = max(hidden, variance if np.isfinite(variance) else 0.0)
+            larger = max((float(weights[:n] @ counted) + float(weights[n:].sum())) / seen, 1.0) ** 2
+            hidden, drawn = hidden * larger, drawn * larger
+        shown = result.design_variance if np.isfinite(result.design_variance) else 0.0
+        largest = max(hidden, shown) + max(drawn, result.population_variance)
         unit = (value - lowest) / (1.0 - lowest)
         spread = unit * (1.0 - unit) * (1.0 - lowest) ** 2
         trials = spread / largest if largest > 0 else np.inf
-        return trials, float(np.sqrt(hidden)), satterthwaite_of_groups(both[0], weights, variable)
+        return trials, float(np.sqrt(hidden + drawn)), satterthwaite_of_groups(both[0], weights, variable)
 
 
 MOST_UNSEEN = 0.2
@@ -372,10 +408,3 @@ def satterthwaite_of_groups(true: IntArray, weights: FloatArray, variable: Float
         return np.inf
     sizes = sums[used] ** 2 / squares[used]
     return float(parts.sum() ** 2 / np.sum(parts[used] ** 2 / sizes))
-
-
-def _with_population_part(trials: float, value: float, lowest: float, extra: float) -> float:
-    """Return the trials left when the population's own draw adds a variance."""
-    unit = min(max((value - lowest) / (1.0 - lowest), 0.05), 0.95)
-    spread = unit * (1.0 - unit) * (1.0 - lowest) ** 2
-    return 1.0 / (1.0 / trials + extra / spread) if extra > 0 else trials

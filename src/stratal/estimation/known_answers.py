@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate_mean
-from stratal.estimation.quantity import Quantity, Term
+from stratal.estimation.quantity import Parts, Quantity, Term
 from stratal.estimation.respondents import Respondents
 from stratal.estimation.shares import OfShares
 from stratal.population.rules.possible import possible_levels
@@ -213,6 +214,62 @@ def four_cells(
     )
 
 
+def shares_above(
+    values: FloatArray, least: FloatArray, most: FloatArray, weighting: Weighting, target: str = "population"
+) -> Parts | None:
+    """Return the mean of a variable of few values as a sum of shares, each with the interval of a mean.
+
+    That is Σ (v_j − v_{j−1}) times the share of units at v_j or above. A value that no label showed is a
+    share of 0 or 1, whose limits know how many labels that rests on; a variance of the labels knows nothing
+    of it. None where the variable cannot differ.
+
+    Parameters
+    ----------
+    values : float (n,)
+        Of the labelled units.
+    least, most : float (H,)
+        The smallest and the largest value that is possible in each stratum.
+    weighting : Weighting
+    target : {"population", "superpopulation"}
+
+    Examples
+    --------
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(40, dtype=int), sizes=np.array([4000]))
+    >>> found = shares_above(np.ones(40), np.array([-1.0]), np.array([1.0]), weighting)
+    >>> [round(end, 2) for end in found.ends(1.0, 0.95, "two-sided")]
+    [0.82, 1.0]
+    """
+    used, own = weighting.counts > 0, weighting.random_within_strata
+    values, least, most = (np.round(part, _DIGITS) for part in (values, least, most))
+    edges = np.unique([*values, least[used].min(), most[used].max()])
+    counts = weighting.counts if own else np.array([len(values)])
+    stratum = weighting.stratum if own else np.zeros(len(values), np.int64)
+    terms, steps, shares = [], [], []
+    for below, above in pairwise(edges.tolist()):
+        reached = (values >= above).astype(np.float64)
+        side, part = used & (least < above) & (most > below), 1.0
+        if own and target == "population" and np.any(side < used):
+            terms.append(_rate(reached, side, weighting, target))
+            part = float(np.sum(weighting.sizes[side]) / np.sum(weighting.sizes[used]))
+        else:
+            terms.append(_mean(reached, weighting, target))
+        steps.append((above - below) * part)
+        overall = float(reached @ weighting.weights / weighting.total)
+        seen = np.bincount(stratum, reached, minlength=len(counts)) if own else overall * counts
+        shares.append((seen + overall) / (counts + 1.0))
+    if not terms:
+        return None
+    rows = np.array(shares)
+    # Who is at the higher value is at the lower one, too.
+    joint = np.minimum(rows[:, None], rows[None]) - rows[:, None] * rows[None]
+    correlation = correlation_from(joint @ weighting.variance_factors)
+    return Parts(terms=tuple(terms), coefficients=np.array(steps), correlation=correlation)
+
+
+_DIGITS = 12
+"""Cells whose values agree to so many decimals have one value: they differ by rounding."""
+
+
 def cell_correlation(cells: FloatArray, weighting: Weighting) -> FloatArray:
     """Return the correlation (d, d) of the shares of exclusive cells (d, n).
 
@@ -247,10 +304,21 @@ def correlation_of(sums: AnyArray, counts: AnyArray, overall: FloatArray, factor
     shares = (sums + overall[:, None]) / (counts + 1.0)
     covariance = -(shares * factors) @ shares.T
     covariance[np.diag_indices(len(sums))] += shares @ factors
-    spread = np.sqrt(np.diag(covariance))
+    return correlation_from(covariance)
+
+
+def correlation_from(covariance: FloatArray) -> FloatArray:
+    """Return the correlation (d, d) of a covariance; what does not vary is correlated with nothing.
+
+    Examples
+    --------
+    >>> correlation_from(np.array([[4.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])).tolist()
+    [[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    spread = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     scale = np.where(spread > 0, 1.0 / np.where(spread > 0, spread, 1.0), 0.0)
     found = np.asarray(scale[:, None] * covariance * scale)
-    found[np.diag_indices(len(sums))] = 1.0
+    found[np.diag_indices(len(found))] = 1.0
     return found
 
 
