@@ -149,17 +149,26 @@ def share_of(indicator: FloatArray, weighting: Weighting, target: str = "populat
     >>> [round(end, 2) for end in found.ends(0.35, 0.95, "two-sided")]
     [0.1, 0.77]
     """
-    return OfShares.independent(lambda shares: shares[0], [_mean(indicator, weighting, target)])
+    return OfShares.independent(lambda shares: shares[0], [mean_of(indicator, weighting, target)])
 
 
-def _mean(indicator: FloatArray, weighting: Weighting, target: str) -> Estimate:
+def mean_of(unit: FloatArray, weighting: Weighting, target: str = "population") -> Estimate:
+    """Return the mean of an indicator, or of a variable from 0 to 1, as `estimate` gives it.
+
+    Examples
+    --------
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([20]))
+    >>> mean_of(np.array([1.0, 0.5, 0.0, 0.5]), weighting).value
+    0.5
+    """
     return estimate_mean(
-        indicator,
-        np.zeros((len(indicator), 0)),
+        unit,
+        np.zeros((len(unit), 0)),
         weighting,
         None,
         stratum=weighting.stratum,
-        outcome="binary",
+        outcome="binary" if np.all(np.isin(unit, (0.0, 1.0))) else "bounded",
+        bounds=(0.0, 1.0),
         target=target,
     )
 
@@ -205,7 +214,7 @@ def four_cells(
         every = np.insert(shares, largest, rest, axis=0) / whole
         return function(every[0], every[1], every[0] + every[2])
 
-    rates = tuple(_mean(cells[j], weighting, target) for j in others)
+    rates = tuple(mean_of(cells[j], weighting, target) for j in others)
     return OfShares(
         function=of_cells,
         rates=rates,
@@ -252,7 +261,7 @@ def shares_above(
             terms.append(_rate(reached, side, weighting, target))
             part = float(np.sum(weighting.sizes[side]) / np.sum(weighting.sizes[used]))
         else:
-            terms.append(_mean(reached, weighting, target))
+            terms.append(mean_of(reached, weighting, target))
         steps.append((above - below) * part)
         overall = float(reached @ weighting.weights / weighting.total)
         seen = np.bincount(stratum, reached, minlength=len(counts)) if own else overall * counts

@@ -14,7 +14,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray
 from stratal.errors import InputError, near_names
 from stratal.estimation.confusion import satterthwaite_of_groups
-from stratal.estimation.linearisation import of_variable
+from stratal.estimation.linearisation import Linearised, of_variable
 from stratal.estimation.quantity import Quantity
 from stratal.weighting import Weighting
 
@@ -103,10 +103,12 @@ def ranking_metric(
         return Quantity.undefined(n, (0.0, 1.0), "the labels are all of one class")
     value, influence = STATISTICS[name](score, positive, weighting.weights)
     result = of_variable(value, influence, weighting, target)
-    trials, freedom = _trials(STATISTICS[name], score, positive, weighting, result.variance)
+    trials, freedom, error = _trials(STATISTICS[name], score, positive, weighting, result, target)
+    shown = result.variance if np.isfinite(result.variance) else 0.0
     return Quantity(
         value=value,
-        standard_error=result.standard_error,
+        # A perfect ranking has no variance of its own; what its labels may have missed has.
+        standard_error=float(np.sqrt(shown)) if shown > _DUST else error,
         degrees_of_freedom=result.degrees_of_freedom,
         n=n,
         bounds=(0.0, 1.0),
@@ -116,9 +118,14 @@ def ranking_metric(
 
 
 def _trials(
-    statistic: Statistic, score: FloatArray, positive: BoolArray, weighting: Weighting, variance: float
-) -> tuple[float, float]:
-    """Return the effective number of trials and its degrees of freedom.
+    statistic: Statistic,
+    score: FloatArray,
+    positive: BoolArray,
+    weighting: Weighting,
+    result: Linearised,
+    target: str,
+) -> tuple[float, float, float]:
+    """Return the effective number of trials, its degrees of freedom, and the smoothed standard error.
 
     Every unit counts a little as one of the other class with the same score: each stratum's labels are mixed
     with half a label of either class, so that a stratum whose labels all agree may still hold others.
@@ -135,14 +142,18 @@ def _trials(
         / np.maximum(counts, 1)
         for power in (1, 2)
     )
-    hidden = float(factors @ np.maximum(second - first**2, 0.0))
-    largest = max(hidden, variance if np.isfinite(variance) else 0.0)
+    hidden, drawn = float(factors @ np.maximum(second - first**2, 0.0)), 0.0
+    if target == "superpopulation":
+        drawn = float(weights @ influence**2 / weights.sum()) / weighting.population_size
+    shown = result.design_variance if np.isfinite(result.design_variance) else 0.0
+    largest = max(hidden, shown) + max(drawn, result.population_variance)
     if largest <= _DUST:
         # Either every unit is labelled, or all scores tie, so that no label tells anything.
         fewest = float(min(positive.sum(), len(positive) - positive.sum()))
-        return (fewest if np.any(factors > 0) else np.inf), np.inf
+        trials = fewest if np.any(factors > 0) else np.inf
+        return trials, np.inf, 0.5 / float(np.sqrt(trials))
     freedom = satterthwaite_of_groups(classes.astype(np.int64), weights, influence)
-    return value * (1.0 - value) / largest, freedom
+    return value * (1.0 - value) / largest, freedom, float(np.sqrt(hidden + drawn))
 
 
 _DUST = 1e-24

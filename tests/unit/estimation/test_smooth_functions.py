@@ -313,3 +313,17 @@ def test_the_json_twin_of_a_ratio_without_an_upper_end_is_json():
 
     found = stratal.ratio(sample, [1, 2, 3, 4], [2, 3, 4, 6]).to_dict()
     assert found["bounds"] == [0.0, None]
+
+
+@pytest.mark.parametrize("name", ["auc", "average_precision"])
+def test_a_perfect_ranking_of_the_units_at_hand_is_not_that_of_all_that_may_come(name):
+    """It had standard error 0 and, with every unit labelled, an interval from 1 to 1."""
+    positive = np.arange(24) < 6
+    found, whole, drawn = (
+        ranking_metric(name, positive + 0.0, positive, simple(24, size), target)
+        for size, target in ((1000, "population"), (24, "population"), (24, "superpopulation"))
+    )
+
+    assert found.standard_error > 0.01
+    assert (whole.standard_error, *whole.confidence_interval()) == (0.0, 1.0, 1.0)
+    assert drawn.confidence_interval().low == pytest.approx(found.confidence_interval().low, abs=0.05)
