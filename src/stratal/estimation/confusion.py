@@ -108,7 +108,7 @@ class Confusion:
             parts = self._terms(name, target)
         elif shares_alone is None and not isinstance(which, int):
             parts, single = self._of_cells(slopes, target)
-            alone = single and name != "jaccard"
+            alone = parts is not None and single and name != "jaccard"
         return Quantity(
             value=value,
             standard_error=float(np.sqrt(max(own, 0.0))),

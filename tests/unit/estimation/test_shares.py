@@ -329,3 +329,10 @@ def test_all_units_labelled_say_little_of_those_that_may_come(name):
     assert tuple(given) == (1.0, 1.0)
     low = float(clopper_pearson(1.0, float(n))[0])
     assert drawn.low == pytest.approx(2 * low / (1 + low) if name == "f1" else low, abs=0.08)
+
+
+def test_one_class_alone_keeps_its_trials():
+    weighting = StratifiedWeighting(stratum=np.zeros(1, dtype=int), sizes=np.array([1]))
+    only = Confusion(true=np.zeros(1, int), predicted=np.zeros(1, int), n_classes=1, weighting=weighting)
+
+    assert tuple(only.metric("accuracy").confidence_interval()) == (1.0, 1.0)

@@ -327,3 +327,19 @@ def test_a_perfect_ranking_of_the_units_at_hand_is_not_that_of_all_that_may_come
     assert found.standard_error > 0.01
     assert (whole.standard_error, *whole.confidence_interval()) == (0.0, 1.0, 1.0)
     assert drawn.confidence_interval().low == pytest.approx(found.confidence_interval().low, abs=0.05)
+
+
+@pytest.mark.parametrize(("name", "least"), [("auc", 0.8), ("average_precision", 0.65)])
+def test_few_labels_of_high_scores_may_have_missed_what_ranks_high(name, least):
+    """Three labels of a quarter of the units show no positive, 36 of another one show three: .82 covered."""
+    counts = np.array([36, 15, 6, 3])
+    stratum = np.repeat(np.arange(4), counts)
+    score = stratum + np.concatenate([np.arange(n) / n for n in counts])
+    positive = np.isin(np.arange(60), [5, 17, 29])
+    weighting = StratifiedWeighting(stratum=stratum, sizes=np.full(4, 500))
+
+    found = ranking_metric(name, score, positive, weighting)
+
+    assert found.value < 0.2
+    assert found.confidence_interval().high > least
+    assert found.p_value(found.confidence_interval().high) == pytest.approx(0.05, abs=1e-3)
