@@ -12,12 +12,14 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray
 from stratal.estimation.estimate import Estimate
+from stratal.estimation.known_answers import cell_correlation, mean_of
 from stratal.estimation.linearisation import (
     Linearised,
     linearised_estimate,
     ratio_of_means,
     undefined_estimate,
 )
+from stratal.estimation.shares import OfShares
 from stratal.estimation.smoothing import smoothed
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import tail_shares
@@ -49,6 +51,7 @@ class _OfFewUnits(Limits):
     """The interval of a domain on effective trials of which some units are left, as of one stratum."""
 
     rates: StratumRates
+    of_shares: OfShares | None
 
     @property
     def method(self) -> str:
@@ -58,8 +61,12 @@ class _OfFewUnits(Limits):
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""
         lowest, highest = self.bounds or (0.0, 1.0)
+        scale = highest - lowest
         ends = stratified_clopper_pearson(self.rates, *tail_shares(confidence_level, alternative))
-        low, high = (lowest + (highest - lowest) * float(end) for end in ends)
+        low, high = (lowest + scale * float(end) for end in ends)
+        if self.of_shares is not None:
+            other = self.of_shares.ends(confidence_level, alternative)
+            low, high = min(low, lowest + scale * other[0]), max(high, lowest + scale * other[1])
         return self.within(min(low, self.value), max(high, self.value))
 
 
@@ -118,11 +125,13 @@ def domain_mean(
     else:
         binary = bool(np.all(np.isin(z[member], bounds)))
         trials, hidden = domain_trials(z, inside, weighting, bounds, variance if binary else variance * lost)
-        finite = np.isfinite(trials)
-        if target == "superpopulation" and finite:
-            trials = min(trials, trials / (1.0 + result.population_variance / max(variance, 1e-300)))
-        if target != "superpopulation" and finite and weighting.random_within_strata:
-            limits = _of_few_units(value, inside, weighting, trials, bounds)
+        drawn = target == "superpopulation"
+        if drawn:
+            # The domain's own units are as many draws; that all of them agree does not make them more.
+            of_domain = float(weighting.weights @ inside) / weighting.total * weighting.population_size
+            trials = 1.0 / (1.0 / trials + 1.0 / of_domain)
+        if not drawn and np.isfinite(trials) and weighting.random_within_strata:
+            limits = _of_few_units(value, z, inside, weighting, trials, bounds)
         else:
             limits = Binomial(value=value, bounds=bounds, trials=trials)
         shown = shown if shown > 0 else float(np.sqrt(hidden))
@@ -167,13 +176,18 @@ def _evidence(z: FloatArray, weighting: Weighting, bounds: tuple[float, float], 
 
 
 def _of_few_units(
-    value: float, inside: FloatArray, weighting: Weighting, trials: float, bounds: tuple[float, float]
+    value: float,
+    z: FloatArray,
+    inside: FloatArray,
+    weighting: Weighting,
+    trials: float,
+    bounds: tuple[float, float],
 ) -> _OfFewUnits:
     """Return the interval on so many trials, among as many units as the domain is likely to have."""
     of_domain = float(weighting.weights @ inside) / weighting.total
     units = float(np.ceil(weighting.population_size * of_domain - 1e-9))
     left = max(1.0 - float(inside.sum()) / units, 1.0 / units)
-    unit = np.clip((value - bounds[0]) / (bounds[1] - bounds[0]), 0.0, 1.0)
+    unit = np.clip(unit_scale(np.asarray(value), bounds), 0.0, 1.0)
     rates = StratumRates(
         value=np.asarray(unit),
         rates=np.array([unit]),
@@ -182,7 +196,38 @@ def _of_few_units(
         shares=np.ones(1),
         units=units,
     )
-    return _OfFewUnits(value=value, bounds=bounds, rates=rates)
+    several = np.sum(weighting.counts > 0) > 1
+    of_shares = _of_two_sums(unit_scale(z, bounds), inside, weighting) if several else None
+    return _OfFewUnits(value=value, bounds=bounds, rates=rates, of_shares=of_shares)
+
+
+def _of_two_sums(unit: FloatArray, inside: FloatArray, weighting: Weighting) -> OfShares:
+    """Return the mean as a function of what the domain has of the outcome, and what it lacks.
+
+    Trials that are those of all strata know little of one of which a few units are left, and whose labels
+    agree: 95 % intervals covered .80.
+    """
+    sums = np.stack([inside * unit, inside * (1.0 - unit)])
+
+    def of_sums(shares: FloatArray) -> FloatArray:
+        both = shares[0] + shares[1]
+        return np.asarray(np.where(both > 0, shares[0] / np.where(both > 0, both, 1.0), np.nan))
+
+    rates = [mean_of(row, weighting) for row in sums]
+    return OfShares.of(
+        of_sums, rates, cell_correlation(sums, weighting), np.full(2, weighting.population_size)
+    )
+
+
+def unit_scale(z: FloatArray, bounds: tuple[float, float]) -> FloatArray:
+    """Return an outcome between bounds on the scale from 0 to 1.
+
+    Examples
+    --------
+    >>> unit_scale(np.array([1.0, 3.0, 5.0]), (1.0, 5.0)).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    return (z - bounds[0]) / (bounds[1] - bounds[0])
 
 
 def domain_difference(first: Estimate, second: Estimate) -> Estimate:
@@ -245,7 +290,7 @@ def domain_trials(
     weights = weighting.weights * inside
     label = float(np.sum(weights**2) / np.sum(weights))
     smoothing = smoothed(weighting, np.full(2, label / 2), inside)
-    unit = (z - bounds[0]) / (bounds[1] - bounds[0])
+    unit = unit_scale(z, bounds)
     units, pseudo = smoothing.unit_weights * inside, smoothing.pseudo_weights
     below = float(units.sum() + pseudo.sum())
     value = float(units @ unit + pseudo @ np.array([0.0, 1.0])) / below

@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 from stratal.errors import names_mistyped
-from stratal.estimation.estimand import Asked, Request, as_estimand
+from stratal.estimation.estimand import Asked, as_estimand
 from stratal.estimation.estimate import Estimate
+from stratal.estimation.request import Request
 from stratal.sampling.asked import require_sample
 from stratal.sampling.same_population import require_same_population
 from stratal.sampling.sample import Sample

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.respondents import Respondents
 from stratal.estimation.shares import OfShares
-from stratal.intervals.limits import Binomial, Term
+from stratal.intervals.limits import Binomial, Sum, Term
 from stratal.population.rules.possible import possible_levels
 from stratal.sampling.sample import Sample
 from stratal.weighting import StratifiedWeighting, Weighting
@@ -147,17 +148,26 @@ def share_of(indicator: FloatArray, weighting: Weighting, target: str = "populat
     >>> [round(end, 2) for end in found.ends(0.95, "two-sided")]
     [0.1, 0.77]
     """
-    return OfShares.independent(lambda shares: shares[0], [_mean(indicator, weighting, target)])
+    return OfShares.independent(lambda shares: shares[0], [mean_of(indicator, weighting, target)])
 
 
-def _mean(indicator: FloatArray, weighting: Weighting, target: str) -> Estimate:
+def mean_of(unit: FloatArray, weighting: Weighting, target: str = "population") -> Estimate:
+    """Return the mean of an indicator, or of a variable from 0 to 1, as `estimate` gives it.
+
+    Examples
+    --------
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([20]))
+    >>> mean_of(np.array([1.0, 0.5, 0.0, 0.5]), weighting).value
+    0.5
+    """
     return estimate_mean(
-        indicator,
-        np.zeros((len(indicator), 0)),
+        unit,
+        np.zeros((len(unit), 0)),
         weighting,
         None,
         stratum=weighting.stratum,
-        outcome="binary",
+        outcome="binary" if np.all(np.isin(unit, (0.0, 1.0))) else "bounded",
+        bounds=(0.0, 1.0),
         target=target,
     )
 
@@ -203,9 +213,67 @@ def four_cells(
         every = np.insert(shares, largest, rest, axis=0) / whole
         return function(every[0], every[1], every[0] + every[2])
 
-    rates = tuple(_mean(cells[j], weighting, target) for j in others)
+    rates = tuple(mean_of(cells[j], weighting, target) for j in others)
     units = np.full(3, weighting.population_size if target == "population" else np.inf)
     return OfShares.of(of_cells, rates, cell_correlation(cells[others], weighting), units)
+
+
+def shares_above(
+    values: FloatArray, least: FloatArray, most: FloatArray, weighting: Weighting, target: str = "population"
+) -> Sum | None:
+    """Return the mean of a variable of few values as a sum of shares, each with the interval of a mean.
+
+    That is Σ (v_j − v_{j−1}) times the share of units at v_j or above. A value that no label showed is a
+    share of 0 or 1, whose limits know how many labels that rests on; a variance of the labels knows nothing
+    of it. None where the variable cannot differ.
+
+    Parameters
+    ----------
+    values : float (n,)
+        Of the labelled units.
+    least, most : float (H,)
+        The smallest and the largest value that is possible in each stratum.
+    weighting : Weighting
+    target : {"population", "superpopulation"}
+
+    Examples
+    --------
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(40, dtype=int), sizes=np.array([4000]))
+    >>> found = shares_above(np.ones(40), np.array([-1.0]), np.array([1.0]), weighting)
+    >>> [round(end, 2) for end in found.ends(0.95, "two-sided")]
+    [0.82, 1.0]
+    """
+    used, own = weighting.counts > 0, weighting.random_within_strata
+    values, least, most = (np.round(part, _DIGITS) for part in (values, least, most))
+    edges = np.unique([*values, least[used].min(), most[used].max()])
+    counts = weighting.counts if own else np.array([len(values)])
+    stratum = weighting.stratum if own else np.zeros(len(values), np.int64)
+    terms: list[Term] = []
+    steps, shares = [], []
+    for below, above in pairwise(edges.tolist()):
+        reached = (values >= above).astype(np.float64)
+        side, part = used & (least < above) & (most > below), 1.0
+        if own and target == "population" and np.any(side < used):
+            terms.append(_rate(reached, side, weighting, target))
+            part = float(np.sum(weighting.sizes[side]) / np.sum(weighting.sizes[used]))
+        else:
+            terms.append(mean_of(reached, weighting, target))
+        steps.append((above - below) * part)
+        overall = float(reached @ weighting.weights / weighting.total)
+        seen = np.bincount(stratum, reached, minlength=len(counts)) if own else overall * counts
+        shares.append((seen + overall) / (counts + 1.0))
+    if not terms:
+        return None
+    rows = np.array(shares)
+    # Who is at the higher value is at the lower one, too.
+    joint = np.minimum(rows[:, None], rows[None]) - rows[:, None] * rows[None]
+    correlation = correlation_from(joint @ weighting.variance_factors)
+    value = float(weighting.weights @ values / weighting.total)
+    return Sum(value=value, terms=tuple(terms), coefficients=np.array(steps), correlation=correlation)
+
+
+_DIGITS = 12
+"""Cells whose values agree to so many decimals have one value: they differ by rounding."""
 
 
 def cell_correlation(cells: FloatArray, weighting: Weighting) -> FloatArray:
@@ -242,10 +310,21 @@ def correlation_of(sums: AnyArray, counts: AnyArray, overall: FloatArray, factor
     shares = (sums + overall[:, None]) / (counts + 1.0)
     covariance = -(shares * factors) @ shares.T
     covariance[np.diag_indices(len(sums))] += shares @ factors
-    spread = np.sqrt(np.diag(covariance))
+    return correlation_from(covariance)
+
+
+def correlation_from(covariance: FloatArray) -> FloatArray:
+    """Return the correlation (d, d) of a covariance; what does not vary is correlated with nothing.
+
+    Examples
+    --------
+    >>> correlation_from(np.array([[4.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])).tolist()
+    [[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    spread = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     scale = np.where(spread > 0, 1.0 / np.where(spread > 0, spread, 1.0), 0.0)
     found = np.asarray(scale[:, None] * covariance * scale)
-    found[np.diag_indices(len(sums))] = 1.0
+    found[np.diag_indices(len(found))] = 1.0
     return found
 
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, checked_labels
 from stratal.estimation.calibrated import Calibrating, sample_folds, with_calibrated
-from stratal.estimation.estimand import Request
 from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow, empty_strata_notes
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.mean import EstimateOptions, MeanEstimate, mean_estimate
 from stratal.estimation.nonresponse import worst_bounds
 from stratal.estimation.promise import promise_notes
+from stratal.estimation.request import Request
 from stratal.estimation.respondents import (
     Respondents,
     known_outcome,

@@ -9,10 +9,11 @@ import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.errors import InputError, near_names
-from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
+from stratal.estimation.estimand import Estimand, LabelledInfluence
 from stratal.estimation.estimands.means import Outlook
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.linearisation import Linearised, linearised_estimate
+from stratal.estimation.request import PLAIN, Request
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.limits import Margins
 from stratal.labels.labels import join

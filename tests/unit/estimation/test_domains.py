@@ -153,3 +153,32 @@ def test_answers_of_several_annotators_are_combined_as_in_the_whole():
         assert found.value == pytest.approx(value)
         assert found.value == pytest.approx(stratal.estimate(sample, labels, combine=combine).value)
         assert 0 <= low < high <= 1
+
+
+def test_one_wrong_unit_that_was_not_drawn_is_possible_in_a_domain_near_a_census():
+    """Three wrong units in a stratum labelled whole, and one among the 20 of 91 that were not."""
+    labelled, sizes = np.array([20, 71]), np.array([20, 91])
+    weighting = StratifiedWeighting(stratum=np.repeat([0, 1], labelled), sizes=sizes)
+    z = np.r_[np.zeros(3), np.ones(88)]
+    member = np.r_[np.ones(86, bool), np.zeros(5, bool)]
+    found = domain_mean(z, member, weighting, bounds=(0.0, 1.0))
+    units = 20 + 91 * 66 / 71
+
+    assert found.confidence_interval().low <= 1 - 4 / units < found.value
+    ratings = domain_mean(1 + 4 * z, member, weighting, bounds=(1.0, 5.0))
+    assert ratings.confidence_interval().low == pytest.approx(
+        1 + 4 * found.confidence_interval().low, abs=0.1
+    )
+
+
+def test_a_domain_labelled_whole_says_little_of_a_superpopulation():
+    """Eight right answers, all that there are, had an interval from 1 to 1."""
+    weighting = StratifiedWeighting(stratum=np.repeat([0, 1], 10), sizes=np.array([10, 10]))
+    member = np.arange(20) % 5 < 2
+    given, drawn = (
+        domain_mean(np.ones(20), member, weighting, bounds=(0.0, 1.0), target=target).confidence_interval()
+        for target in ("population", "superpopulation")
+    )
+
+    assert tuple(given) == (1.0, 1.0)
+    assert drawn.low == pytest.approx(0.025 ** (1 / 8), abs=0.02)

@@ -13,6 +13,7 @@ from stratal.estimation import estimands
 from stratal.estimation.confusion import Confusion
 from stratal.estimation.known_answers import most_unseen
 from stratal.estimation.metric_functions import Shares, metric_function, of_two_shares
+from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.shares import directions, ends_over
 from stratal.intervals.proportion import clopper_pearson
 from stratal.weighting import StratifiedWeighting
@@ -291,3 +292,84 @@ def test_the_mean_prevalence_of_some_classes_is_estimated():
     table = stratal.estimate(sample, answers[sample.ids], estimand=report)
 
     assert table.of(metric="prevalence", **{"class": "macro"}).standard_error > 0
+
+
+def few_labels_of_many_units(seed=1, looked=False):
+    """5 labels of 5,000 units, all right, and 300 of 1,000 of which a third are wrong, of three classes."""
+    rng = np.random.default_rng(seed)
+    true = np.r_[np.zeros(5, int), rng.choice(3, 300, p=[0.6, 0.3, 0.1])]
+    wrong = np.r_[np.zeros(5, bool), np.arange(300) % 3 == 0]
+    weighting = StratifiedWeighting(
+        stratum=np.repeat([0, 1], [5, 300]), sizes=np.array([5000, 1000]), sizes_follow_labels=looked
+    )
+    return Confusion(
+        true=true, predicted=np.where(wrong, (true + 1) % 3, true), n_classes=3, weighting=weighting
+    )
+
+
+@pytest.mark.parametrize(("name", "which"), [("recall", "weighted"), ("recall", "micro"), ("f1", "micro")])
+def test_averages_that_are_the_share_of_right_answers_have_its_interval(name, which):
+    """On trials they were .93 to .95 here: 95 % intervals covered .11 where a plan had put few labels."""
+    confusion = few_labels_of_many_units()
+    right = (confusion.true == confusion.predicted).astype(float)
+    mean = estimate_mean(
+        right,
+        np.zeros((305, 0)),
+        confusion.weighting,
+        None,
+        stratum=confusion.weighting.stratum,
+        outcome="binary",
+    )
+
+    assert tuple(confusion.metric(name, which).confidence_interval()) == pytest.approx(
+        tuple(mean.confidence_interval()), abs=1e-9
+    )
+
+
+@pytest.mark.parametrize(("name", "which"), [("mcc", None), ("precision", "weighted"), ("f1", "weighted")])
+def test_an_average_allows_for_errors_where_few_labels_stand_for_many_units(name, which):
+    """Five right answers leave 1 − .025^(1/5) = .52 of 5,000 units open; on trials alone they left none."""
+    confusion = few_labels_of_many_units()
+    found = confusion.metric(name, which).confidence_interval()
+    share = confusion.metric("recall", "weighted").confidence_interval()
+
+    assert share.low < 0.6
+    assert found.low < share.low + 0.15
+    wider = few_labels_of_many_units(looked=True).metric(name, which).confidence_interval()
+    assert wider.low <= found.low + 1e-9
+    assert wider.high >= found.high - 1e-9
+
+
+def test_what_strata_of_one_answer_cannot_hold_makes_averages_no_wider():
+    confusion = few_labels_of_many_units()
+    predicted = np.repeat([0, 1], [5, 300])
+    possible = np.array([[True, False, False, False], [False, True, False, False]])
+    plain = replace(confusion, predicted=predicted)
+    mixed, alike = (
+        each.metric("mcc").confidence_interval() for each in (plain, replace(plain, possible=possible))
+    )
+
+    assert alike.width < mixed.width
+
+
+@pytest.mark.parametrize("name", ["recall", "precision", "f1", "specificity"])
+def test_all_units_labelled_say_little_of_those_that_may_come(name):
+    """With every unit labelled and no error the superpopulation's interval had no width and covered .69."""
+    true = np.repeat([0, 1], [30, 8])
+    weighting = StratifiedWeighting(stratum=np.zeros(38, dtype=int), sizes=np.array([38]))
+    confusion = Confusion(true=true, predicted=true, n_classes=2, weighting=weighting)
+    n = 30 if name == "specificity" else 8
+
+    given = confusion.metric(name, 1).confidence_interval()
+    drawn = confusion.metric(name, 1, "superpopulation").confidence_interval()
+
+    assert tuple(given) == (1.0, 1.0)
+    low = float(clopper_pearson(1.0, float(n))[0])
+    assert drawn.low == pytest.approx(2 * low / (1 + low) if name == "f1" else low, abs=0.08)
+
+
+def test_one_class_alone_keeps_its_trials():
+    weighting = StratifiedWeighting(stratum=np.zeros(1, dtype=int), sizes=np.array([1]))
+    only = Confusion(true=np.zeros(1, int), predicted=np.zeros(1, int), n_classes=1, weighting=weighting)
+
+    assert tuple(only.metric("accuracy").confidence_interval()) == (1.0, 1.0)

@@ -331,3 +331,33 @@ def test_the_json_twin_of_a_ratio_without_an_upper_end_is_json():
 
     found = stratal.estimate(sample, {"a": [1, 2, 3, 4], "b": [2, 3, 4, 6]}, estimand=RATIO).to_dict()
     assert found["bounds"] == [0.0, None]
+
+
+@pytest.mark.parametrize("statistic", [area_under_curve, average_precision])
+def test_a_perfect_ranking_of_the_units_at_hand_is_not_that_of_all_that_may_come(statistic):
+    """It had standard error 0 and, with every unit labelled, an interval from 1 to 1."""
+    positive = np.arange(24) < 6
+    found, whole, drawn = (
+        ranking_metric(statistic, positive + 0.0, positive, simple(24, size), target)
+        for size, target in ((1000, "population"), (24, "population"), (24, "superpopulation"))
+    )
+
+    assert found.standard_error > 0.01
+    assert (whole.standard_error, *whole.confidence_interval()) == (0.0, 1.0, 1.0)
+    assert drawn.confidence_interval().low == pytest.approx(found.confidence_interval().low, abs=0.05)
+
+
+@pytest.mark.parametrize(("statistic", "least"), [(area_under_curve, 0.8), (average_precision, 0.65)])
+def test_few_labels_of_high_scores_may_have_missed_what_ranks_high(statistic, least):
+    """Three labels of a quarter of the units show no positive, 36 of another one show three: .82 covered."""
+    counts = np.array([36, 15, 6, 3])
+    stratum = np.repeat(np.arange(4), counts)
+    score = stratum + np.concatenate([np.arange(n) / n for n in counts])
+    positive = np.isin(np.arange(60), [5, 17, 29])
+    weighting = StratifiedWeighting(stratum=stratum, sizes=np.full(4, 500))
+
+    found = ranking_metric(statistic, score, positive, weighting)
+
+    assert found.value < 0.2
+    assert found.confidence_interval().high > least
+    assert found.p_value(found.confidence_interval().high) == pytest.approx(0.05, abs=1e-3)

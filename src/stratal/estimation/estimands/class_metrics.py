@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from stratal.errors import InputError, near_names
 from stratal.estimation.classes import class_text
 from stratal.estimation.columns import GIVEN, split_answers, with_group
-from stratal.estimation.estimand import PLAIN, RIGHT_OPTIONS, Estimand, Request
+from stratal.estimation.estimand import Estimand
 from stratal.estimation.estimands.classification import Classification
 from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimate import Estimate
@@ -25,6 +25,7 @@ from stratal.estimation.metric_functions import (
     is_f_measure,
 )
 from stratal.estimation.metrics import answered_classes, needless_units, read_classes
+from stratal.estimation.request import PLAIN, RIGHT_OPTIONS, Request
 from stratal.sampling.sample import Sample
 
 

@@ -11,11 +11,12 @@ from stratal.allocation.rates import smoothed_standard_deviations
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.errors import InputError, near_names
 from stratal.estimation.columns import split_answers
-from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
+from stratal.estimation.estimand import Estimand, LabelledInfluence
 from stratal.estimation.estimands.beliefs import Beliefs
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.metric_functions import Shares, metric_function
 from stratal.estimation.metrics import AnsweredClasses, answered_classes, needless_units
+from stratal.estimation.request import PLAIN, Request
 from stratal.population.cells import Cells
 from stratal.population.expressions import Expression
 from stratal.population.influence import Influence, averages, stratum_averages

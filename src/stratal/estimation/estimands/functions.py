@@ -11,7 +11,7 @@ import numpy as np
 from stratal.arrays import FloatArray
 from stratal.errors import InputError
 from stratal.estimation.columns import number_columns
-from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
+from stratal.estimation.estimand import Estimand, LabelledInfluence
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.fieller import Fieller
 from stratal.estimation.linearisation import (
@@ -20,6 +20,7 @@ from stratal.estimation.linearisation import (
     ratio_of_means,
     smooth_mean_function,
 )
+from stratal.estimation.request import PLAIN, Request
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.guard import ROUNDING
 from stratal.sampling.sample import Sample

@@ -17,11 +17,12 @@ from stratal.errors import InputError
 from stratal.estimation.calibrated import sample_folds
 from stratal.estimation.classes import shares_equal
 from stratal.estimation.columns import number_columns
-from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
+from stratal.estimation.estimand import Estimand, LabelledInfluence
 from stratal.estimation.estimands.beliefs import UNTOLD
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.linearisation import ratio_of_means
 from stratal.estimation.model_pairs import ModelPair, bounds_of_outcomes
+from stratal.estimation.request import PLAIN, Request
 from stratal.estimation.respondents import Respondents
 from stratal.labels.labels import join
 from stratal.population.cells import Cells

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stratal.estimation.comparison import Comparisons, comparisons
-from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request, Several
+from stratal.estimation.estimand import Estimand, LabelledInfluence, Several
 from stratal.estimation.estimands.models import Difference, OfModels, agreement_cells
 from stratal.estimation.model_pairs import bounds_of_outcomes
+from stratal.estimation.request import PLAIN, Request
 from stratal.estimation.together import together
 from stratal.population.influence import Influence
 from stratal.population.population import Population

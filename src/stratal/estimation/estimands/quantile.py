@@ -9,10 +9,11 @@ import numpy as np
 
 from stratal.errors import InputError
 from stratal.estimation.columns import number_columns
-from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
+from stratal.estimation.estimand import Estimand, LabelledInfluence
 from stratal.estimation.estimands.means import Outlook
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.quantile import quantile_estimate, weighted_quantile
+from stratal.estimation.request import PLAIN, Request
 from stratal.estimation.respondents import Respondents
 from stratal.population.cells import Cells
 from stratal.population.expressions import Logistic
