@@ -94,7 +94,7 @@ def _open_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
 
 
-def _options() -> set[str]:
+def _every_option() -> set[str]:
     """Return the options of all commands."""
     commands = getattr(typer.main.get_command(app), "commands", {}).values()
     return {name for command in commands for option in command.params for name in option.opts}
@@ -130,7 +130,7 @@ def main() -> None:
     except (StratalError, OSError) as error:
         status, stuck = READER_LEFT, isinstance(error, OSError)
         if not isinstance(error, BrokenPipeError):
-            console.print(f"Error: {visible(in_options(str(error), _options()))}")
+            console.print(f"Error: {visible(in_options(str(error), _every_option()))}")
             status = 2
     except BaseException as error:
         status = stopping.INTERRUPTED
