@@ -250,7 +250,7 @@ def ratio(pair: dict[str, Figures]) -> float:
 
 
 def processor_ratio(pair: dict[str, Figures]) -> str:
-    """Return stratal's processor time over the bare queries'; nothing where it was not measured in process."""
+    """Return stratal's processor time over the bare queries'; nothing where it was not measured."""
     used = [pair[side].get(PROCESSOR) for side in ("stratal", "bare")]
     return "–" if None in used else f"{used[0] / used[1]:.2f}"  # type: ignore[operator]
 
