@@ -117,7 +117,7 @@ def draw(asked: DrawOptions) -> None:
     else:
         sample, needed = _extended(asked, asked.extend)
         if needed is not None and needed.additional == 0:
-            _say_enough(asked, needed)
+            _say_enough(asked, sample, needed)
             return
     sample = asked.with_outcome(sample)
     _say_drawn(asked, sample, write_handover(sample, asked.output), needed)
@@ -154,6 +154,8 @@ def _say_drawn(asked: DrawOptions, sample: Sample, written: Handover, needed: Na
     words = ["--extend", written.sample, *given, "--half-width", asked.half_width]
     if asked.confidence_level != 0.95:
         words += ["--confidence-level", asked.confidence_level]
+    if sample.predicted and sample.estimand is None:
+        words += ["--predicted", sample.predicted]
     print_next("draw", asked.file, *words, "--output", f"{asked.output}-next")
 
 
@@ -202,7 +204,7 @@ def _extended(asked: DrawOptions, extend: Path) -> tuple[Sample, Narrowing | Non
     return larger, needed
 
 
-def _say_enough(asked: DrawOptions, needed: Narrowing) -> None:
+def _say_enough(asked: DrawOptions, sample: Sample, needed: Narrowing) -> None:
     """Say that no more labels are needed, or that none are left."""
     if asked.json:
         found = {"new": 0, "half_width": needed.wanted, "needed": needed.to_dict()}
@@ -211,7 +213,7 @@ def _say_enough(asked: DrawOptions, needed: Narrowing) -> None:
     every = "every unit that matters is drawn" if needed.estimand else "every unit is drawn"
     reason = "the interval is narrow enough" if needed.reached else every
     print_text(f"No more labels: {reason} (± {needed.half_width:.4g}, asked ± {needed.wanted:g}).")
-    print_next("estimate", asked.extend, *asked.earlier_labels)
+    print_next("estimate", asked.extend, *asked.earlier_labels, *_told(asked, sample))
 
 
 def _unequal(asked: Drawing) -> Sample:

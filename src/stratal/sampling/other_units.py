@@ -14,11 +14,10 @@ from stratal.errors import InputError
 from stratal.labels.damaged_ids import bare_form
 from stratal.population.population import Population
 from stratal.population.rules.rule import Categories, Everything, Rule
-from stratal.population.same_value import same_value
+from stratal.population.same_value import fewer_digits, same_value
 from stratal.population.summary import Drawn, ProxyInfo
 from stratal.population.tables.declaration import ROW
 from stratal.randomness import id_texts
-from stratal.sampling.same_population import fewer_digits
 
 WHOLE = "all"
 """What the one stratum is called where there are none."""

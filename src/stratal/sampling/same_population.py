@@ -9,7 +9,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray
 from stratal.errors import InputError
-from stratal.population.same_value import same_value
+from stratal.population.same_value import fewer_digits, same_value
 from stratal.randomness import id_texts
 
 if TYPE_CHECKING:
@@ -180,24 +180,6 @@ def refuse_other_units(
                     given=_short(told),
                     allowed=_short(own),
                 )
-
-
-def fewer_digits(one: Any, other: Any) -> str:
-    """Return what to say of two numbers that differ, where one is a 32-bit float's short decimal form.
-
-    They are not taken for the same: strata are cut at exact values, so that a unit could change its stratum.
-
-    Examples
-    --------
-    >>> fewer_digits(0.9, float(np.float32(0.9))), fewer_digits(0.9, 0.8)
-    (' (both are the same 32-bit float: one file has it in full, the other with fewer digits)', '')
-    """
-    if not (isinstance(one, float) and isinstance(other, float)):
-        return ""
-    with np.errstate(over="ignore"):
-        if np.float32(one) != np.float32(other):
-            return ""
-    return " (both are the same 32-bit float: one file has it in full, the other with fewer digits)"
 
 
 def not_drawn_from(what: str, given: str, allowed: str | None = None) -> InputError:

@@ -124,3 +124,29 @@ def test_whoever_labels_ids_alone_is_told_of_the_columns(demo, tmp_path):
 
     assert "Whoever labels sees ids alone; --show COL" in alone
     assert "--show" not in beside
+
+
+def test_what_to_type_next_compares_classes_in_every_round(demo, tmp_path):
+    drawn = (
+        "--proxy",
+        "confidence",
+        "--predicted",
+        "predicted",
+        "--half-width",
+        0.2,
+        "--output",
+        tmp_path / "a",
+    )
+    said = run("draw", demo / "predictions.parquet", *drawn)
+    assert "--predicted predicted" in said.splitlines()[-1]
+
+    classes = {
+        row.split(",")[0]: "0" for row in (tmp_path / "a" / "to_label.csv").read_text().splitlines()[1:]
+    }
+    file = tmp_path / "labels.csv"
+    file.write_text("id,label\n" + "".join(f"{unit},{label}\n" for unit, label in classes.items()))
+    again = ("--extend", tmp_path / "a" / "sample.parquet", "--labels", file, "--half-width", 0.2)
+    said = run(
+        "draw", demo / "predictions.parquet", *again, "--predicted", "predicted", "--output", tmp_path / "b"
+    )
+    assert "--predicted predicted" in said.splitlines()[-1]
