@@ -12,9 +12,10 @@ import stratal
 from stratal.errors import InputError
 from stratal.estimands import ClassReport
 from stratal.estimation.confusion import Confusion
-from stratal.estimation.domain_means import domain_difference, domain_mean
+from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimands.ranking import area_under_curve, average_precision, ranking_metric
 from stratal.estimation.estimates import in_family
+from stratal.estimation.linearisation import difference_of
 from stratal.estimation.metric_functions import AVERAGES, CLASS_METRICS, OVERALL_METRICS
 from stratal.estimation.model_pairs import contrast_limits
 from stratal.estimation.outcome_means import estimate_mean
@@ -88,7 +89,7 @@ def test_ranking_domains_and_quantiles(design, data):
     ]
     for found in means:
         check(found, 0, 1, census)
-    check(domain_difference(means[0], means[1]), -1, 1, census)
+    check(difference_of(means[0], means[1]), -1, 1, census)
     median = quantile_estimate(score, 0.5, weighting)
     low, high = median.confidence_interval()
     assert low <= median.value <= high

@@ -14,7 +14,6 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.known_answers import cell_correlation, mean_of
 from stratal.estimation.linearisation import (
-    Linearised,
     linearised_estimate,
     ratio_of_means,
     undefined_estimate,
@@ -23,7 +22,7 @@ from stratal.estimation.shares import OfShares
 from stratal.estimation.smoothing import smoothed
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import tail_shares
-from stratal.intervals.limits import Binomial, Limits, Student, Sum
+from stratal.intervals.limits import Binomial, Limits, Student
 from stratal.intervals.methods import interval_of
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
 from stratal.weighting import Weighting
@@ -228,49 +227,6 @@ def unit_scale(z: FloatArray, bounds: tuple[float, float]) -> FloatArray:
     [0.0, 0.5, 1.0]
     """
     return (z - bounds[0]) / (bounds[1] - bounds[0])
-
-
-def domain_difference(first: Estimate, second: Estimate) -> Estimate:
-    """Return the difference of two domains' means, its interval made of theirs.
-
-    Examples
-    --------
-    >>> from stratal.weighting import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(6, dtype=int), sizes=np.array([60]))
-    >>> z, a = np.array([1.0, 1, 0, 0, 1, 0]), np.array([True, True, True, False, False, False])
-    >>> means = [domain_mean(z, member, weighting, bounds=(0, 1)) for member in (a, ~a)]
-    >>> round(domain_difference(*means).value, 3)
-    0.333
-    """
-    both, weighting = (first, second), first.evidence.weighting
-    bounds = first.bounds
-    span = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
-    n = first.n + second.n
-    if not all(np.isfinite(found.value) for found in both):
-        return replace(undefined_estimate(weighting, n, span, target=first.target), null=0.0)
-    variables = np.column_stack([found.evidence.residuals for found in both])
-    joint = weighting.covariance(variables)
-    extra = sum(found.evidence.population_part for found in both)
-    variance = float(joint[0, 0] + joint[1, 1] - 2.0 * joint[0, 1])
-    spread = float(np.sqrt(joint[0, 0]) * np.sqrt(joint[1, 1]))
-    shared = float(np.clip(joint[0, 1] / spread, -1.0, 1.0)) if spread > 0 else 0.0
-    result = Linearised(
-        value=first.value - second.value,
-        variable=variables[:, 0] - variables[:, 1],
-        design_variance=variance,
-        population_variance=extra,
-        degrees_of_freedom=min(found.degrees_of_freedom for found in both),
-    )
-    limits = Sum(
-        value=result.value,
-        bounds=span,
-        terms=both,
-        coefficients=np.array([1.0, -1.0]),
-        correlation=np.array([[1.0, shared], [shared, 1.0]]),
-    )
-    return linearised_estimate(
-        result, weighting, limits=limits, bounds=span, target=first.target, n=n, null=0.0
-    )
 
 
 def domain_trials(

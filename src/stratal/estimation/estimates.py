@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from stratal.errors import InputError, MissingExtraError
-from stratal.estimation.domain_means import domain_difference
 from stratal.estimation.estimate import Estimate
+from stratal.estimation.linearisation import difference_of
 from stratal.intervals.family import Together
 from stratal.report import Intervals, Page, Plotted, Printed, estimates_table, noted
 from stratal.report.document import table_latex, table_markdown
@@ -94,7 +94,7 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
         """
         pairs = [(a, b) for a, b in combinations(self.estimates, 2)]
         found = [
-            replace(domain_difference(a, b), label={"a": _named(a), "b": _named(b)}, design=a.design)
+            replace(difference_of(a, b), label={"a": _named(a), "b": _named(b)}, design=a.design)
             for a, b in pairs
         ]
         return replace(

@@ -8,7 +8,7 @@ per-unit variable u = Σ_j ∂g/∂m_j · y_j (Woodruff 1971; Särndal, Swensson
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from stratal.arrays import FloatArray
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate, Nonresponse
 from stratal.intervals.evidence import Evidence, require_target
-from stratal.intervals.limits import Limits, Student, Undefined
+from stratal.intervals.limits import Limits, Student, Sum, Undefined
 from stratal.weighting import Weighting
 
 
@@ -167,6 +167,50 @@ def undefined_estimate(
         degrees_of_freedom=0.0,
     )
     return linearised_estimate(nothing, weighting, bounds=bounds, target=target, n=n, remarks=notes)
+
+
+def difference_of(first: Estimate, second: Estimate) -> Estimate:
+    """Return the difference of two estimates from the same labels, its interval made of theirs.
+
+    Examples
+    --------
+    >>> from stratal.estimation.domain_means import domain_mean
+    >>> from stratal.weighting import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(6, dtype=int), sizes=np.array([60]))
+    >>> z, a = np.array([1.0, 1, 0, 0, 1, 0]), np.array([True, True, True, False, False, False])
+    >>> means = [domain_mean(z, member, weighting, bounds=(0, 1)) for member in (a, ~a)]
+    >>> round(difference_of(*means).value, 3)
+    0.333
+    """
+    both, weighting = (first, second), first.evidence.weighting
+    bounds = first.bounds
+    span = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
+    n = first.n + second.n
+    if not all(np.isfinite(found.value) for found in both):
+        return replace(undefined_estimate(weighting, n, span, target=first.target), null=0.0)
+    variables = np.column_stack([found.evidence.residuals for found in both])
+    joint = weighting.covariance(variables)
+    extra = sum(found.evidence.population_part for found in both)
+    variance = float(joint[0, 0] + joint[1, 1] - 2.0 * joint[0, 1])
+    spread = float(np.sqrt(joint[0, 0]) * np.sqrt(joint[1, 1]))
+    shared = float(np.clip(joint[0, 1] / spread, -1.0, 1.0)) if spread > 0 else 0.0
+    result = Linearised(
+        value=first.value - second.value,
+        variable=variables[:, 0] - variables[:, 1],
+        design_variance=variance,
+        population_variance=extra,
+        degrees_of_freedom=min(found.degrees_of_freedom for found in both),
+    )
+    limits = Sum(
+        value=result.value,
+        bounds=span,
+        terms=both,
+        coefficients=np.array([1.0, -1.0]),
+        correlation=np.array([[1.0, shared], [shared, 1.0]]),
+    )
+    return linearised_estimate(
+        result, weighting, limits=limits, bounds=span, target=first.target, n=n, null=0.0
+    )
 
 
 def smooth_mean_function(

@@ -5,7 +5,8 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.estimation.domain_means import domain_difference, domain_mean
+from stratal.estimation.domain_means import domain_mean
+from stratal.estimation.linearisation import difference_of
 from stratal.weighting import StratifiedWeighting
 
 
@@ -107,7 +108,7 @@ def test_the_difference_of_two_groups_is_near_the_textbook_one():
     rng = np.random.default_rng(5)
     z, member = rng.normal(size=400), rng.random(400) < 0.5
     means = [domain_mean(z, part, simple(400)) for part in (member, ~member)]
-    found = domain_difference(means[0], means[1]).confidence_interval()
+    found = difference_of(means[0], means[1]).confidence_interval()
 
     expected = stats.ttest_ind(z[member], z[~member], equal_var=False).confidence_interval()
     assert (expected.low, expected.high) == pytest.approx(tuple(found), abs=0.01)
