@@ -46,7 +46,8 @@ class Comparisons(Estimates):
         for row, rate, ties in zip(found, self.win_rates, self.ties, strict=True):
             row["win_rate"] = _shown(rate, confidence_level) | {"ties": ties}
         for row, ratio in zip(found, self.ratios, strict=False):
-            row["ratio"] = None if ratio.limits(confidence_level) is None else _shown(ratio, confidence_level)
+            known = np.isfinite(ratio.value) and ratio.limits(confidence_level) is not None
+            row["ratio"] = _shown(ratio, confidence_level) if known else None
         return found
 
     def ranks(self, confidence_level: float = 0.95) -> dict[str, tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""`classification_metrics`: accuracy, precision, recall and their relatives from the labels of a sample."""
+"""The true and the predicted classes of labelled units: what every metric of a classifier is made from."""
 
 from __future__ import annotations
 

@@ -173,6 +173,7 @@ class OfShares(Margins):
         low, high = (np.array([getattr(end, side) for end in ends]) for side in ("low", "high"))
         if len(centre) > 1:
             low, high = between_units(centre, low, high, self.units)
-        value = self.value
+        # As far from the function of these shares: what is estimated may differ, as where weights vary.
+        value = float(self.function(centre))
         least, most = ends_over(self.function, centre, low, high, directions(self.correlation))
         return value - min(float(least), value), max(float(most), value) - value

@@ -181,6 +181,12 @@ def test_ratio_and_win_rate(sample):
     assert row["win_rate"]["estimate"] == pytest.approx(np.mean((a > b) + 0.5 * (a == b)))
 
 
+def test_a_model_that_is_never_right_has_no_ratio(sample):
+    (a,) = outcomes(sample, [0.9]).values()
+
+    assert stratal.compare(sample, {"a": a, "b": 0 * a}).rows()[0]["ratio"] is None
+
+
 def test_refusals(sample):
     found = outcomes(sample, [0.8, 0.6])
     with pytest.raises(InputError, match="needs two models"):

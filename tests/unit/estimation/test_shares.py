@@ -151,6 +151,22 @@ def test_the_share_of_answers_is_known_and_says_so():
     assert tuple(wider) == pytest.approx(tuple(map(float, clopper_pearson(0.01, 20_000))))
 
 
+def test_a_prevalence_lies_in_the_middle_of_its_own_interval_under_unequal_probabilities():
+    """Shares of a Poisson sample add up to another number than 1; the limits lie around what is reported."""
+    rng = np.random.default_rng(4)
+    answers = rng.choice(["x", "y"], 800)
+    population = stratal.Population.from_arrays(groups={"answer": answers}, predicted="answer")
+    sample = stratal.Poisson(probability=0.15).draw(population, seed=3)
+    found = stratal.estimate(sample, rng.choice(["x", "y"], sample.size), estimand="prevalence:x")
+    low, high = found.confidence_interval()
+    mean = stratal.estimate(
+        replace(sample, estimand=None, predicted=None), np.ones(sample.size), estimator="horvitz-thompson"
+    )
+
+    assert abs(mean.value - 1.0) > 1e-3
+    assert (low + high) / 2 == pytest.approx(found.value, abs=0.005)
+
+
 @pytest.mark.parametrize("name", ["recall", "f1", "f0.5", "jaccard", "precision", "specificity"])
 def test_a_superpopulation_makes_the_same_interval_a_little_wider(name):
     sample, labels = drawn("f1:match,probability=score")

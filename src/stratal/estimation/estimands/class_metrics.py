@@ -319,7 +319,7 @@ class FBeta(OfClass):
 
     @property
     def name(self) -> str:
-        """The metric, as `classification_metrics` calls it."""
+        """The metric, as a `ClassReport` calls it."""
         return f"f{self.beta:g}"
 
 
