@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stratal.arrays import BoolArray, Described, FloatArray, IntArray, Record
-from stratal.errors import InputError, near_names
+from stratal.errors import InputError, names_mistyped, near_names
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
 from stratal.estimation.together import together
@@ -106,6 +106,11 @@ class Estimand(Described):
     listed: ClassVar[str] = ""
     """The field that the text form lists without its name: `difference:model_a,model_b`."""
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "__init__" in vars(cls):
+            cls.__init__ = names_mistyped(cls.__init__)  # type: ignore[method-assign]
+
     @property
     def text(self) -> str:
         """The text form: the kind, then what it is of, then options by name."""
@@ -174,7 +179,7 @@ class Estimand(Described):
                 allowed=", ".join(f"{name}=" for name in declared) or "nothing",
             )
         if listed:
-            options[cls.listed] = listed if "tuple" in declared[cls.listed] else ",".join(listed)
+            options[cls.listed] = listed if _several(declared[cls.listed]) else ",".join(listed)
         try:
             return cls(**{name: _typed(value, declared[name]) for name, value in options.items()})
         except InputError:
@@ -450,9 +455,13 @@ def _kinds() -> list[str]:
     return sorted(Estimand.registry)
 
 
+def _several(declared: str) -> bool:
+    return declared.startswith(("tuple", "Sequence"))
+
+
 def _typed(value: Any, declared: str) -> Any:
     if "float" in declared:
         return float(value)
-    if "tuple" in declared:
+    if _several(declared):
         return tuple(value.split("+")) if isinstance(value, str) else tuple(value)
     return value

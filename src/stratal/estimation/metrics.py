@@ -1,4 +1,4 @@
-"""`classification_metrics`: accuracy, precision, recall and their relatives from the labels of a sample."""
+"""Metrics of a classifier: accuracy, precision, recall and their relatives from the labels of a sample."""
 
 from __future__ import annotations
 

@@ -173,7 +173,8 @@ def findings(
     require_sample(sample, "findings")
     tail_shares(confidence_level, "two-sided")
     refuse_unlisted(options, findings)
-    asked = as_estimand(options.get("estimand") or sample.estimand) or as_estimand("mean")
+    own = found.label.get("estimand") if isinstance(found, Estimate) else None
+    asked = as_estimand(options.get("estimand") or own or sample.estimand or "mean")
     assert asked is not None
     predicted = options.get("predicted") or asked.compared
     made: Any = found or estimate(sample, labels, **options)
@@ -271,9 +272,9 @@ def _forecast(
         return []
     if set(asked.takes) < set(MEAN_OPTIONS):
         return more_labels_of(asked, sample, labels, labelled, made, confidence_level)
-    return more_labels(
-        sample, labels, made, confidence_level=confidence_level, predicted=predicted, interval=interval
-    )
+    assert made.outcomes is not None
+    seen = dict(zip(sample.ids[labelled].tolist(), made.outcomes.tolist(), strict=True))
+    return more_labels(sample, seen, made, confidence_level=confidence_level, interval=interval)
 
 
 def _quantity(sample: Sample, labels: Any, asked: Estimand, first: Estimate, predicted: bool | str) -> str:
@@ -281,7 +282,7 @@ def _quantity(sample: Sample, labels: Any, asked: Estimand, first: Estimate, pre
     label = dict(first.label)
     if label:
         own = label.pop("estimand", None)
-        title = (asked if own is None else as_estimand(own) or asked).title
+        title = (asked if own in (None, asked.text) else as_estimand(own) or asked).title
         between = " of " if first.null is None else " − "
         of = between.join(value for value in reversed(label.values()) if value)
         return ": ".join(filter(None, ["" if "metric" in label and own is None else title, of]))

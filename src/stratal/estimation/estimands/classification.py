@@ -62,7 +62,7 @@ class Classification(Estimand):
 
     @property
     def name(self) -> str:
-        """The metric, as `classification_metrics` calls it."""
+        """The metric, as `ClassReport` calls it."""
         return self.kind
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -74,7 +74,7 @@ class RatioOfMeans(OfOutcomes):
 
     kind: ClassVar[str] = "ratio_of_means"
     listed: ClassVar[str] = "names"
-    names: tuple[str, ...]
+    names: Sequence[str]
 
     def __post_init__(self) -> None:
         self._set(names=tuple(self.names))
@@ -86,7 +86,7 @@ class RatioOfMeans(OfOutcomes):
     @property
     def outcome_names(self) -> tuple[str, ...]:
         """The two outcomes."""
-        return self.names
+        return tuple(self.names)
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the ratio."""
@@ -137,7 +137,7 @@ class MeanFunction(OfOutcomes):
     kind: ClassVar[str] = "function"
     listed: ClassVar[str] = "names"
     function: Callable[..., float]
-    names: tuple[str, ...]
+    names: Sequence[str]
     gradient: Callable[[FloatArray], FloatArray] | None = None
     bounds: tuple[float, float] | None = None
 
@@ -157,7 +157,7 @@ class MeanFunction(OfOutcomes):
     @property
     def outcome_names(self) -> tuple[str, ...]:
         """The outcomes."""
-        return self.names
+        return tuple(self.names)
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the function's value at the estimated means."""
