@@ -298,8 +298,8 @@ def _reached(plan: Any, z: FloatArray, means: FloatArray, replicates: int) -> It
     """Yield half-width and hit (10, 2) of each slice, of each sample."""
     for seed in range(replicates):
         sample = plan.draw(seed)
-        rows = {row["domain"]: row for row in stratal.estimate(sample, z[sample.ids], estimand=SLICES).rows}
-        ends = np.array([rows[f"slice {k}"]["confidence_interval"] for k in range(10)], dtype=np.float64)
+        found = stratal.estimate(sample, z[sample.ids], estimand=SLICES)
+        ends = np.array([[*found.of(domain=f"slice {k}").confidence_interval()] for k in range(10)])
         hits = (ends[:, 0] <= means + 1e-12) & (means - 1e-12 <= ends[:, 1])
         yield np.column_stack([(ends[:, 1] - ends[:, 0]) / 2, hits])
 

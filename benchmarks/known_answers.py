@@ -114,9 +114,9 @@ def simulated(job: tuple[Cell, int]) -> str:
         plain = Confusion(true=labels.astype(np.int64), predicted=predicted, n_classes=2, weighting=weighting)
         possible = np.stack([~answered, answered, ~answered], axis=1)
         for k, name in enumerate(METRICS):
-            quantity = plain.metric(name, 1)
-            if quantity.defined:
-                before[draw, k] = tuple(quantity.confidence_interval())[:2]
+            estimate = plain.metric(name, 1)
+            if np.isfinite(estimate.value):
+                before[draw, k] = tuple(estimate.confidence_interval())
                 if draw < CHECKED:
                     known = replace(plain, possible=possible).metric(name, 1).confidence_interval()
                     assert np.allclose((known.low, known.high), found[draw, k], atol=2e-3)
@@ -166,7 +166,7 @@ def written(lines: list[str], replicates: int) -> None:
     heads = " | ".join(f"{name} | covered | width" for name in METRICS)
     PAGE.write_text(
         "# Metrics of a rare class in strata of the answers\n\n"
-        "`classification_metrics`, 95 % intervals: as they were when a stratum did not know its answers "
+        "Metrics of a class, 95 % intervals: as they were when a stratum did not know its answers "
         f"({BEFORE} draws) → as they are ({replicates} draws a cell).\n\n"
         "With hidden misses the intervals of recall and F1 were too short before; among the 2 % with good "
         "scores they are longer now. `wrong_scores.md` has more cells.\n\n"

@@ -17,15 +17,17 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 from benchmarks.circumstances import circumstances
-from stratal.estimation.paired import critical_values, paired_differences
-from stratal.estimation.quantity import Quantity
-from stratal.estimation.ranking import ranking_metric
 
 import stratal
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.estimation.confusion import Confusion
-from stratal.estimation.domain_means import domain_difference, domain_mean
-from stratal.estimation.quantile import quantile_interval
+from stratal.estimation.domain_means import domain_mean
+from stratal.estimation.estimands.ranking import area_under_curve, average_precision, ranking_metric
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.linearisation import difference_of
+from stratal.estimation.model_pairs import contrast_limits
+from stratal.estimation.outcome_means import estimate_mean
+from stratal.estimation.quantile import quantile_estimate
 from stratal.weighting import StratifiedWeighting
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,14 +40,14 @@ Found = tuple[str, float, tuple[float, float] | None]
 Kernel = Callable[[IntArray, StratifiedWeighting], Iterator[Found]]
 
 
-def found(name: str, quantity: Quantity) -> Found:
-    if not quantity.defined:
+def found(name: str, estimate: Estimate) -> Found:
+    if not np.isfinite(estimate.value):
         return name, np.nan, None
     try:
-        low, high = quantity.confidence_interval()
+        low, high = estimate.confidence_interval()
     except stratal.InputError:  # all labels of an unbounded outcome agree: refused, not short
-        return name, quantity.value, None
-    return name, quantity.value, (low, high)
+        return name, estimate.value, None
+    return name, estimate.value, (low, high)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +93,8 @@ def many_classes_kernel(true: IntArray, predicted: IntArray, n_classes: int) -> 
 
 def ranking_kernel(score: FloatArray, positive: BoolArray) -> Kernel:
     def kernel(rows: IntArray, weighting: StratifiedWeighting) -> Iterator[Found]:
-        for metric in ("auc", "average_precision"):
-            yield found(metric, ranking_metric(metric, score[rows], positive[rows], weighting))
+        for metric, statistic in (("auc", area_under_curve), ("average_precision", average_precision)):
+            yield found(metric, ranking_metric(statistic, score[rows], positive[rows], weighting))
 
     return kernel
 
@@ -107,20 +109,26 @@ def domain_kernel(z: FloatArray, group: IntArray, bounds: tuple[float, float] | 
             name: domain_mean(z[rows], group[rows] == level, weighting, bounds=bounds)
             for name, level in ends.items()
         }
-        for name, (quantity, _) in means.items():
-            yield found(f"mean of the {name} group", quantity)
-        both = domain_difference(means["smallest"], means["largest"], weighting)
-        yield found("difference of groups", both)
+        for name, mean in means.items():
+            yield found(f"mean of the {name} group", mean)
+        yield found("difference of groups", difference_of(means["smallest"], means["largest"]))
 
     return kernel
 
 
 def comparison_kernel(first: FloatArray, second: FloatArray) -> Kernel:
     def kernel(rows: IntArray, weighting: StratifiedWeighting) -> Iterator[Found]:
-        contrast = (first - second)[rows][:, None]
-        result = paired_differences(contrast, weighting, bound=1.0)
-        low, high = result.intervals(critical_values(result, 0.95)[0])
-        yield "paired difference", float(result.values[0]), (float(low[0]), float(high[0]))
+        mean = estimate_mean(
+            (first - second)[rows],
+            np.zeros((len(rows), 0)),
+            weighting,
+            None,
+            stratum=weighting.stratum,
+            bounds=(-1, 1),
+            outcome="bounded",
+        )
+        low, high = contrast_limits(mean).confidence_interval()
+        yield "paired difference", mean.value, (low, high)
 
     return kernel
 
@@ -128,8 +136,8 @@ def comparison_kernel(first: FloatArray, second: FloatArray) -> Kernel:
 def quantile_kernel(z: FloatArray) -> Kernel:
     def kernel(rows: IntArray, weighting: StratifiedWeighting) -> Iterator[Found]:
         for probability in (0.25, 0.5, 0.75):
-            quantity, (low, high) = quantile_interval(z[rows], probability, weighting, bounds=(0.0, 1.0))
-            yield f"quantile {probability}", quantity.value, (low, high)
+            estimate = quantile_estimate(z[rows], probability, weighting, bounds=(0.0, 1.0))
+            yield found(f"quantile {probability}", estimate)
 
     return kernel
 

@@ -13,20 +13,20 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from stratal.estimation.quantity import Quantity
 
+import stratal
 from stratal.arrays import FloatArray
 from stratal.estimation.linearisation import ratio_of_means
 from stratal.estimation.model_pairs import ModelPair
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.respondents import Respondents
-from stratal.population.summary import StratumSummary
-from stratal.weighting import StratifiedWeighting
+from stratal.intervals.limits import Student
 
 RESULTS = Path(__file__).with_name("results") / "small_comparisons.md"
 SIZES = (10, 20, 50, 100)
@@ -81,28 +81,33 @@ def pools() -> Iterator[tuple[str, Pool]]:
     yield "mostly better, fails in 4 %", (np.tile(grid, 2), np.r_[grid + 0.05, np.zeros(20)], fails)
 
 
-def frame_of(strata: list[Stratum], counts: list[int]) -> Respondents:
-    sizes = np.array([round(SIZE * share) for _, share, _ in strata])
-    h = np.repeat(np.arange(len(strata)), counts)
-    nothing = np.zeros((len(strata), 0))
-    return Respondents(
-        stratum=h,
-        weighting=StratifiedWeighting(stratum=h, sizes=sizes),
-        summary=StratumSummary(
-            sizes=sizes, proxy_means=nothing, proxy_covariances=np.zeros((len(strata), 0, 0))
-        ),
-        names=tuple(map(str, range(len(strata)))),
-    )
+def sample_of(strata: list[Stratum], counts: list[int]) -> stratal.Sample:
+    table = {"right": np.zeros(sum(counts)), "stratum": np.repeat(np.arange(len(strata)), counts).astype(str)}
+    known: dict[str, Any] = {"population_size": SIZE}
+    if len(strata) > 1:
+        sizes = {str(h): round(SIZE * share) for h, (_, share, _) in enumerate(strata)}
+        known = {"stratum": "stratum", "sizes": sizes}
+    return stratal.Sample.from_labelled(table, value="right", **known)[0]
 
 
-def intervals(first: FloatArray, second: FloatArray, frame: Respondents) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OnLogarithm(Student):
+    """Student's t on the logarithm of a ratio."""
+
+    def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
+        error, freedom = self.standard_error / self.value, self.degrees_of_freedom
+        logarithm = Student(value=np.log(self.value), standard_error=error, degrees_of_freedom=freedom)
+        with np.errstate(over="ignore"):
+            low, high = np.exp(logarithm.ends(confidence_level, alternative))
+        return float(low), float(high)
+
+
+def intervals(first: FloatArray, second: FloatArray, sample: stratal.Sample) -> dict[str, Any]:
+    labelled = np.ones(len(first), dtype=bool)
+    frame = Respondents.of(sample, labelled)
     plain = ratio_of_means(first, second, frame.weighting)
-    usual = Quantity(
-        value=plain.value,
-        standard_error=plain.standard_error,
-        degrees_of_freedom=plain.degrees_of_freedom,
-        n=len(first),
-        scale="log",
+    usual = OnLogarithm(
+        value=plain.value, standard_error=plain.standard_error, degrees_of_freedom=plain.degrees_of_freedom
     )
     nothing = np.zeros((len(first), 0))
     sign, size = np.sign(first - second), frame.weighting
@@ -113,8 +118,9 @@ def intervals(first: FloatArray, second: FloatArray, frame: Respondents) -> dict
         first - second, nothing, size, None, stratum=frame.stratum, bounds=(-1, 1), outcome="bounded"
     )
     there = np.isfinite(plain.value) and plain.value > 0 and plain.variance > 0
-    design = "stratified" if len(frame.names) > 1 else "simple-random"
-    pair = ModelPair(first=first, second=second, frame=frame, design=design, bounds=(0.0, 1.0))
+    pair = ModelPair(
+        sample=sample, frame=frame, labelled=labelled, first=first, second=second, bounds=(0.0, 1.0)
+    )
     made = (
         pair.ratio(),
         usual if there else None,
@@ -148,12 +154,12 @@ def drawn(strata: list[Stratum], n: int, draws: int) -> tuple[list[int], Any, An
 def coverages(strata: list[Stratum], n: int, draws: int) -> dict[str, tuple[float, float, float]]:
     """Return coverage, median width (of a ratio on its logarithm) and how often there is an interval."""
     counts, samples, times = drawn(strata, n, draws)
-    frame, truth = frame_of(strata, counts), truths(strata)
+    whole, truth = sample_of(strata, counts), truths(strata)
     outcomes = [np.concatenate([pool[side] for pool, _, _ in strata]) for side in (0, 1)]
     rows: dict[str, list[tuple[float, float, float]]] = {name: [] for name in NAMES}
     for sample, weight in zip(samples, times, strict=True):
         first, second = (np.repeat(values, sample) for values in outcomes)
-        for name, found in intervals(first, second, frame).items():
+        for name, found in intervals(first, second, whole).items():
             if found is None or not np.isfinite(found.value):
                 continue
             low, high = found.confidence_interval()

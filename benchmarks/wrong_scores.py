@@ -7,7 +7,7 @@ Ten metrics of one class on the same draws of a plan for one of them. A draw in 
 counts as all possible values, and its share is reported apart. Cells that cover less than `AGAIN` are run
 once more, with more draws of another seed. Labels matter only through the positives of each stratum, so that
 the intervals of all draws are made at once, with the kernels of `estimate`. Those of a few draws are also
-made by `classification_metrics`, and must be the same.
+made by `stratal.estimate`, and must be the same.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from scipy.special import expit, logit
 import stratal
 from stratal.allocation import smoothed_standard_deviations
 from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.estimands import ClassReport
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.metric_functions import metric_function, of_two_shares
 from stratal.estimation.shares import between_units, directions, ends_over
@@ -398,11 +399,10 @@ def checked(stage: Stage, drawn: Drawn, ends: FloatArray) -> None:
         return
     for row in range(CHECKED):
         sample, labels = stage.labels_of(drawn.seen[row], drawn.counts[row])
-        names = [name for name in METRICS if name not in ("balanced_accuracy", "mcc", "accuracy")]
-        table = stratal.classification_metrics(sample, labels, metrics=list(METRICS), classes=["match"])
+        table = stratal.estimate(sample, labels, estimand=ClassReport(METRICS, ["match"]))
         for k, name in enumerate(METRICS):
-            of = {"class": "match"} if name in names else {}
-            found = table.row(metric=name, **of)["confidence_interval"]
+            of = None if name in ("balanced_accuracy", "mcc", "accuracy") else "match"
+            found = [*table.of(metric=name, **{"class": of}).confidence_interval()]
             if not np.allclose(found, ends[k, :, row], atol=2e-3):
                 raise AssertionError(f"{stage.cell} {name}: {found} is not {ends[k, :, row]}")
 

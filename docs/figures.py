@@ -18,6 +18,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import stratal
+from stratal.estimands import ClassReport
 from stratal.report.figures import COLOURS, Line, Panel, draw_lines
 from stratal.simulation.demonstration import make_data
 
@@ -400,7 +401,7 @@ def comparisons(path: Path) -> None:
         for seed in range(20):
             sample = stratal.SimpleRandom(budget=300).draw(population, seed=seed)
             drawn = {name: values[sample.ids] for name, values in right.items()}
-            errors.append(stratal.compare(sample, drawn).rows[0]["standard_error"])
+            errors.append(stratal.compare(sample, drawn)[0].standard_error)
             alone.append(np.hypot(*(stratal.estimate(sample, values).standard_error for values in drawn.values())))
         paired.append(np.mean(errors))
         apart.append(np.mean(alone))
@@ -426,11 +427,10 @@ def metrics(path: Path) -> None:
         for seed in range(30):
             sample = stratal.plan(population, budget).draw(seed=seed)
             labels = dict(zip(sample.ids.tolist(), names[sample.ids].tolist(), strict=True))
-            table = stratal.classification_metrics(sample, labels, metrics=list(found))
+            table = stratal.estimate(sample, labels, estimand=ClassReport(list(found)))
             for name in found:
-                row = table.row(metric=name) if name == "accuracy" else table.row(metric=name, **{"class": "yes"})
-                if row["confidence_interval"] is not None:
-                    widths[name].append(float(np.diff(row["confidence_interval"])[0]) / 2)
+                row = table.of(metric=name, **{"class": None if name == "accuracy" else "yes"})
+                widths[name].append(float(np.diff([*row.confidence_interval()])[0]) / 2)
         for name in found:
             found[name].append(float(np.mean(widths[name])))
     lines = [Line(x=budgets, y=values, label=name, dashed=name == "recall") for name, values in found.items()]

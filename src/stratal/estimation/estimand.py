@@ -14,7 +14,7 @@ import numpy as np
 
 from stratal.allocation.rates import smoothed_standard_deviations
 from stratal.arrays import BoolArray, Described, FloatArray, IntArray, Record
-from stratal.errors import InputError, near_names
+from stratal.errors import InputError, names_mistyped, near_names
 from stratal.estimation.anticipated import Anticipated, AnticipatedInfluence, Division
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates
@@ -104,6 +104,11 @@ class Estimand(Described):
     by_answer: ClassVar[bool] = False
     """Whether it compares a model's answers with labels, so that a plan sees to each answer's strata."""
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "__init__" in vars(cls):
+            cls.__init__ = names_mistyped(cls.__init__)  # type: ignore[method-assign]
+
     @property
     def text(self) -> str:
         """The text form: the kind, then what it is of, then options by name."""
@@ -172,7 +177,7 @@ class Estimand(Described):
                 allowed=", ".join(f"{name}=" for name in declared) or "nothing",
             )
         if listed:
-            options[cls.listed] = listed if "tuple" in declared[cls.listed] else ",".join(listed)
+            options[cls.listed] = listed if _several(declared[cls.listed]) else ",".join(listed)
         try:
             return cls(**{name: _typed(value, declared[name]) for name, value in options.items()})
         except InputError:
@@ -501,9 +506,13 @@ def _kinds() -> list[str]:
     return sorted(Estimand.registry)
 
 
+def _several(declared: str) -> bool:
+    return declared.startswith(("tuple", "Sequence"))
+
+
 def _typed(value: Any, declared: str) -> Any:
     if "float" in declared:
         return float(value)
-    if "tuple" in declared:
+    if _several(declared):
         return tuple(value.split("+")) if isinstance(value, str) else tuple(value)
     return value

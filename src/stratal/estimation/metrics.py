@@ -1,4 +1,4 @@
-"""The true and the predicted classes of labelled units: what every metric of a classifier is made from."""
+"""Metrics of a classifier: accuracy, precision, recall and their relatives from the labels of a sample."""
 
 from __future__ import annotations
 

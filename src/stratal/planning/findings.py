@@ -173,7 +173,8 @@ def findings(
     require_sample(sample, "findings")
     tail_shares(confidence_level, "two-sided")
     refuse_unlisted(options, findings)
-    asked = as_estimand(options.get("estimand") or sample.estimand) or as_estimand("mean")
+    own = found.label.get("estimand") if isinstance(found, Estimate) else None
+    asked = as_estimand(options.get("estimand") or own or sample.estimand or "mean")
     assert asked is not None
     predicted = options.get("predicted") or asked.compared
     made: Any = found or estimate(sample, labels, **options)
@@ -273,7 +274,7 @@ def _quantity(sample: Sample, labels: Any, asked: Estimand, first: Estimate, pre
     label = dict(first.label)
     if label:
         own = label.pop("estimand", None)
-        title = (asked if own is None else as_estimand(own) or asked).title
+        title = (asked if own in (None, asked.text) else as_estimand(own) or asked).title
         between = " of " if first.null is None else " − "
         of = between.join(value for value in reversed(label.values()) if value)
         return ": ".join(filter(None, ["" if "metric" in label and own is None else title, of]))

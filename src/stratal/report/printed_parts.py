@@ -58,7 +58,10 @@ PARTS: dict[str, Any] = {
         "to_best_interval": "interval?",
     },
     "ranks": ["integer"],
-    "several": {**_TABLES, "confidence_level": "number", "notes": ["text"]},
+    "several": tuple(
+        {kind: ["row"], "leaderboard?": ["place"], "confidence_level": "number", "notes": ["text"]}
+        for kind in TABLES
+    ),
     "estimate": {
         **_LABEL,
         **_FOUND,

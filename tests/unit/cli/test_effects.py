@@ -179,7 +179,7 @@ IDLE = [
     *[("plan of no file", f"--{name}") for name in ("remote", "threads 1", "memory 1GB", "label 1,5")],
     *[("plan of no file", f"--{name}") for name in ("engine spark", "assume hopeful", "residual-sd 0.3")],
     *[("estimate by level", f"--{name}") for name in ("interval t", "by language", "metric accuracy")],
-    *[("estimate by level", "--compare answer,second"), ("estimate one class", "--interval t")],
+    ("estimate by level", "--compare answer,second"),
 ]
 
 
@@ -191,6 +191,15 @@ def test_what_would_have_no_effect_is_refused_by_name(place, base, option):
     assert isinstance(result.exception, StratalError)
     assert str(result.exception).startswith(f"{option.split()[0]} would have no effect")
     assert not (place / "never").exists()
+
+
+def test_a_metric_has_the_interval_that_is_asked_for_or_says_which_it_has(place):
+    words = [word.format(place=place) for word in BASES["estimate one class"]]
+    found = json.loads(CliRunner().invoke(app, [*words, "--interval", "t", "--json"]).stdout)
+    refused = CliRunner().invoke(app, [*words, "--interval", "betting"])
+
+    assert found["interval_method"] == "t"
+    assert "'auto', 't' and 'normal'" in str(refused.exception)
 
 
 @pytest.fixture(scope="module")

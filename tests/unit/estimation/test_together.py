@@ -63,7 +63,7 @@ def test_what_was_left_out_for_all_is_known_to_each(pool, texts):
 
     assert plan.strata.is_known.any()
     assert sample.n_h[plan.strata.is_known].sum() == 0
-    for row, true in zip(rows, whole, strict=True):
+    for row, true in zip(list(rows), whole.estimates, strict=True):
         assert row.value == pytest.approx(true.value, abs=5 * row.standard_error + 1e-9)
 
 

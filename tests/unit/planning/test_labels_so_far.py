@@ -131,10 +131,12 @@ def test_what_a_plan_expected_may_widen_and_never_narrow(inverted, claimed):
     population, truth = inverted
     plan = stratal.plan(population, 150, estimand="f1:match,probability=score")
     sample = plan.draw(3)
-    strata = sample.design.strata
+    design = sample.design
+    assert isinstance(design, stratal.Stratified)
+    strata = design.strata
     deviations = strata.standard_deviations * np.where(np.arange(strata.n_strata) % 2, claimed, 1.0)
     other = replace(strata, proxy_variances=strata.proxy_variances * 0, conditional_variances=deviations**2)
-    lying = replace(sample, design=replace(sample.design, strata=other))
+    lying = replace(sample, design=replace(design, strata=other))
     seen = labels_so_far(lying, truth[sample.ids], 0.95, {})
     alone = replace(seen, deviations=seen.seen)
 

@@ -319,7 +319,7 @@ class FBeta(OfClass):
 
     @property
     def name(self) -> str:
-        """The metric, as a `ClassReport` calls it."""
+        """The metric, as `ClassReport` calls it."""
         return f"f{self.beta:g}"
 
 
@@ -355,9 +355,9 @@ class ClassReport(Estimand):
 
     kind: ClassVar[str] = "metrics"
     listed: ClassVar[str] = "metrics"
-    metrics: tuple[str, ...] = ("accuracy", "precision", "recall", "f1")
-    classes: tuple[str, ...] = ()
-    average: tuple[str, ...] = ("macro",)
+    metrics: Sequence[str] = ("accuracy", "precision", "recall", "f1")
+    classes: Sequence[Any] = ()
+    average: Sequence[str] = ("macro",)
     predicted: str | None = None
 
     def __post_init__(self) -> None:

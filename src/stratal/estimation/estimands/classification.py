@@ -66,7 +66,7 @@ class Classification(Estimand):
 
     @property
     def name(self) -> str:
-        """The metric, as a `ClassReport` calls it."""
+        """The metric, as `ClassReport` calls it."""
         return self.kind
 
     @property

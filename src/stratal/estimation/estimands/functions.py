@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -31,15 +31,15 @@ class OfOutcomes(Estimand):
 
     __slots__ = ()
 
-    names: tuple[str, ...]
+    names: Sequence[str]
 
     def label_columns(self, sample: Sample) -> tuple[str, ...]:
         """Return the outcomes."""
-        return self.names
+        return tuple(self.names)
 
     def _columns(self, sample: Sample, labels: Any) -> tuple[FloatArray, Respondents, Any]:
         """Return the outcomes (m, q) of the units that have all, and which these are."""
-        names = self.names
+        names = tuple(self.names)
         given = {str(name) for name in labels} if isinstance(labels, Mapping) else set()
         if not names or given != set(names):
             raise InputError("labels must map each outcome to its labels", allowed=", ".join(names))
@@ -76,7 +76,7 @@ class RatioOfMeans(OfOutcomes):
 
     kind: ClassVar[str] = "ratio_of_means"
     listed: ClassVar[str] = "names"
-    names: tuple[str, ...]
+    names: Sequence[str]
 
     def __post_init__(self) -> None:
         self._set(names=tuple(self.names))
@@ -134,7 +134,7 @@ class MeanFunction(OfOutcomes):
     kind: ClassVar[str] = "function"
     listed: ClassVar[str] = "names"
     function: Callable[..., float]
-    names: tuple[str, ...]
+    names: Sequence[str]
     gradient: Callable[[FloatArray], FloatArray] | None = None
     bounds: tuple[float, float] | None = None
 
