@@ -12,7 +12,7 @@ import numpy as np
 
 from stratal.allocation import Allocation, allocate, allocate_several
 from stratal.allocation.integers import whole_number
-from stratal.arrays import BoolArray, FloatArray
+from stratal.arrays import BoolArray, FloatArray, numeric_array
 from stratal.errors import InputError, not_positive
 from stratal.estimation.estimand import Estimand, influences_of, parts_of, refuse_options
 from stratal.estimation.estimands.misread import refuse_a_misread_proxy
@@ -326,9 +326,9 @@ def checked_half_widths(half_widths: Any, count: int) -> FloatArray:
     >>> checked_half_widths([0.05, 0.1], 2)
     array([0.05, 0.1 ])
     """
-    if np.ndim(half_widths) > 0 and len(half_widths) != count:
+    if np.ndim(half_widths) > 0 and np.shape(half_widths) != (count,):
         raise InputError("there must be a half-width for each", given=len(half_widths), allowed=f"{count}")
-    wanted = np.broadcast_to(np.asarray(half_widths, np.float64), (count,))
+    wanted = np.broadcast_to(numeric_array("half_width", half_widths), (count,))
     if not (np.all(np.isfinite(wanted)) and np.all(wanted > 0)):
         raise InputError(
             "half-widths must be positive numbers",

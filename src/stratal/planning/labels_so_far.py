@@ -56,7 +56,8 @@ def question_of(sample: Sample) -> Estimand:
     >>> question_of(stratal.SimpleRandom(budget=1).draw(population, seed=7)).text
     'mean'
     """
-    return as_estimand(sample.estimand) or Estimand.parse_text("mean")
+    asked: Estimand = as_estimand(sample.estimand) or Estimand.from_dict({"kind": "mean"})
+    return asked
 
 
 def half_width_of(found: Estimate, confidence_level: float, method: str = "auto") -> float:
