@@ -26,7 +26,7 @@ from stratal.estimation.estimand import Estimand, as_estimand, influences_of
 from stratal.estimation.estimate import Estimate
 from stratal.intervals.proportion import student_quantile
 from stratal.labels.labels import join
-from stratal.planning.deviations import estimated_deviations, raw_deviations, residual_deviations
+from stratal.planning.deviations import estimated_deviations, residual_deviations
 from stratal.planning.widths import (
     expected_half_width,
     expected_of_counts,
@@ -55,7 +55,8 @@ def question_of(sample: Sample) -> Estimand:
     >>> question_of(stratal.SimpleRandom(budget=1).draw(population, seed=7)).text
     'mean'
     """
-    return as_estimand(sample.estimand) or Estimand.parse_text("mean")
+    asked: Estimand = as_estimand(sample.estimand) or Estimand.from_dict({"kind": "mean"})
+    return asked
 
 
 def half_width_of(found: Estimate, confidence_level: float, method: str = "auto") -> float:
@@ -193,8 +194,8 @@ class LabelsSoFar(Record):
         Units drawn so far, and those that have a label.
     deviations : float (J, H)
         S_h by which a round is shared out; of several estimands on the scale of their half-widths.
-    seen : float (J, H)
-        S_h as the labels alone have them.
+    learned : float (J, H)
+        S_h as the labels have them, before the plan's own are mixed in.
     half_widths : float (J,)
         Of the intervals now; infinite where there is none yet.
     scale : float (J,)
@@ -232,7 +233,7 @@ class LabelsSoFar(Record):
     drawn: IntArray
     labelled: IntArray
     deviations: FloatArray
-    seen: FloatArray
+    learned: FloatArray
     half_widths: FloatArray
     scale: FloatArray
     confidence_level: float
@@ -285,7 +286,7 @@ class LabelsSoFar(Record):
         if known is None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", StratalWarning)  # the estimate has warned of the same
-                seen, shared, scale = _of_influences(
+                learned, shared, scale = _of_influences(
                     asked, pairs, sample, strata, counts, half_widths, confidence_level
                 )
         else:
@@ -299,7 +300,7 @@ class LabelsSoFar(Record):
                 found_deviations = estimated_deviations(
                     strata, known.z, stratum, deviations=deviations, bounds=known.bounds
                 )
-            seen = shared = found_deviations[None]
+            learned = shared = found_deviations[None]
             now = outcomes.half_width(counts, confidence_level, looked=looked)
             usable = math.isfinite(half_widths[0]) and now > 0
             scale = half_widths / now if usable else np.ones(1)
@@ -309,7 +310,7 @@ class LabelsSoFar(Record):
             drawn=sample.n_h,
             labelled=counts,
             deviations=shared,
-            seen=seen,
+            learned=learned,
             half_widths=half_widths,
             scale=scale,
             confidence_level=confidence_level,
@@ -368,14 +369,15 @@ class LabelsSoFar(Record):
     def expected(self, n_h: IntArray) -> FloatArray:
         """Return half the expected widths (J,) of the intervals with n_h (H,) units drawn in all.
 
-        Those of influences narrow as the labels alone have it, or as the deviations that share out the round
-        do if that is less: what a plan expected may widen what is foreseen, and never narrow it.
+        Those of influences narrow as the deviations do that were learned from the labels, or as those by
+        which the round is shared out if that is less: the plan's share in these may widen what is expected,
+        and never narrow it.
         """
         labels = self.labels_of(n_h)
         if self.outcomes is not None:
             return self.scale * self.outcomes.half_width(labels, self.confidence_level)
         shares = []
-        for deviations in (self.seen, self.deviations):
+        for deviations in (self.learned, self.deviations):
             now, then = (_errors(self.strata, n, deviations) for n in (self.labelled, labels))
             shares.append(np.divide(then, now, out=np.zeros_like(now), where=now > 0))
         return np.asarray(self.scale * np.maximum(*shares))
@@ -413,7 +415,7 @@ def _of_influences(
     half_widths: FloatArray,
     confidence_level: float,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return deviations (J, H) of the labels alone and of the next round, and half-widths (J,) now.
+    """Return deviations (J, H) learned from the labels and of the next round, and half-widths (J,) now.
 
     Where there is no interval yet, the half-width is the one that the plan expects.
     """
@@ -421,19 +423,17 @@ def _of_influences(
     planned, needless = strata.standard_deviations[None], strata.is_known[None]
     if several or (not np.all(usable) and strata.n_strata == 1):
         planned, needless = _planned(asked, sample, strata)
-    seen, learned = np.ones(planned.shape), np.ones(planned.shape)
+    learned = np.ones(planned.shape)
     for j, (part, own) in enumerate(pairs if strata.n_strata > 1 else ()):
-        found = part.labelled_influence(sample, own)
-        seen[j] = raw_deviations(found.u, found.stratum(sample.stratum), strata.n_strata)
         learned[j] = part.learned_deviations(sample, own, strata, planned[j] if several else None)
     learned, expected = _relative(learned, strata), _relative(planned, strata)
     shared = np.sqrt(PLANNED * expected**2 + (1.0 - PLANNED) * learned**2)
-    seen, shared = np.where(needless, 0.0, seen), np.where(needless, 0.0, shared)
+    learned, shared = np.where(needless, 0.0, learned), np.where(needless, 0.0, shared)
     normal = -float(student_quantile((1.0 - confidence_level) / 2.0, np.inf))
     reached = np.where(usable, half_widths, normal * _errors(strata, labelled, planned))
     error = _errors(strata, labelled, shared)
     shared *= np.divide(reached, error, out=np.ones_like(error), where=error > 0)[:, None]
-    return seen, shared, np.where(half_widths == 0, 0.0, reached)
+    return learned, shared, np.where(half_widths == 0, 0.0, reached)
 
 
 def _planned(asked: Estimand, sample: Sample, strata: Strata) -> tuple[FloatArray, BoolArray]:

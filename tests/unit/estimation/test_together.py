@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -57,13 +59,13 @@ def test_what_was_left_out_for_all_is_known_to_each(pool, texts):
     population, truth = pool
     plan = stratal.plan(population, 300, estimand=texts)
     sample = plan.draw(seed=1)
-    rows = stratal.estimate(sample, truth[sample.ids])
+    rows: Any = stratal.estimate(sample, truth[sample.ids])
     census = stratal.SimpleRandom(budget=3000).draw(population, seed=1)
     whole = stratal.estimate(census, truth[census.ids], estimand=texts)
 
     assert plan.strata.is_known.any()
     assert sample.n_h[plan.strata.is_known].sum() == 0
-    for row, true in zip(list(rows), whole.estimates, strict=True):
+    for row, true in zip(rows, whole, strict=True):
         assert row.value == pytest.approx(true.value, abs=5 * row.standard_error + 1e-9)
 
 

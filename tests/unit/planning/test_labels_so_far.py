@@ -111,39 +111,24 @@ def inverted():
     return population, np.where(truth, "match", "other")
 
 
-def test_a_plan_that_is_wrong_does_not_narrow_what_is_foreseen(inverted):
-    """Half-widths foreseen at twice the labels, over those that came: .78 with the plan's word."""
+@pytest.mark.parametrize("text", ["f1:match,probability=score", "mcc", "accuracy"])
+def test_the_plan_s_own_variances_may_widen_what_is_expected_and_never_narrow_it(inverted, text):
+    """They are half of what shares out a round; a forecast from that alone would take the plan's word."""
     population, truth = inverted
-    plan = stratal.plan(population, 150, estimand="f1:match,probability=score")
-    ratios = []
-    for seed in range(10):
-        sample = plan.draw(seed)
-        seen = labels_so_far(sample, truth[sample.ids], 0.95, {})
-        larger = stratal.next_round(sample, truth[sample.ids], additional=150)
-        low, high = stratal.estimate(larger, truth[larger.ids]).confidence_interval()
-        ratios.append(float(seen.expected(larger.n_h)[0]) / ((high - low) / 2))
-
-    assert np.median(ratios) > 0.88
-
-
-@pytest.mark.parametrize("claimed", [0.1, 10.0])
-def test_what_a_plan_expected_may_widen_and_never_narrow(inverted, claimed):
-    population, truth = inverted
-    plan = stratal.plan(population, 150, estimand="f1:match,probability=score")
+    plan = stratal.plan(population, 150, estimand=text)
     sample = plan.draw(3)
-    design = sample.design
-    assert isinstance(design, stratal.Stratified)
-    strata = design.strata
-    deviations = strata.standard_deviations * np.where(np.arange(strata.n_strata) % 2, claimed, 1.0)
-    other = replace(strata, proxy_variances=strata.proxy_variances * 0, conditional_variances=deviations**2)
-    lying = replace(sample, design=replace(design, strata=other))
-    seen = labels_so_far(lying, truth[sample.ids], 0.95, {})
-    alone = replace(seen, deviations=seen.seen)
+    strata, by_plan = sample.design.strata, []
+    for odd in (0, 1):
+        claimed = strata.standard_deviations * np.where(np.arange(strata.n_strata) % 2 == odd, 10.0, 0.1)
+        other = replace(strata, proxy_variances=np.zeros(strata.n_strata), conditional_variances=claimed**2)
+        design = stratal.Stratified(strata=other, allocation=sample.design.allocation)
+        seen = labels_so_far(replace(sample, design=design), truth[sample.ids], 0.95, {})
+        for n_h in (seen.allocation(300), seen.allocation(600), np.minimum(2 * sample.n_h, strata.sizes)):
+            expected = seen.expected(n_h)
+            assert expected >= replace(seen, deviations=seen.learned).expected(n_h)
+            by_plan.append(bool(replace(seen, learned=seen.deviations).expected(n_h) < expected))
 
-    for times in (2, 4, 8):
-        for n_h in (seen.allocation(times * 150), times * sample.n_h):
-            n_h = np.minimum(n_h, strata.sizes)
-            assert seen.expected(n_h) >= alone.expected(n_h)
+    assert any(by_plan)
 
 
 def test_units_that_nobody_answers_do_not_draw_the_rest():

@@ -107,6 +107,9 @@ def test_a_design_without_a_next_round_and_no_half_width_are_refused():
     sample = stratal.plan(population, 50).draw(seed=1)
     with pytest.raises(InputError, match="positive"):
         stratal.labels_needed(sample, answers(sample, z), half_width=math.nan)
+    for wrong in ("narrow", {"a": 0.1}, [0.1, 0.2]):
+        with pytest.raises(InputError, match=r"half.width"):
+            stratal.labels_needed(sample, answers(sample, z), half_width=wrong)
     for both in ({}, {"additional": 5, "half_width": 0.1}):
         with pytest.raises(InputError, match="either additional or a half-width"):
             stratal.next_round(sample, answers(sample, z), **both)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -61,7 +62,9 @@ def test_the_estimate_is_that_of_regress_at_any_level(population, units, family)
     sample = stratal.plan(population, 200, estimand=Coefficient("length", FEATURES, family)).draw(seed=1)
     y = units["y"][sample.ids]
     found = stratal.estimate(sample, y)
-    fitted = stratal.regress(sample, y, family=family, features=FEATURES, data=drawn_columns(units, sample))
+    fitted: Any = stratal.regress(
+        sample, y, family=family, features=FEATURES, data=drawn_columns(units, sample)
+    )
 
     assert (found.value, found.standard_error) == (fitted.coefficients[1], fitted.standard_errors[1])
     for level in (0.8, 0.95):
