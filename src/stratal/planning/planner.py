@@ -157,7 +157,7 @@ def plan(
         raise InputError("earlier labels take the place of a pilot", action="Leave pilot or labels out.")
     if pilot and budget is not None:
         raise InputError("a pilot needs a half-width to lead to", action="Give half_width=.")
-    asked = (None if estimand is None else as_estimand(estimand)) or Mean()
+    asked = as_estimand(estimand) or Mean()
     division = Division(
         method=method,
         n_strata=n_strata,
