@@ -20,7 +20,7 @@ from stratal.simulation.adaptive_rounds import adaptive_sums
 from stratal.simulation.drawn import drawn_replicates
 from stratal.simulation.draws import Draws, OrderedUnits, StratumSums, Urns
 from stratal.simulation.replicates import Layout, replicate_intervals, replicate_means
-from stratal.simulation.simulated_design import PLANS, Settings, SimulatedDesign, Task
+from stratal.simulation.simulated_design import FIXED_LAM, PLANS, Settings, SimulatedDesign, Task
 from stratal.simulation.summary import Collected, Row, Yardstick, rows_of
 from stratal.simulation.truth import Truth
 from stratal.strata import Strata, stratify
@@ -210,12 +210,9 @@ def _yardstick(
         np.array([size]), np.array([spread]), np.array([budget]), with_replacement=replacing
     )
     closed = float("nan")
-    fixed = {"horvitz-thompson": 0.0, "hajek": 0.0, "difference": 1.0}
-    if counts is not None and estimator in fixed:
-        n_h = counts[settings.budgets.index(budget)]
-        closed = formulas.stratified(
-            truth.sizes, truth.residual_variances(fixed[estimator]), n_h, with_replacement=replacing
-        )
+    if counts is not None and estimator in FIXED_LAM:
+        n_h, left = counts[settings.budgets.index(budget)], truth.residual_variances(FIXED_LAM[estimator])
+        closed = formulas.stratified(truth.sizes, left, n_h, with_replacement=replacing)
     return Yardstick(
         truth=truth.value,
         random_variance=whole,
