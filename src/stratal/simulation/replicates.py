@@ -190,7 +190,7 @@ def replicate_means(
     """
     if estimator not in ESTIMATORS:
         raise InputError(
-            "no such estimator", given=repr(estimator), allowed=near_names(estimator, ESTIMATORS)
+            "no such estimator", given=repr(estimator), allowed=near_names(estimator, ("auto", *ESTIMATORS))
         )
     require_target(target)
     if FIXED_LAM.get(estimator) != 0.0 and sums.p is None:
