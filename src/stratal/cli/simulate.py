@@ -61,10 +61,10 @@ class SimulateOptions(o.Reading):
         typer.Option(
             metavar="DESIGN,…",
             help="simple-random, or stratification:number:allocation[:pilot[:step]]; allocations: "
-            "proportional, equal, neyman, robust, stratppi, oracle, two-round, opt-a1, opt-a2. Or poisson, "
-            "proportional-to-size, systematic (a millisecond each). With --estimand: simple-random, planned, "
-            "two-round.",
-            show_default=MEANS_DESIGNS,
+            "proportional, equal, neyman, robust, stratppi, oracle, two-round, opt-a1, opt-a2. Or, a "
+            "millisecond or more each: poisson, proportional-to-size, systematic, planned, two-round (a "
+            "plan, and half of it as a pilot); so is every design with --estimand.",
+            show_default=f"{MEANS_DESIGNS}; {ESTIMANDS_DESIGNS} with --estimand",
         ),
     ] = None
     estimators: Annotated[

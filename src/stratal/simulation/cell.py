@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from functools import partial
 from itertools import pairwise
@@ -15,12 +15,13 @@ from stratal import __version__
 from stratal.allocation import allocate
 from stratal.arrays import IntArray
 from stratal.errors import BudgetError, InputError
+from stratal.estimation.mean import default_estimator
 from stratal.simulation import formulas
 from stratal.simulation.adaptive_rounds import adaptive_sums
 from stratal.simulation.drawn import drawn_replicates
 from stratal.simulation.draws import Draws, OrderedUnits, StratumSums, Urns
 from stratal.simulation.replicates import Layout, replicate_intervals, replicate_means
-from stratal.simulation.simulated_design import PLANS, Settings, SimulatedDesign, Task
+from stratal.simulation.simulated_design import FIXED_LAM, PLANS, Settings, SimulatedDesign, Task
 from stratal.simulation.summary import Collected, Row, Yardstick, rows_of
 from stratal.simulation.truth import Truth
 from stratal.strata import Strata, stratify
@@ -72,7 +73,7 @@ def cells(task: Task) -> Iterator[tuple[str, list[Row]]]:
         else:
             if not design.adaptive:
                 counts = fixed_counts(design, strata, truth, settings.budgets)
-            found = summed_replicates(design, strata, truth, settings, counts, seeds_of(settings, key))
+            found = summed_replicates(design, strata, truth, task, counts, seeds_of(settings, key))
         measured = partial(_yardstick, task, truth, counts)
         n_strata = 0 if design.mechanism in PLANS else strata.n_strata
         yield key, rows_of(design.name, n_strata, found, settings, measured)
@@ -82,7 +83,7 @@ def summed_replicates(
     design: SimulatedDesign,
     strata: Strata,
     truth: Truth,
-    settings: Settings,
+    task: Task,
     counts: list[IntArray] | None,
     seeds: np.random.SeedSequence,
 ) -> Collected:
@@ -93,12 +94,12 @@ def summed_replicates(
     design : SimulatedDesign
     strata : Strata
     truth : Truth
-    settings : Settings
+    task : Task
     counts : list of int (H,), optional
         n_h at each budget, where they are fixed.
     seeds : numpy.random.SeedSequence
     """
-    rng = np.random.Generator(np.random.SFC64(seeds))
+    rng, settings = np.random.Generator(np.random.SFC64(seeds)), task.settings
     most = np.minimum(strata.sizes, max(settings.budgets)) if counts is None else np.max(counts, axis=0)
     # Urns are emptied in order, so that no stratum may lose a label when the budget grows.
     growing = counts is None or all(np.all(b >= a) for a, b in pairwise(counts))
@@ -135,7 +136,8 @@ def summed_replicates(
                 with_replacement=settings.with_replacement,
                 looked=design.adaptive,
             )
-            _collect(collected, budget, sums, layout, settings)
+            named = {name: _resolved(name, budget, strata.n_strata, task) for name in settings.estimators}
+            _collect(collected, budget, sums, layout, settings, named)
     return collected
 
 
@@ -172,14 +174,24 @@ def fixed_counts(
     return result
 
 
+def _resolved(estimator: str, budget: int, n_strata: int, task: Task) -> str:
+    """Return the estimator that `auto` stands for, as `stratal.estimate` has it, or the one that is named."""
+    if estimator != "auto":
+        return estimator
+    design = "simple-random" if n_strata == 1 else "stratified"
+    scaled = task.proxy is not None and task.population.proxy_info(task.proxy_name).scaled
+    return default_estimator(design, budget, n_strata, int(task.proxy is not None), scaled=scaled)
+
+
 def _collect(
     collected: Collected,
     budget: int,
     sums: StratumSums,
     layout: Layout,
     settings: Settings,
+    named: Mapping[str, str],
 ) -> None:
-    for estimator in settings.estimators:
+    for given, estimator in named.items():
         found = replicate_means(
             sums,
             layout,
@@ -196,7 +208,7 @@ def _collect(
         for interval, (low, high) in ranges.items():
             parts[f"{interval} low"], parts[f"{interval} high"] = low, high
         for name, part in parts.items():
-            collected.setdefault((budget, estimator, name), []).append(part)
+            collected.setdefault((budget, given, name), []).append(part)
 
 
 def _yardstick(
@@ -210,12 +222,9 @@ def _yardstick(
         np.array([size]), np.array([spread]), np.array([budget]), with_replacement=replacing
     )
     closed = float("nan")
-    fixed = {"horvitz-thompson": 0.0, "hajek": 0.0, "difference": 1.0}
-    if counts is not None and estimator in fixed:
-        n_h = counts[settings.budgets.index(budget)]
-        closed = formulas.stratified(
-            truth.sizes, truth.residual_variances(fixed[estimator]), n_h, with_replacement=replacing
-        )
+    if counts is not None and estimator in FIXED_LAM:
+        n_h, left = counts[settings.budgets.index(budget)], truth.residual_variances(FIXED_LAM[estimator])
+        closed = formulas.stratified(truth.sizes, left, n_h, with_replacement=replacing)
     return Yardstick(
         truth=truth.value,
         random_variance=whole,

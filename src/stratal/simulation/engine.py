@@ -73,8 +73,8 @@ def simulate(
         millisecond or more each: `poisson`, `proportional-to-size`, `systematic`, and `planned` and
         `two-round`, a plan for the estimand and half of it as a pilot first.
     estimators : sequence of str, optional
-        Of a mean: `horvitz-thompson` unless given, `hajek`, `difference`, `ppi++`, `stratppi`, and the
-        papers' own `published-ppi++` and `published-stratppi`.
+        Of a mean: `horvitz-thompson` unless given, `hajek`, `difference`, `ppi++`, `stratppi`, `auto` (that
+        of `stratal.estimate`), and the papers' own `published-ppi++` and `published-stratppi`.
     intervals : sequence of str
         `auto`, `t`, `normal`, `clopper-pearson`, `wilson`, `logit`, `blaker`, `skewness-corrected` (without
         bounds), `published`; none is allowed.

@@ -20,7 +20,7 @@ from stratal.intervals.limits import Limits
 from stratal.intervals.methods import TABLE, bounds_function
 from stratal.intervals.skewed import mean_skewness
 from stratal.simulation.draws import StratumSums, pooled_spread, spread
-from stratal.simulation.simulated_design import Settings
+from stratal.simulation.simulated_design import FIXED_LAM, Settings
 from stratal.simulation.truth import Truth
 from stratal.weighting.stratum_moments import (
     collapse_singletons,
@@ -29,17 +29,8 @@ from stratal.weighting.stratum_moments import (
 )
 from stratal.weighting.weighting import free_labels, stratified_factors, stratum_parts
 
-ESTIMATORS = (
-    "horvitz-thompson",
-    "hajek",
-    "difference",
-    "ppi++",
-    "stratppi",
-    "published-ppi++",
-    "published-stratppi",
-)
-"""Hájek's is Horvitz–Thompson's where the weights add up to one, as they do in strata. `published-…`: λ
-unshrunk and no degrees of freedom taken off for fitting it, as the papers have it."""
+ESTIMATORS = (*FIXED_LAM, "ppi++", "stratppi", "published-ppi++", "published-stratppi")
+"""`published-…`: λ unshrunk and no degrees of freedom taken off for fitting it, as the papers have it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -200,10 +191,10 @@ def replicate_means(
     """
     if estimator not in ESTIMATORS:
         raise InputError(
-            "no such estimator", given=repr(estimator), allowed=near_names(estimator, ESTIMATORS)
+            "no such estimator", given=repr(estimator), allowed=near_names(estimator, ("auto", *ESTIMATORS))
         )
     require_target(target)
-    if estimator not in ("horvitz-thompson", "hajek") and sums.p is None:
+    if FIXED_LAM.get(estimator) != 0.0 and sums.p is None:
         raise InputError(f"estimator '{estimator}' needs a proxy", action="Give the population a proxy.")
     lam, spent = _lam(sums, layout, estimator, bounds)
     truth = layout.truth
@@ -243,8 +234,8 @@ def _lam(
 ) -> tuple[FloatArray, FloatArray]:
     """Return λ, (H,) or (R, H), and the fitted parameters that fall to each stratum."""
     nothing = np.zeros((1, len(layout.sizes)))
-    if estimator in ("horvitz-thompson", "hajek", "difference"):
-        return nothing[0] + (estimator == "difference"), nothing
+    if estimator in FIXED_LAM:
+        return nothing[0] + FIXED_LAM[estimator], nothing
     published = estimator.startswith("published-")
     truth = layout.truth
     moments, whole = sums.moments(truth.centre), truth.proxy_variances[:, None, None]

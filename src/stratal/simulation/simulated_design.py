@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from stratal.arrays import AnyArray, FloatArray
 from stratal.errors import BudgetError, InputError, near_names, no_level
+from stratal.intervals.methods import TABLE
 from stratal.strata.strata import METHODS
 
 if TYPE_CHECKING:
@@ -158,6 +159,10 @@ class SimulatedDesign:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
+FIXED_LAM = {"horvitz-thompson": 0.0, "hajek": 0.0, "difference": 1.0}
+"""Estimators whose λ is not fitted. Hájek's is Horvitz–Thompson's where weights add up to one: in strata."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What is asked of every design.
@@ -197,12 +202,13 @@ class Settings:
     @property
     def counts_suffice(self) -> bool:
         """Whether no estimator needs the proxies of the units drawn, and no interval their third powers."""
-        return set(self.estimators) <= {"horvitz-thompson", "hajek"} and not self.thirds
+        return all(FIXED_LAM.get(name) == 0.0 for name in self.estimators) and not self.thirds
 
     @property
     def thirds(self) -> bool:
         """Whether an interval looks at the skewness of the labels: those of outcomes without bounds."""
-        return self.bounds is None and bool({"auto", "skewness-corrected"} & set(self.intervals))
+        named = (TABLE.get("skewness-corrected" if name == "auto" else name) for name in self.intervals)
+        return self.bounds is None and any(kind is not None and kind.reads_skewness for kind in named)
 
 
 def several(given: Any) -> tuple[Any, ...]:

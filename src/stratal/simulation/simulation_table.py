@@ -125,7 +125,8 @@ class SimulationTable(Printed):
                 allowed="above 0, in the outcome's units, such as 0.01",
             )
         result = []
-        for design, estimator in self._pairs():
+        pairs = zip(self["design"].tolist(), self["estimator"].tolist(), strict=True)
+        for design, estimator in dict.fromkeys(pairs):
             kept = self.where(design=design, estimator=estimator)
             budgets, first = np.unique(kept["budget"], return_index=True)
             labels, error = labels_for_error(
@@ -134,20 +135,13 @@ class SimulationTable(Printed):
             result.append({"design": design, "estimator": estimator, "labels": labels, "labels_se": error})
         return result
 
-    def _pairs(self) -> list[tuple[str, str]]:
-        return list(dict.fromkeys(zip(self["design"].tolist(), self["estimator"].tolist(), strict=True)))
-
     def to_arrow(self) -> Any:
         """Return a `pyarrow.Table`."""
         import pyarrow as pa
 
-        kinds = {**dict.fromkeys(TEXT_COLUMNS, pa.string()), **dict.fromkeys(WHOLE_COLUMNS, pa.int64())}
-        return pa.table(
-            {
-                name: pa.array(column.tolist(), type=kinds.get(name, pa.float64()))
-                for name, column in self.columns.items()
-            }
-        )
+        kinds = dict.fromkeys(TEXT_COLUMNS, pa.string()) | dict.fromkeys(WHOLE_COLUMNS, pa.int64())
+        schema = pa.schema([(name, kinds.get(name, pa.float64())) for name in COLUMNS])
+        return pa.Table.from_pylist(self.rows(), schema=schema)
 
     def to_parquet(self, path: str | Path) -> Path:
         """Write the table to a Parquet file, whole or not at all, and return its path."""

@@ -85,25 +85,18 @@ def summarise(values: FloatArray, variances: FloatArray, yardstick: Yardstick) -
     0.5
     """
     errors = values - yardstick.truth
-    bias, bias_se = mean_and_error(errors)
-    mse, mse_se = mean_and_error(errors**2)
-    mae, mae_se = mean_and_error(np.abs(errors))
+    found: dict[str, Any] = {"closed_form_mse": yardstick.closed_form}
+    for name, each in {"bias": errors, "mse": errors**2, "mae": np.abs(errors)}.items():
+        found[name], found[f"{name}_se"] = mean_and_error(each)
+    mse, mse_se = found["mse"], found["mse_se"]
     estimated, estimated_se = mean_and_error(variances)
     expected = yardstick.random_variance if yardstick.target_variance is None else yardstick.target_variance
-    relative = mse_se / mse if mse > 0 else 0.0
     efficiency = _ratio(yardstick.random_variance, mse)
     whole = mse + yardstick.population_variance / yardstick.size
     effective = _ratio(yardstick.population_variance, whole)
-    return {
-        "bias": bias,
-        "bias_se": bias_se,
-        "mse": mse,
-        "mse_se": mse_se,
-        "closed_form_mse": yardstick.closed_form,
-        "mae": mae,
-        "mae_se": mae_se,
+    return found | {
         "relative_efficiency": _rounded(efficiency),
-        "relative_efficiency_se": efficiency * relative,
+        "relative_efficiency_se": efficiency * (mse_se / mse if mse > 0 else 0.0),
         "estimated_variance": estimated,
         "mvr": _rounded(_ratio(estimated, expected)),
         "mvr_se": _ratio(estimated_se, expected),

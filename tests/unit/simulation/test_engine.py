@@ -471,3 +471,21 @@ def test_one_design_estimator_or_interval_needs_no_list():
     )
 
     assert one.rows() == listed.rows()
+
+
+def test_auto_is_the_estimator_that_estimate_takes(benchmark):
+    """λ is fitted from 50 labels of a simple random sample on, and never in strata."""
+    table = run(
+        benchmark, designs=[DESIGNS[0], DESIGNS[1]], estimators=["auto", "horvitz-thompson", "ppi++"],
+        replicates=20,
+    )  # fmt: skip
+    stood_for = {
+        (row["design"], row["budget"]): [
+            other["estimator"]
+            for other in table.where(design=row["design"], budget=row["budget"]).rows()
+            if other["mse"] == row["mse"] and other["estimator"] != "auto"
+        ]
+        for row in table.where(estimator="auto").rows()
+    }
+
+    assert list(stood_for.values()) == [["horvitz-thompson"], ["ppi++"]] + [["horvitz-thompson"]] * 2
