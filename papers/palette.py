@@ -30,7 +30,7 @@ _SAME = (
         "EQSZ",
     ),
     ("stratal's default", "a curve for each, robust", "GMM"),
-    ("StratPPI, λ shrunk", "λ_h shrunk and clipped", "SQRT", "A1, 5 first"),
+    ("StratPPI, λ shrunk", "λ_h shrunk", "SQRT", "A1, 5 first"),
     ("StratPPI, W_h estimated", "λ_h as fitted", "CBRT", "A1, 10 first"),
     ("WTMN", "A1, 20 first"),
     ("EQWD",),
