@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -57,7 +59,7 @@ def test_what_was_left_out_for_all_is_known_to_each(pool, texts):
     population, truth = pool
     plan = stratal.plan(population, 300, estimand=texts)
     sample = plan.draw(seed=1)
-    rows = stratal.estimate(sample, truth[sample.ids])
+    rows: Any = stratal.estimate(sample, truth[sample.ids])
     census = stratal.SimpleRandom(budget=3000).draw(population, seed=1)
     whole = stratal.estimate(census, truth[census.ids], estimand=texts)
 
