@@ -191,3 +191,27 @@ def test_an_estimand_names_itself_where_an_argument_is_strange(kind):
         TypeError, match=rf"^{made.__name__}\.__init__\(\) got an unexpected keyword .*'colour'"
     ):
         made(colour="red")
+
+
+@pytest.mark.parametrize("by", [None, "answer"])
+def test_accuracy_of_answers_that_come_with_the_labels_is_that_of_their_column(population, by):
+    sample = stratal.SimpleRandom(budget=60).draw(population, seed=1)
+    labels = dict(zip(sample.ids.tolist(), list("abcabb") * 10, strict=True))
+    answers = dict(zip(sample.ids.tolist(), sample.groups["answer"].tolist(), strict=True))
+    given = {"label": labels, "predicted": answers}
+    kept, came = (stratal.estimate(sample, way, estimand="accuracy", by=by) for way in (labels, given))
+
+    assert came.to_dict() == kept.to_dict()
+
+
+def test_accuracy_takes_the_majority_of_several_annotators(population):
+    sample = stratal.SimpleRandom(budget=60).draw(population, seed=1)
+    ids = tuple(str(unit) for unit in sample.ids.tolist() for _ in range(3))
+    labels = stratal.Labels(ids=ids, values=("a", "a", "b") * 60, annotators=("x", "y", "z") * 60)
+    mean, majority = (
+        stratal.estimate(sample, labels, estimand="accuracy", combine=combine)
+        for combine in ("mean", "majority")
+    )
+
+    assert majority.value != mean.value
+    assert majority.value == stratal.estimate(sample, ["a"] * 60, estimand="accuracy").value
