@@ -310,7 +310,7 @@ def _strata(sample: Sample, found: Estimate, labelled: BoolArray) -> list[dict[s
     if found.outcomes is None and len(sizes) > 1 and isinstance(sample.design, Stratified):
         # Its own rows leave out strata of which no label counts.
         counts = np.bincount(sample.stratum[labelled], minlength=len(sizes))
-        unknown = {"mean": None, "standard_deviation": None, "lam": []}
+        unknown: dict[str, Any] = {"mean": None, "standard_deviation": None, "lam": []}
         rows = [
             {"name": name, "size": int(size), "n": int(n), "weight": float(size / sizes.sum()), **unknown}
             for name, size, n in zip(sample.design.strata.names, sizes, counts, strict=True)
