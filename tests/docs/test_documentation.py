@@ -89,12 +89,13 @@ def test_every_option_is_on_the_page_of_commands():
 def kinds():
     """What users choose by name, from the places that list it."""
     from stratal.allocation import allocation
-    from stratal.estimation import mean, metric_functions, ranking
+    from stratal.estimands import AUC, AveragePrecision
+    from stratal.estimation import mean, metric_functions
     from stratal.intervals import methods
     from stratal.strata import strata
 
-    lists = (allocation.METHODS, methods.METHODS, strata.METHODS, mean.ESTIMATORS, ranking.STATISTICS)
-    names = (*metric_functions.METRICS, *metric_functions.AVERAGES)
+    lists = (allocation.METHODS, methods.METHODS, strata.METHODS, mean.ESTIMATORS)
+    names = (*metric_functions.METRICS, *metric_functions.AVERAGES, AUC.kind, AveragePrecision.kind)
     return sorted({*names, *(name for one in lists for name in one)})
 
 

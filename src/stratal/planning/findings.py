@@ -18,7 +18,7 @@ from stratal import __version__
 from stratal.arrays import BoolArray
 from stratal.errors import InputError, MissingExtraError, StratalWarning, names_mistyped
 from stratal.estimation.estimand import Estimand, as_estimand
-from stratal.estimation.estimate import Estimate
+from stratal.estimation.estimate import Estimate, Nonresponse
 from stratal.estimation.estimates import Estimates, with_tables
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.new_version import NewVersion
@@ -239,7 +239,13 @@ def _contents(
     """Return what a report shows of an estimate, or of the first of several and then of all."""
     confidence_level, interval = level
     first = made if isinstance(made, Estimate) else made[0]
-    described = first.to_dict(confidence_level, interval) | {"estimand": asked.text}
+    described = first.to_dict(confidence_level, interval)
+    if first.outcomes is None:  # units whose answers are tied are labelled, though they do not count
+        count = int(labelled.sum())
+        described |= {
+            "labels": count,
+            "nonresponse": Nonresponse(drawn=sample.size, labelled=count).to_dict(),
+        }
     if isinstance(made, Estimates):
         described = with_tables(described | {"notes": []}, [made], confidence_level)
     of_outcomes = isinstance(made, Estimate) and made.outcomes is not None
@@ -249,7 +255,7 @@ def _contents(
         "share": first.bounds == (0.0, 1.0),
         "estimate": described,
         "side_by_side": side_by_side(sample, first, confidence_level, interval) if of_outcomes else [],
-        "strata": _strata(sample, first),
+        "strata": _strata(sample, first, labelled),
         "calibration": proxy_check(sample, labelled, first, confidence_level) if of_outcomes else None,
         "more_labels": more_labels(
             asked,
@@ -290,12 +296,20 @@ def _allocation(sample: Sample) -> str | None:
     return sample.design.allocation.method if isinstance(sample.design, Stratified) else None
 
 
-def _strata(sample: Sample, found: Estimate) -> list[dict[str, Any]]:
+def _strata(sample: Sample, found: Estimate, labelled: BoolArray) -> list[dict[str, Any]]:
     """Return the estimate's strata with the units drawn and the mean proxy of each."""
-    rows = [row.to_dict() for row in found.strata]
+    rows, sizes = [row.to_dict() for row in found.strata], sample.summary.sizes
+    if found.outcomes is None and len(sizes) > 1 and isinstance(sample.design, Stratified):
+        # Its own rows leave out strata of which no label counts.
+        counts = np.bincount(sample.stratum[labelled], minlength=len(sizes))
+        unknown: dict[str, Any] = {"mean": None, "standard_deviation": None, "lam": []}
+        rows = [
+            {"name": name, "size": int(size), "n": int(n), "weight": float(size / sizes.sum()), **unknown}
+            for name, size, n in zip(sample.design.strata.names, sizes, counts, strict=True)
+        ]
     if len(rows) < 2 and rows and rows[0]["mean"] is None:
         return []
-    if len(rows) != len(sample.summary.sizes):
+    if len(rows) != len(sizes):
         return [{**row, "drawn": row["n"], "proxy_mean": None} for row in rows]
     proxies = sample.summary.proxy_means
     return [
