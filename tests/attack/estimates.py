@@ -251,12 +251,9 @@ def _finite(caller: Caller, words: str, given: Any, text: str | None) -> None:
 
 def _numbers(given: Any) -> list[tuple[str, float]]:
     """Return the numbers of a result: its value, standard error and limits, of each row of a table."""
-    if isinstance(given, tuple):
+    if isinstance(given, tuple | stratal.Estimates):
         return [number for entry in given for number in _numbers(entry)]
-    rows = getattr(given, "rows", None)
-    if rows is not None:
-        return [number for row in rows for number in _numbers(row)]
-    if not getattr(given, "defined", True):
+    if isinstance(given, stratal.Estimate) and math.isnan(given.value):
         return []  # said to have no value, and why
     names = ("value", "standard_error", "low", "high", "estimate", "p_value")
     values = [(name, getattr(given, name, None)) for name in names]
