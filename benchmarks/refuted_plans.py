@@ -3,7 +3,7 @@
     python benchmarks/refuted_plans.py [--draws 1000]
 
 Each row: the default plan of a proxy of 5,000 units, outcomes drawn from the truth that is named, and the
-share of draws with each of the three notes (`stratal.estimation.promise`). A plan allows for log-odds off by
+share of draws with each of the three notes (`stratal.estimation.notes`). A plan allows for log-odds off by
 1.5 and a quarter to twice as steep, and without bounds for up to twice the deviation that was taken: a note
 there is a false alarm.
 """

@@ -11,8 +11,12 @@ from pathlib import Path
 import numpy as np
 
 import stratal
-from stratal.intervals.betting import betting_interval, stratified_betting_interval
-from stratal.intervals.sequence import random_order, sequence_interval
+from stratal.intervals.betting import (
+    betting_interval,
+    random_order,
+    sequence_interval,
+    stratified_betting_interval,
+)
 
 RESULT = Path(__file__).parent / "results" / "sequence.md"
 SIZE = 5_000

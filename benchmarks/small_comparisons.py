@@ -22,11 +22,11 @@ import numpy as np
 
 import stratal
 from stratal.arrays import FloatArray
+from stratal.estimation.comparison import ModelPair
 from stratal.estimation.linearisation import ratio_of_means
-from stratal.estimation.model_pairs import ModelPair
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.respondents import Respondents
-from stratal.intervals.limits import Student
+from stratal.intervals.limits import StudentLimits
 
 RESULTS = Path(__file__).with_name("results") / "small_comparisons.md"
 SIZES = (10, 20, 50, 100)
@@ -91,12 +91,12 @@ def sample_of(strata: list[Stratum], counts: list[int]) -> stratal.Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OnLogarithm(Student):
+class OnLogarithm(StudentLimits):
     """Student's t on the logarithm of a ratio."""
 
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         error, freedom = self.standard_error / self.value, self.degrees_of_freedom
-        logarithm = Student(value=np.log(self.value), standard_error=error, degrees_of_freedom=freedom)
+        logarithm = StudentLimits(value=np.log(self.value), standard_error=error, degrees_of_freedom=freedom)
         with np.errstate(over="ignore"):
             low, high = np.exp(logarithm.ends(confidence_level, alternative))
         return float(low), float(high)

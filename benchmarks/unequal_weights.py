@@ -25,7 +25,7 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.estimation.mean import EstimateOptions
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.population.summary import StratumSummary
-from stratal.regression.losses import Poisson
+from stratal.regression.losses import PoissonLoss
 from stratal.regression.m_estimation import m_estimate
 from stratal.sampling import inclusion_probabilities
 from stratal.weighting import (
@@ -235,7 +235,7 @@ def slopes(replicates: int) -> Iterator[str]:
                 weighting = StratifiedWeighting(
                     stratum=np.zeros(len(rows), dtype=np.int64), sizes=np.array([units])
                 )
-                return m_estimate(Poisson(), y[rows], features=features[rows], weighting=weighting)
+                return m_estimate(PoissonLoss(), y[rows], features=features[rows], weighting=weighting)
 
             truth = float(fit(np.arange(size), 10**9).coefficients[1])
             rows = []

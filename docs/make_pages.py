@@ -139,7 +139,7 @@ def schemas() -> dict[str, str]:
     """Return the JSON Schema of every command, by the file's name."""
     import json
 
-    from stratal.report.printed_kinds import COMMANDS
+    from stratal.report.schemas import COMMANDS
     from stratal.report.schemas import command_schema
 
     return {f"{name}.json": json.dumps(command_schema(name), indent=2) + "\n" for name in sorted(COMMANDS)}

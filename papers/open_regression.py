@@ -12,7 +12,7 @@ from papers.palette import line
 from stratal.allocation import neyman
 from stratal.arrays import FloatArray, IntArray
 from stratal.regression import heuristic_spreads, influence_spreads, linear_regression
-from stratal.regression.losses import Linear
+from stratal.regression.losses import LinearLoss
 from stratal.regression.unlabelled import ArrayUnlabelled
 from stratal.report.figures import Panel
 from stratal.simulation.summary import mean_and_error
@@ -144,7 +144,7 @@ def _allocations(world: _World, n: int, replicates: int, rng: np.random.Generato
     design = np.column_stack([np.ones(len(world.y)), world.x])
     units = ArrayUnlabelled(features=design, proxy=world.f, stratum=world.stratum)
     options = ARMS["λ_h shrunk"]
-    heuristic = neyman(world.sizes, heuristic_spreads(Linear(), units, minimise=1), n, minimum=4)
+    heuristic = neyman(world.sizes, heuristic_spreads(LinearLoss(), units, minimise=1), n, minimum=4)
     errors: dict[str, list[float]] = {
         "proportional": [],
         "StratPPI heuristic": [],

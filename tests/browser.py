@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import pytest
 import uvicorn
 
-from stratal.study.web.limits import Limits
+from stratal.study.web.limits import RateLimits
 from stratal.study.web.looks import look_of, media_address
 from stratal.study.web.routes import application
 from stratal.study.web.server import Place, configuration
@@ -50,7 +50,7 @@ def browser_open():
 @contextmanager
 def served(study, limits=None):
     """A study's page on a free port; gives annotator → link."""
-    kept = limits or Limits(rate=1e6, burst=10**6)
+    kept = limits or RateLimits(rate=1e6, burst=10**6)
     place = Place(port=0)
     listening = place.listen()
     port = listening.getsockname()[1]

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from stratal.estimation.estimate import Estimate as Estimate
     from stratal.estimation.estimates import Estimates as Estimates
     from stratal.estimation.evaluation import estimate as estimate
-    from stratal.estimation.given_arrays import estimate_from as estimate_from
+    from stratal.estimation.evaluation import estimate_from as estimate_from
     from stratal.estimation.new_version import new_version as new_version
+    from stratal.estimation.requirement import log_to_mlflow as log_to_mlflow
     from stratal.estimation.requirement import require as require
-    from stratal.estimation.tracking import log_to_mlflow as log_to_mlflow
     from stratal.labels import Labels as Labels
     from stratal.labels import annotator_agreement as annotator_agreement
     from stratal.labels import read_labels as read_labels
@@ -77,11 +77,9 @@ _NAMES = {
     "estimation.comparison": "Comparisons compare",
     "estimation.estimate": "Estimate",
     "estimation.estimates": "Estimates",
-    "estimation.evaluation": "estimate",
-    "estimation.given_arrays": "estimate_from",
+    "estimation.evaluation": "estimate estimate_from",
     "estimation.new_version": "new_version",
-    "estimation.requirement": "require",
-    "estimation.tracking": "log_to_mlflow",
+    "estimation.requirement": "log_to_mlflow require",
     "labels": "Labels annotator_agreement read_labels",
     "planning": "labels_needed next_round opt_a1 opt_a2",
     "planning.findings": "Findings findings",

@@ -206,5 +206,5 @@ def test_llms_txt_names_every_command_and_leads_somewhere():
 
 def test_every_command_has_a_published_schema():
     for name in COMMANDS:
-        remedy = "describe it in src/stratal/report/printed_kinds.py, then: python docs/make_pages.py"
+        remedy = "describe it in src/stratal/report/schemas.py, then: python docs/make_pages.py"
         assert (ROOT / "docs" / "schemas" / f"{name}.json").exists(), remedy

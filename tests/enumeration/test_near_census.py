@@ -9,7 +9,7 @@ from scipy.stats import hypergeom
 
 import stratal
 from stratal.estimation.domain_means import domain_mean
-from stratal.intervals.hypergeometric import largest_count, smallest_count
+from stratal.intervals.stratified import largest_count, smallest_count
 from stratal.planning.widths import interval_of_counts
 from stratal.weighting import StratifiedWeighting
 

@@ -11,8 +11,7 @@ from tests.reference import literal_stratppi as S  # noqa: N812
 
 import stratal
 from stratal.estimation.lam import ProxyMoments
-from stratal.estimation.mean import EstimateOptions, mean_estimate
-from stratal.estimation.separate import Unlabelled, separate_mean
+from stratal.estimation.mean import EstimateOptions, UnlabelledMoments, mean_estimate, separate_mean
 from stratal.regression.models import linear_regression
 from stratal.regression.unlabelled import ArrayUnlabelled
 from stratal.simulation import formulas
@@ -199,7 +198,7 @@ def test_stratppi_mean_lambda_and_interval(apart):
         f[:, None],
         k,
         shares=w,
-        unlabelled=Unlabelled.of(f_tilde[:, None], k_tilde, 2),
+        unlabelled=UnlabelledMoments.of(f_tilde[:, None], k_tilde, 2),
         options=EstimateOptions(estimator="stratppi", lam=lam[:, None]),
     )
     theta = S.theta_spp(y, f, k, f_tilde, k_tilde, w, lam)

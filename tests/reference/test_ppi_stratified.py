@@ -10,8 +10,7 @@ import pytest
 from scipy.special import ndtri
 
 from stratal.estimation.lam import ProxyMoments
-from stratal.estimation.mean import EstimateOptions, mean_estimate
-from stratal.estimation.separate import Unlabelled, separate_mean
+from stratal.estimation.mean import EstimateOptions, UnlabelledMoments, mean_estimate, separate_mean
 from stratal.weighting import StratifiedWeighting
 
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "vectors"
@@ -23,7 +22,7 @@ def test_published_stratified_mean():
     y = np.array([np.nan if v is None else v for v in vector["input"]["y"]], dtype=float)
     proxy, group = np.array(vector["input"]["proxy"])[:, None], np.array(vector["input"]["group"])
     labelled = ~np.isnan(y)
-    unlabelled = Unlabelled.of(proxy[~labelled], group[~labelled], 2)
+    unlabelled = UnlabelledMoments.of(proxy[~labelled], group[~labelled], 2)
 
     result = separate_mean(
         y[labelled], proxy[labelled], group[labelled], shares=np.array([0.5, 0.5]), unlabelled=unlabelled,
@@ -44,7 +43,7 @@ PPI_PYTHON = json.loads((Path(__file__).parent / "ppi_python_mean.json").read_te
 def test_ppi_python(case):
     y, proxy, others = (np.array(case[key]) for key in ("y", "proxy", "unlabelled"))
     stratum = np.zeros(len(y), dtype=np.int64)
-    unlabelled = Unlabelled.of(others[:, None], np.zeros(len(others), dtype=np.int64), 1)
+    unlabelled = UnlabelledMoments.of(others[:, None], np.zeros(len(others), dtype=np.int64), 1)
 
     result = separate_mean(
         y, proxy[:, None], stratum, shares=np.ones(1), unlabelled=unlabelled,
@@ -75,7 +74,7 @@ def test_one_stratum_in_the_words_of_prediction_powered_inference():
     theirs = separate_mean(
         z[:n], proxy[:n, None], stratum, shares=np.ones(1),
         options=EstimateOptions(estimator="stratppi", lam=lam * (size - n) / size),
-        unlabelled=Unlabelled.of(proxy[n:, None], np.zeros(size - n, dtype=np.int64), 1),
+        unlabelled=UnlabelledMoments.of(proxy[n:, None], np.zeros(size - n, dtype=np.int64), 1),
     )  # fmt: skip
 
     assert theirs.value == pytest.approx(ours.value, abs=1e-12)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stratal.estimation.comparison import contrast_limits
 from stratal.estimation.confusion import Confusion
 from stratal.estimation.domain_means import domain_mean
-from stratal.estimation.model_pairs import contrast_limits
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.weighting import StratifiedWeighting
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.intervals.unseen import unseen_share
+from stratal.intervals.interval import unseen_share
 
 DRAWS = 400
 

@@ -10,9 +10,8 @@ import pytest
 from benchmarks.wrong_scores import KINDS, METRICS, Cell, limits, measured
 
 from stratal.estimation.confusion import Confusion
-from stratal.estimation.known_answers import correlation_of
 from stratal.estimation.metric_functions import metric_function, of_two_shares
-from stratal.estimation.shares import directions, ends_over
+from stratal.estimation.shares import correlation_of, directions, ends_over
 from stratal.weighting import StratifiedWeighting
 from stratal.weighting.weighting import stratified_factors
 

@@ -18,7 +18,7 @@ from stratal.allocation.several_dual import (
     without_settled,
 )  # fmt: skip
 from stratal.allocation.several_integers import Whole, closest, fewest
-from stratal.allocation.several_task import SharedAllocation, Task, read_task
+from stratal.allocation.several_task import SharedAllocation, SharedTask, read_task
 from stratal.errors import BudgetError, names_mistyped
 
 
@@ -114,7 +114,7 @@ def allocate_several(
     return _fewest(task) if task.money is None else _closest(task, task.money)
 
 
-def _fewest(task: Task) -> SharedAllocation:
+def _fewest(task: SharedTask) -> SharedAllocation:
     demands = task.scaled
     floors = demands.levels(demands.upper)
     if np.any(floors > 1 + 1e-9):
@@ -132,7 +132,7 @@ def _fewest(task: Task) -> SharedAllocation:
     return task.result(found, optimum, "cost", kept.cost(found.n_h))
 
 
-def _closest(task: Task, money: float) -> SharedAllocation:
+def _closest(task: SharedTask, money: float) -> SharedAllocation:
     demands = task.scaled
     kept, open_ = without_floors(demands, money)
     optimum = Optimum(n_h=kept.lower, multipliers=np.zeros(len(open_)), bound=0.0)
@@ -147,7 +147,7 @@ def _closest(task: Task, money: float) -> SharedAllocation:
     return task.result(whole, optimum, "ratio", float(np.sqrt(value)))
 
 
-def _weighted(task: Task) -> SharedAllocation:
+def _weighted(task: SharedTask) -> SharedAllocation:
     """Minimise one weighted variance: Neyman's rule on the root of the weighted sum of squares."""
     assert task.weights is not None
     assert task.money is not None

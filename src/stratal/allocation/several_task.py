@@ -119,7 +119,7 @@ class SharedAllocation(Record, Tabular):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class SharedTask:
     """What `allocate_several` was asked for, checked."""
 
     bounds: Bounds
@@ -171,7 +171,7 @@ def read_task(
     *,
     known: Any,
     correction: bool,
-) -> Task:
+) -> SharedTask:
     """Return the checked task."""
     deviations = _deviations(standard_deviations, len(bounds.sizes))
     bounds = _bounds(bounds, deviations, known)
@@ -197,7 +197,7 @@ def read_task(
     total = int(bounds.sizes.sum())
     spread = (bounds.sizes / max(total, 1) * deviations) ** 2
     slack = (spread / np.maximum(bounds.sizes, 1)).sum(axis=1) * bool(correction)
-    return Task(
+    return SharedTask(
         bounds=bounds,
         spread=spread,
         slack=slack,

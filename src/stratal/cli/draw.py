@@ -24,12 +24,12 @@ DESIGNS = ("auto", "simple-random", "stratified", "poisson", "proportional-to-si
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drawing(o.Planning):
+class SharedDrawOptions(o.Planning):
     """How a sample is drawn from a file, for annotators or for a study.
 
     Examples
     --------
-    >>> Drawing(file=Path("p.csv"), budget=100).seed
+    >>> SharedDrawOptions(file=Path("p.csv"), budget=100).seed
     0
     """
 
@@ -66,7 +66,7 @@ class Drawing(o.Planning):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DrawOptions(Drawing):
+class DrawOptions(SharedDrawOptions):
     """The options of `draw`: how to draw, where to write, and how to go on from an earlier sample.
 
     Examples
@@ -216,7 +216,7 @@ def _say_enough(asked: DrawOptions, sample: Sample, needed: Narrowing) -> None:
     print_next("estimate", asked.extend, *asked.earlier_labels, *_told(asked, sample))
 
 
-def _unequal(asked: Drawing) -> Sample:
+def _unequal(asked: SharedDrawOptions) -> Sample:
     """Return a sample of a design other than simple random and stratified sampling."""
     from stratal import sampling as designs
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stratal.cli import options as o
-from stratal.cli.evidence import EstimateOptions, Evidence, gathered, of_models
+from stratal.cli.evidence import EvidenceOptions, GatheredEvidence, gathered, of_models
 from stratal.cli.output import print_json, print_next, print_page, progress
 from stratal.cli.records import takes
 from stratal.errors import InputError
@@ -25,7 +25,7 @@ REQUIREMENT_FAILED = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RequiringOptions(EstimateOptions):
+class RequiringOptions(EvidenceOptions):
     """The options of `estimate`, and what is required of its interval.
 
     Examples
@@ -81,7 +81,7 @@ def estimate(asked: RequiringOptions) -> None:
         print_json(found)
     else:
         print_page(estimate_page(found))
-        again = o.words(o.part(EstimateOptions, asked))
+        again = o.words(o.part(EvidenceOptions, asked))
         print_next("report", *o.places(asked), *again, "--output", "report.html")
     if not wanted.met(found["confidence_interval"]):
         raise typer.Exit(REQUIREMENT_FAILED)
@@ -91,7 +91,7 @@ def estimate(asked: RequiringOptions) -> None:
 class Made:
     """An estimate, and what it was made from."""
 
-    asked: EstimateOptions
+    asked: EvidenceOptions
     sample: Sample
     labels: Any
     """Labels, or several by their column."""
@@ -119,12 +119,12 @@ class Made:
         )
 
 
-def made(asked: EstimateOptions) -> Made:
+def made(asked: EvidenceOptions) -> Made:
     """Read what is asked for and estimate.
 
     Examples
     --------
-    >>> made(EstimateOptions())
+    >>> made(EvidenceOptions())
     Traceback (most recent call last):
     stratal.errors.InputError: nothing to estimate from...
     """
@@ -143,7 +143,7 @@ def made(asked: EstimateOptions) -> Made:
     return Made(asked, evidence.sample, given, result, tables, remarks, model)
 
 
-def _label_columns(asked: EstimateOptions, sample: Sample) -> tuple[str, ...]:
+def _label_columns(asked: EvidenceOptions, sample: Sample) -> tuple[str, ...]:
     """Return the columns of labels that the estimand takes together, such as two models' outcomes."""
     from stratal.estimation.estimand import as_estimand
 
@@ -151,7 +151,7 @@ def _label_columns(asked: EstimateOptions, sample: Sample) -> tuple[str, ...]:
     return () if question is None else question.label_columns(sample)
 
 
-def _refuse_beside(asked: EstimateOptions, result: Any) -> None:
+def _refuse_beside(asked: EvidenceOptions, result: Any) -> None:
     """Refuse options for one estimate where there are several."""
     from stratal.estimation.estimates import Estimates
 
@@ -167,7 +167,7 @@ def _refuse_beside(asked: EstimateOptions, result: Any) -> None:
             )
 
 
-def _with_population(asked: EstimateOptions, evidence: Evidence) -> Evidence:
+def _with_population(asked: EvidenceOptions, evidence: GatheredEvidence) -> GatheredEvidence:
     """Return the evidence with the population of --population in the sample, for what reads it there."""
     from stratal.estimation.calibrated import population_of
     from stratal.estimation.estimand import as_estimand
@@ -201,7 +201,7 @@ def _agreement(sample: Sample, labels: Labels, *, classes: bool) -> list[str]:
 
 
 def _estimated(
-    asked: EstimateOptions,
+    asked: EvidenceOptions,
     sample: Sample,
     labels: Any,
     bounds: tuple[float, float] | None,
@@ -230,7 +230,7 @@ def _estimated(
 
 
 def _tables(
-    asked: EstimateOptions, evidence: Evidence, labels: Labels, bounds: tuple[float, float] | None
+    asked: EvidenceOptions, evidence: GatheredEvidence, labels: Labels, bounds: tuple[float, float] | None
 ) -> list[Estimates]:
     """Return the tables of metrics, comparisons and domains that are wanted."""
     from stratal.estimation.comparison import compare
@@ -254,7 +254,7 @@ def _tables(
     return found
 
 
-def _remarks(asked: EstimateOptions, evidence: Evidence, labels: Labels) -> list[str]:
+def _remarks(asked: EvidenceOptions, evidence: GatheredEvidence, labels: Labels) -> list[str]:
     """Return what else is to be said: how far annotators agree, and what the labels were taken for."""
     sample = evidence.sample
     found = _agreement(sample, labels, classes=asked.predicted is not None)

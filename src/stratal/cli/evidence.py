@@ -31,12 +31,12 @@ Column: TypeAlias = "Callable[[str], Labels]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EstimateOptions:
+class EvidenceOptions:
     """The options of `estimate`.
 
     Examples
     --------
-    >>> EstimateOptions(compare="a,b").answered
+    >>> EvidenceOptions(compare="a,b").answered
     'a'
     """
 
@@ -166,7 +166,7 @@ class EstimateOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class GatheredEvidence:
     """A sample, what reads a column of its labels, the column to estimate from, and the models compared."""
 
     sample: Sample
@@ -265,12 +265,12 @@ def _counted(column: Column, positive: str | None, numbers: dict[str, float | No
     return lambda name: column(name).counted_as(positive=positive, mapping=numbers)
 
 
-def gathered(asked: EstimateOptions) -> tuple[EstimateOptions, tuple[float, float] | None, Evidence]:
+def gathered(asked: EvidenceOptions) -> tuple[EvidenceOptions, tuple[float, float] | None, GatheredEvidence]:
     """Return the options with what a study knows of them, the outcome's bounds, and what to estimate from.
 
     Examples
     --------
-    >>> gathered(EstimateOptions())
+    >>> gathered(EvidenceOptions())
     Traceback (most recent call last):
     stratal.errors.InputError: nothing to estimate from...
     """
@@ -283,10 +283,10 @@ def gathered(asked: EstimateOptions) -> tuple[EstimateOptions, tuple[float, floa
     else:
         sample, column = _elsewhere(asked, asked.labelled)
     column = _counted(column, asked.positive, o.mapping("--map", asked.map))
-    return asked, bounds, Evidence(sample, column, asked.answered)
+    return asked, bounds, GatheredEvidence(sample, column, asked.answered)
 
 
-def _post_stratified(sample: Sample, asked: EstimateOptions) -> Sample:
+def _post_stratified(sample: Sample, asked: EvidenceOptions) -> Sample:
     """Return the sample weighted to what is known of groups and proxies, if any are named."""
     from stratal.sampling.margins import fit_margins
     from stratal.sampling.post_strata import post_stratify
@@ -305,7 +305,7 @@ def _with_predictions(sample: Sample, predicted: str | None, column: Column) -> 
     return with_group(sample, predicted, column(predicted))
 
 
-def _elsewhere(asked: EstimateOptions, table: Path) -> tuple[Sample, Column]:
+def _elsewhere(asked: EvidenceOptions, table: Path) -> tuple[Sample, Column]:
     """Return a sample that was drawn elsewhere, and what reads a column of its table."""
     from stratal.sampling.elsewhere import labels_of
     from stratal.sampling.sample import Sample
@@ -316,12 +316,12 @@ def _elsewhere(asked: EstimateOptions, table: Path) -> tuple[Sample, Column]:
     return drawn, lambda name: replace(labels_of(drawn, table, name), notes=first.notes)
 
 
-def of_models(asked: EstimateOptions, evidence: Evidence) -> Evidence:
+def of_models(asked: EvidenceOptions, evidence: GatheredEvidence) -> GatheredEvidence:
     """Return the evidence with the models compared: columns of the labels, or levels of a long table.
 
     Examples
     --------
-    >>> of_models(EstimateOptions(compare="a,b"), Evidence(None, None, "a")).models
+    >>> of_models(EvidenceOptions(compare="a,b"), GatheredEvidence(None, None, "a")).models
     ('a', 'b')
     """
     wanted = o.listed(asked.compare)
@@ -331,4 +331,4 @@ def of_models(asked: EstimateOptions, evidence: Evidence) -> Evidence:
 
     found = by_model(evidence.column(asked.model), evidence.labels, wanted)
     models = tuple(found)
-    return Evidence(evidence.sample, lambda name: found[name], models[0], models)
+    return GatheredEvidence(evidence.sample, lambda name: found[name], models[0], models)

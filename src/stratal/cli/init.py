@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stratal.cli import options as o
-from stratal.cli.draw import Drawing
+from stratal.cli.draw import SharedDrawOptions
 from stratal.cli.output import print_json, print_next, print_page
 from stratal.cli.records import takes
 from stratal.errors import InputError
@@ -23,7 +23,7 @@ KINDS = ("choices", "scale", "pair", "classes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InitOptions(Drawing):
+class InitOptions(SharedDrawOptions):
     """The options of `init`: how to draw, what to ask, and whom.
 
     Examples

@@ -11,7 +11,7 @@ import typer
 
 from stratal.cli import options as o
 from stratal.cli.estimate import Made, made
-from stratal.cli.evidence import EstimateOptions
+from stratal.cli.evidence import EvidenceOptions
 from stratal.cli.output import print_json, print_text, progress
 from stratal.cli.records import takes
 
@@ -24,7 +24,7 @@ EXAMPLES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportOptions(EstimateOptions):
+class ReportOptions(EvidenceOptions):
     """The options of `report`: those of `estimate`, and what the page says besides.
 
     Examples
@@ -179,4 +179,4 @@ def _commands(asked: ReportOptions) -> list[str]:
     places = o.places(asked)
     asked = replace(asked, json=False)
     again = shlex.join(["stratal", "report", *places, *o.words(asked)])
-    return [shlex.join(["stratal", "estimate", *places, *o.words(o.part(EstimateOptions, asked))]), again]
+    return [shlex.join(["stratal", "estimate", *places, *o.words(o.part(EvidenceOptions, asked))]), again]

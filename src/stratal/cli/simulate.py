@@ -151,7 +151,7 @@ def simulate(asked: SimulateOptions) -> None:
     found = table.to_dict()
     written = [] if asked.output is None else [table.to_parquet(asked.output)]
     if asked.figures is not None:
-        from stratal.report.simulation_figures import write_figures
+        from stratal.report.figures import write_figures
 
         level, name = asked.confidence_level, asked.file.name
         written += write_figures(found["rows"], asked.figures, confidence_level=level, data=name)

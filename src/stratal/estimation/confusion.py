@@ -16,19 +16,19 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.known_answers import (
+from stratal.estimation.linearisation import Linearised, linearised_estimate, of_variable, undefined_estimate
+from stratal.estimation.metric_functions import ClassRatio, Metric, Shares, metric_function, of_two_shares
+from stratal.estimation.shares import (
+    OfShares,
     UnseenMisses,
     four_cells,
     hits_and_misses,
     most_unseen,
     share_of,
     shares_above,
+    smoothed,
 )
-from stratal.estimation.linearisation import Linearised, linearised_estimate, of_variable, undefined_estimate
-from stratal.estimation.metric_functions import ClassRatio, Metric, Shares, metric_function, of_two_shares
-from stratal.estimation.shares import OfShares
-from stratal.estimation.smoothing import smoothed
-from stratal.intervals.limits import Binomial, Limits, Margins, Outer, Sum, Term
+from stratal.intervals.limits import BinomialLimits, Limits, OffsetLimits, OuterLimits, SumLimits, Term
 from stratal.weighting import Weighting
 
 
@@ -106,8 +106,8 @@ class Confusion:
             dice = name == "f1" and isinstance(which, int)
             if dice:
                 index = self.metric("jaccard", which, target).evidence.own
-                trials = index.trials if isinstance(index, Binomial) else trials
-            limits = Binomial(
+                trials = index.trials if isinstance(index, BinomialLimits) else trials
+            limits = BinomialLimits(
                 value=value,
                 bounds=bounds,
                 trials=trials,
@@ -123,7 +123,7 @@ class Confusion:
                     limits = replace(second, bounds=bounds)
                     second = None
             if second is not None:
-                limits = Outer(value=value, bounds=bounds, first=limits, second=second)
+                limits = OuterLimits(value=value, bounds=bounds, first=limits, second=second)
         return linearised_estimate(
             result,
             self.weighting,
@@ -208,7 +208,7 @@ class Confusion:
             return four_cells(of_two, self.true == which, self.predicted == which, self.weighting, target)
         return None
 
-    def _of_cells(self, slopes: Shares, value: float, target: str) -> tuple[Sum | None, bool]:
+    def _of_cells(self, slopes: Shares, value: float, target: str) -> tuple[SumLimits | None, bool]:
         """Return a metric's interval from the shares of its cells, and whether it is one share's alone.
 
         Strata whose labels show no error lend their trials a variance of next to nothing, and the trials are
@@ -270,7 +270,7 @@ class Confusion:
             table[:, which] = self.possible[:, which]
         return table[:, answers].T
 
-    def _terms(self, name: str, value: float, target: str) -> Sum:
+    def _terms(self, name: str, value: float, target: str) -> SumLimits:
         """Return the classes' own metrics, with the correlation of their errors."""
         name = "recall" if name == "balanced_accuracy" else name
         variables, terms = [], []
@@ -287,7 +287,7 @@ class Confusion:
         spread = np.sqrt(np.diag(cross))
         scale = np.where(spread > 0, 1.0 / np.where(spread > 0, spread, 1.0), 0.0)
         coefficients = np.full(self.n_classes, 1.0 / self.n_classes)
-        return Sum(
+        return SumLimits(
             value=value,
             terms=tuple(terms),
             coefficients=coefficients,
@@ -384,7 +384,7 @@ _Pseudo = tuple[IntArray, IntArray, FloatArray]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class UnseenClasses(Margins):
+class UnseenClasses(OffsetLimits):
     """A mean over classes of which only some were seen: the others may be anything from 0 to 1.
 
     Parameters
@@ -396,7 +396,7 @@ class UnseenClasses(Margins):
 
     Examples
     --------
-    >>> found = UnseenClasses(value=0.5, seen=Binomial(value=0.5, trials=25), share=0.9)
+    >>> found = UnseenClasses(value=0.5, seen=BinomialLimits(value=0.5, trials=25), share=0.9)
     >>> [round(end, 2) for end in found.ends(0.95, "two-sided")]
     [0.27, 0.73]
     """

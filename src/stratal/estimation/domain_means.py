@@ -12,17 +12,15 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.known_answers import cell_correlation, mean_of
 from stratal.estimation.linearisation import (
     linearised_estimate,
     ratio_of_means,
     undefined_estimate,
 )
-from stratal.estimation.shares import OfShares
-from stratal.estimation.smoothing import smoothed
+from stratal.estimation.shares import OfShares, cell_correlation, mean_of, smoothed
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import tail_shares
-from stratal.intervals.limits import Binomial, Limits, Student
+from stratal.intervals.limits import BinomialLimits, Limits, StudentLimits
 from stratal.intervals.methods import interval_of
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
 from stratal.weighting import Weighting
@@ -116,7 +114,7 @@ def domain_mean(
     if bounds is None:
         wider = variance * lost + result.population_variance if variance > 0 else result.variance
         error = float(np.sqrt(wider)) if n > 1 else np.nan
-        limits = Student(value=value, standard_error=error, degrees_of_freedom=freedom)
+        limits = StudentLimits(value=value, standard_error=error, degrees_of_freedom=freedom)
     elif (whole := _whole(member, weighting)) is not None:
         evidence = _evidence(z[member], whole, bounds, target)
         limits = _OfWholeStrata(value=value, bounds=bounds, evidence=evidence)
@@ -132,7 +130,7 @@ def domain_mean(
         if not drawn and np.isfinite(trials) and weighting.random_within_strata:
             limits = _of_few_units(value, z, inside, weighting, trials, bounds)
         else:
-            limits = Binomial(value=value, bounds=bounds, trials=trials)
+            limits = BinomialLimits(value=value, bounds=bounds, trials=trials)
         shown = shown if shown > 0 else float(np.sqrt(hidden))
     return linearised_estimate(
         replace(result, value=value),

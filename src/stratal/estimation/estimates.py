@@ -12,7 +12,7 @@ import numpy as np
 from stratal.errors import InputError, MissingExtraError
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.linearisation import difference_of
-from stratal.intervals.family import Together
+from stratal.intervals.simultaneous import Together
 from stratal.report import Intervals, Page, Plotted, Printed, estimates_table, noted
 from stratal.report.document import table_latex, table_markdown
 from stratal.report.text import Table

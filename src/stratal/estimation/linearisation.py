@@ -17,7 +17,7 @@ from stratal.arrays import FloatArray
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate, Nonresponse
 from stratal.intervals.evidence import Evidence, require_target
-from stratal.intervals.limits import Limits, Student, Sum, Undefined
+from stratal.intervals.limits import Limits, StudentLimits, SumLimits, UndefinedLimits
 from stratal.weighting import Weighting
 
 
@@ -110,7 +110,7 @@ def linearised_estimate(
     freedom = shown.pop("degrees_of_freedom", result.degrees_of_freedom)
     error = shown.pop("standard_error", result.standard_error if defined else np.nan)
     if limits is None:
-        limits = Student(
+        limits = StudentLimits(
             value=result.value,
             standard_error=result.standard_error,
             degrees_of_freedom=max(freedom, 1.0),
@@ -129,7 +129,7 @@ def linearised_estimate(
         weighting=weighting,
         tuned=False,
         superpopulation=target == "superpopulation",
-        own=limits if defined else Undefined(bounds=bounds),
+        own=limits if defined else UndefinedLimits(bounds=bounds),
         linearised=True,
     )
     return Estimate(
@@ -201,7 +201,7 @@ def difference_of(first: Estimate, second: Estimate) -> Estimate:
         population_variance=extra,
         degrees_of_freedom=min(found.degrees_of_freedom for found in both),
     )
-    limits = Sum(
+    limits = SumLimits(
         value=result.value,
         bounds=span,
         terms=both,

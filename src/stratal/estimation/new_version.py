@@ -14,8 +14,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray
 from stratal.errors import InputError, LabelError, names_mistyped
-from stratal.estimation.classes import class_text
-from stratal.estimation.columns import class_column, with_group
+from stratal.estimation.columns import class_column, class_text, with_group
 from stratal.estimation.comparison import compare
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.estimate import Estimate

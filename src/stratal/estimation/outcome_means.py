@@ -12,9 +12,16 @@ from stratal.arrays import BoolArray, FloatArray, IntArray, checked_labels
 from stratal.estimation.calibrated import Calibrating, sample_folds, with_calibrated
 from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow, empty_strata_notes
 from stratal.estimation.lam import ProxyMoments
-from stratal.estimation.mean import EstimateOptions, MeanEstimate, mean_estimate
-from stratal.estimation.nonresponse import worst_bounds
-from stratal.estimation.promise import promise_notes
+from stratal.estimation.mean import (
+    EstimateOptions,
+    MeanEstimate,
+    UnlabelledMoments,
+    mean_estimate,
+    refuse_folds,
+    separate_mean,
+    separate_options,
+)
+from stratal.estimation.notes import promise_notes, size_notes, tail_notes
 from stratal.estimation.request import Request
 from stratal.estimation.respondents import (
     Respondents,
@@ -22,9 +29,8 @@ from stratal.estimation.respondents import (
     proxy_columns,
     refuse_outside,
     resolved,
+    worst_bounds,
 )
-from stratal.estimation.separate import Unlabelled, refuse_folds, separate_mean, separate_options
-from stratal.estimation.tails import size_notes, tail_notes
 from stratal.intervals.evidence import Evidence, design_effect
 from stratal.labels.labels import Joined
 from stratal.sampling.given import SeparateSamples
@@ -101,7 +107,7 @@ def _of_separate_samples(
     weighting, proxies = design.weighting(sample, labelled), sample.proxies[labelled]
     options = separate_options(replace(options, stratum_names=design.names), len(z))
     options = resolved(z, options, weighting, proxies.shape[1])
-    unlabelled = Unlabelled(
+    unlabelled = UnlabelledMoments(
         counts=design.counts, means=design.means[:, None], covariances=design.variances[:, None, None]
     )
     stratum = weighting.stratum

@@ -11,11 +11,161 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from stratal.arrays import FloatArray
-from stratal.intervals.limits import Margins, Term
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.outcome_means import estimate_mean
+from stratal.estimation.respondents import Respondents
+from stratal.intervals.limits import BinomialLimits, OffsetLimits, SumLimits, Term
+from stratal.population.rules.possible import possible_levels
+from stratal.sampling.sample import Sample
+from stratal.weighting import StratifiedWeighting, Weighting
+
+_BORROWED_LABELS = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Lent(Record):
+    """The distribution that each stratum borrows from: all of them alike, or each what is possible there.
+
+    Of n labelled units and J pseudo-labels; the last axis has one entry, or one for each stratum.
+
+    Parameters
+    ----------
+    shares : float (n + J,)
+        The overall smoothed distribution; sums to 1.
+    counted : float (n + J,)
+        1 for what the statistic counts.
+    possible : bool (n + J, 1 or H)
+    plain, extra : float (1 or H,)
+        What the shares of all, and of those counted, are multiplied by.
+
+    Examples
+    --------
+    >>> lent = Lent.of(np.array([0.5, 0.25, 0.25]), None, np.array([[True], [True], [False]]))
+    >>> lent.means(np.array([3.0, 0.0, 9.0]))
+    array([2.])
+    """
+
+    shares: FloatArray
+    counted: FloatArray
+    possible: BoolArray
+    plain: FloatArray
+    extra: FloatArray
+
+    @classmethod
+    def of(cls, shares: FloatArray, counted: FloatArray | None, possible: BoolArray) -> Lent:
+        """Return the distribution, half of it what is counted where this is given and possible."""
+        every = np.zeros_like(shares) if counted is None else counted
+        mass, inside = shares @ possible, (shares * every) @ possible
+        half = np.where(inside > 0, 0.5, 0.0)
+        plain = np.where(mass > 0, (1.0 - half) / np.where(mass > 0, mass, 1.0), 0.0)
+        extra = half / np.where(inside > 0, inside, 1.0)
+        return cls(shares=shares, counted=every, possible=possible, plain=plain, extra=extra)
+
+    def means(self, variable: FloatArray) -> FloatArray:
+        """Return the means (1 or H,) of a variable (n + J,)."""
+        every, counted = (self.shares * variable * part @ self.possible for part in (1.0, self.counted))
+        return np.asarray(self.plain * every + self.extra * counted)
+
+    def weights(self, borrowed: FloatArray) -> FloatArray:
+        """Return the weights (n + J,) where each stratum borrows so much (H,)."""
+        wanted = borrowed if self.possible.shape[1] > 1 else np.array([borrowed.sum()])
+        every, counted = (self.possible @ (part * wanted) for part in (self.plain, self.extra))
+        return np.asarray(self.shares * (every + self.counted * counted))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Smoothing(Record):
+    """Smoothed weights of the labelled units and of the pseudo-labels.
+
+    Parameters
+    ----------
+    weighting : Weighting
+    unit_weights : float (n,)
+    pseudo_weights : float (J,)
+        With `unit_weights` they sum to what the design's weights sum to.
+    lent : Lent
+        The distribution that strata borrow from.
+
+    Examples
+    --------
+    >>> from stratal.weighting import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(9, dtype=int), sizes=np.array([90]))
+    >>> smoothing = smoothed(weighting, np.array([0.1]))
+    >>> round(float(smoothing.unit_weights.sum() + smoothing.pseudo_weights.sum()), 9)
+    1.0
+    """
+
+    weighting: Weighting
+    unit_weights: FloatArray
+    pseudo_weights: FloatArray
+    lent: Lent
+
+    def variance(self, units: FloatArray, pseudo: FloatArray) -> float:
+        """Return the variance of the weighted mean of a variable (n,) with pseudo-labels (J,), smoothed."""
+        both = np.concatenate([units, pseudo])
+        weighting, counts = self.weighting, _own_counts(self.weighting)
+        total = counts + _BORROWED_LABELS
+        means, squares = (
+            (
+                np.bincount(weighting.stratum, values[: len(units)], minlength=len(counts)) * (counts > 0)
+                + _BORROWED_LABELS * self.lent.means(values)
+            )
+            / total
+            for values in (both, both**2)
+        )
+        within = np.maximum(squares - means**2, 0.0)
+        return float(weighting.variance_factors @ within) * weighting.total**2
+
+
+def smoothed(
+    weighting: Weighting,
+    pseudo_shares: FloatArray,
+    counted: FloatArray | None = None,
+    possible: BoolArray | None = None,
+) -> Smoothing:
+    """Return the smoothed weights under pseudo-labels of given shares (J,) of the population.
+
+    `counted` (n,) is 1 for the units that the statistic counts, such as the positives for a recall. Half of
+    the borrowed label is then one of these: a large stratum in which none was seen may hold some.
+    `possible` (n + J, H) says which units and pseudo-labels have their like in which strata; all in all
+    unless given.
+
+    Examples
+    --------
+    >>> from stratal.weighting import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([40]))
+    >>> smoothed(weighting, np.array([0.25])).lent.shares
+    array([0.2, 0.2, 0.2, 0.2, 0.2])
+    """
+    weights, total = weighting.weights, weighting.total
+    n, scale = len(weights), total + float(pseudo_shares.sum())
+    shares = np.concatenate([weights, pseudo_shares]) / scale
+    if counted is not None:
+        several = np.sum(weighting.counts > 0) > 1
+        counted = np.concatenate([counted, np.ones(len(pseudo_shares))]) if several else None
+    if possible is None:
+        possible = np.ones((len(shares), 1), dtype=bool)
+    lent = Lent.of(shares, counted, possible)
+    own = _own_counts(weighting)
+    per_label = weighting.shares * total / (own + _BORROWED_LABELS)
+    borrowed = lent.weights(_BORROWED_LABELS * per_label)
+    return Smoothing(
+        weighting=weighting,
+        unit_weights=(per_label * (own > 0))[weighting.stratum] + borrowed[:n],
+        pseudo_weights=borrowed[n:],
+        lent=lent,
+    )
+
+
+def _own_counts(weighting: Weighting) -> IntArray:
+    """Return the labels (H,) that speak for their own stratum; none where they were not drawn at random."""
+    return np.asarray(weighting.counts * weighting.random_within_strata)
+
 
 ShareFunction = Callable[[FloatArray], FloatArray]
 """Shares (d, …) to values (…); NaN where there is none."""
@@ -111,7 +261,7 @@ def between_units(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OfShares(Margins):
+class OfShares(OffsetLimits):
     """A function of estimated shares.
 
     Parameters
@@ -127,8 +277,8 @@ class OfShares(Margins):
 
     Examples
     --------
-    >>> from stratal.intervals.limits import Binomial
-    >>> rate = Binomial(value=0.5, trials=25)
+    >>> from stratal.intervals.limits import BinomialLimits
+    >>> rate = BinomialLimits(value=0.5, trials=25)
     >>> product = OfShares.independent(lambda s: s[0] * s[1], [rate, rate])
     >>> [round(end, 3) for end in product.ends(0.95, "two-sided")]
     [0.126, 0.416]
@@ -177,3 +327,385 @@ class OfShares(Margins):
         value = float(self.function(centre))
         least, most = ends_over(self.function, centre, low, high, directions(self.correlation))
         return value - min(float(least), value), max(float(most), value) - value
+
+
+def possible_answers(
+    sample: Sample, frame: Respondents, column: str | None, levels: list[str], predicted: IntArray
+) -> BoolArray | None:
+    """Return which answers each stratum of the labelled units can have, by its rule (H, K + 1).
+
+    None where no rule says anything of the answers, or what it says is not so of those `predicted` (m,).
+    The last column stands for all but the K levels.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(ids=range(4), groups={"answer": ["a", "a", "b", "b"]})
+    >>> sample = stratal.plan(population, budget=4, by="answer").draw(seed=7)
+    >>> frame = Respondents.of(sample, np.ones(4, dtype=bool))
+    >>> possible_answers(sample, frame, "answer", ["a", "b"], sample.stratum).tolist()
+    [[True, False, False], [False, True, False]]
+    """
+    strata = getattr(sample.design, "strata", None)
+    if strata is None or column is None or not frame.weighting.random_within_strata:
+        return None
+    found = possible_levels(strata.rule, column, tuple(levels))
+    if np.all(found):
+        return None
+    if frame.kept is not None:
+        found = found[frame.kept]
+    if frame.codes is not None:
+        merged = np.zeros((int(frame.codes.max()) + 1, found.shape[1]), dtype=bool)
+        np.logical_or.at(merged, frame.codes, found)
+        found = merged
+    fits = len(found) == len(frame.weighting.sizes) and bool(np.all(found[frame.stratum, predicted]))
+    return found if fits else None
+
+
+def hits_and_misses(
+    function: Callable[..., FloatArray],
+    is_class: AnyArray,
+    answered: BoolArray,
+    weighting: Weighting,
+    target: str = "population",
+    needs: tuple[bool, bool] = (True, True),
+) -> OfShares:
+    """Return a metric of a class as a function of the rates of the class where it is answered and elsewhere.
+
+    Parameters
+    ----------
+    function : callable
+        Shares of hits, of misses and of answers to the metric; see `metric_functions.of_two_shares`.
+    is_class : (n,)
+        Whether the labelled units are of the class.
+    answered : bool (H,)
+        Which strata are answered with the class; the others hold none that is.
+    weighting : Weighting
+        Of strata whose labels stand for their own stratum.
+    target : {"population", "superpopulation"}
+        Of a superpopulation the share of answers is chance, too.
+    needs : (bool, bool)
+        Whether the metric depends on hits and on misses; precision is a matter of hits alone.
+
+    Examples
+    --------
+    >>> weighting = StratifiedWeighting(stratum=np.repeat([0, 1], 4), sizes=np.array([20, 80]))
+    >>> is_class, answered = np.array([1, 1, 1, 0, 0, 0, 0, 1]), np.array([True, False])
+    >>> precision, needs = lambda hits, misses, answers: hits / answers, (True, False)
+    >>> found = hits_and_misses(precision, is_class, answered, weighting, needs=needs)
+    >>> low, high = found.ends(0.95, "two-sided")
+    >>> round(low, 2), round(high, 2)
+    (0.25, 0.95)
+    """
+    used = weighting.counts > 0
+    sides = [side & used for side in (answered, ~answered)]
+    sizes = [float(np.sum(weighting.sizes[side])) for side in sides]
+    share = sizes[0] / sum(sizes)
+    present = needs
+    rates: list[Term] = [
+        _rate(np.asarray(is_class, np.float64), side, weighting, target)
+        for side, there in zip(sides, present, strict=True)
+        if there
+    ]
+    if target == "superpopulation" and all(present):
+        rates.append(_drawn_share(share, sum(sizes)))
+
+    def of_rates(shares: FloatArray) -> FloatArray:
+        given = iter(shares)
+        hit, missed = (next(given) if there else np.zeros(shares.shape[1:]) for there in present)
+        part = next(given, np.full(shares.shape[1:], share))
+        return function(hit * part, missed * (1.0 - part), part)
+
+    units = [size for size, there in zip(sizes, present, strict=True) if there]
+    whole = target == "population" and not getattr(weighting, "with_replacement", False)
+    return OfShares.independent(of_rates, rates, units if whole else None)
+
+
+def _drawn_share(share: float, size: float) -> BinomialLimits:
+    """Return a share of N units as an estimate of that of the distribution that they came from."""
+    return BinomialLimits(value=share, trials=size)
+
+
+def _rate(is_class: FloatArray, side: BoolArray, weighting: Weighting, target: str) -> Estimate:
+    """Return the mean over some of the strata, as a sample of these alone gives it."""
+    inside = side[weighting.stratum]
+    stratum: IntArray = (np.cumsum(side) - 1)[weighting.stratum[inside]]
+    own = StratifiedWeighting(
+        stratum=stratum,
+        sizes=weighting.sizes[side],
+        with_replacement=bool(getattr(weighting, "with_replacement", False)),
+        sizes_follow_labels=weighting.sizes_follow_labels,
+    )
+    z = is_class[inside]
+    return estimate_mean(
+        z, np.zeros((len(z), 0)), own, None, stratum=stratum, outcome="binary", target=target
+    )
+
+
+def share_of(indicator: FloatArray, weighting: Weighting, target: str = "population") -> OfShares:
+    """Return the share of units with a property (n,), 0 or 1: a mean, with a mean's interval.
+
+    Examples
+    --------
+    >>> weighting = StratifiedWeighting(stratum=np.repeat([0, 1], 4), sizes=np.array([20, 80]))
+    >>> found = share_of(np.array([1.0, 1, 1, 0, 0, 0, 0, 1]), weighting)
+    >>> [round(end, 2) for end in found.ends(0.95, "two-sided")]
+    [0.1, 0.77]
+    """
+    return OfShares.independent(lambda shares: shares[0], [mean_of(indicator, weighting, target)])
+
+
+def mean_of(unit: FloatArray, weighting: Weighting, target: str = "population") -> Estimate:
+    """Return the mean of an indicator, or of a variable from 0 to 1, as `estimate` gives it.
+
+    Examples
+    --------
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([20]))
+    >>> mean_of(np.array([1.0, 0.5, 0.0, 0.5]), weighting).value
+    0.5
+    """
+    return estimate_mean(
+        unit,
+        np.zeros((len(unit), 0)),
+        weighting,
+        None,
+        stratum=weighting.stratum,
+        outcome="binary" if np.all(np.isin(unit, (0.0, 1.0))) else "bounded",
+        bounds=(0.0, 1.0),
+        target=target,
+    )
+
+
+def four_cells(
+    function: Callable[..., FloatArray],
+    true: BoolArray,
+    answered: BoolArray,
+    weighting: Weighting,
+    target: str = "population",
+) -> OfShares:
+    """Return a metric of two classes as a function of the three rarest cells of their confusion.
+
+    The largest cell is what the others leave: where a class is rare these are hits, misses and false alarms,
+    all three small counts, whose limits are those of a count and nearly independent.
+
+    Parameters
+    ----------
+    function : callable
+        As for `hits_and_misses`.
+    true, answered : bool (n,)
+        Whether the labelled units are of the class, and answered so.
+    weighting : Weighting
+    target : {"population", "superpopulation"}
+
+    Examples
+    --------
+    >>> from stratal.estimation.metric_functions import metric_function, of_two_shares
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(40, dtype=int), sizes=np.array([4000]))
+    >>> true, answered = np.arange(40) < 4, np.arange(40) % 13 < 1
+    >>> matthews = of_two_shares(metric_function("mcc", None, 2), 2)
+    >>> found = four_cells(matthews, true, answered, weighting)
+    >>> [round(end, 2) for end in found.ends(0.95, "two-sided")]
+    [-0.11, 0.64]
+    """
+    cells = np.stack([true & answered, true & ~answered, ~true & answered, ~true & ~answered]).astype(float)
+    largest = int(np.argmax(cells @ weighting.weights))
+    others = [j for j in range(4) if j != largest]
+
+    def of_cells(shares: FloatArray) -> FloatArray:
+        rest = np.maximum(1.0 - shares.sum(axis=0), 0.0)
+        whole = shares.sum(axis=0) + rest
+        every = np.insert(shares, largest, rest, axis=0) / whole
+        return function(every[0], every[1], every[0] + every[2])
+
+    rates = tuple(mean_of(cells[j], weighting, target) for j in others)
+    units = np.full(3, weighting.population_size if target == "population" else np.inf)
+    return OfShares.of(of_cells, rates, cell_correlation(cells[others], weighting), units)
+
+
+def shares_above(
+    values: FloatArray, least: FloatArray, most: FloatArray, weighting: Weighting, target: str = "population"
+) -> SumLimits | None:
+    """Return the mean of a variable of few values as a sum of shares, each with the interval of a mean.
+
+    That is Σ (v_j − v_{j−1}) times the share of units at v_j or above. A value that no label showed is a
+    share of 0 or 1, whose limits know how many labels that rests on; a variance of the labels knows nothing
+    of it. None where the variable cannot differ.
+
+    Parameters
+    ----------
+    values : float (n,)
+        Of the labelled units.
+    least, most : float (H,)
+        The smallest and the largest value that is possible in each stratum.
+    weighting : Weighting
+    target : {"population", "superpopulation"}
+
+    Examples
+    --------
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(40, dtype=int), sizes=np.array([4000]))
+    >>> found = shares_above(np.ones(40), np.array([-1.0]), np.array([1.0]), weighting)
+    >>> [round(end, 2) for end in found.ends(0.95, "two-sided")]
+    [0.82, 1.0]
+    """
+    used, own = weighting.counts > 0, weighting.random_within_strata
+    values, least, most = (np.round(part, _DIGITS) for part in (values, least, most))
+    edges = np.unique([*values, least[used].min(), most[used].max()])
+    counts = weighting.counts if own else np.array([len(values)])
+    stratum = weighting.stratum if own else np.zeros(len(values), np.int64)
+    terms: list[Term] = []
+    steps, shares = [], []
+    for below, above in pairwise(edges.tolist()):
+        reached = (values >= above).astype(np.float64)
+        side, part = used & (least < above) & (most > below), 1.0
+        if own and target == "population" and np.any(side < used):
+            terms.append(_rate(reached, side, weighting, target))
+            part = float(np.sum(weighting.sizes[side]) / np.sum(weighting.sizes[used]))
+        else:
+            terms.append(mean_of(reached, weighting, target))
+        steps.append((above - below) * part)
+        overall = float(reached @ weighting.weights / weighting.total)
+        seen = np.bincount(stratum, reached, minlength=len(counts)) if own else overall * counts
+        shares.append((seen + overall) / (counts + 1.0))
+    if not terms:
+        return None
+    rows = np.array(shares)
+    # Who is at the higher value is at the lower one, too.
+    joint = np.minimum(rows[:, None], rows[None]) - rows[:, None] * rows[None]
+    correlation = correlation_from(joint @ weighting.variance_factors)
+    value = float(weighting.weights @ values / weighting.total)
+    return SumLimits(value=value, terms=tuple(terms), coefficients=np.array(steps), correlation=correlation)
+
+
+_DIGITS = 12
+"""Cells whose values agree to so many decimals have one value: they differ by rounding."""
+
+
+def cell_correlation(cells: FloatArray, weighting: Weighting) -> FloatArray:
+    """Return the correlation (d, d) of the shares of exclusive cells (d, n).
+
+    Each stratum's shares are mixed with one label of all strata's: few labels would show chance alone.
+
+    Examples
+    --------
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([400]))
+    >>> cell_correlation(np.eye(4)[:2], weighting).round(3)
+    array([[ 1.   , -0.333],
+           [-0.333,  1.   ]])
+    """
+    overall = cells @ weighting.weights / weighting.total
+    own = weighting.random_within_strata
+    counts = weighting.counts if own else np.array([len(weighting.weights)])
+    stratum = weighting.stratum if own else np.zeros(cells.shape[1], dtype=np.int64)
+    sums = np.stack([np.bincount(stratum, row, minlength=len(counts)) for row in cells]).astype(float)
+    if not own:
+        sums = overall[:, None] * counts
+    return correlation_of(sums, counts, overall, weighting.variance_factors)
+
+
+def correlation_of(sums: AnyArray, counts: AnyArray, overall: FloatArray, factors: FloatArray) -> FloatArray:
+    """Return the correlation (d, d) from the cells' labels (d, H) of n_h (H,), and the overall shares (d,).
+
+    Examples
+    --------
+    >>> correlation_of(np.array([[1.0], [1.0]]), np.array([4]), np.full(2, 0.25), np.array([0.25])).round(3)
+    array([[ 1.   , -0.333],
+           [-0.333,  1.   ]])
+    """
+    shares = (sums + overall[:, None]) / (counts + 1.0)
+    covariance = -(shares * factors) @ shares.T
+    covariance[np.diag_indices(len(sums))] += shares @ factors
+    return correlation_from(covariance)
+
+
+def correlation_from(covariance: FloatArray) -> FloatArray:
+    """Return the correlation (d, d) of a covariance; what does not vary is correlated with nothing.
+
+    Examples
+    --------
+    >>> correlation_from(np.array([[4.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])).tolist()
+    [[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    spread = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    scale = np.where(spread > 0, 1.0 / np.where(spread > 0, spread, 1.0), 0.0)
+    found = np.asarray(scale[:, None] * covariance * scale)
+    found[np.diag_indices(len(found))] = 1.0
+    return found
+
+
+def most_unseen(sizes: AnyArray, counts: AnyArray, error: float = 0.025) -> float:
+    """Return how many units at most may have a property that no label showed: no valid limit is less.
+
+    The largest Σ N_h p_h with Π (1 − p_h)^n_h ≥ `error`: p_h = 1 − min(1, μ n_h / N_h), since a label of a
+    stratum excludes the more, the fewer units it stands for.
+
+    Parameters
+    ----------
+    sizes, counts : int (H,)
+        N_h, and n_h of at least 1.
+
+    Examples
+    --------
+    >>> round(most_unseen(np.array([1000]), np.array([50]))), round(1000 * (1 - 0.025 ** (1 / 50)))
+    (71, 71)
+    >>> round(most_unseen(np.array([1000, 9000]), np.array([50, 50])))
+    640
+    """
+    density = counts / sizes
+    low, high = -800.0, float(-np.log(density.min()))
+    for _ in range(100):
+        middle = (low + high) / 2.0
+        likelihood = float(counts @ np.minimum(0.0, middle + np.log(density)))
+        low, high = (middle, high) if likelihood < np.log(error) else (low, middle)
+    kept = np.minimum(1.0, np.exp(high) * density)
+    return float(np.sum(np.where(counts >= sizes, 0.0, sizes * (1.0 - kept))))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnseenMisses:
+    """What is possible where no labelled unit of a class was answered otherwise.
+
+    Parameters
+    ----------
+    labels : int
+        Of units that were answered otherwise.
+    units : int
+        Among which misses may be.
+    most : int
+        Misses that are possible at most, with 97.5 % confidence.
+    hits : float
+        Units of the class that were answered so, as the labels estimate.
+
+    Examples
+    --------
+    >>> UnseenMisses(labels=440, units=19_000, most=158, hits=100.0).note("match")
+    "none of the 440 labels of units with other answers is of class 'match', yet up to 158 of these 19,000 \
+units may be (97.5 % confidence), so that the interval is wide. That at most a tenth of the class is missed \
+would take about 6,308 such labels without one"
+    """
+
+    labels: int
+    units: int
+    most: int
+    hits: float
+
+    def note(self, class_name: str) -> str:
+        """Return what the user should know of it."""
+        found = (
+            f"none of the {self.labels:,} labels of units with other answers is of class {class_name!r}, yet "
+            f"up to {self.most:,} of these {self.units:,} units may be (97.5 % confidence), so that the "
+            "interval is wide."
+        )
+        if self.hits <= 0:
+            return found
+        # (1 − M/N)^n = .025 at the M misses that make up the tenth.
+        needed = -np.log(0.025) * self.units / (self.hits * MISSED / (1.0 - MISSED))
+        if needed >= self.units:
+            return found + " Only labels of nearly all of them would show that at most a tenth is missed"
+        return (
+            f"{found} That at most a tenth of the class is missed would take about {needed:,.0f} such labels "
+            "without one"
+        )
+
+
+MISSED = 0.1
+"""Share of a class whose exclusion is what a note counts the labels for."""

@@ -4,8 +4,7 @@ from stratal.intervals.betting import betting_interval, confidence_sequence
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import ConfidenceInterval, p_value
 from stratal.intervals.methods import METHODS, interval_of
-from stratal.intervals.proportion import blaker, clopper_pearson, logit, wilson
-from stratal.intervals.student import student_t
+from stratal.intervals.proportion import blaker, clopper_pearson, logit, student_t, wilson
 
 __all__ = [
     "METHODS",

@@ -21,10 +21,10 @@ from stratal.intervals.guard import (
     stratum_rates,
     variances_of,
 )
+from stratal.intervals.interval import unseen_share
 from stratal.intervals.limits import Limits
 from stratal.intervals.skewed import skewness_of
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
-from stratal.intervals.unseen import unseen_share
 from stratal.weighting import ClusterWeighting, Weighting
 from stratal.weighting.weighting import SAME
 

@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray, Record
-from stratal.intervals.looked import drawn_back
-from stratal.intervals.stratified import StratumRates
+from stratal.intervals.stratified import StratumRates, drawn_back
 from stratal.weighting import Weighting
 from stratal.weighting.stratum_moments import LABELS_AGAINST_LAM, stratum_means
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
+from stratal.arrays import FloatArray
 from stratal.errors import InputError, no_level
 
 _DIGITS = 15
@@ -123,3 +125,26 @@ def p_value(null: float, interval: Callable[[float], tuple[float, float]]) -> fl
     ends = np.log1p(-smallest), np.log1p(-largest)
     found = brentq(lambda error: inside(-np.expm1(error)), *ends, xtol=1e-12, maxiter=500)
     return float(np.exp(found))
+
+
+def unseen_share(draws: Any, fraction: Any, error: float) -> FloatArray:
+    """Return the largest share (…,) of units that `draws` labels can have missed.
+
+    Parameters
+    ----------
+    draws : float (…,)
+        Labels, or the number of equally weighted ones that they are worth.
+    fraction : float (…,)
+        Share of the population that is labelled; the rest alone can be unseen. 0 for an endless one.
+    error : float
+        Its probability; 0 where that side is not asked for.
+
+    Examples
+    --------
+    >>> round(float(unseen_share(50, 0.0, 0.025)), 3)
+    0.071
+    """
+    if error <= 0:
+        return np.zeros(np.shape(draws))
+    share = -np.expm1(np.log(error) / np.maximum(draws, 1.0))
+    return np.asarray(np.minimum((1.0 - fraction / 2.0) * share, 1.0 - fraction))

@@ -16,8 +16,7 @@ import numpy as np
 from stratal.arrays import FloatArray
 from stratal.errors import InputError
 from stratal.intervals.interval import ConfidenceInterval, p_value, tail_shares
-from stratal.intervals.proportion import clopper_pearson, student_quantile
-from stratal.intervals.student import student_t
+from stratal.intervals.proportion import clopper_pearson, student_quantile, student_t
 
 
 class Term(Protocol):
@@ -73,7 +72,7 @@ class Limits(ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Undefined(Limits):
+class UndefinedLimits(Limits):
     """Every possible value: the labels do not define the estimate."""
 
     value: float = np.nan
@@ -94,7 +93,7 @@ class Undefined(Limits):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Student(Limits):
+class StudentLimits(Limits):
     """Student's t around the value; where the standard error is unknown, the bounds."""
 
     standard_error: float
@@ -124,7 +123,7 @@ class Student(Limits):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Binomial(Limits):
+class BinomialLimits(Limits):
     """Clopper–Pearson on the number of labels that the estimate is worth (Korn & Graubard 1998).
 
     Parameters
@@ -174,7 +173,7 @@ class Binomial(Limits):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Margins(Limits):
+class OffsetLimits(Limits):
     """Limits that lie below and above the value by lengths of their own."""
 
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
@@ -200,7 +199,7 @@ class Margins(Limits):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Sum(Margins):
+class SumLimits(OffsetLimits):
     """The limits of a sum of estimates, from those of its terms.
 
     Each end lies as far from the sum as the root of the correlated sum of squares of the terms' own distances
@@ -252,7 +251,7 @@ class Sum(Margins):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Outer(Limits):
+class OuterLimits(Limits):
     """The outer of two intervals: terms at their bounds have no room there and make theirs too short."""
 
     first: Limits

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from stratal.errors import InputError, near_names, warn_caller
-from stratal.intervals import proportion, skewed, student
+from stratal.intervals import proportion, skewed
 from stratal.intervals.betting import betting_bounds
 from stratal.intervals.bootstrap import bootstrap_bounds
 from stratal.intervals.evidence import Evidence, IntervalEvidence
@@ -190,7 +190,7 @@ def _student(evidence: IntervalEvidence, alternative: str, *, name: str) -> Boun
     error = np.sqrt(evidence.textbook_variance)
     freedom = np.inf if name == "normal" else evidence.degrees_of_freedom
     limits = (-np.inf, np.inf) if evidence.bounds is None else evidence.bounds
-    return lambda level: student.student_t(
+    return lambda level: proportion.student_t(
         evidence.value,
         error,
         degrees_of_freedom=freedom,

@@ -28,11 +28,274 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import betainc, gammaln, ndtri
 
+from stratal.allocation.rates import PSEUDO_LABELS
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
-from stratal.intervals.hypergeometric import largest_count, smallest_count
-from stratal.intervals.tail import LARGEST, Count, Steps
+
+_POISSON = 1e-8
+_MOST_SKEWED = 1.9
+_NOTHING = 1e-300
+_ALL = 1.0 - 1e-16
+_GROUPED_FROM = 100
+_MOST_CELLS = 4_000_000
+LARGEST = float(ndtri(_ALL))
+"""The normal quantile that is taken for certainty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A count (R,) whose tail stands for the sum's: `size` trials of rate `rate`, and `reached` of them.
+
+    Binomial where the sum's variance is below its mean, negative binomial (`size` and `rate` negative) where
+    it is above. `turned`: counted from the other end, the one that the estimate is nearer to.
+
+    Examples
+    --------
+    >>> ten = [np.array([number]) for number in (8.0, 5.0, 5.0, 2.5, 0.0, 0.5)]
+    >>> count = Count.of(*ten)
+    >>> bool(count.turned[0]), count.size.round(3), count.rate.round(3), count.reached.round(3)
+    (True, array([10.]), array([0.5]), array([2.5]))
+    >>> count.quantile.round(3), count.nearly.round(3)
+    (array([-1.601]), array([-1.603]))
+    """
+
+    size: FloatArray
+    rate: FloatArray
+    reached: FloatArray
+    turned: BoolArray
+
+    @classmethod
+    def of(
+        cls,
+        estimate: FloatArray,
+        mean: FloatArray,
+        rest: FloatArray,
+        variance: FloatArray,
+        third: FloatArray,
+        half: FloatArray,
+    ) -> Count:
+        """Return the count with the sum's mean, variance and third moment; `rest` is the mean's from above.
+
+        `half` is half the step of the sum: `reached` lies between two steps.
+        """
+        turned = estimate > (mean + rest) / 2.0
+        centre = np.maximum(np.where(turned, rest, mean), _NOTHING)
+        third = np.where(turned, -third, third)
+        from_end = np.where(turned, mean + rest - estimate + 2.0 * half, estimate)
+        ratio = variance / centre
+        skew = np.minimum(third / variance, _MOST_SKEWED * ratio)
+        scale = 2.0 * ratio - skew
+        rate = (ratio - skew) / scale
+        rate = np.where(np.abs(rate) < _POISSON, np.where(rate < 0, -_POISSON, _POISSON), rate)
+        return cls(centre / (scale * rate), rate, (from_end - half) / scale, turned)
+
+    @property
+    def quantile(self) -> FloatArray:
+        """The normal quantile (R,) of the probability to reach so many, by the incomplete beta function."""
+        size, rate = self.size, self.rate
+        count = np.maximum(self.reached + 0.5, _NOTHING)
+        other = np.where(rate > 0, size - count + 1.0, -size)
+        chance = np.where(rate > 0, np.minimum(rate, 1.0), -rate / (1.0 - rate))
+        tail = np.where(other > 0, betainc(count, np.maximum(other, _NOTHING), chance), 0.0)
+        return np.asarray(ndtri(np.clip(np.where(self.turned, 1.0 - tail, tail), _NOTHING, _ALL)))
+
+    @property
+    def nearly(self) -> FloatArray:
+        """The same to about a thousandth, by Lugannani & Rice's (1980) saddlepoint; NaN where it has none."""
+        size, rate, s = self.size, self.rate, self.reached
+        expected, t = size * rate, size - s
+        with np.errstate(invalid="ignore", divide="ignore"):
+            one, other = np.log(s / expected), np.log(t / (size - expected))
+            root = np.sign(s - expected) * np.sqrt(2.0 * np.maximum(s * one + t * other, 0.0))
+            wald = 2.0 * np.sinh((one - other) / 2.0) * np.sqrt(s * t / size)
+            star = root + np.log(wald / root) / root
+        return np.asarray(np.where(self.turned, star, -star))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TailSteps(Record):
+    """The steps s_h of H strata; all (…, R) or (…, 1) for replicates of one allocation.
+
+    Few strata have one step each. Of many, strata with equal steps are taken together, D ≤ H different ones
+    from the largest: a category of 10⁵ levels has some dozens. Beyond 2000 different ones the largest are
+    looked at, as many as there is room for; the sum then moves in steps much smaller than these.
+
+    Parameters
+    ----------
+    sizes : float (D, …)
+        The steps looked at.
+    blur : float (D, H, …) or (D, all different steps)
+        By which each stratum's, or step's, p(1 − p) blurs a step.
+    pull : float (H, …)
+        c_h, by which a stratum's p(1 − p) counts, where strata are grouped.
+    order, starts : int (H,), (all different steps,)
+        Strata by their step, the largest first, and where each step begins; `starts` is empty where there is
+        no grouping.
+
+    Examples
+    --------
+    >>> steps = TailSteps.of(np.array([[0.1], [0.2]]), np.array([[10.0], [10.0]]))
+    >>> steps.largest(np.array([[0.2], [0.0]]), np.ones((2, 1))).round(4)
+    array([0.1])
+    """
+
+    sizes: FloatArray
+    blur: FloatArray
+    pull: FloatArray
+    order: IntArray
+    starts: IntArray
+
+    @classmethod
+    def of(cls, sizes: FloatArray, pull: FloatArray) -> TailSteps:
+        """Return the steps of strata from their sizes and c_h, each (H, R) or (H, 1)."""
+        none = np.zeros(0, np.int64)
+        if sizes.shape[1] > 1 or len(sizes) < _GROUPED_FROM:
+            order, starts, looked_at, others, pulled = none, none, sizes, sizes, pull
+        else:
+            order = np.argsort(-sizes[:, 0], kind="stable")
+            falling = sizes[order]
+            starts = np.flatnonzero(np.diff(falling[:, 0], prepend=np.inf))
+            others, pulled = falling[starts], np.ones(1)
+            looked_at = others[: max(_MOST_CELLS // len(others), 1)]
+        ratio = others / np.where(looked_at > 0, looked_at, np.inf)[:, None]
+        blur = (1.0 - np.cos(2.0 * np.pi * ratio)) * pulled
+        one = blur.shape[-1] == 1
+        return cls(sizes=looked_at, blur=blur[..., 0] if one else blur, pull=pull, order=order, starts=starts)
+
+    def largest(self, apart: FloatArray, share: FloatArray) -> FloatArray:
+        """Return the largest step that is left (R,), times its stratum's `share` (H, R); `share` is used up.
+
+        `apart` (H, R) is p(1 − p).
+        """
+        if len(self.starts):
+            share = np.maximum.reduceat(share[self.order], self.starts, axis=0)[: len(self.sizes)]
+            apart = np.add.reduceat((self.pull * apart)[self.order], self.starts, axis=0)
+        left = self.blur @ apart if self.blur.ndim == 2 else np.einsum("hkr,kr->hr", self.blur, apart)
+        np.exp(np.negative(left, out=left), out=left)
+        left *= self.sizes
+        left *= share
+        return np.asarray(left.max(axis=0))
+
+    def at(self, rows: IntArray) -> TailSteps:
+        """Return the steps of some replicates."""
+        if self.sizes.shape[1] == 1:
+            return self
+        return TailSteps(
+            sizes=self.sizes[:, rows],
+            blur=self.blur[..., rows],
+            pull=self.pull[:, rows],
+            order=self.order,
+            starts=self.starts,
+        )
+
+
+_AT_ONCE = 2_000_000
+"""Terms of the tail that are held at once."""
+
+
+def smallest_count(ones: IntArray, counts: IntArray, size: int, error: float) -> IntArray:
+    """Return the smallest M (…,) of N = `size` under which as many `ones` among n have probability > `error`.
+
+    Parameters
+    ----------
+    ones, counts : int (…,)
+        k and n; `counts` may have fewer axes.
+    size : int
+    error : float
+
+    Examples
+    --------
+    >>> smallest_count(np.array([15, 16]), np.array(16), 20, 0.025)
+    array([17, 18])
+    """
+    shape = np.shape(ones)
+    each, back = np.unique(
+        np.column_stack([np.ravel(ones), np.broadcast_to(counts, shape).ravel()]), axis=0, return_inverse=True
+    )
+    k, n = each.T
+    below, found = k - 1, k + size - n  # at most: all that were not drawn are 1
+    while np.any(open_ := found - below > 1):
+        middle = (below + found) // 2
+        enough = np.zeros(len(k), dtype=bool)
+        enough[open_] = _upper_tail(k[open_], n[open_], size, middle[open_]) > error
+        found = np.where(open_ & enough, middle, found)
+        below = np.where(open_ & ~enough, middle, below)
+    return np.asarray(found[back.ravel()].reshape(shape))
+
+
+def largest_count(ones: IntArray, counts: IntArray, size: int, error: float) -> IntArray:
+    """Return the largest M (…,) under which so few `ones` have probability > `error`.
+
+    Examples
+    --------
+    >>> largest_count(np.array([0, 1]), np.array(16), 20, 0.025)
+    array([2, 3])
+    """
+    return np.asarray(size - smallest_count(counts - ones, counts, size, error))
+
+
+def _upper_tail(ones: IntArray, counts: IntArray, size: int, total: IntArray) -> FloatArray:
+    """Return P(K ≥ k) (R,) of k among n drawn of N units, M of them 1: the first term and its ratios."""
+    most = np.minimum(counts, total)
+    terms = np.maximum(most - ones, 0)
+    first = _logs(total, ones) + _logs(size - total, counts - ones) - _logs(np.full(1, size), counts)
+    result = np.zeros(len(ones))
+    batch = max(_AT_ONCE // (int(terms.max(initial=0)) + 1), 1)
+    for start in range(0, len(ones), batch):
+        some = slice(start, start + batch)
+        step = np.arange(int(terms[some].max(initial=0)))
+        k, n, m = (part[some, None].astype(np.float64) for part in (ones, counts, total))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = (m - k - step) * (n - k - step) / ((k + step + 1.0) * (size - m - n + k + step + 1.0))
+        ratio = np.where(step < terms[some, None], np.maximum(ratio, 0.0), 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            whole = first[some] + np.log1p(np.cumprod(ratio, axis=1).sum(axis=1))
+        result[some] = np.exp(np.minimum(whole, 0.0))
+    impossible = (ones > most) | (counts - ones > size - total)
+    return np.where(impossible, np.where(ones > most, 0.0, 1.0), result)
+
+
+def _logs(whole: IntArray, part: IntArray) -> FloatArray:
+    """Return the logarithm of the binomial coefficient; nonsense outside 0 ≤ part ≤ whole."""
+    inside = (part >= 0) & (part <= whole)
+    whole, part = np.where(inside, whole, 0.0), np.where(inside, part, 0.0)
+    return np.asarray(gammaln(whole + 1.0) - gammaln(part + 1.0) - gammaln(whole - part + 1.0))
+
+
+_ELASTICITY = 0.5
+
+
+def drawn_back(
+    rates: FloatArray, counts: FloatArray, left: FloatArray, parts: FloatArray, factor: FloatArray
+) -> FloatArray:
+    """Return the rates (…, H), drawn towards one half by what looking at labels amounts to.
+
+    Parameters
+    ----------
+    rates, counts : float (…, H)
+        Mean of the labels, and how many there are.
+    left : float (…, H)
+        1 − f_h, the share of each stratum that is not labelled.
+    parts : float (…, H)
+        Each stratum's part of the variance of the mean.
+    factor : float (…,)
+        Binary trials that a label is worth.
+
+    Examples
+    --------
+    >>> n_h, one = np.array([200.0]), np.ones(1)
+    >>> drawn_back(np.array([0.05]), n_h, one, np.array([2e-4]), np.ones(())).round(4)
+    array([0.053])
+    """
+    whole = np.sum(parts, axis=-1, keepdims=True)
+    share = parts / np.where(whole > 0, whole, 1.0)
+    followed = sum(counts / (counts + weight) for weight in PSEUDO_LABELS) / len(PSEUDO_LABELS)
+    each = _ELASTICITY * (1.0 + share) * left * followed
+    rarer = counts * np.minimum(rates, 1.0 - rates)
+    each = each * (rarer + 0.5) / (rarer + 1.0) / np.maximum(factor, 1.0)[..., None]
+    return np.asarray((counts * rates + each) / np.maximum(counts + 2.0 * each, 1.0))
+
 
 _STEPS = 80
 _CLOSE = 1e-6
@@ -205,7 +468,7 @@ class _Sums:
     weights: FloatArray
     trials: FloatArray
     borrowed: FloatArray
-    steps: Steps
+    steps: TailSteps
     second: FloatArray
     third: FloatArray
     factor: FloatArray
@@ -225,7 +488,7 @@ class _Sums:
             weights=weights,
             trials=left,
             borrowed=others / n,
-            steps=Steps.of(weights / n, n**2 / left * random),
+            steps=TailSteps.of(weights / n, n**2 / left * random),
             second=weights**2 / left,
             third=weights**3 / left**2 * (2.0 - t / n),
             factor=np.ones(1),

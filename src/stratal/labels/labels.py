@@ -19,7 +19,7 @@ from stratal.population.tables.small_table import is_missing, plain_text
 from stratal.randomness import id_array, id_text, id_texts
 
 
-class Units(Protocol):
+class UnitRows(Protocol):
     """What labels are joined to: drawn units, in order; a `Sample` is one."""
 
     @property
@@ -213,7 +213,7 @@ class Joined(Record):
     bounds: tuple[float, float] | None = None
 
 
-def as_labels(labels: Any, sample: Units) -> Labels:
+def as_labels(labels: Any, sample: UnitRows) -> Labels:
     """Return labels of any accepted kind as `Labels`.
 
     Parameters
@@ -279,7 +279,7 @@ def shape_of(given: Any) -> tuple[int, ...]:
         return (len(given), -1)
 
 
-def with_ids_of(sample: Units, labels: Any) -> Labels:
+def with_ids_of(sample: UnitRows, labels: Any) -> Labels:
     """Return labels of any accepted kind with the sample's ids, where a spreadsheet changed them.
 
     Examples
@@ -295,7 +295,7 @@ def with_ids_of(sample: Units, labels: Any) -> Labels:
     return replace(given, ids=ids, notes=(*given.notes, *notes)) if notes else given
 
 
-def join(sample: Units, labels: Any) -> Joined:
+def join(sample: UnitRows, labels: Any) -> Joined:
     """Join labels to a sample by id.
 
     Parameters
@@ -350,7 +350,7 @@ def join(sample: Units, labels: Any) -> Joined:
     )
 
 
-def _refuse_strangers(labels: Labels, position: Mapping[str, int], sample: Units) -> None:
+def _refuse_strangers(labels: Labels, position: Mapping[str, int], sample: UnitRows) -> None:
     strangers = [row for row, text in enumerate(labels.ids) if text not in position]
     if not strangers:
         return

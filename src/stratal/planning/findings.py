@@ -22,9 +22,8 @@ from stratal.estimation.estimate import Estimate, Nonresponse
 from stratal.estimation.estimates import Estimates, with_tables
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.new_version import NewVersion
-from stratal.estimation.proxy_check import proxy_check
 from stratal.estimation.respondents import combined, said
-from stratal.estimation.side_by_side import side_by_side
+from stratal.estimation.side_by_side import proxy_check, side_by_side
 from stratal.intervals.interval import tail_shares
 from stratal.labels.annotators import Agreement, agreement_of
 from stratal.labels.labels import join, with_ids_of

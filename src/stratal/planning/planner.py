@@ -20,8 +20,8 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.errors import BudgetError, InputError, names_mistyped, near_names, no_level
 from stratal.estimation.anticipated import Anticipated, Division
 from stratal.estimation.estimand import Asked, Estimand, as_estimand, influences_of, parts_of
+from stratal.estimation.estimands.class_metrics import refuse_a_misread_proxy
 from stratal.estimation.estimands.means import Mean
-from stratal.estimation.estimands.misread import refuse_a_misread_proxy
 from stratal.estimation.mean import default_estimator
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.earlier_labels import EarlierLabels

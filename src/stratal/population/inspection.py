@@ -11,7 +11,7 @@ import numpy as np
 
 from stratal.population.judged_models import judged_models
 from stratal.population.tables.checks import POINT
-from stratal.population.tables.declaration import ID_NAMES, OWN_STRATUM, ROW, Declaration, Request
+from stratal.population.tables.declaration import ID_NAMES, OWN_STRATUM, ROW, Declaration, Declared
 from stratal.population.tables.derived import ROUNDED, class_names, is_softmax
 from stratal.population.tables.engine import some_columns
 from stratal.population.tables.readers import read_source
@@ -29,7 +29,7 @@ LIKELY_PROXIES = ("proxy", "confidence", "score", "prob", "probability", "judge"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _EveryColumn(Request):
+class _EveryColumn(Declared):
     """A request for all columns of a file as they are."""
 
     def among(self, names: Iterable[str], label: str) -> Declaration:

@@ -18,7 +18,7 @@ from stratal.population.keywords import listing, of_caller
 from stratal.population.pictures import Pictures
 from stratal.population.questions import Questions
 from stratal.population.summary import Contents, ProxyInfo
-from stratal.population.tables.declaration import ArrayKeywords, ArrayRequest, Request, TableKeywords
+from stratal.population.tables.declaration import ArrayKeywords, ArrayRequest, Declared, TableKeywords
 from stratal.population.tables.reading import FileKeywords, FileReading
 
 
@@ -237,7 +237,7 @@ class Population(Questions):
 
     @staticmethod
     @names_mistyped
-    @listing(Request, FileReading)
+    @listing(Declared, FileReading)
     def read(
         path: str | os.PathLike[str],
         *,
@@ -337,7 +337,7 @@ class Population(Questions):
 
     @staticmethod
     @names_mistyped
-    @listing(Request)
+    @listing(Declared)
     def from_table(table: Any, **columns: Unpack[TableKeywords]) -> Population:
         """Build a population from a dataframe, or from an Ibis table where it is.
 
@@ -364,9 +364,9 @@ class Population(Questions):
         2
         """
         try:
-            request = Request(**columns)
+            request = Declared(**columns)
         except TypeError as error:
-            raise of_caller(error, Request, "Population.from_table") from None
+            raise of_caller(error, Declared, "Population.from_table") from None
         return Population.makers["table"](table, request)
 
 

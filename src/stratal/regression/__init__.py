@@ -7,12 +7,12 @@ from stratal.regression.from_sample import regress as regress
 from stratal.regression.label_allocation import heuristic_spreads as heuristic_spreads
 from stratal.regression.label_allocation import influence_spreads as influence_spreads
 from stratal.regression.losses import GeneralisedLinear as GeneralisedLinear
-from stratal.regression.losses import Linear as Linear
-from stratal.regression.losses import Logistic as Logistic
+from stratal.regression.losses import LinearLoss as LinearLoss
+from stratal.regression.losses import LogisticLoss as LogisticLoss
 from stratal.regression.losses import Loss as Loss
 from stratal.regression.losses import LossSums as LossSums
-from stratal.regression.losses import Mean as Mean
-from stratal.regression.losses import Poisson as Poisson
+from stratal.regression.losses import MeanLoss as MeanLoss
+from stratal.regression.losses import PoissonLoss as PoissonLoss
 from stratal.regression.m_estimation import m_estimate as m_estimate
 from stratal.regression.models import SuppliedWeights as SuppliedWeights
 from stratal.regression.models import linear_regression as linear_regression

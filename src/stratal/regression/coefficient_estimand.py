@@ -15,7 +15,7 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.linearisation import Linearised, linearised_estimate
 from stratal.estimation.request import PLAIN, Request
 from stratal.estimation.respondents import Respondents
-from stratal.intervals.limits import Margins
+from stratal.intervals.limits import OffsetLimits
 from stratal.labels.labels import join
 from stratal.population.cells import Cells
 from stratal.population.expressions import Constant, Exponential, Expression, Logistic, Number, total
@@ -35,7 +35,7 @@ IN_ORDER = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CoefficientLimits(Margins):
+class CoefficientLimits(OffsetLimits):
     """The interval of one coefficient of a regression."""
 
     fitted: MEstimate

@@ -11,7 +11,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record
 from stratal.errors import InputError, near_names
-from stratal.intervals.simultaneous import Family, Intervals, require_level
+from stratal.intervals.simultaneous import CoefficientIntervals, Family, require_level
 from stratal.intervals.skewed import farther, nearer, skewnesses_of
 from stratal.regression.options import require_choice
 from stratal.report import Page, Printed, plain_dict, regression_page
@@ -111,7 +111,7 @@ class MEstimate(Record, Printed):
         alternative: str = "two-sided",
         simultaneous: str | None = None,
         seed: int = 0,
-    ) -> Intervals:
+    ) -> CoefficientIntervals:
         """Return an interval per coefficient.
 
         Parameters
@@ -139,7 +139,7 @@ class MEstimate(Record, Printed):
         reach, side = reach * self.standard_errors, family.side
         low = self.coefficients - (np.inf if side == "less" else reach)
         high = self.coefficients + (np.inf if side == "greater" else reach)
-        return Intervals(
+        return CoefficientIntervals(
             low=low,
             high=high,
             confidence_level=level,

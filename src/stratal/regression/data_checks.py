@@ -75,8 +75,8 @@ def refuse_wrong_shapes(loss: Loss, features: FloatArray, outcome: FloatArray, n
 
     Examples
     --------
-    >>> from stratal.regression.losses import Mean
-    >>> refuse_wrong_shapes(Mean(), np.empty((2, 0)), np.ones(2), 1)
+    >>> from stratal.regression.losses import MeanLoss
+    >>> refuse_wrong_shapes(MeanLoss(), np.empty((2, 0)), np.ones(2), 1)
     """
     theta, few = np.zeros(n_parameters), slice(0, 2)
     x, y = features[few], outcome[few]

@@ -10,9 +10,9 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray, refuse_nonfinite
 from stratal.errors import InputError, LabelError, names_mistyped, near_names
+from stratal.estimation.calibrated import features_of
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
-from stratal.estimation.learned import features_of
 from stratal.estimation.respondents import Respondents
 from stratal.labels.labels import join
 from stratal.labels.numbers import numeric_values
@@ -21,7 +21,7 @@ from stratal.population.rules.rule import Rule
 from stratal.randomness import id_texts
 from stratal.regression.coefficients import MEstimate
 from stratal.regression.formula import Formula
-from stratal.regression.losses import Linear, Logistic, Loss, Poisson
+from stratal.regression.losses import LinearLoss, LogisticLoss, Loss, PoissonLoss
 from stratal.regression.m_estimation import m_estimate
 from stratal.regression.options import require_one_per
 from stratal.regression.quantiles import QuantileEstimate, quantile
@@ -30,7 +30,7 @@ from stratal.sampling.asked import require_sample
 from stratal.sampling.same_population import refuse_other_units, require_same_population
 from stratal.sampling.sample import Sample
 
-FAMILIES: dict[str, type[Loss]] = {loss.name: loss for loss in (Linear, Logistic, Poisson)}
+FAMILIES: dict[str, type[Loss]] = {loss.name: loss for loss in (LinearLoss, LogisticLoss, PoissonLoss)}
 _WITHOUT_FEATURES = ("mean", "quantile")
 _FOUND_HERE = ("outcome", "weighting", "unlabelled", "names")
 _BATCH = 262_144

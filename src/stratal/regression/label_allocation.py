@@ -15,7 +15,7 @@ from stratal.arrays import FloatArray
 from stratal.errors import InputError
 from stratal.regression.coefficients import MEstimate
 from stratal.regression.data_checks import minimum_failure
-from stratal.regression.losses import GeneralisedLinear, Linear, Loss
+from stratal.regression.losses import GeneralisedLinear, LinearLoss, Loss
 from stratal.regression.options import contrasts, require_choice
 from stratal.regression.sandwich import directed_variances
 from stratal.regression.solver import Solution, newton, require_inverse
@@ -77,7 +77,7 @@ def heuristic_spreads(
     Parameters
     ----------
     loss : Loss
-        A generalised linear one, or `Mean`.
+        A generalised linear one, or `MeanLoss`.
     unlabelled : Unlabelled
     conditional_variance : "auto", float or (N,)
         Var(y | x). "auto": f(1 − f) for logistic regression and means in [0, 1], f for Poisson, and one (the
@@ -92,10 +92,10 @@ def heuristic_spreads(
 
     Examples
     --------
-    >>> from stratal.regression.losses import Mean
+    >>> from stratal.regression.losses import MeanLoss
     >>> from stratal.regression.unlabelled import ArrayUnlabelled
     >>> units = ArrayUnlabelled(proxy=[0.5, 0.5, 0.9, 0.9], stratum=np.array([0, 0, 1, 1]))
-    >>> heuristic_spreads(Mean(), units)
+    >>> heuristic_spreads(MeanLoss(), units)
     array([0.5, 0.3])
     """
     fit = fit_to_proxies(loss, unlabelled)
@@ -117,9 +117,9 @@ def fit_to_proxies(loss: Loss, unlabelled: Unlabelled) -> Solution:
 
     Examples
     --------
-    >>> from stratal.regression.losses import Mean
+    >>> from stratal.regression.losses import MeanLoss
     >>> from stratal.regression.unlabelled import ArrayUnlabelled
-    >>> fit_to_proxies(Mean(), ArrayUnlabelled(proxy=[0.5, 0.5, 0.9, 0.9])).theta
+    >>> fit_to_proxies(MeanLoss(), ArrayUnlabelled(proxy=[0.5, 0.5, 0.9, 0.9])).theta
     array([0.7])
     """
     shares = unlabelled.totals / unlabelled.totals.sum()
@@ -132,7 +132,7 @@ def fit_to_proxies(loss: Loss, unlabelled: Unlabelled) -> Solution:
     )
     gram = None
     if isinstance(loss, GeneralisedLinear):
-        gram = unlabelled.summed(Linear(), start, shares).hessian
+        gram = unlabelled.summed(LinearLoss(), start, shares).hessian
     if minimum_failure(fit, loss, block.proxy, gram, rectified=False) is not None:
         raise InputError("the fit to the proxies has no minimum", action="Check proxies and features.")
     return fit

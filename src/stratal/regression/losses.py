@@ -143,12 +143,12 @@ class Loss(ABC):
         return own.plus(self.summed(theta, features, proxy, weights * lam, curvature=curvature), -1.0)
 
 
-class Mean(Loss):
+class MeanLoss(Loss):
     """½ ‖y − θ‖², the mean of an outcome (n,) or of a vector of outcomes (n, d). Convex for every λ.
 
     Examples
     --------
-    >>> Mean().gradients(np.array([1.0]), np.empty((2, 0)), np.array([0.0, 3.0])).ravel()
+    >>> MeanLoss().gradients(np.array([1.0]), np.empty((2, 0)), np.array([0.0, 3.0])).ravel()
     array([ 1., -2.])
     """
 
@@ -188,7 +188,7 @@ class GeneralisedLinear(Loss):
     Examples
     --------
     >>> x = np.array([[1.0, 2.0]])
-    >>> Linear().gradients(np.array([1.0, 1.0]), x, np.array([2.0]))
+    >>> LinearLoss().gradients(np.array([1.0, 1.0]), x, np.array([2.0]))
     array([[1., 2.]])
     """
 
@@ -277,12 +277,12 @@ class GeneralisedLinear(Loss):
         )
 
 
-class Linear(GeneralisedLinear):
+class LinearLoss(GeneralisedLinear):
     """½ (y − xθ)² up to ½ y²: least squares.
 
     Examples
     --------
-    >>> Linear().mean(np.array([0.5]))
+    >>> LinearLoss().mean(np.array([0.5]))
     array([0.5])
     """
 
@@ -298,12 +298,12 @@ class Linear(GeneralisedLinear):
         return np.ones_like(mean)
 
 
-class Logistic(GeneralisedLinear):
+class LogisticLoss(GeneralisedLinear):
     """log(1 + exp(xθ)) − y·xθ: logistic regression, outcomes and proxies in [0, 1].
 
     Examples
     --------
-    >>> Logistic().mean(np.array([0.0]))
+    >>> LogisticLoss().mean(np.array([0.0]))
     array([0.5])
     """
 
@@ -338,12 +338,12 @@ class Logistic(GeneralisedLinear):
         return 0.25
 
 
-class Poisson(GeneralisedLinear):
+class PoissonLoss(GeneralisedLinear):
     """exp(xθ) − y·xθ: Poisson regression, outcomes and proxies that are not negative.
 
     Examples
     --------
-    >>> Poisson().variance(np.array([2.0]))
+    >>> PoissonLoss().variance(np.array([2.0]))
     array([2.])
     """
 

@@ -52,7 +52,7 @@ def m_estimate(
     Parameters
     ----------
     loss : Loss
-        `Mean`, `Linear`, `Logistic`, `Poisson`, or your own.
+        `Mean`, `LinearLoss`, `Logistic`, `Poisson`, or your own.
     outcome : array-like (n,) or (n, q)
         Labels.
     weighting : Weighting
@@ -117,14 +117,14 @@ def m_estimate(
 
     Examples
     --------
-    >>> from stratal.regression.losses import Linear
+    >>> from stratal.regression.losses import LinearLoss
     >>> from stratal.regression.unlabelled import ArrayUnlabelled
     >>> from stratal.weighting import StratifiedWeighting
     >>> x = np.stack([np.ones(8), np.arange(8.0)], axis=1)
     >>> y, f = 1 + 2 * x[:, 1] + np.tile([0.1, -0.1], 4), 1 + 2 * x[:, 1]
     >>> drawn = np.array([0, 2, 3, 5, 7])
     >>> weighting = StratifiedWeighting(stratum=np.zeros(5, int), sizes=np.array([8]))
-    >>> result = m_estimate(Linear(), y[drawn], features=x[drawn], proxy=f[drawn],
+    >>> result = m_estimate(LinearLoss(), y[drawn], features=x[drawn], proxy=f[drawn],
     ...                     unlabelled=ArrayUnlabelled(features=x, proxy=f), names=["intercept", "slope"],
     ...                     weighting=weighting, lam=1.0)
     >>> result.names, bool(np.all(np.abs(result.coefficients - [1, 2]) < 0.2))

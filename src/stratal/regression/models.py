@@ -7,7 +7,7 @@ from typing import Any
 from stratal.arrays import finite_vector
 from stratal.errors import InputError
 from stratal.regression.coefficients import MEstimate
-from stratal.regression.losses import Linear, Logistic, Mean, Poisson
+from stratal.regression.losses import LinearLoss, LogisticLoss, MeanLoss, PoissonLoss
 from stratal.regression.m_estimation import m_estimate
 from stratal.weighting import Weighting, WithReplacementWeighting
 
@@ -35,7 +35,7 @@ def mean_vector(outcome: Any, *, weighting: Weighting, **arguments: Any) -> MEst
     >>> mean_vector([1.0, 3.0, 5.0, 5.0], weighting=weighting).coefficients
     array([4.25])
     """
-    return m_estimate(Mean(), outcome, weighting=weighting, **arguments)
+    return m_estimate(MeanLoss(), outcome, weighting=weighting, **arguments)
 
 
 def linear_regression(features: Any, outcome: Any, *, weighting: Weighting, **arguments: Any) -> MEstimate:
@@ -64,7 +64,7 @@ def linear_regression(features: Any, outcome: Any, *, weighting: Weighting, **ar
     >>> fit.coefficients.round(6)
     array([-1.,  2.])
     """
-    return m_estimate(Linear(), outcome, features=features, weighting=weighting, **arguments)
+    return m_estimate(LinearLoss(), outcome, features=features, weighting=weighting, **arguments)
 
 
 def logistic_regression(features: Any, outcome: Any, *, weighting: Weighting, **arguments: Any) -> MEstimate:
@@ -81,7 +81,7 @@ def logistic_regression(features: Any, outcome: Any, *, weighting: Weighting, **
     >>> bool(abs(fit.coefficients[0] - np.log(3)) < 1e-9)
     True
     """
-    return m_estimate(Logistic(), outcome, features=features, weighting=weighting, **arguments)
+    return m_estimate(LogisticLoss(), outcome, features=features, weighting=weighting, **arguments)
 
 
 def poisson_regression(features: Any, outcome: Any, *, weighting: Weighting, **arguments: Any) -> MEstimate:
@@ -98,7 +98,7 @@ def poisson_regression(features: Any, outcome: Any, *, weighting: Weighting, **a
     >>> bool(abs(fit.coefficients[0] - np.log(2)) < 1e-9)
     True
     """
-    return m_estimate(Poisson(), outcome, features=features, weighting=weighting, **arguments)
+    return m_estimate(PoissonLoss(), outcome, features=features, weighting=weighting, **arguments)
 
 
 def SuppliedWeights(*, sampling_weight: Any, size: float | None = None) -> WithReplacementWeighting:  # noqa: N802

@@ -97,14 +97,14 @@ def move_of(rectified: RectifiedLoss, options: Options) -> Move | None:
 
     Examples
     --------
-    >>> from stratal.regression.losses import Linear
+    >>> from stratal.regression.losses import LinearLoss
     >>> from stratal.regression.unlabelled import ArrayUnlabelled
     >>> from stratal.weighting import StratifiedWeighting
     >>> x, noise = np.ones((40, 1)), np.tile([0.1, -0.1, 0.3, -0.3], 10)
     >>> units = ArrayUnlabelled(features=x, proxy=5 + noise)
     >>> weighting = StratifiedWeighting(stratum=np.zeros(20, int), sizes=np.array([40]))
     >>> y = 1 + 0.5 * noise[:20]
-    >>> rectified = RectifiedLoss(Linear(), y, weighting, x[:20], 5 + noise[:20], units)
+    >>> rectified = RectifiedLoss(LinearLoss(), y, weighting, x[:20], 5 + noise[:20], units)
     >>> move_of(rectified, Options()).shift.round(2)
     array([-4.])
     """

@@ -23,7 +23,12 @@ from stratal.errors import InputError
 from stratal.estimation.lam import ChosenLam
 from stratal.intervals.interval import tail_shares
 from stratal.intervals.proportion import student_quantile
-from stratal.intervals.simultaneous import Intervals, require_alternative, require_level, upper_tail
+from stratal.intervals.simultaneous import (
+    CoefficientIntervals,
+    require_alternative,
+    require_level,
+    upper_tail,
+)
 from stratal.regression.lam import choose_lam
 from stratal.regression.losses import Loss
 from stratal.regression.options import Options, require_choice
@@ -75,7 +80,7 @@ class Pinball(Loss):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Distribution:
+class WeightedDistribution:
     """The rectified F at sorted values; gap k lies before the labelled value k, the last one after all.
 
     Parameters
@@ -174,12 +179,12 @@ class RectifiedPinball(RectifiedLoss):
         total = float(weights.sum() + (0.0 if self.unlabelled is None else factors.sum()))
         return np.r_[0.0, at], np.r_[before, total], np.r_[0.0, partial]
 
-    def distribution(self, lam: FloatArray, gaps: BoolArray) -> Distribution:
+    def distribution(self, lam: FloatArray, gaps: BoolArray) -> WeightedDistribution:
         """Return F at the labelled values, and at the population's in some gaps (m + 1,), in one pass."""
         starts, _, partial = self.ends(lam)
         values, gap = np.r_[-np.inf, self.points], np.arange(len(starts))
         if self.unlabelled is None or not np.any(lam) or not np.any(gaps):
-            return Distribution(values=values, at=starts, partial=partial, gap=gap)
+            return WeightedDistribution(values=values, at=starts, partial=partial, gap=gap)
         per_unit = self.shares * lam / self.unlabelled.totals
         found: list[FloatArray] = []
         for block in self.unlabelled.blocks():
@@ -197,7 +202,7 @@ class RectifiedPinball(RectifiedLoss):
             np.cumsum(part) - np.r_[0.0, np.cumsum(part)][first] for part in (masses, masses * inside)
         )
         order = np.argsort(np.r_[values, inside], kind="stable")
-        return Distribution(
+        return WeightedDistribution(
             values=np.r_[values, inside][order],
             at=np.r_[starts, starts[of] + level][order],
             partial=np.r_[partial, partial[of] + product][order],
@@ -261,7 +266,7 @@ class QuantileEstimate(Record, Printed):
 
     def confidence_interval(
         self, confidence_level: float = 0.95, method: str = "t", alternative: str = "two-sided"
-    ) -> Intervals:
+    ) -> CoefficientIntervals:
         """Return the values that the score test keeps; infinite on a side that the labels cannot bound."""
         level, side = require_level(confidence_level), require_alternative(alternative)
         miss = max(tail_shares(level, side))
@@ -276,7 +281,7 @@ class QuantileEstimate(Record, Printed):
         lowest, highest = (limit[picture.gap] for limit in limits)
         low = values[:-1][np.argmax(picture.at >= lowest)] if np.any(picture.at >= lowest) else values[-2]
         high = values[np.flatnonzero(picture.at <= highest)[-1] + 1]
-        return Intervals(
+        return CoefficientIntervals(
             low=np.array([-np.inf if side == "less" else low]),
             high=np.array([np.inf if side == "greater" else high]),
             confidence_level=level,

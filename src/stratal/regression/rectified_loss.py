@@ -45,10 +45,10 @@ class RectifiedLoss:
 
     Examples
     --------
-    >>> from stratal.regression.losses import Mean
+    >>> from stratal.regression.losses import MeanLoss
     >>> from stratal.weighting import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(2, int), sizes=np.array([10]))
-    >>> RectifiedLoss(Mean(), [1.0, 3.0], weighting).evaluate(np.zeros(1), np.zeros(1)).gradient
+    >>> RectifiedLoss(MeanLoss(), [1.0, 3.0], weighting).evaluate(np.zeros(1), np.zeros(1)).gradient
     array([-2.])
     """
 

@@ -35,10 +35,10 @@ class Sandwich:
 
     Examples
     --------
-    >>> from stratal.regression.losses import Mean
+    >>> from stratal.regression.losses import MeanLoss
     >>> from stratal.weighting import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(2, int), sizes=np.array([4]))
-    >>> rectified = RectifiedLoss(Mean(), [1.0, 3.0], weighting)
+    >>> rectified = RectifiedLoss(MeanLoss(), [1.0, 3.0], weighting)
     >>> parts = Sandwich(rectified=rectified, options=Options(), theta=np.array([2.0]), lam=np.zeros(1))
     >>> parts.meat(rectified.residual_gradients(parts.theta, parts.lam))
     array([[0.5]])

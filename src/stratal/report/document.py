@@ -8,10 +8,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from stratal.report.answers import answer_sentence
-from stratal.report.html import table_html
+from stratal.report.estimates import answer_sentence
 from stratal.report.sections import report_sections
-from stratal.report.text import Table
+from stratal.report.text import Table, table_html
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _LATEX = {

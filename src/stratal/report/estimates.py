@@ -5,18 +5,184 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stratal.report.answers import worth_text
-from stratal.report.leaderboard import leaderboard_table
-from stratal.report.text import (
-    MOST_STRATA,
-    Page,
-    Table,
-    first_rows,
-    interval_text,
-    level_text,
-    noted,
-    number,
-)
+from stratal.report.text import MOST_STRATA, Page, Table, first_rows, interval_text, level_text, noted, number
+
+
+def answer_sentence(findings: Mapping[str, Any]) -> str:
+    """Return the answer: the quantity, its interval, and what the labels are worth.
+
+    Parameters
+    ----------
+    findings : dict
+        `quantity`, `share`, and `estimate` (`Estimate.to_dict`).
+
+    Examples
+    --------
+    >>> estimate = {"estimate": 0.931, "confidence_interval": [0.916, 0.944], "confidence_level": 0.95,
+    ...     "n": 500, "effective_sample_size": 1130.0, "effective_sample_size_interval": [950, 1300]}
+    >>> answer_sentence({"quantity": "accuracy", "share": True, "estimate": estimate})
+    'Accuracy 93.1%, 95% interval 91.6–94.4%, from 500 labels worth 1,130 random ones (950–1,300).'
+    """
+    estimate, board = findings["estimate"], findings["estimate"].get("leaderboard")
+    if board:
+        return _best(board, findings)
+    named = findings["quantity"][:1].upper() + findings["quantity"][1:]
+    found = _with_interval(named, estimate["estimate"], estimate["confidence_interval"], findings)
+    worth = worth_text(estimate)
+    return f"{found}, from {_labelled(estimate):,} labels{f' {worth}' if worth else ''}."
+
+
+def _labelled(estimate: Mapping[str, Any]) -> int:
+    """Return the labelled units; those in the denominator of a ratio may be fewer."""
+    return int((estimate.get("nonresponse") or {"labelled": estimate["n"]})["labelled"])
+
+
+def _with_interval(name: str, value: Any, interval: Any, findings: Mapping[str, Any]) -> str:
+    found = f"{name} {value_text(value, findings)}"
+    if interval is None:
+        return found
+    level = level_text(findings["estimate"]["confidence_level"])
+    return f"{found}, {level} {ends_text(interval, share=findings['share'])}"
+
+
+def _best(board: Sequence[Mapping[str, Any]], findings: Mapping[str, Any]) -> str:
+    """Return the answer of several models: the best, and which are not told apart from it."""
+    first, labels = board[0], _labelled(findings["estimate"])
+    found = _with_interval(first["model"], first["mean"], first["confidence_interval"], findings)
+    others = [row["model"] for row in board[1:] if row["rank"] is None or row["rank"][0] == 1]
+    told = f"; not told apart from it: {', '.join(others)}" if others else ""
+    return f"Best of {len(board)} models: {found}, from {labels:,} labels{told}."
+
+
+def worth_text(estimate: Mapping[str, Any]) -> str | None:
+    """Return how many random labels these are worth, with the range, or how many give as narrow an interval.
+
+    None where neither is known.
+
+    Examples
+    --------
+    >>> worth_text({"effective_sample_size": 1130.0, "effective_sample_size_interval": [950, 1300]})
+    'worth 1,130 random ones (950–1,300)'
+    >>> worth_text({"effective_sample_size": 1130.0, "random_labels_of_equal_width": 610.0})
+    'with an interval as narrow as that of 610 random ones'
+    """
+    equal, size = estimate.get("random_labels_of_equal_width"), estimate.get("effective_sample_size")
+    if equal is not None:
+        return f"with an interval as narrow as that of {equal:,.0f} random ones"
+    if size is None:
+        return None
+    ends = [f"{end:,.0f}" for end in estimate.get("effective_sample_size_interval") or ()]
+    return f"worth {size:,.0f} random ones" + (f" ({'–'.join(ends)})" if len(set(ends)) == 2 else "")
+
+
+def value_text(value: float | None, findings: Mapping[str, Any]) -> str:
+    """Return a value as people say it: a share in percent, anything else as a number.
+
+    Examples
+    --------
+    >>> value_text(0.9312, {"share": True}), value_text(3.51234, {"share": False})
+    ('93.1%', '3.512')
+    """
+    if value is None:
+        return "–"
+    return f"{_percent(value)}%" if findings["share"] else number(value)
+
+
+def ends_text(interval: Sequence[float | None], *, share: bool) -> str:
+    """Return the ends of an interval as people say them.
+
+    Examples
+    --------
+    >>> ends_text([0.916, 0.944], share=True), ends_text([None, 1.5], share=False)
+    ('91.6–94.4%', '−∞ to 1.5')
+    """
+    low, high = interval
+    if share and low is not None and high is not None:
+        return f"{_percent(low)}–{_percent(high)}%"
+    return f"{'−∞' if low is None else number(low)} to {'∞' if high is None else number(high)}"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f}" if abs(value) >= 0.0005 or value == 0 else f"{100 * value:.2g}"
+
+
+WIDTH = 24
+"""Characters of a bar."""
+
+
+def leaderboard_table(rows: Sequence[Mapping[str, Any]], confidence_level: float) -> Table:
+    """Return the table of a leaderboard.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        `rank` (first and last that are left open, or None), `model`, `mean`, `confidence_interval`, and
+        `to_best`: difference to the best model and its interval, None for the best itself.
+    confidence_level : float
+
+    Examples
+    --------
+    >>> rows = [{"rank": [1, 1], "model": "new", "mean": 0.8, "confidence_interval": [0.7, 0.9],
+    ...          "to_best": None, "to_best_interval": None}]
+    >>> leaderboard_table(rows, 0.95).cells()[0][:3]
+    ['1', 'new', '0.8000']
+    """
+    known = [row["confidence_interval"] for row in rows if _finite(row["confidence_interval"])]
+    ends = [end for interval in known for end in interval] or [0.0, 1.0]
+    level = level_text(confidence_level)
+    return Table(
+        title="Leaderboard",
+        header=("rank", "model", "mean", level, "", "to the best", level),
+        rows=[
+            [
+                rank_text(row["rank"]),
+                row["model"],
+                row["mean"],
+                row["confidence_interval"],
+                bar(row["confidence_interval"], row["mean"], min(ends), max(ends)),
+                row["to_best"],
+                row["to_best_interval"],
+            ]
+            for row in rows
+        ],
+    )
+
+
+def rank_text(rank: Sequence[int] | None) -> str:
+    """Return a rank, or the band of ranks that is left open.
+
+    Examples
+    --------
+    >>> rank_text([1, 1]), rank_text([1, 3]), rank_text(None)
+    ('1', '1 to 3', '–')
+    """
+    if rank is None:
+        return "–"
+    first, last = rank
+    return str(first) if first == last else f"{first} to {last}"
+
+
+def bar(interval: Sequence[float | None] | None, value: float, low: float, high: float) -> str:
+    """Return an interval and its value as a line of characters from `low` to `high`.
+
+    Examples
+    --------
+    >>> bar([0.25, 0.75], 0.5, 0.0, 1.0)
+    '      ├─────●────┤      '
+    """
+    if interval is None or not _finite(interval) or not high > low:
+        return ""
+    place = [round((float(x or 0.0) - low) / (high - low) * (WIDTH - 1)) for x in (*interval, value)]
+    left, right, middle = place
+    line = [" "] * WIDTH
+    line[left : right + 1] = "─" * (right - left + 1)
+    line[left], line[right], line[middle] = "├", "┤", "●"
+    return "".join(line)
+
+
+def _finite(interval: Sequence[float | None] | None) -> bool:
+    return interval is not None and all(end is not None for end in interval)
+
 
 TABLES = {
     "estimands": "Quantities",

@@ -3,20 +3,210 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from stratal.report.answers import answer_sentence, value_text
 from stratal.report.drawings import (
+    Drawing,
     calibration_drawing,
     forest_drawing,
     strata_drawing,
     width_drawing,
 )
-from stratal.report.estimates import estimate_page, worst_text
-from stratal.report.section import Findings, Section
-from stratal.report.several import new_version_section, tables_sections
-from stratal.report.text import MOST_STRATA, Table, filled, first_rows, level_text, noted, number
+from stratal.report.estimates import (
+    TABLES,
+    answer_sentence,
+    estimate_page,
+    estimates_table,
+    leaderboard_table,
+    rank_text,
+    value_text,
+    worst_text,
+)
+from stratal.report.text import MOST_STRATA, Page, Table, filled, first_rows, level_text, noted, number
+
+Findings = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One section of a report.
+
+    Parameters
+    ----------
+    title : str
+    name : str
+        Its address within the page.
+    lines : sequence of str
+        Paragraphs.
+    drawings : sequence of Drawing
+    tables : sequence of Table
+    points : sequence of str
+        A list below them.
+    commands : sequence of str
+        Lines to type.
+
+    Examples
+    --------
+    >>> Section(title="Method", name="method").lines
+    ()
+    """
+
+    title: str
+    name: str
+    lines: Sequence[str] = ()
+    drawings: Sequence[Drawing] = ()
+    tables: Sequence[Table] = ()
+    points: Sequence[str] = ()
+    commands: Sequence[str] = ()
+
+
+MOST_IDS = 20
+
+
+def new_version_page(new: Mapping[str, Any]) -> Page:
+    """Return what is said of a new version (`NewVersion.to_dict`).
+
+    Examples
+    --------
+    >>> span = {"estimate": 0.5, "lowest": 0.5, "highest": 0.5, "confidence_interval": [0.4, 0.6]}
+    >>> new = {"units": 20, "labelled": 20, "missing": 0, "same": 15, "changed": 5, "blank": 0, "known": 20,
+    ...        "complete": True, "confidence_level": 0.95, "old": span, "new": span, "difference": span,
+    ...        "needs_labels": [], "needs_answers": []}
+    >>> new_version_page(new).lines[1]
+    'The labels that you have settle the new version too: nothing has to be labelled.'
+    """
+    return Page(
+        lines=_sentences(new),
+        tables=[
+            Table(
+                title="Old and new",
+                header=("", "estimate", "at worst", "at best", level_text(new["confidence_level"])),
+                rows=[
+                    [
+                        name,
+                        *(
+                            new[key][part]
+                            for part in ("estimate", "lowest", "highest", "confidence_interval")
+                        ),
+                    ]
+                    for name, key in (("old", "old"), ("new", "new"), ("new minus old", "difference"))
+                ],
+            )
+        ],
+        notes=_needs(new),
+    )
+
+
+def _sentences(new: Mapping[str, Any]) -> list[str]:
+    blank = f", of these {new['blank']:,} none at all (blank)" if new["blank"] else ""
+    lines = [
+        f"Of {new['units']:,} drawn units that the new version answered, {new['same']:,} have the same "
+        f"answer and {new['changed']:,} another{blank}."
+    ]
+    if new["missing"]:
+        lines.append(
+            f"{new['missing']:,} drawn units do not occur among the new answers: what the new version says "
+            "of them is not known."
+        )
+    if new["complete"]:
+        lines.append("The labels that you have settle the new version too: nothing has to be labelled.")
+        return lines
+    unknown = len(new["needs_labels"]) + len(new["needs_answers"])
+    lines.append(
+        f"Of the {new['labelled']:,} labelled units, on which old, new and difference all rest, {unknown:,} "
+        "have no known new outcome. At worst and at best these are all as bad or as good as they can be; the "
+        "interval holds for both, and for everything between."
+    )
+    return lines
+
+
+def _needs(new: Mapping[str, Any]) -> list[str]:
+    found = []
+    for title, wanted in (("labels", new["needs_labels"]), ("new answers", new["needs_answers"])):
+        more = f" and {len(wanted) - MOST_IDS:,} more" if len(wanted) > MOST_IDS else ""
+        found += [f"Need {title}: {', '.join(wanted[:MOST_IDS])}{more}."] if wanted else []
+    return found
+
+
+PERCENT = ("comparisons", "domains")
+"""Rows that are shares where the estimate is; the others may each be something else."""
+
+
+def tables_sections(found: Findings) -> list[Section]:
+    """Return a section for each table that the estimate's dict carries."""
+    return [
+        _models(found) if kind == "comparisons" else _table(found, kind)
+        for kind in TABLES
+        if found["estimate"].get(kind)
+    ]
+
+
+def _table(found: Findings, kind: str) -> Section:
+    rows, title = found["estimate"][kind], TABLES[kind]
+    marks = [(_named(row), row["estimate"], row["confidence_interval"], False) for row in rows]
+    share = found["share"] and kind in PERCENT
+    return Section(
+        title=title,
+        name=kind,
+        drawings=[forest_drawing(kind, title, marks, {**found, "share": share})],
+        tables=[estimates_table(title, rows, found["confidence_level"], None)],
+    )
+
+
+def _named(row: Mapping[str, Any]) -> str:
+    """Return a row's name: what its label says, which stands before its estimate."""
+    label = list(row)[: list(row).index("estimate")]
+    return " · ".join(str(row[name]) for name in label if row[name])
+
+
+def _models(found: Findings) -> Section:
+    """Return the section of differences, with the models' ranks where there are any."""
+    section = _table(found, "comparisons")
+    board = found["estimate"].get("leaderboard")
+    if not board:
+        return section
+    rows = [
+        (f"{rank_text(row['rank'])} · {row['model']}", row["mean"], row["confidence_interval"], False)
+        for row in board
+    ]
+    table = leaderboard_table(board, found["confidence_level"])
+    without_bars = Table(
+        title=table.title,
+        header=[*table.header[:4], *table.header[5:]],
+        rows=[[*row[:4], *row[5:]] for row in table.rows],
+    )
+    return Section(
+        title="Models",
+        name="models",
+        lines=[
+            "Models from the best, on the same labels. A rank such as 1 to 3 is the band of ranks that the "
+            "simultaneous intervals of all differences leave open."
+        ],
+        drawings=[forest_drawing("models", "Models from the best", rows, found)],
+        tables=[without_bars, *section.tables],
+    )
+
+
+def new_version_section(found: Findings) -> Section | None:
+    """Return the section of an old and a new version on the same labels."""
+    new = found.get("new_version")
+    if new is None:
+        return None
+    page = new_version_page(new)
+    rows = [
+        (name, new[key]["estimate"], new[key]["confidence_interval"], key == "new")
+        for name, key in (("old version", "old"), ("new version", "new"))
+    ]
+    return Section(
+        title="The new version on the same labels",
+        name="new-version",
+        lines=page.lines,
+        drawings=[forest_drawing("versions", "Old and new version", rows, found)],
+        tables=page.tables,
+        points=page.notes,
+    )
+
 
 MOST_ROWS = 300
 """Rows of a table, so that a report stays one page of less than a megabyte."""

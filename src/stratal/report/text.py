@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
+from itertools import islice
 from typing import Any
+
+from stratal.errors import MissingExtraError
 
 _NUMERIC = "0123456789+-−–<∞"
 """What an entry begins with that stands to the right of its column."""
@@ -198,3 +203,154 @@ def noted(notes: Iterable[str], word: str = "Note") -> list[str]:
     ['Note: few labels.']
     """
     return [f"{word}: {note.removesuffix('.')}." for note in notes]
+
+
+_AS_THEY_ARE = (str, int, bool, type(None))
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON can hold it: arrays become lists, what is not finite becomes None.
+
+    Examples
+    --------
+    >>> plain([float("nan"), 0.5, {"n": (1, 2)}])
+    [None, 0.5, {'n': [1, 2]}]
+    """
+    if type(value) in _AS_THEY_ARE:  # most of a large table
+        return value
+    if type(value) is float:
+        return value if math.isfinite(value) else None
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return plain_dict(value)
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def plain_dict(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a dict whose values JSON can hold; see `plain`.
+
+    Examples
+    --------
+    >>> plain_dict({"low": -math.inf, "n": 3})
+    {'low': None, 'n': 3}
+    """
+    return {name: plain(value) for name, value in entries.items()}
+
+
+_NUMBER = ' class="number"'
+"""Of cells that are aligned to the right."""
+
+
+def page_html(page: Page) -> str:
+    """Return a page as one HTML element; all text is escaped.
+
+    Examples
+    --------
+    >>> page_html(Page(lines=["1 < 2"]))
+    "<div class='stratal'><p>1 &lt; 2</p></div>"
+    """
+    parts = [_paragraphs(page.lines), *map(table_html, page.tables), _paragraphs(page.notes)]
+    return f"<div class='stratal'>{''.join(parts)}</div>"
+
+
+def table_html(table: Table) -> str:
+    """Return a table as an HTML element.
+
+    Examples
+    --------
+    >>> table_html(Table(header=["n"], rows=[[3]]))
+    '<table><thead><tr><th scope="col">n</th></tr></thead><tbody><tr><td>3</td></tr></tbody></table>'
+    """
+    caption = f"<caption>{escape(table.title)}</caption>" if table.title else ""
+    numeric = table.numeric()
+    head = _row(table.header, numeric, 'th scope="col"')
+    body = "".join(_row(row, numeric, "td") for row in table.cells())
+    return f"<table>{caption}<thead>{head}</thead><tbody>{body}</tbody></table>"
+
+
+def _row(entries: Iterable[str], numeric: Iterable[bool], kind: str) -> str:
+    cells = (
+        f"<{kind}{_NUMBER if right else ''}>{escape(entry)}</{kind.split()[0]}>"
+        for entry, right in zip(entries, numeric, strict=True)
+    )
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _paragraphs(lines: Iterable[str]) -> str:
+    return "".join(f"<p>{escape(line)}</p>" for line in lines)
+
+
+MOST_ROWS = 20
+"""Rows of a table that a notebook shows."""
+
+
+class Printed:
+    """Base of results that print themselves, as text in a terminal and as HTML in a notebook.
+
+    Examples
+    --------
+    >>> class Answer(Printed):
+    ...     def _page(self):
+    ...         return Page(lines=["Forty-two"])
+    >>> print(Answer())
+    Forty-two
+    """
+
+    __slots__ = ()
+
+    def _page(self) -> Page:
+        """Return what is to be said of the result."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return page_text(self._page())
+
+    def _repr_html_(self) -> str:
+        return page_html(self._page())
+
+
+class Tabular:
+    """Base of things that are a table: shown as one in a notebook, and handed on as a dataframe.
+
+    Examples
+    --------
+    >>> class Counts(Tabular):
+    ...     def _columns(self):
+    ...         return {"stratum": ["low", "high"], "units": [12, 7]}
+    >>> Counts()._repr_html_().count("<tr>")
+    3
+    """
+
+    __slots__ = ()
+
+    def _columns(self) -> Mapping[str, Any]:
+        """Return the columns by name, all of one length."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        columns = {name: _listed(values) for name, values in self._columns().items()}
+        rows = list(islice(zip(*columns.values(), strict=True), MOST_ROWS))
+        more = max(len(values) for values in columns.values()) - len(rows)
+        notes = [f"… and {more:,} more rows"] if more else []
+        return page_html(Page(tables=[Table(header=list(columns), rows=rows)], notes=notes))
+
+    def to_pandas(self) -> Any:
+        """Return the table as a pandas dataframe.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError("pandas", extra="pandas") from None
+        return pandas.DataFrame({name: _listed(values) for name, values in self._columns().items()})
+
+
+def _listed(values: Any) -> list[Any]:
+    return list(values.tolist() if hasattr(values, "tolist") else values)

@@ -12,7 +12,7 @@ import numpy as np
 from stratal.allocation import Allocation
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record
 from stratal.errors import InputError, near_names
-from stratal.labels.labels import Labels, Units
+from stratal.labels.labels import Labels, UnitRows
 from stratal.population.rules.rule import Categories
 from stratal.population.summary import ProxyInfo, StratumSummary
 from stratal.population.tables.small_table import SmallTable, is_missing
@@ -60,7 +60,7 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
     return parts, replace(labels, notes=(*labels.notes, *notes))
 
 
-def labels_of(sample: Units, table: Any, value: str) -> Labels:
+def labels_of(sample: UnitRows, table: Any, value: str) -> Labels:
     """Return another column of the table that `sample` was made of, as labels.
 
     Examples

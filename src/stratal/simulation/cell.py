@@ -21,7 +21,7 @@ from stratal.simulation.adaptive_rounds import adaptive_sums
 from stratal.simulation.drawn import drawn_replicates
 from stratal.simulation.draws import Draws, OrderedUnits, StratumSums, Urns
 from stratal.simulation.replicates import Layout, replicate_intervals, replicate_means
-from stratal.simulation.simulated_design import FIXED_LAM, PLANS, Settings, SimulatedDesign, Task
+from stratal.simulation.simulated_design import FIXED_LAM, PLANS, Settings, SimulatedDesign, SimulationTask
 from stratal.simulation.summary import Collected, Row, Yardstick, rows_of
 from stratal.simulation.truth import Truth
 from stratal.strata import Strata, stratify
@@ -45,7 +45,7 @@ def cell_key(fingerprint: str, design: SimulatedDesign, settings: Settings) -> s
     return hashlib.sha256(parts.encode()).hexdigest()[:32]
 
 
-def cells(task: Task) -> Iterator[tuple[str, list[Row]]]:
+def cells(task: SimulationTask) -> Iterator[tuple[str, list[Row]]]:
     """Yield the key and the rows of each design's cell.
 
     Random numbers of sums follow from (seed, key) alone; designs drawn one by one share their seeds.
@@ -83,7 +83,7 @@ def summed_replicates(
     design: SimulatedDesign,
     strata: Strata,
     truth: Truth,
-    task: Task,
+    task: SimulationTask,
     counts: list[IntArray] | None,
     seeds: np.random.SeedSequence,
 ) -> Collected:
@@ -94,7 +94,7 @@ def summed_replicates(
     design : SimulatedDesign
     strata : Strata
     truth : Truth
-    task : Task
+    task : SimulationTask
     counts : list of int (H,), optional
         n_h at each budget, where they are fixed.
     seeds : numpy.random.SeedSequence
@@ -174,7 +174,7 @@ def fixed_counts(
     return result
 
 
-def _resolved(estimator: str, budget: int, n_strata: int, task: Task) -> str:
+def _resolved(estimator: str, budget: int, n_strata: int, task: SimulationTask) -> str:
     """Return the estimator that `auto` stands for, as `stratal.estimate` has it, or the one that is named."""
     if estimator != "auto":
         return estimator
@@ -212,7 +212,7 @@ def _collect(
 
 
 def _yardstick(
-    task: Task, truth: Truth | None, counts: list[IntArray] | None, budget: int, estimator: str
+    task: SimulationTask, truth: Truth | None, counts: list[IntArray] | None, budget: int, estimator: str
 ) -> Yardstick:
     if truth is None:
         return Yardstick(truth=task.value)

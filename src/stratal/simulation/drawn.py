@@ -21,7 +21,7 @@ from stratal.planning.planner import plan
 from stratal.planning.rounds import next_round, units_left
 from stratal.sampling import Design, Poisson, ProportionalToSize, SimpleRandom, Stratified, Systematic
 from stratal.sampling.sample import Sample
-from stratal.simulation.simulated_design import SimulatedDesign, Task
+from stratal.simulation.simulated_design import SimulatedDesign, SimulationTask
 from stratal.simulation.summary import Collected
 from stratal.strata import Strata
 
@@ -59,7 +59,7 @@ def library_design(design: SimulatedDesign, strata: Strata, budget: int) -> Desi
     return Stratified(strata=strata, allocation=allocation)
 
 
-def drawn_replicates(design: SimulatedDesign, strata: Strata, task: Task) -> Collected:
+def drawn_replicates(design: SimulatedDesign, strata: Strata, task: SimulationTask) -> Collected:
     """Return values, variances and bounds of every replicate, by (budget, estimator, what).
 
     Every replicate has one seed for all designs and budgets: designs are compared on the same permanent
@@ -97,7 +97,9 @@ def drawn_replicates(design: SimulatedDesign, strata: Strata, task: Task) -> Col
     return {key: [np.array(values)] for key, values in collected.items()}
 
 
-def _draw(design: SimulatedDesign, strata: Strata, task: Task, budget: int) -> Callable[[int], Sample]:
+def _draw(
+    design: SimulatedDesign, strata: Strata, task: SimulationTask, budget: int
+) -> Callable[[int], Sample]:
     """Return the draw by seed."""
     if design.mechanism == "planned":
         return plan(task.population, budget, estimand=task.estimand).draw
@@ -113,7 +115,7 @@ def _draw(design: SimulatedDesign, strata: Strata, task: Task, budget: int) -> C
     return two_rounds
 
 
-def _one(sample: Sample, estimator: str, task: Task) -> dict[str, float]:
+def _one(sample: Sample, estimator: str, task: SimulationTask) -> dict[str, float]:
     settings, labels = task.settings, task.labels[np.asarray(sample.ids, dtype=np.int64)]
     options: dict[str, Any] = {"estimand": task.estimand, "target": settings.target}
     if task.z is not None:
@@ -133,7 +135,7 @@ def _one(sample: Sample, estimator: str, task: Task) -> dict[str, float]:
     return result
 
 
-def census_value(task: Task) -> float:
+def census_value(task: SimulationTask) -> float:
     """Return what the estimand is in a population whose labels are all known.
 
     Raises

@@ -24,7 +24,7 @@ from stratal.simulation.simulated_design import (
     PLANS,
     Settings,
     SimulatedDesign,
-    Task,
+    SimulationTask,
     check_settings,
     several,
 )
@@ -170,7 +170,7 @@ def simulate(
         with_replacement=with_replacement,
     )
     check_settings(settings, size)
-    whole = Task(
+    whole = SimulationTask(
         population=population,
         estimand=asked,
         labels=labels,
@@ -209,7 +209,7 @@ def _refuse_options_of_means(estimand: Estimand, **given: Any) -> None:
             )
 
 
-def _tasks(whole: Task, finished: CellStore) -> tuple[list[Task], list[str]]:
+def _tasks(whole: SimulationTask, finished: CellStore) -> tuple[list[SimulationTask], list[str]]:
     """Return the work that is left, grouped by strata, and the keys of all cells in the designs' order."""
     columns: dict[str | None, FloatArray | None] = {}
     keys: list[str] = []
@@ -242,7 +242,7 @@ def _proxy_values(population: Population, name: str | None) -> FloatArray | None
     return np.concatenate([np.asarray(part[column]) for part in population.batches((column,))])
 
 
-def _fingerprint(task: Task, proxy: FloatArray | None, design: SimulatedDesign) -> str:
+def _fingerprint(task: SimulationTask, proxy: FloatArray | None, design: SimulatedDesign) -> str:
     """Return a digest of the data that a design sees."""
     population, digest = task.population, hashlib.sha256()
     if task.z is not None:

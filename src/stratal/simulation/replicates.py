@@ -14,7 +14,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.errors import InputError, near_names
 from stratal.estimation.lam import SHRINKAGE, Trust, fit_stratified, inflation
-from stratal.intervals import guard, student
+from stratal.intervals import guard, proportion
 from stratal.intervals.evidence import IntervalEvidence, OutcomeKind, require_target
 from stratal.intervals.limits import Limits
 from stratal.intervals.methods import TABLE, bounds_function
@@ -301,7 +301,7 @@ def replicate_intervals(found: Replicates, settings: Settings) -> dict[str, tupl
     def limits(method: str) -> tuple[FloatArray, FloatArray]:
         if method == PUBLISHED:
             error = np.sqrt(whole.textbook_variance)
-            return student.student_t(found.values, error, confidence_level=level)
+            return proportion.student_t(found.values, error, confidence_level=level)
         ends = [bounds_function(case, method, "two-sided")[1](level) for case in cases]
         low, high = (
             ends[0] if len(ends) == 1 else (np.where(found.tuned, *pair) for pair in zip(*ends, strict=True))

@@ -246,7 +246,7 @@ def check_settings(settings: Settings, size: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Task:
+class SimulationTask:
     """Designs with the same strata, and what is simulated: the unit of work that goes to one process.
 
     Parameters

@@ -12,8 +12,8 @@ from stratal.errors import InputError, LabelError, not_positive
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.respondents import outcomes
+from stratal.intervals.betting import random_order, sequence_interval
 from stratal.intervals.interval import ConfidenceInterval, tail_shares
-from stratal.intervals.sequence import random_order, sequence_interval
 from stratal.labels.labels import Labels, join
 from stratal.sampling import Sample, SimpleRandom, Stratified
 from stratal.study.folder import StudyFolder
@@ -66,7 +66,7 @@ def estimate_study(study: StudyFolder, **options: Any) -> Estimate:
 def anytime_interval(study: StudyFolder, confidence_level: float = 0.95) -> ConfidenceInterval:
     """Return the interval that holds at every moment at once, so that one may look at any time and stop.
 
-    By betting on the labels in the order in which they came (`stratal.intervals.sequence`). Nothing is
+    By betting on the labels in the order in which they came (`stratal.intervals.betting`). Nothing is
     assumed but the random order of the items, and that skips are as frequent in every stratum; proxies are
     not used, so that it is wider than the estimate's own.
 

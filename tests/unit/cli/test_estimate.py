@@ -111,10 +111,10 @@ def test_limits_are_for_the_plain_mean(seconds, run_command, other):
 
 
 def test_words_are_those_of_the_help():
-    from stratal.cli.evidence import EstimateOptions
+    from stratal.cli.evidence import EvidenceOptions
     from stratal.cli.options import words
 
-    asked = EstimateOptions(class_="3,8", id="key", value="right", predicted="answer", labelled=None)
+    asked = EvidenceOptions(class_="3,8", id="key", value="right", predicted="answer", labelled=None)
     assert words(asked) == ["--value", "right", "--id", "key", "--predicted", "answer", "--class", "3,8"]
 
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import stratal
 from stratal.cli.application import app
-from stratal.cli.draw import Drawing, DrawOptions
+from stratal.cli.draw import DrawOptions, SharedDrawOptions
 from stratal.cli.init import text_of
 from stratal.errors import InputError, StratalError
 from stratal.study import open_study
@@ -71,7 +71,9 @@ def test_a_study_draws_what_draw_draws(audit, predictions, tmp_path):
 def test_init_takes_every_option_of_draw_with_its_default():
     commands = typer.main.get_command(app).commands
     alone = (
-        {entry.name for entry in fields(DrawOptions)} - {entry.name for entry in fields(Drawing)} - {"json"}
+        {entry.name for entry in fields(DrawOptions)}
+        - {entry.name for entry in fields(SharedDrawOptions)}
+        - {"json"}
     )
     theirs = {entry.name: entry for entry in commands["draw"].params if entry.name not in alone}
     own = {entry.name: entry for entry in commands["init"].params}

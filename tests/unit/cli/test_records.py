@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 from stratal.cli.application import app
-from stratal.cli.draw import Drawing
+from stratal.cli.draw import SharedDrawOptions
 from stratal.cli.options import Planning, Reading
 from stratal.cli.records import takes
 
@@ -57,8 +57,10 @@ def test_the_named_order_follows_what_is_not_named_and_json_is_last():
 def test_what_is_shared_is_an_option_of_each_command_that_shares_it():
     commands = typer.main.get_command(app).commands
     options = {name: {entry.name for entry in command.params} for name, command in commands.items()}
-    known = {kind: {entry.name for entry in fields(kind)} for kind in (Reading, Planning, Drawing)}
+    known = {kind: {entry.name for entry in fields(kind)} for kind in (Reading, Planning, SharedDrawOptions)}
 
     assert known[Reading] - options["inspect"] == {"by", "show", "features", "predicted", "second_moment"}
     assert known[Planning] - options["plan"] == {"show"}
-    assert known[Drawing] - options["draw"] == known[Drawing] - options["init"] == {"assume"}
+    assert (
+        known[SharedDrawOptions] - options["draw"] == known[SharedDrawOptions] - options["init"] == {"assume"}
+    )

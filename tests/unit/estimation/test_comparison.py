@@ -8,8 +8,8 @@ import pytest
 
 import stratal
 from stratal.errors import InputError, LabelError, StratalWarning
+from stratal.estimation.comparison import contrast_limits
 from stratal.estimation.estimates import in_family
-from stratal.estimation.model_pairs import contrast_limits
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.weighting import StratifiedWeighting
 

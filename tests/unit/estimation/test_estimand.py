@@ -7,9 +7,8 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.estimation.estimand import as_estimand
+from stratal.estimation.estimand import as_estimand, crossed_cells, together
 from stratal.estimation.estimands import F1, Differences, Estimand, LevelMeans
-from stratal.estimation.together import crossed_cells, together
 
 TEXTS = (
     "mean",

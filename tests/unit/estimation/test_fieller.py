@@ -6,7 +6,7 @@ from scipy import stats
 
 import stratal
 from stratal.estimands import RatioOfMeans
-from stratal.estimation.fieller import Fieller
+from stratal.estimation.estimands.functions import Fieller
 from stratal.weighting import StratifiedWeighting
 
 

@@ -5,15 +5,17 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.estimation.folds import (
+from stratal.estimation.lam import (
+    SHRINKAGE,
+    ProxyMoments,
     assign_folds,
     blended,
     check_folds,
     cross_fitted_lam,
+    fit_lam,
     fold_shares,
     sampled_fractions,
 )
-from stratal.estimation.lam import SHRINKAGE, ProxyMoments, fit_lam
 from stratal.weighting import PoissonWeighting, StratifiedWeighting
 
 RNG = np.random.default_rng(3)

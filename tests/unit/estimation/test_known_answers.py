@@ -8,11 +8,11 @@ import pytest
 import stratal
 from stratal import estimands
 from stratal.estimation.confusion import Confusion
-from stratal.estimation.known_answers import possible_answers
-from stratal.estimation.metrics import answered_classes
+from stratal.estimation.estimands.classification import answered_classes
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.intervals.hypergeometric import smallest_count
+from stratal.estimation.shares import possible_answers
 from stratal.intervals.proportion import clopper_pearson
+from stratal.intervals.stratified import smallest_count
 from stratal.weighting import StratifiedWeighting
 
 SIZES = np.array([1000, 4000, 55_000])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.report.leaderboard import leaderboard_table
+from stratal.report.estimates import leaderboard_table
 
 LONG_NAME = "gpt-large-with-a-very-long-name-2026-01-31-instruct-and-more"
 

@@ -3,7 +3,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.estimation.learned import Labelled, chosen_fits, feature_columns, features_of
+from stratal.estimation.calibrated import LabelledUnits, chosen_fits, feature_columns, features_of
 
 pytest.importorskip("sklearn")
 
@@ -19,7 +19,7 @@ def judged(seed=0, n=2000):
 
 def units_of(z, x, folds=5, column=0, stratum=None):
     n = len(z)
-    return Labelled(
+    return LabelledUnits(
         features=x,
         z=z,
         weights=np.ones(n),

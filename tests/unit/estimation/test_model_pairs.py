@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 import stratal
+from stratal.estimation.comparison import ModelPair, bounds_of_outcomes
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.model_pairs import ModelPair, bounds_of_outcomes
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.respondents import Respondents
 

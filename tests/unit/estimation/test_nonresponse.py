@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.estimation.nonresponse import merge_empty, strata_without_answer
+from stratal.estimation.respondents import merge_empty, strata_without_answer
 
 
 def test_a_whole_stratum_without_an_answer_is_named_with_what_is_assumed():

@@ -9,7 +9,7 @@ import pytest
 
 import stratal
 from stratal.errors import StratalWarning
-from stratal.estimation.promise import LEAST, REFUTED, planned_strata
+from stratal.estimation.notes import LEAST, REFUTED, planned_strata
 
 N = 4000
 SURE = np.random.default_rng(0).beta(8, 1, N).clip(0.001, 0.999)

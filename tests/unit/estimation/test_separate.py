@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from stratal.errors import InputError
-from stratal.estimation.mean import EstimateOptions
-from stratal.estimation.separate import Unlabelled, separate_mean
+from stratal.estimation.mean import EstimateOptions, UnlabelledMoments, separate_mean
 
 STRATUM = np.repeat([0, 1], 10)
 
@@ -16,7 +15,11 @@ def sample(seed: int = 1):
     rng = np.random.default_rng(seed)
     proxy = rng.normal(size=(20, 1)) + STRATUM[:, None]
     others = rng.normal(size=(100, 1)) + np.repeat([0, 1], 50)[:, None]
-    return proxy[:, 0] + 0.3 * rng.normal(size=20), proxy, Unlabelled.of(others, np.repeat([0, 1], 50), 2)
+    return (
+        proxy[:, 0] + 0.3 * rng.normal(size=20),
+        proxy,
+        UnlabelledMoments.of(others, np.repeat([0, 1], 50), 2),
+    )
 
 
 def test_lam_0_ignores_the_unlabelled():
@@ -69,4 +72,4 @@ def test_refusals():
     with pytest.raises(InputError, match="no label"):
         separate_mean(z, proxy, STRATUM * 0, shares=shares, unlabelled=unlabelled)
     with pytest.raises(InputError, match="no unlabelled unit"):
-        Unlabelled.of(proxy, STRATUM * 0, 2)
+        UnlabelledMoments.of(proxy, STRATUM * 0, 2)

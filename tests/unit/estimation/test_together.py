@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.estimation.estimand import as_estimand
-from stratal.estimation.together import KNOWN, OPEN, crossed_cells
+from stratal.estimation.estimand import KNOWN, OPEN, as_estimand, crossed_cells
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stratal.intervals.looked import drawn_back
+from stratal.intervals.stratified import drawn_back
 
 
 def test_the_bias_of_a_total_that_follows_the_variance_is_taken_back():

@@ -13,7 +13,7 @@ from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals import proportion
 from stratal.intervals.interval import ConfidenceInterval, p_value, tail_shares
 from stratal.intervals.methods import BOUNDED, UNBOUNDED
-from stratal.intervals.student import student_t
+from stratal.intervals.proportion import student_t
 from stratal.weighting import (
     CalibratedWeighting,
     ClusterWeighting,

@@ -7,8 +7,13 @@ import itertools
 import numpy as np
 import pytest
 
-from stratal.intervals.betting import confidence_sequence, stratified_betting_interval
-from stratal.intervals.sequence import log_capital, random_order, sequence_interval
+from stratal.intervals.betting import (
+    confidence_sequence,
+    log_capital,
+    random_order,
+    sequence_interval,
+    stratified_betting_interval,
+)
 
 
 def every_order(values, counts):

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from scipy.special import betainc
 
-from stratal.intervals import tail
+from stratal.intervals import stratified as tail
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
 
 

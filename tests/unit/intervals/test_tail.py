@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from stratal.intervals import tail
-from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
-from stratal.intervals.tail import Count, Steps
+from stratal.intervals import stratified as tail
+from stratal.intervals.stratified import Count, StratumRates, TailSteps, stratified_clopper_pearson
 
 
 def count_of(reached, mean, variance, third, rest=None) -> Count:
@@ -86,7 +85,7 @@ def test_grouped_or_not_the_formula_holds(n_strata, different):
     sizes, pull, apart, share = drawn(n_strata, different)
     expected = [by_the_formula(sizes, pull, apart[row], share[row]) for row in range(2)]
 
-    found = Steps.of(sizes[:, None], pull[:, None]).largest(apart.T, share.T.copy())
+    found = TailSteps.of(sizes[:, None], pull[:, None]).largest(apart.T, share.T.copy())
 
     assert found == pytest.approx(expected, rel=1e-12)
 
@@ -94,16 +93,16 @@ def test_grouped_or_not_the_formula_holds(n_strata, different):
 def test_a_stratum_that_does_not_move_has_no_step():
     sizes = np.concatenate([np.zeros(60), np.full(60, 0.01)])[:, None]
 
-    found = Steps.of(sizes, np.ones((120, 1))).largest(np.full((120, 1), 0.2), np.ones((120, 1)))
+    found = TailSteps.of(sizes, np.ones((120, 1))).largest(np.full((120, 1), 0.2), np.ones((120, 1)))
 
     assert found == pytest.approx([0.01])
 
 
 def test_of_too_many_steps_the_largest_are_looked_at(monkeypatch):
     sizes, pull, apart, share = drawn(200, 200)
-    whole = Steps.of(sizes[:, None], pull[:, None])
+    whole = TailSteps.of(sizes[:, None], pull[:, None])
     monkeypatch.setattr(tail, "_MOST_CELLS", 60 * len(whole.starts))
-    some = Steps.of(sizes[:, None], pull[:, None])
+    some = TailSteps.of(sizes[:, None], pull[:, None])
 
     assert some.blur.shape == (60, len(whole.starts))
     assert some.sizes == pytest.approx(whole.sizes[:60])

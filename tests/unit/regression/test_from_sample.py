@@ -13,7 +13,7 @@ from stratal.regression import (
     quantile,
     regress,
 )
-from stratal.regression.losses import Linear, Mean
+from stratal.regression.losses import LinearLoss, MeanLoss
 from stratal.weighting import StratifiedWeighting
 
 
@@ -147,7 +147,7 @@ def test_means_and_quantiles_need_no_features(world):
     units = ArrayUnlabelled(proxy=table["p"], stratum=strata.rule.assign({"proxy": table["p"]}))
     given = {"weighting": sample.weighting(), "proxy": table["p"][rows], "unlabelled": units}
 
-    assert regress(sample, y, family=Mean()).coefficients == pytest.approx(
+    assert regress(sample, y, family=MeanLoss()).coefficients == pytest.approx(
         mean_vector(y, **given).coefficients
     )
     assert regress(sample, y, family="quantile", probability=0.3).value == quantile(y, 0.3, **given).value
@@ -158,7 +158,11 @@ def test_missing_labels_are_nonresponse(world):
     labels = {int(unit): float(table["y"][unit]) for unit in sample.ids[10:]}
 
     result = regress(
-        sample, labels, family=Linear(), features=("length",), data={"length": table["length"][sample.ids]}
+        sample,
+        labels,
+        family=LinearLoss(),
+        features=("length",),
+        data={"length": table["length"][sample.ids]},
     )
 
     assert result.n == 110
@@ -180,7 +184,7 @@ def test_missing_labels_are_nonresponse(world):
         ({"family": "quantile"}, "a quantile has no features"),
         ({"family": "quantile", "features": (), "minimise": "trace"}, "a quantile has no minimise"),
         ({"lamda": 0.5}, "no such option: 'lamda'"),
-        ({"family": Linear}, "family must be a name or a loss"),
+        ({"family": LinearLoss}, "family must be a name or a loss"),
         ({"names": ["a"]}, "finds names= itself"),
         ({"start": [0.0, 0.0, 0.0]}, "start must have one entry"),
         ({"start": [0.0, np.nan]}, "start holds 1 value that is NaN"),

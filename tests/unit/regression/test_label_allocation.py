@@ -6,7 +6,7 @@ import pytest
 from stratal.allocation import neyman
 from stratal.errors import InputError
 from stratal.regression.label_allocation import heuristic_spreads, influence_spreads
-from stratal.regression.losses import Linear, Logistic, Mean, Poisson
+from stratal.regression.losses import LinearLoss, LogisticLoss, MeanLoss, PoissonLoss
 from stratal.regression.models import linear_regression, mean_vector
 from stratal.regression.unlabelled import ArrayUnlabelled
 from stratal.weighting import StratifiedWeighting
@@ -80,7 +80,7 @@ def test_the_heuristic_of_a_calibrated_proxy_is_the_truth():
     y = (random.uniform(size=size) < probability).astype(float)
     units = ArrayUnlabelled(features=x, proxy=probability, stratum=stratum)
 
-    guessed = heuristic_spreads(Linear(), units, conditional_variance=probability * (1 - probability))
+    guessed = heuristic_spreads(LinearLoss(), units, conditional_variance=probability * (1 - probability))
     pilot = linear_regression(
         x,
         y,
@@ -100,12 +100,12 @@ def test_the_heuristic_knows_λ(lam):
     y = f + 0.5 * random.normal(size=20_000)
     units = ArrayUnlabelled(proxy=f)
 
-    guessed = heuristic_spreads(Mean(), units, conditional_variance=0.25, lam=lam)
+    guessed = heuristic_spreads(MeanLoss(), units, conditional_variance=0.25, lam=lam)
 
     assert guessed[0] == pytest.approx(np.std(y - lam * f), rel=0.02)
 
 
-@pytest.mark.parametrize("loss", [Logistic(), Poisson(), Linear()])
+@pytest.mark.parametrize("loss", [LogisticLoss(), PoissonLoss(), LinearLoss()])
 def test_every_regression_has_a_heuristic(loss):
     random = np.random.default_rng(4)
     x = np.column_stack([np.ones(300), random.normal(size=300)])
@@ -125,7 +125,7 @@ def test_every_regression_has_a_heuristic(loss):
         (lambda pilot: influence_spreads(pilot, 5), "no such coefficient"),
         (lambda pilot: influence_spreads(pilot, [1.0]), "one entry per coefficient"),
         (
-            lambda pilot: heuristic_spreads(Mean(), ArrayUnlabelled(proxy=[0.5, 1.0]), minimise="x"),
+            lambda pilot: heuristic_spreads(MeanLoss(), ArrayUnlabelled(proxy=[0.5, 1.0]), minimise="x"),
             "minimise is not known",
         ),
     ],
@@ -139,8 +139,8 @@ def test_a_weighted_sample_s_heuristic_is_weighted():
     f, repeats = np.linspace(0.1, 0.9, 30), np.arange(30) % 2 + 1
     weighted = ArrayUnlabelled(proxy=f, weights=repeats, separate=True)
 
-    assert heuristic_spreads(Mean(), weighted) == pytest.approx(
-        heuristic_spreads(Mean(), ArrayUnlabelled(proxy=np.repeat(f, repeats), separate=True))
+    assert heuristic_spreads(MeanLoss(), weighted) == pytest.approx(
+        heuristic_spreads(MeanLoss(), ArrayUnlabelled(proxy=np.repeat(f, repeats), separate=True))
     )
 
 
@@ -148,4 +148,4 @@ def test_proxies_that_separate_have_no_heuristic():
     units = ArrayUnlabelled(features=np.ones((3, 1)), proxy=np.zeros(3))
 
     with pytest.raises(InputError, match="no minimum"):
-        heuristic_spreads(Poisson(), units)
+        heuristic_spreads(PoissonLoss(), units)

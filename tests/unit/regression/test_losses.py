@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from stratal.errors import InputError
-from stratal.regression.losses import Linear, Logistic, Loss, LossSums, Mean, Poisson
+from stratal.regression.losses import LinearLoss, LogisticLoss, Loss, LossSums, MeanLoss, PoissonLoss
 
-LOSSES = {"mean": Mean(), "linear": Linear(), "logistic": Logistic(), "poisson": Poisson()}
+LOSSES = {"mean": MeanLoss(), "linear": LinearLoss(), "logistic": LogisticLoss(), "poisson": PoissonLoss()}
 
 
 def units(name, n=7, d=3):
@@ -73,10 +73,10 @@ def test_the_rectified_sums_are_the_difference(name):
 
 @pytest.mark.parametrize("eta", [-800.0, -40.0, -1e-9, 0.0, 3.0, 800.0])
 def test_one_exponential_gives_the_logistic_cumulant_and_mean(eta):
-    cumulant, mean = Logistic().cumulant_and_mean(np.array([eta]))
+    cumulant, mean = LogisticLoss().cumulant_and_mean(np.array([eta]))
 
     assert cumulant[0] == pytest.approx(np.logaddexp(0, eta), rel=1e-15, abs=1e-15)
-    assert mean[0] == pytest.approx(Logistic().mean(np.array([eta]))[0], rel=1e-14)
+    assert mean[0] == pytest.approx(LogisticLoss().mean(np.array([eta]))[0], rel=1e-14)
 
 
 @pytest.mark.parametrize("name", ["linear", "logistic", "poisson"])
@@ -91,18 +91,18 @@ def test_leverages_add_up_to_the_number_of_coefficients(name):
 def test_large_linear_predictors_do_not_overflow():
     eta = np.array([-800.0, 800.0])
 
-    assert Logistic().cumulant_and_mean(eta)[0] == pytest.approx([0.0, 800.0])
-    assert np.all(np.isfinite(Poisson().mean(eta)))
+    assert LogisticLoss().cumulant_and_mean(eta)[0] == pytest.approx([0.0, 800.0])
+    assert np.all(np.isfinite(PoissonLoss().mean(eta)))
 
 
-@pytest.mark.parametrize(("loss", "outcome"), [(Logistic(), [0.5, 1.2]), (Poisson(), [1.0, -1.0])])
+@pytest.mark.parametrize(("loss", "outcome"), [(LogisticLoss(), [0.5, 1.2]), (PoissonLoss(), [1.0, -1.0])])
 def test_impossible_outcomes_are_refused(loss, outcome):
     with pytest.raises(InputError, match=r"proxy of a .* regression must"):
         loss.check(np.array(outcome), "proxy")
 
 
 def test_curvature_can_be_left_out():
-    sums = Linear().summed(np.zeros(1), np.ones((2, 1)), np.ones(2), np.ones(2), curvature=False)
+    sums = LinearLoss().summed(np.zeros(1), np.ones((2, 1)), np.ones(2), np.ones(2), curvature=False)
 
     assert isinstance(sums, LossSums)
     assert np.all(sums.hessian == 0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stratal.errors import InputError
-from stratal.regression.losses import Linear, Loss
+from stratal.regression.losses import LinearLoss, Loss
 from stratal.regression.m_estimation import m_estimate
 from stratal.regression.models import (
     SuppliedWeights,
@@ -519,7 +519,7 @@ def test_a_start_can_be_given():
 
 
 def test_a_nonquadratic_quirk_is_an_input_error():
-    class Wrong(Linear):
+    class Wrong(LinearLoss):
         quadratic = False
 
         def hessian(self, theta, features, outcome, weights):
@@ -547,18 +547,18 @@ def test_a_λ_outside_the_convex_range_that_still_has_a_minimum_is_noted():
     units = ArrayUnlabelled(features=x, proxy=y + 1)
     given = {"features": x[:60], "proxy": y[:60] + 1, "unlabelled": units, "weighting": weighting}
 
-    assert m_estimate(Linear(), y[:60], lam=1.0, **given).notes == ()
-    assert "outside 0 to 1" in m_estimate(Linear(), y[:60], lam=1.1, **given).notes[0]
+    assert m_estimate(LinearLoss(), y[:60], lam=1.0, **given).notes == ()
+    assert "outside 0 to 1" in m_estimate(LinearLoss(), y[:60], lam=1.1, **given).notes[0]
 
 
-class WrongGradients(Linear):
+class WrongGradients(LinearLoss):
     """Residuals alone, the features forgotten."""
 
     def gradients(self, theta, features, outcome):
         return features @ theta - outcome
 
 
-class WrongHessian(Linear):
+class WrongHessian(LinearLoss):
     """One Hessian per unit instead of their weighted sum."""
 
     def hessian(self, theta, features, outcome, weights):

@@ -39,5 +39,5 @@ def test_rare_outcomes_cover(rare):
 def test_the_sandwich_is_the_loss_s(rare):
     z, population = rare
     plan = stratal.plan(population, budget=80).draw(seed=3)
-    sandwich = regress(plan, z[plan.ids], family=stratal.regression.Mean(), correction="none")
+    sandwich = regress(plan, z[plan.ids], family=stratal.regression.MeanLoss(), correction="none")
     assert sandwich.confidence_interval().method == "skewness-corrected"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stratal.errors import InputError
-from stratal.regression.losses import Linear, Logistic
+from stratal.regression.losses import LinearLoss, LogisticLoss
 from stratal.regression.models import SuppliedWeights
 from stratal.regression.unlabelled import ArrayUnlabelled, BatchedUnlabelled, Block
 
@@ -20,11 +20,11 @@ def test_sums_are_those_of_the_definition():
     units = ArrayUnlabelled(features=x, proxy=f, stratum=stratum, weights=weights, separate=True)
     theta, factors = np.array([0.3, -0.2]), np.array([0.5, 0.0, 2.0])
 
-    found = units.summed(Logistic(), theta, factors)
+    found = units.summed(LogisticLoss(), theta, factors)
 
     per_unit = factors[stratum] * weights / np.bincount(stratum, weights)[stratum]
-    assert found.gradient == pytest.approx(per_unit @ Logistic().gradients(theta, x, f))
-    assert found.value == pytest.approx(per_unit @ Logistic().values(theta, x, f))
+    assert found.gradient == pytest.approx(per_unit @ LogisticLoss().gradients(theta, x, f))
+    assert found.value == pytest.approx(per_unit @ LogisticLoss().values(theta, x, f))
 
 
 @pytest.mark.parametrize("pieces", [1, 9])
@@ -36,12 +36,12 @@ def test_moments_are_those_of_numpy(pieces):
             yield Block(features=x[rows], proxy=f[rows], stratum=stratum[rows])
 
     theta = np.array([0.3, -0.2])
-    gradients = Linear().gradients(theta, x, f)
+    gradients = LinearLoss().gradients(theta, x, f)
     for units in (
         BatchedUnlabelled(batches, n_strata=3),
         ArrayUnlabelled(features=x, proxy=f, stratum=stratum),
     ):
-        found = units.covariances(Linear(), theta)
+        found = units.covariances(LinearLoss(), theta)
         for h in range(3):
             part = gradients[stratum == h]
             assert found[h] == pytest.approx(np.cov(part.T))
@@ -51,9 +51,9 @@ def test_weighted_gradients_have_weighted_moments():
     x, f, _, weights = arrays()
     units = ArrayUnlabelled(features=x, proxy=f, weights=weights, separate=True)
 
-    found = units.covariances(Linear(), np.zeros(2))
+    found = units.covariances(LinearLoss(), np.zeros(2))
 
-    scaled = Linear().gradients(np.zeros(2), x, f) * (weights / weights.mean())[:, None]
+    scaled = LinearLoss().gradients(np.zeros(2), x, f) * (weights / weights.mean())[:, None]
     assert found[0] == pytest.approx(np.cov(scaled.T))
 
 

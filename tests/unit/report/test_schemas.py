@@ -15,9 +15,7 @@ from tests.e2e.pasted import write
 
 import stratal
 from stratal.cli.application import app
-from stratal.report.printed_kinds import COMMANDS
-from stratal.report.printed_parts import PARTS
-from stratal.report.schemas import command_schema
+from stratal.report.schemas import COMMANDS, PARTS, command_schema
 
 SCHEMAS = Path(__file__).parents[3] / "docs" / "schemas"
 LOGS = Path(__file__).parents[2] / "tools"

@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from stratal.report import Page, Table, page_text, plain
-from stratal.report.html import page_html
+from stratal.report.text import page_html
 
 TABLE = Table(
     title="Letters",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.unit.study.conftest import answer_all
 
-from stratal.report.studies import status_page
+from stratal.report.pages import status_page
 from stratal.study import Question, study_status
 from stratal.study.agreement import cohen_kappa, confusion_table, drift, pair_agreement
 

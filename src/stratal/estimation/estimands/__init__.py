@@ -20,8 +20,7 @@ from stratal.estimation.estimands.class_metrics import (
 from stratal.estimation.estimands.functions import MeanFunction, RatioOfMeans
 from stratal.estimation.estimands.listed import Listed
 from stratal.estimation.estimands.means import LevelMeans, Mean, Means
-from stratal.estimation.estimands.models import Difference, Ratio, WinRate
-from stratal.estimation.estimands.pairs import Differences
+from stratal.estimation.estimands.models import Difference, Differences, Ratio, WinRate
 from stratal.estimation.estimands.quantile import Quantile
 from stratal.estimation.estimands.ranking import AUC, AveragePrecision
 

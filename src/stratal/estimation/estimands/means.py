@@ -20,7 +20,7 @@ from stratal.estimation.outcome_means import outcome_mean
 from stratal.estimation.request import MEAN_OPTIONS, PLAIN, Request
 from stratal.estimation.respondents import Respondents, combined, known_outcome, outcomes, said
 from stratal.intervals.evidence import OutcomeKind, infer_outcome
-from stratal.intervals.unseen import unseen_share
+from stratal.intervals.interval import unseen_share
 from stratal.labels.labels import Joined, join
 from stratal.population.cells import Cells
 from stratal.population.expressions import ByLevel, Constant, Expression, Number

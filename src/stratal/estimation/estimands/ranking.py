@@ -15,15 +15,14 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray
 from stratal.errors import InputError, LabelError
-from stratal.estimation.classes import class_text
-from stratal.estimation.columns import class_column, number_column
+from stratal.estimation.columns import class_column, class_text, number_column
 from stratal.estimation.confusion import satterthwaite_of_groups
 from stratal.estimation.estimand import Estimand, LabelledInfluence
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.linearisation import Linearised, linearised_estimate, of_variable, undefined_estimate
 from stratal.estimation.request import PLAIN, Request
 from stratal.estimation.respondents import Respondents
-from stratal.intervals.limits import Binomial, Limits, Outer
+from stratal.intervals.limits import BinomialLimits, Limits, OuterLimits
 from stratal.sampling.sample import Sample
 from stratal.weighting import Weighting
 
@@ -105,7 +104,7 @@ def ranking_metric(
     smooth, error = _smoothed(statistic, score, positive, weighting, result, target)
     limits: Limits = replace(smooth, value=value)
     if np.sum(weighting.counts > 0) > 1 and np.isfinite(smooth.trials):
-        limits = Outer(value=value, bounds=bounds, first=limits, second=smooth)
+        limits = OuterLimits(value=value, bounds=bounds, first=limits, second=smooth)
     shown = result.variance if np.isfinite(result.variance) else 0.0
     return linearised_estimate(
         result,
@@ -126,7 +125,7 @@ def _smoothed(
     weighting: Weighting,
     result: Linearised,
     target: str,
-) -> tuple[Binomial, float]:
+) -> tuple[BinomialLimits, float]:
     """Return the binomial that the labels are worth at the smoothed value, and the smoothed standard error.
 
     Every unit counts a little as one of the other class with the same score: each stratum's labels are mixed
@@ -156,10 +155,10 @@ def _smoothed(
         # Either every unit is labelled, or all scores tie, so that no label tells anything.
         fewest = float(min(positive.sum(), len(positive) - positive.sum()))
         trials = fewest if np.any(factors > 0) else np.inf
-        return Binomial(value=value, bounds=bounds, trials=trials), 0.5 / float(np.sqrt(trials))
+        return BinomialLimits(value=value, bounds=bounds, trials=trials), 0.5 / float(np.sqrt(trials))
     freedom = satterthwaite_of_groups(classes.astype(np.int64), weights, influence)
     trials = value * (1.0 - value) / largest
-    found = Binomial(value=value, bounds=bounds, trials=trials, degrees_of_freedom=freedom)
+    found = BinomialLimits(value=value, bounds=bounds, trials=trials, degrees_of_freedom=freedom)
     return found, float(np.sqrt(hidden + drawn))
 
 

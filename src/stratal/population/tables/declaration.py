@@ -144,7 +144,7 @@ class TableKeywords(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Declared:
     """The keywords of `Population.read` and `Population.from_table`, before the table's columns are known."""
 
     id: str | None = None
@@ -173,7 +173,7 @@ class Request:
 
         Examples
         --------
-        >>> Request(proxy="proxy").among(["item_id", "proxy"], "the table").id
+        >>> Declared(proxy="proxy").among(["item_id", "proxy"], "the table").id
         'item_id'
         """
         existing = list(names)

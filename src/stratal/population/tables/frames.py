@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from stratal.errors import InputError, half_a_character
-from stratal.population.tables.declaration import Declaration, Request
+from stratal.population.tables.declaration import Declaration, Declared
 from stratal.population.tables.engine import connect
 from stratal.population.tables.nested import arrow_names, with_nested
 from stratal.population.tables.source import Source, readable
@@ -23,7 +23,7 @@ _WIDER = (
 """Types of PyArrow's that not every engine reads, and those that hold the same."""
 
 
-def table_source(table: Any, request: Request) -> tuple[Source, Declaration]:
+def table_source(table: Any, request: Declared) -> tuple[Source, Declaration]:
     """Return a dataframe or an Ibis table as a source, and its columns as they were declared."""
     backend = None
     if hasattr(table, "createOrReplaceTempView"):

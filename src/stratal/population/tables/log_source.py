@@ -7,18 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 from stratal.population.logs.log import Log
-from stratal.population.tables.declaration import Declaration, Request, listed
+from stratal.population.tables.declaration import Declaration, Declared, listed
 from stratal.population.tables.frames import arrow_source
 from stratal.population.tables.source import Source
 
 
-def log_source(log: Log, request: Request, label: str) -> tuple[Source, Declaration]:
+def log_source(log: Log, request: Declared, label: str) -> tuple[Source, Declaration]:
     """Return a log as a source, and its columns as the user declared them, or as it is used where nothing is.
 
     Parameters
     ----------
     log : Log
-    request : Request
+    request : Declared
         Where it names no proxy the log's first score is taken; where it shows nothing, what a person needs
         to judge an answer.
     label : str
@@ -28,7 +28,7 @@ def log_source(log: Log, request: Request, label: str) -> tuple[Source, Declarat
     --------
     >>> from stratal.population.logs.log import Row, log_of
     >>> log = log_of("a tool", [Row(unit="q7", own={"answer": "4"}, scores={"match": 1.0})])
-    >>> source, declared = log_source(log, Request(), "log.json")
+    >>> source, declared = log_source(log, Declared(), "log.json")
     >>> declared.proxies, declared.shown
     (('match',), ('answer',))
     """
@@ -38,7 +38,7 @@ def log_source(log: Log, request: Request, label: str) -> tuple[Source, Declarat
     return replace(arrow_source(columns, label), notes=log.notes, log=log), declared
 
 
-def as_used(log: Log, request: Request) -> Request:
+def as_used(log: Log, request: Declared) -> Declared:
     """Return a request with what the log is used with, wherever it says nothing itself."""
     proxy = request.proxy
     if proxy is None and request.softmax is None:

@@ -18,7 +18,7 @@ from stratal.population.logs.hugging_face import saved_table
 from stratal.population.logs.inspect_ai import read_packed
 from stratal.population.logs.reading import log_of_document, log_of_lines
 from stratal.population.tables.decimal_commas import source_with_points
-from stratal.population.tables.declaration import Declaration, Request
+from stratal.population.tables.declaration import Declaration, Declared
 from stratal.population.tables.duckdb_files import (
     create_csv_view,
     create_json_view,
@@ -72,7 +72,7 @@ _LONGEST_LINE_SEARCH = 2_000_000
 
 
 def read_source(
-    path: str | os.PathLike[str], request: Request, reading: FileReading = HERE
+    path: str | os.PathLike[str], request: Declared, reading: FileReading = HERE
 ) -> tuple[Source, Declaration]:
     """Return a file as a source, and its columns as the user declared them; see `Population.read`."""
     if reading.engine == SPARK:
@@ -101,7 +101,7 @@ def read_source(
         ) from error
 
 
-def _read_remote(address: str, request: Request, reading: FileReading) -> tuple[Source, Declaration]:
+def _read_remote(address: str, request: Declared, reading: FileReading) -> tuple[Source, Declaration]:
     """Return a file on the web or in S3: Parquet is read where it is, others are copied here."""
     kind = format_of(Path(address.split("?")[0])) if reading.format is None else reading.format
     if kind == "parquet" and literal_path(address) == address:
@@ -117,7 +117,7 @@ def _read_remote(address: str, request: Request, reading: FileReading) -> tuple[
 
 
 def _read_parquet(
-    backend: Any, file: Path | str, request: Request, parts: Sequence[Path | str]
+    backend: Any, file: Path | str, request: Declared, parts: Sequence[Path | str]
 ) -> tuple[Source, Declaration]:
     local = [part for part in parts if isinstance(part, Path)]
     keys = {key: part for part in local for key in partition_keys(part.relative_to(file))}
@@ -145,7 +145,7 @@ def _read_parquet(
 
 
 def _read_csv(
-    backend: Any, file: Path, request: Request, delimiter: str | None
+    backend: Any, file: Path, request: Declared, delimiter: str | None
 ) -> tuple[Source, Declaration]:
     if delimiter is None:
         delimiter = delimiter_of(header_line(file), usual_delimiter(file))
@@ -203,7 +203,7 @@ def _full_rows(source: Source, table: Any) -> Any:
     return ibis.memtable(read_columns(source.backend, source.table, used).filter(reduce(or_, masks)))
 
 
-def _read_json_lines(backend: Any, file: Path, request: Request) -> tuple[Source, Declaration]:
+def _read_json_lines(backend: Any, file: Path, request: Declared) -> tuple[Source, Declaration]:
     with closing(opened(file)) as text:
         log = log_of_lines((record for _, record in json_records(text, file)), str(file))
     if log is not None:
@@ -216,7 +216,7 @@ def _read_json_lines(backend: Any, file: Path, request: Request) -> tuple[Source
 def _of_json(
     backend: Any,
     file: Path,
-    request: Request,
+    request: Declared,
     records: Iterable[dict[str, Any]],
     most: int,
     locate: Callable[[int], str] | None,
@@ -247,7 +247,7 @@ def _of_json(
 # ---- read by a library
 
 
-def _read_json(backend: Any, file: Path, request: Request) -> tuple[Source, Declaration]:
+def _read_json(backend: Any, file: Path, request: Declared) -> tuple[Source, Declaration]:
     """Return a log, or an array of JSON objects by way of JSON Lines."""
     found = json_document(file)
     log = log_of_document(found, str(file))
@@ -267,7 +267,7 @@ def _read_json(backend: Any, file: Path, request: Request) -> tuple[Source, Decl
     return replace(source, label=str(file), table=table), declared
 
 
-def _read_feather(backend: Any, file: Path, request: Request) -> tuple[Source, Declaration]:
+def _read_feather(backend: Any, file: Path, request: Declared) -> tuple[Source, Declaration]:
     import pyarrow as pa
     import pyarrow.feather
 
@@ -278,17 +278,17 @@ def _read_feather(backend: Any, file: Path, request: Request) -> tuple[Source, D
     return _of_arrow(backend, found, request, str(file))
 
 
-def _of_arrow(backend: Any, table: Any, request: Request, label: str) -> tuple[Source, Declaration]:
+def _of_arrow(backend: Any, table: Any, request: Declared, label: str) -> tuple[Source, Declaration]:
     names, read = frame_columns(table)
     declared = request.among(names, label)
     return arrow_source(read(declared.among(names)), label, backend), declared
 
 
-def _read_packed_log(_: Any, file: Path, request: Request) -> tuple[Source, Declaration]:
+def _read_packed_log(_: Any, file: Path, request: Declared) -> tuple[Source, Declaration]:
     return log_source(read_packed(file), request, str(file))
 
 
-def _read_workbook(backend: Any, file: Path, request: Request) -> tuple[Source, Declaration]:
+def _read_workbook(backend: Any, file: Path, request: Declared) -> tuple[Source, Declaration]:
     import pyarrow as pa
 
     def fits(names: Sequence[str]) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from stratal.errors import InputError, MissingExtraError
-from stratal.population.tables.declaration import Declaration, Request
+from stratal.population.tables.declaration import Declaration, Declared
 from stratal.population.tables.nested import with_nested
 from stratal.population.tables.parts import parquet_names, partition_keys, parts_of, refuse_unlike_parts
 from stratal.population.tables.reading import FileReading
@@ -42,7 +42,7 @@ _QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", 
 
 
 def read_on_spark(
-    path: str | os.PathLike[str], request: Request, reading: FileReading
+    path: str | os.PathLike[str], request: Declared, reading: FileReading
 ) -> tuple[Source, Declaration]:
     """Return a file or a directory that Spark reads as a source, and its columns as they were declared.
 

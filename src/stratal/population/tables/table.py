@@ -24,7 +24,7 @@ from stratal.population.summary import Contents, Drawn, ProxyInfo, StratumSummar
 from stratal.population.tables import selecting
 from stratal.population.tables.checks import checked
 from stratal.population.tables.counting import TableCounter, columns_of, level_bins
-from stratal.population.tables.declaration import OWN_STRATUM_GROUP, Declaration, Request
+from stratal.population.tables.declaration import OWN_STRATUM_GROUP, Declaration, Declared
 from stratal.population.tables.derived import prepared
 from stratal.population.tables.engine import in_byte_order
 from stratal.population.tables.formulas import query_averages
@@ -355,14 +355,14 @@ def read(path: str | os.PathLike[str], **given: Any) -> TablePopulation:
     """Build a population from a file; see `Population.read`."""
     reading = {entry.name: given.pop(entry.name) for entry in fields(FileReading) if entry.name in given}
     try:
-        request = Request(**given)
+        request = Declared(**given)
     except TypeError as error:
-        raise of_caller(error, Request, "Population.read") from None
+        raise of_caller(error, Declared, "Population.read") from None
     source, declared = prepared(*read_source(path, request, FileReading(**reading)))
     return TablePopulation(source=source, declared=declared)
 
 
-def from_table(table: Any, request: Request) -> TablePopulation:
+def from_table(table: Any, request: Declared) -> TablePopulation:
     """Build a population from a dataframe or an Ibis table; see `Population.from_table`."""
     source, declared = prepared(*table_source(table, request))
     return TablePopulation(source=source, declared=declared)

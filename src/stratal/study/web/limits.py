@@ -19,7 +19,7 @@ MOST_CLIENTS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Limits(Record):
+class RateLimits(Record):
     """Bounds on what clients may ask.
 
     Parameters
@@ -39,7 +39,7 @@ class Limits(Record):
 
     Examples
     --------
-    >>> Limits().largest
+    >>> RateLimits().largest
     131072
     """
 
@@ -90,7 +90,7 @@ class Rates:
         return left >= 1.0
 
 
-async def read_body(request: Request, limits: Limits) -> bytes:
+async def read_body(request: Request, limits: RateLimits) -> bytes:
     """Return a request's body, refusing one that is too large or too slow.
 
     Examples

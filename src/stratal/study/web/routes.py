@@ -25,7 +25,7 @@ from stratal.study.web.assets import SERVED as FILES
 from stratal.study.web.assets import asset
 from stratal.study.web.content import MEDIA_TYPES, Look, media_file
 from stratal.study.web.gate import Gate
-from stratal.study.web.limits import Limits, Rates, RefusedError, read_body
+from stratal.study.web.limits import RateLimits, Rates, RefusedError, read_body
 from stratal.study.web.schema import schema
 from stratal.study.web.tokens import Doorman
 
@@ -45,7 +45,7 @@ class Pages:
     ----------
     study : Study
     look : Look
-    limits : Limits
+    limits : RateLimits
 
     Examples
     --------
@@ -53,7 +53,7 @@ class Pages:
     'Pages'
     """
 
-    def __init__(self, study: Study, look: Look, limits: Limits) -> None:
+    def __init__(self, study: Study, look: Look, limits: RateLimits) -> None:
         self._study, self._look, self._limits = study, look, limits
         self._doorman = Doorman(study)
         self._rates = Rates(rate=limits.rate, burst=limits.burst)
@@ -140,7 +140,7 @@ class Pages:
         return Response(asset(name), media_type=FILES[name], headers={"cache-control": "no-cache"})
 
 
-def application(study: Study, look: Look, addresses: list[str], limits: Limits | None = None) -> ASGIApp:
+def application(study: Study, look: Look, addresses: list[str], limits: RateLimits | None = None) -> ASGIApp:
     """Return the page of a study as an ASGI application.
 
     Parameters
@@ -149,14 +149,14 @@ def application(study: Study, look: Look, addresses: list[str], limits: Limits |
     look : Look
     addresses : list of str
         By which the page is known; requests to any other host are refused.
-    limits : Limits, optional
+    limits : RateLimits, optional
 
     Examples
     --------
     >>> application.__name__
     'application'
     """
-    kept = limits or Limits()
+    kept = limits or RateLimits()
     app = Starlette(
         routes=list(Pages(study, look, kept).routes()),
         exception_handlers={StratalError: _said, 404: _nothing, 405: _nothing, Exception: _failed},

@@ -16,7 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from stratal.arrays import Record
 from stratal.errors import InputError
 from stratal.study.study import Study
-from stratal.study.web.limits import Limits
+from stratal.study.web.limits import RateLimits
 from stratal.study.web.looks import look_of, media_address
 from stratal.study.web.routes import application
 from stratal.study.web.tokens import new_links, tokens
@@ -102,7 +102,7 @@ def serve(
     place: Place,
     *,
     fresh: bool = False,
-    limits: Limits | None = None,
+    limits: RateLimits | None = None,
     ready: Callable[[str, dict[str, str]], None] = lambda address, links: None,
 ) -> None:
     """Serve a study's page until the process is told to stop.
@@ -113,7 +113,7 @@ def serve(
     place : Place
     fresh : bool
         Whether earlier links shall no longer work.
-    limits : Limits, optional
+    limits : RateLimits, optional
     ready : callable
         Called with the address and annotator → link, once the page can be opened.
 
@@ -129,7 +129,7 @@ def serve(
     >>> serve.__name__
     'serve'
     """
-    kept = limits or Limits()
+    kept = limits or RateLimits()
     listening = place.listen()
     with listening:
         port = int(listening.getsockname()[1])
@@ -145,12 +145,12 @@ def serve(
             uvicorn.Server(configuration(app, kept)).run(sockets=[listening])
 
 
-def configuration(app: Any, limits: Limits) -> uvicorn.Config:
+def configuration(app: Any, limits: RateLimits) -> uvicorn.Config:
     """Return how uvicorn is to serve: no log of addresses, which hold tokens; bounded heads and connections.
 
     Examples
     --------
-    >>> configuration(None, Limits()).access_log
+    >>> configuration(None, RateLimits()).access_log
     False
     """
     return uvicorn.Config(
@@ -168,12 +168,12 @@ def configuration(app: Any, limits: Limits) -> uvicorn.Config:
     )
 
 
-def patient_protocol(limits: Limits) -> type[H11Protocol]:
+def patient_protocol(limits: RateLimits) -> type[H11Protocol]:
     """Return uvicorn's protocol, which gives up slow heads and refuses too many connections of one address.
 
     Examples
     --------
-    >>> patient_protocol(Limits()).__name__
+    >>> patient_protocol(RateLimits()).__name__
     'Patient'
     """
     held: Counter[str] = Counter()

@@ -8,7 +8,7 @@ import pytest
 import stratal
 from stratal.errors import InputError
 from stratal.estimation.estimands import ClassReport, Estimand
-from stratal.estimation.estimands.beliefs import CREDIT, Beliefs
+from stratal.estimation.estimands.classification import CREDIT, Beliefs
 from stratal.estimation.metric_functions import Shares, metric_function
 
 LEVELS = ("a", "b", "c")

@@ -7,8 +7,8 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
+from stratal.estimation.estimand import together
 from stratal.estimation.estimands import Estimand, LevelMeans, Mean, Means
-from stratal.estimation.together import together
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 import stratal
 from stratal.errors import InputError
 from stratal.estimation.estimands import Quantile
-from stratal.estimation.quantile import quantile_estimate
+from stratal.estimation.estimands.quantile import quantile_estimate
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from stratal.errors import InputError
-from stratal.population.tables.declaration import Request
+from stratal.population.tables.declaration import Declared
 
 NAMES = ["id", "proxy", "judge", "second", "language"]
 
 
 def test_all_kinds_of_columns() -> None:
-    declared = Request(
+    declared = Declared(
         proxy=["proxy", "judge", "proxy"],
         groups="language",
         second_moment={"judge": "second"},
@@ -44,18 +44,18 @@ def test_all_kinds_of_columns() -> None:
 )
 def test_what_is_refused(keywords: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError) as caught:
-        Request(**keywords).among(NAMES, "rows.csv")
+        Declared(**keywords).among(NAMES, "rows.csv")
     assert words in str(caught.value)
 
 
 def test_proxies_may_be_named_by_a_pattern():
     names = ["id", "model-0", "model-1", "other"]
 
-    assert Request(proxy="model-*").among(names, "the table").proxies == ("model-0", "model-1")
-    assert Request(proxy=["other", "model-?"]).among(names, "the table").proxies == (
+    assert Declared(proxy="model-*").among(names, "the table").proxies == ("model-0", "model-1")
+    assert Declared(proxy=["other", "model-?"]).among(names, "the table").proxies == (
         "other",
         "model-0",
         "model-1",
     )
     with pytest.raises(InputError, match=r"no column fits proxy.*judge\*"):
-        Request(proxy="judge*").among(names, "the table")
+        Declared(proxy="judge*").among(names, "the table")

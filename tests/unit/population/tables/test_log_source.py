@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stratal.population.logs.log import Row, log_of
-from stratal.population.tables.declaration import Request
+from stratal.population.tables.declaration import Declared
 from stratal.population.tables.log_source import as_used, log_source
 
 
@@ -25,21 +25,21 @@ def log():
 
 
 def test_what_is_named_stays(log):
-    request = as_used(log, Request(proxy="near", show="sample", groups="sample"))
+    request = as_used(log, Declared(proxy="near", show="sample", groups="sample"))
 
     assert (request.proxy, request.show, request.groups) == ("near", ("sample",), ("sample",))
 
 
 def test_no_proxy_can_be_asked_for(log):
-    assert as_used(log, Request(proxy=())).proxy == ()
+    assert as_used(log, Declared(proxy=())).proxy == ()
 
 
 def test_the_cluster_is_a_group(log):
-    assert as_used(log, Request()).groups == ("sample",)
+    assert as_used(log, Declared()).groups == ("sample",)
 
 
 def test_half_characters_and_empty_columns_are_text(log):
-    source, _ = log_source(log, Request(proxy=(), show=("answer", "near")), "log.json")
+    source, _ = log_source(log, Declared(proxy=(), show=("answer", "near")), "log.json")
 
     found = source.run(source.table).to_pydict()
     assert found[source.columns["answer"]][0] == "x?"

@@ -12,13 +12,13 @@ pytest.importorskip("starlette")
 
 from starlette.testclient import TestClient
 
-from stratal.study.web.limits import Limits
+from stratal.study.web.limits import RateLimits
 from stratal.study.web.looks import look_of, media_address
 from stratal.study.web.routes import application
 from stratal.study.web.tokens import tokens
 
 HOME = "http://127.0.0.1:8000"
-FREE = Limits(rate=1e9, burst=10**9)
+FREE = RateLimits(rate=1e9, burst=10**9)
 
 
 def shown_population(size=60, **columns):

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from stratal.study import check_study
-from stratal.study.web.limits import Limits
+from stratal.study.web.limits import RateLimits
 
 
 def test_an_annotator_labels_everything(page):
@@ -301,7 +301,7 @@ def test_other_methods_do_nothing(page):
 
 
 def test_too_many_requests_are_refused_for_that_client_alone(study, page_of):
-    page = page_of(study, Limits(rate=0.001, burst=5))
+    page = page_of(study, RateLimits(rate=0.001, burst=5))
     said = [page.get("ann", "api/state").status_code for _ in range(8)]
     strangers = [page.client.get(f"/a/{number}/").status_code for number in range(8)]
 

@@ -14,7 +14,7 @@ from tests.browser import served
 
 from stratal import InputError
 from stratal.study import StudyError
-from stratal.study.web.limits import Limits
+from stratal.study.web.limits import RateLimits
 from stratal.study.web.looks import keep_look, look_of, media_address
 from stratal.study.web.server import Place, serve
 from stratal.study.web.tokens import tokens
@@ -133,7 +133,7 @@ def test_a_body_that_does_not_say_its_length_is_cut_off(study):
         assert state(links["ann"])["progress"]["submitted"] == 0
 
 
-SLOW = Limits(patience=0.3, rate=1e6, burst=10**6)
+SLOW = RateLimits(patience=0.3, rate=1e6, burst=10**6)
 
 
 @pytest.mark.parametrize("sent", [b"", b"GET /a", b"POST /a/x/api/act HTTP/1.1\r\nHost: x\r\nX: "])
@@ -182,7 +182,7 @@ def one_answer(connection):
 
 
 def test_two_requests_on_one_connection_are_answered_with_patience_between(study):
-    patient = Limits(patience=2.0, rate=1e6, burst=10**6)
+    patient = RateLimits(patience=2.0, rate=1e6, burst=10**6)
     with served(study, patient) as links, connected(links["ann"]) as connection:
         for _ in range(4):
             connection.sendall(head(links["ann"], "api/state", method="GET"))
@@ -191,7 +191,7 @@ def test_two_requests_on_one_connection_are_answered_with_patience_between(study
 
 
 def test_one_address_holds_only_so_many_connections(study):
-    with served(study, Limits(connections_each=5, patience=20)) as links:
+    with served(study, RateLimits(connections_each=5, patience=20)) as links:
         held = [connected(links["ann"]) for _ in range(5)]
         with connected(links["ann"]) as one_more, suppress(ConnectionResetError):
             assert answer_of(one_more) == b""
