@@ -255,6 +255,8 @@ def _numbers(given: Any) -> list[tuple[str, float]]:
         return [number for entry in given for number in _numbers(entry)]
     if isinstance(given, stratal.Estimate) and math.isnan(given.value):
         return []  # said to have no value, and why
-    names = ("value", "standard_error", "low", "high", "estimate", "p_value")
+    names = ["value", "standard_error", "low", "high", "estimate", "p_value"]
+    if isinstance(given, stratal.Estimate) and given.limits() is None:
+        names.remove("standard_error")  # labels of an outcome without bounds that all agree show none
     values = [(name, getattr(given, name, None)) for name in names]
     return [(name, float(value)) for name, value in values if isinstance(value, float | np.floating)]

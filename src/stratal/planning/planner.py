@@ -229,7 +229,7 @@ class Planner:
                 given=f"{len(found):,}",
                 allowed=f"up to {MOST_PARTS}",
                 action="Name fewer levels or estimands, or plan for the mean and ask for the levels of the "
-                "estimate: estimate_domains(…), estimate --by.",
+                "estimate: estimate(…, by=…), estimate --by.",
             )
         return found
 
