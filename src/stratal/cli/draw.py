@@ -163,10 +163,9 @@ def _told(asked: DrawOptions, sample: Sample) -> list[str | Path]:
     """Return what the estimate is to be told beside the labels."""
     from stratal.estimation.estimand import as_estimand
 
-    question = as_estimand(sample.estimand)
-    if question is None:
+    if sample.estimand is None:
         return ["--predicted", sample.predicted] if sample.predicted else []
-    return ["--population", asked.file] if question.reads_population else []
+    return ["--population", asked.file] if as_estimand(sample.estimand).reads_population else []
 
 
 def _extended(asked: DrawOptions, extend: Path) -> tuple[Sample, Narrowing | None]:

@@ -147,8 +147,7 @@ def _label_columns(asked: EvidenceOptions, sample: Sample) -> tuple[str, ...]:
     """Return the columns of labels that the estimand takes together, such as two models' outcomes."""
     from stratal.estimation.estimand import as_estimand
 
-    question = as_estimand(asked.estimand or sample.estimand)
-    return () if question is None else question.label_columns(sample)
+    return as_estimand(asked.estimand or sample.estimand).label_columns(sample)
 
 
 def _refuse_beside(asked: EvidenceOptions, result: Any) -> None:
@@ -176,7 +175,7 @@ def _with_population(asked: EvidenceOptions, evidence: GatheredEvidence) -> Gath
         return evidence
     sample = evidence.sample
     question = as_estimand(asked.estimand or sample.estimand)
-    read = question.numbers if question is not None and question.reads_population else ()
+    read = question.numbers if question.reads_population else ()
     if not read and asked.calibration is None:
         raise InputError(
             "--population would have no effect",

@@ -321,9 +321,9 @@ def with_columns_of(reading: Reading, estimand: Any) -> Reading:
     """
     from stratal.estimation.estimand import as_estimand
 
-    asked = as_estimand(estimand)
-    if asked is None:
+    if estimand is None:
         return reading
+    asked = as_estimand(estimand)
     proxies = tuple(dict.fromkeys((*listed(reading.proxy), *asked.proxy_names)))
     known = (*proxies, *listed(reading.features))
     groups = [name for name in asked.groups if name not in known and name != reading.predicted]

@@ -113,7 +113,7 @@ class SimulateOptions(o.Reading):
         from stratal.estimation.estimand import as_estimand
 
         asked = as_estimand(self.estimand)
-        return None if asked is None or asked.of_one_outcome else asked
+        return None if asked.of_one_outcome else asked
 
     def asked_workers(self) -> Any:
         """Processes, or the Spark session that the file is read with."""

@@ -613,16 +613,19 @@ Asked = Estimand | str | Mapping[str, Any] | Sequence[Any] | None
 """What may be given for an estimand: itself, its text form, its record, or a list of these."""
 
 
-def as_estimand(given: Asked) -> Estimand | None:
-    """Return an estimand from itself, its text form, its record or a list of these; None of None.
+def as_estimand(given: Asked) -> Estimand:
+    """Return an estimand from itself, its text form, its record or a list of these; the mean of None.
 
     Examples
     --------
     >>> as_estimand("f1:match") == as_estimand({"kind": "f1", "positive": "match"})
     True
     """
-    if given is None or isinstance(given, Estimand):
+    if isinstance(given, Estimand):
         return given
+    if given is None:
+        mean: Estimand = Estimand.registry["mean"]()
+        return mean
     if isinstance(given, str) and ";" in given:
         return as_estimand(given.split(";"))
     if isinstance(given, str):

@@ -129,8 +129,7 @@ def estimate(
     require_sample(sample, "estimate")
     if population is not None:
         sample = replace(sample, population=require_same_population(sample, population))
-    asked = as_estimand(sample.estimand if estimand is None else estimand) or as_estimand("mean")
-    assert asked is not None
+    asked = as_estimand(sample.estimand if estimand is None else estimand)
     request = Request(
         target=target,
         estimator=estimator,

@@ -180,8 +180,8 @@ def new_version(
 def _predicted(sample: Sample, predicted: bool | str, asked: Any) -> bool | str:
     """Return what the labels are compared with, refusing an estimand that is no mean of outcomes."""
     question = as_estimand(asked or sample.estimand)
-    if question is None or set(RIGHT_OPTIONS) <= set(question.takes):
-        return predicted or (question is not None and question.compared)
+    if set(RIGHT_OPTIONS) <= set(question.takes):
+        return predicted or question.compared
     raise InputError(
         "a new version is compared by its mean outcome",
         given=f"the estimand {question.text!r}",

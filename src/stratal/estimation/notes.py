@@ -235,8 +235,7 @@ def planned_strata(sample: Sample) -> Strata | None:
     >>> planned_strata(stratal.SimpleRandom(budget=2).draw(population, seed=7)).proxy_means
     array([0.7])
     """
-    asked = as_estimand(sample.estimand)
-    if asked is not None and not asked.of_one_outcome:
+    if not as_estimand(sample.estimand).of_one_outcome:
         return None
     if isinstance(sample.design, Stratified):
         strata = sample.design.strata

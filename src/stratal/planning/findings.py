@@ -173,8 +173,7 @@ def findings(
     tail_shares(confidence_level, "two-sided")
     refuse_unlisted(options, findings)
     own = found.label.get("estimand") if isinstance(found, Estimate) else None
-    asked = as_estimand(options.get("estimand") or own or sample.estimand or "mean")
-    assert asked is not None
+    asked = as_estimand(options.get("estimand") or own or sample.estimand)
     predicted = options.get("predicted") or asked.compared
     made: Any = found or estimate(sample, labels, **options)
     columns = asked.label_columns(sample)
@@ -279,7 +278,7 @@ def _quantity(sample: Sample, labels: Any, asked: Estimand, first: Estimate, pre
     label = dict(first.label)
     if label:
         own = label.pop("estimand", None)
-        title = (asked if own in (None, asked.text) else as_estimand(own) or asked).title
+        title = (asked if own in (None, asked.text) else as_estimand(own)).title
         between = " of " if first.null is None else " − "
         of = between.join(value for value in reversed(label.values()) if value)
         return ": ".join(filter(None, ["" if "metric" in label and own is None else title, of]))

@@ -22,7 +22,7 @@ from stratal.allocation.rates import smoothed_standard_deviations
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.errors import InputError, StratalWarning
 from stratal.estimation.calibrated import Calibrating
-from stratal.estimation.estimand import Estimand, as_estimand, influences_of
+from stratal.estimation.estimand import Estimand, influences_of
 from stratal.estimation.estimate import Estimate
 from stratal.intervals.proportion import student_quantile
 from stratal.labels.labels import join
@@ -43,20 +43,6 @@ from stratal.strata.moments import expected_variance, of_sizes
 PLANNED = 0.5
 """Share of the plan's own variances of an influence in those that a round goes by: sizes that depend on few
 labels alone leave strata in which these saw nothing without more, and bias the estimate."""
-
-
-def question_of(sample: Sample) -> Estimand:
-    """Return what a sample was planned for: the mean unless it was said.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.5])
-    >>> question_of(stratal.SimpleRandom(budget=1).draw(population, seed=7)).text
-    'mean'
-    """
-    asked: Estimand = as_estimand(sample.estimand) or Estimand.from_dict({"kind": "mean"})
-    return asked
 
 
 def half_width_of(found: Estimate, confidence_level: float, method: str = "auto") -> float:
@@ -216,14 +202,14 @@ class LabelsSoFar(Record):
     >>> population = stratal.Population.from_arrays(proxy=[0.5] * 400)
     >>> sample = stratal.SimpleRandom(budget=100).draw(population, seed=7)
     >>> labels = [0.0, 1.0] * 50
-    >>> seen = LabelsSoFar.of(question_of(sample), sample, labels, stratal.estimate(sample, labels))
+    >>> seen = LabelsSoFar.of(as_estimand(None), sample, labels, stratal.estimate(sample, labels))
     >>> seen.expected(seen.allocation(200)).round(2)
     array([0.05])
     >>> groups = {"new": ["a", "b"] * 50, "old": ["a"] * 100}
     >>> population = stratal.Population.from_arrays(groups=groups)
     >>> sample = stratal.plan(population, budget=10, estimand="difference:new,old").draw(seed=1)
     >>> labels = ["a", "b"] * 5
-    >>> seen = LabelsSoFar.of(question_of(sample), sample, labels, stratal.estimate(sample, labels))
+    >>> seen = LabelsSoFar.of(as_estimand(None), sample, labels, stratal.estimate(sample, labels))
     >>> seen.names, seen.deviations[0] > 0
     (('difference:new,old',), array([ True, False]))
     """

@@ -16,10 +16,10 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.errors import StratalWarning, names_mistyped
-from stratal.estimation.estimand import Estimand, Several
+from stratal.estimation.estimand import Estimand, Several, as_estimand
 from stratal.estimation.evaluation import estimate
 from stratal.labels.labels import join
-from stratal.planning.labels_so_far import LabelsSoFar, half_width_of, question_of
+from stratal.planning.labels_so_far import LabelsSoFar, half_width_of
 from stratal.planning.plan import checked_half_widths
 from stratal.planning.widths import smallest_budgets
 from stratal.sampling import SimpleRandom, Stratified
@@ -203,7 +203,7 @@ def labels_needed(
     (True, 0)
     """
     refuse_other_designs(sample)
-    asked = question_of(sample)
+    asked = as_estimand(sample.estimand)
     if population is not None or not asked.of_one_outcome:
         sample = replace(sample, population=population_of(sample, population))
     options = {"predicted": predicted, "outcome": outcome, "bounds": bounds}
@@ -242,7 +242,7 @@ def labels_so_far(
     >>> labels_so_far(sample, [0.0, 1.0] * 50, 0.95, {}).half_widths.round(2)
     array([0.09])
     """
-    asked = question_of(sample)
+    asked = as_estimand(sample.estimand)
     with warnings.catch_warnings():
         if quiet:
             warnings.simplefilter("ignore", StratalWarning)
@@ -344,7 +344,7 @@ def more_labels(
     >>> sample = stratal.SimpleRandom(budget=100).draw(population, seed=7)
     >>> labels = np.array([0.0, 1.0] * 50)
     >>> found = stratal.estimate(sample, labels)
-    >>> rows = more_labels(question_of(sample), sample, labels, np.full(100, True), found)
+    >>> rows = more_labels(as_estimand(None), sample, labels, np.full(100, True), found)
     >>> [row["labels"] for row in rows], rows[0]["half_width"] > 1.8 * rows[-1]["half_width"]
     ([100, 150, 200, 300, 400], True)
     """

@@ -21,7 +21,6 @@ from stratal.errors import BudgetError, InputError, names_mistyped, near_names, 
 from stratal.estimation.anticipated import Anticipated, Division
 from stratal.estimation.estimand import Asked, Estimand, as_estimand, influences_of, parts_of
 from stratal.estimation.estimands.class_metrics import refuse_a_misread_proxy
-from stratal.estimation.estimands.means import Mean
 from stratal.estimation.mean import default_estimator
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.earlier_labels import EarlierLabels
@@ -157,7 +156,7 @@ def plan(
         raise InputError("earlier labels take the place of a pilot", action="Leave pilot or labels out.")
     if pilot and budget is not None:
         raise InputError("a pilot needs a half-width to lead to", action="Give half_width=.")
-    asked = as_estimand(estimand) or Mean()
+    asked = as_estimand(estimand)
     division = Division(
         method=method,
         n_strata=n_strata,

@@ -13,8 +13,7 @@ from stratal.allocation.integers import check_budget, whole_number
 from stratal.arrays import IntArray
 from stratal.errors import BudgetError, InputError, names_mistyped, warn_caller
 from stratal.estimation.calibrated import Calibrating
-from stratal.estimation.estimand import Estimand, Several
-from stratal.planning.labels_so_far import question_of
+from stratal.estimation.estimand import Estimand, Several, as_estimand
 from stratal.planning.needs import labels_so_far, narrowing
 from stratal.proxy.learners import NAMES, is_learner
 from stratal.sampling import SimpleRandom, Stratified
@@ -114,7 +113,7 @@ def next_round(
     where = population_of(sample, population)
     given, sample = sample, replace(sample, population=where)  # compared once, for what follows
     how = {"allocation_of": allocation_of, "deviations": deviations, "learner": learner, "features": features}
-    _refuse_without_effect(sample, question_of(sample), how, half_width)
+    _refuse_without_effect(sample, as_estimand(sample.estimand), how, half_width)
     if (additional is None) == (half_width is None):
         raise InputError(
             "give either additional or a half-width",

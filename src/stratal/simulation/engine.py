@@ -14,7 +14,6 @@ import numpy as np
 from stratal.arrays import FloatArray
 from stratal.errors import InputError, names_mistyped
 from stratal.estimation.estimand import Asked, Estimand, as_estimand
-from stratal.estimation.estimands.means import Mean
 from stratal.population.population import require_population
 from stratal.randomness import check_seed
 from stratal.simulation.back_ends import check_workers, completed
@@ -134,8 +133,7 @@ def simulate(
     """
     check_workers(workers)
     require_population(population, "simulate")
-    asked = Mean() if estimand is None else as_estimand(estimand)
-    assert asked is not None
+    asked = as_estimand(estimand)
     z = asked.outcome_of(outcome)
     labels = np.asarray(outcome) if z is None else z
     size = population.size
