@@ -102,12 +102,19 @@ EFFICIENCY = {"y_label": "relative efficiency", "level": 1, "level_label": "a si
 
 def by_labels(title: str, lines: Sequence[Line], y_label: str = "", **more: Any) -> Panel:
     """Return a panel over the number of labels."""
-    return Panel(title=title, lines=lines, **{"x_label": "labels", "logarithmic": "x", "y_label": y_label} | more)
+    return Panel(
+        title=title, lines=lines, **{"x_label": "labels", "logarithmic": "x", "y_label": y_label} | more
+    )
 
 
 def tried(
-    data: tuple[stratal.Population, np.ndarray], design: str, budgets: Sequence[int], *,
-    what: str = "relative_efficiency", replicates: int = 40_000, **options: Any,
+    data: tuple[stratal.Population, np.ndarray],
+    design: str,
+    budgets: Sequence[int],
+    *,
+    what: str = "relative_efficiency",
+    replicates: int = 40_000,
+    **options: Any,
 ) -> list[float]:
     """Return what a simulation finds of one design, for each budget."""
     table = stratal.simulate(
@@ -144,7 +151,10 @@ def same_labels(path: Path) -> None:
     for axis in (left, middle):
         axis.set_xticks(places, ["below .5", ".5–.7", ".7–.9", ".9–.97", "above"], fontsize=8)
         axis.set_xlabel("the model's confidence")
-    draws = {"100 at random": lambda seed: stratal.SimpleRandom(budget=100).draw(population, seed), "100 by stratal": plan.draw}
+    draws = {
+        "100 at random": lambda seed: stratal.SimpleRandom(budget=100).draw(population, seed),
+        "100 by stratal": plan.draw,
+    }
     for number, (name, draw) in enumerate(draws.items()):
         found = means(draw, right, 200, place)[0]
         jitter = np.random.default_rng(0).uniform(-0.28, 0.28, len(found))
@@ -201,7 +211,12 @@ def forty_intervals(path: Path) -> None:
     ):
         values, bounds = means(draw, right, 40, rows_of_digits())
         miss = (bounds[:, 0] > right.mean()) | (bounds[:, 1] < right.mean())
-        axis.vlines(np.arange(40), *bounds.T, colors=np.where(miss, MISSED, colour), linewidth=np.where(miss, 2.6, 1.6))
+        axis.vlines(
+            np.arange(40),
+            *bounds.T,
+            colors=np.where(miss, MISSED, colour),
+            linewidth=np.where(miss, 2.6, 1.6),
+        )
         axis.plot(np.flatnonzero(~miss), values[~miss], "o", markersize=2.5, color=INK)
         axis.plot(np.flatnonzero(miss), values[miss], "X", markersize=6, color=INK)
         axis.axhline(right.mean(), color=INK, linewidth=0.9, linestyle=":")
@@ -222,15 +237,25 @@ def proxies(path: Path) -> None:
         "in strata made of the proxy": ("k-means:10:robust", "horvitz-thompson"),
     }
     lines = [
-        Line(x=slopes, label=name, y=[
-            tried(generated(slope), design, [200], what="effective_sample_size", estimators=[estimator])[0]
-            for slope in slopes
-        ])
+        Line(
+            x=slopes,
+            label=name,
+            y=[
+                tried(generated(slope), design, [200], what="effective_sample_size", estimators=[estimator])[
+                    0
+                ]
+                for slope in slopes
+            ],
+        )
         for name, (design, estimator) in ways.items()
     ]
     panel = Panel(
-        title="200 labels of 20,000 units", x_label="how steeply outcomes follow the proxy (0: useless, 1: as it says)",
-        y_label="random labels they are worth", lines=lines, level=200, level_label="200 labels",
+        title="200 labels of 20,000 units",
+        x_label="how steeply outcomes follow the proxy (0: useless, 1: as it says)",
+        y_label="random labels they are worth",
+        lines=lines,
+        level=200,
+        level_label="200 labels",
     )
     draw_lines([panel], path)
 
@@ -240,7 +265,11 @@ def strata(path: Path) -> None:
     """Efficiency by method and number of strata."""
     numbers = [2, 3, 5, 8, 10, 15, 20, 30]
     lines = [
-        Line(x=numbers, label=method, y=[tried(generated(), f"{method}:{number}:robust", [100])[0] for number in numbers])
+        Line(
+            x=numbers,
+            label=method,
+            y=[tried(generated(), f"{method}:{number}:robust", [100])[0] for number in numbers],
+        )
         for method in ("k-means", "neyman", "equal-size", "equal-width", "cum-sqrt-f")
     ]
     title = "100 labels of 20,000 units, robust allocation"
@@ -252,12 +281,18 @@ def allocation(path: Path) -> None:
     """Efficiency by allocation where the proxy is over- and underconfident."""
     slopes = [0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0]
     lines = [
-        Line(x=slopes, label=rule, dashed=rule == "oracle",
-             y=[tried(generated(slope), f"k-means:10:{rule}", [200])[0] for slope in slopes])
+        Line(
+            x=slopes,
+            label=rule,
+            dashed=rule == "oracle",
+            y=[tried(generated(slope), f"k-means:10:{rule}", [200])[0] for slope in slopes],
+        )
         for rule in ("proportional", "neyman", "robust", "oracle")
     ]
     x_label = "slope (below 1: the proxy is too sure of itself)"
-    draw_lines([Panel(title="200 labels, ten k-means strata", x_label=x_label, lines=lines, **EFFICIENCY)], path)
+    draw_lines(
+        [Panel(title="200 labels, ten k-means strata", x_label=x_label, lines=lines, **EFFICIENCY)], path
+    )
 
 
 @figure
@@ -272,9 +307,17 @@ def designs(path: Path) -> None:
     }
     quick = ("simple-random", "k-means:10:robust")
     lines = [
-        Line(x=budgets, label=f"{design}, {estimator}", y=tried(
-            generated(size=5000), design, budgets, estimators=[estimator], replicates=20_000 if design in quick else 4000
-        ))
+        Line(
+            x=budgets,
+            label=f"{design}, {estimator}",
+            y=tried(
+                generated(size=5000),
+                design,
+                budgets,
+                estimators=[estimator],
+                replicates=20_000 if design in quick else 4000,
+            ),
+        )
         for design, estimator in kinds.items()
     ]
     draw_lines([by_labels("5,000 units", lines, **EFFICIENCY)], path)
@@ -285,10 +328,19 @@ def means_by_estimator(path: Path) -> None:
     """Efficiency by estimator, in a simple random sample, with a good and a weak proxy."""
     budgets = [30, 50, 100, 200, 400]
     panels = [
-        by_labels(title, [
-            Line(x=budgets, label=name, y=tried(generated(slope), "simple-random", budgets, estimators=[name]))
-            for name in ("horvitz-thompson", "difference", "ppi++")
-        ], limits=(0.9, 1.3), **EFFICIENCY)
+        by_labels(
+            title,
+            [
+                Line(
+                    x=budgets,
+                    label=name,
+                    y=tried(generated(slope), "simple-random", budgets, estimators=[name]),
+                )
+                for name in ("horvitz-thompson", "difference", "ppi++")
+            ],
+            limits=(0.9, 1.3),
+            **EFFICIENCY,
+        )
         for title, slope in (("a good proxy (slope 1)", 1.0), ("a weak one (slope 0.25)", 0.25))
     ]
     draw_lines(panels, path, columns=2)
@@ -302,12 +354,20 @@ def intervals(path: Path) -> None:
     for rate in (0.9, 0.97):
         data = population, (np.arange(20_000) < rate * 20_000).astype(float)
         lines = [
-            Line(x=budgets, label=name, dashed=name == "normal",
-                 y=tried(data, "simple-random", budgets, what="coverage", intervals=[name]))
+            Line(
+                x=budgets,
+                label=name,
+                dashed=name == "normal",
+                y=tried(data, "simple-random", budgets, what="coverage", intervals=[name]),
+            )
             for name in ("auto", "wilson", "t", "normal")
         ]
         title = f"a simple random sample, {100 * rate:.0f} % right"
-        panels.append(by_labels(title, lines, "coverage of 95 % intervals", level=0.95, level_label="95 %", limits=(0.4, 1.01)))
+        panels.append(
+            by_labels(
+                title, lines, "coverage of 95 % intervals", level=0.95, level_label="95 %", limits=(0.4, 1.01)
+            )
+        )
     draw_lines(panels, path, columns=2)
 
 
@@ -318,7 +378,9 @@ def cells(page: str) -> dict[str, list[float]]:
     for heading, table in re.findall(r"^### (.*)\n\n((?:\|.*\n)+)", text, re.MULTILINE):
         first, _, *rows = [[part.strip() for part in row.strip("|").split("|")] for row in table.splitlines()]
         if "coverage" in first:
-            found[re.sub(r" \([^()]*draws.*\)", "", heading)] = [float(row[first.index("coverage")]) for row in rows]
+            found[re.sub(r" \([^()]*draws.*\)", "", heading)] = [
+                float(row[first.index("coverage")]) for row in rows
+            ]
     return found
 
 
@@ -356,6 +418,170 @@ def plans(path: Path) -> None:
 
 
 @figure
+def architecture(path: Path) -> None:
+    """The way of a label to an interval, as boxes and arrows."""
+    parts = [
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 880 560" font-family="system-ui, sans-serif" '
+        'font-size="14" role="img" aria-label="The way of a label to an interval">',
+        '<defs><marker id="a" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="8" markerHeight="8" '
+        'orient="auto"><path d="M0 0 10 5 0 10z" fill="#3b5b8c"/></marker></defs>',
+        '<rect width="880" height="560" fill="white"/>',
+    ]
+    for x, y, width, height, fill, title, *rows in _BOXES:
+        middle = x + width / 2
+        parts += [
+            f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="8" fill="{fill}" stroke="#3b5b8c"/>',
+            f'<text x="{middle:g}" y="{y + 20}" text-anchor="middle" font-weight="600">{title}</text>',
+        ]
+        parts += [
+            f'<text x="{middle:g}" y="{y + 40 + 17 * k}" text-anchor="middle" fill="#333" '
+            f'font-size="12.5">{row}</text>'
+            for k, row in enumerate(rows)
+        ]
+    for x, y, to_x, to_y, label in _ARROWS:
+        parts.append(
+            f'<line x1="{x}" y1="{y}" x2="{to_x}" y2="{to_y}" stroke="#3b5b8c" stroke-width="1.5" '
+            'marker-end="url(#a)"/>'
+        )
+        place = f'x="{(x + to_x) / 2 - 24 * (x > to_x):g}" y="{(y + to_y) / 2 - 7:g}"'
+        parts += [f'<text {place} dx="6" font-size="12" fill="#555">{label}</text>'] if label else []
+    path.write_text("\n".join([*parts, "</svg>"]) + "\n", encoding="utf-8")
+
+
+_BLUE, _SAND, _GREEN = "#eef3fb", "#f6f0e4", "#e9f5ec"
+
+_BOXES: list[Any] = [
+    (
+        20,
+        20,
+        240,
+        92,
+        _BLUE,
+        "labels/",
+        "file, study, dict, array",
+        "→ Labels: id, value, annotator, time",
+        "joined to the sample by id",
+    ),
+    (
+        320,
+        20,
+        240,
+        92,
+        _SAND,
+        "sampling/  Sample",
+        "units drawn, their strata, proxies",
+        "summaries, design, digest",
+        "the estimand that it is for",
+    ),
+    (
+        620,
+        20,
+        240,
+        92,
+        _BLUE,
+        "estimation/  estimate()",
+        "one verb for every estimand:",
+        "Request (options) → Estimand",
+        "which refuses what means nothing",
+    ),
+    (
+        20,
+        180,
+        270,
+        110,
+        _GREEN,
+        "a mean of one outcome",
+        "outcome z of each labelled unit",
+        "λ fitted to the proxies (lam)",
+        "residuals z − λẑ, and what λ·ẑ is known",
+        "to be over all units",
+    ),
+    (
+        320,
+        180,
+        240,
+        110,
+        _BLUE,
+        "Respondents",
+        "the labelled units of the sample:",
+        "strata without a label merged,",
+        "nonresponse noted, weighting made",
+    ),
+    (
+        590,
+        180,
+        270,
+        110,
+        _GREEN,
+        "a function of means",
+        "linearised variable u of each unit",
+        "(metric, ratio, quantile, difference,",
+        "coefficient, function of the user's)",
+        "and, where needed, limits of its own",
+    ),
+    (320, 350, 240, 76, _SAND, "weighting/", "weights of the design →", "mean, variance, degrees of freedom"),
+    (
+        20,
+        350,
+        240,
+        76,
+        _BLUE,
+        "Evidence",
+        "value, variance, residuals, bounds,",
+        "weighting: all that an interval needs",
+    ),
+    (
+        620,
+        350,
+        240,
+        76,
+        _BLUE,
+        "Limits",
+        "binomial on effective labels, sum of",
+        "terms, function of shares, Fieller …",
+    ),
+    (
+        170,
+        470,
+        240,
+        76,
+        _BLUE,
+        "intervals/  methods",
+        "level and kind chosen here:",
+        "auto, or one of the table",
+    ),
+    (
+        470,
+        470,
+        240,
+        76,
+        _BLUE,
+        "Estimate, or Estimates",
+        "value, error, notes, label;",
+        "confidence_interval(), p_value()",
+    ),
+]
+
+_ARROWS: list[Any] = [
+    (260, 66, 318, 66, ""),
+    (560, 66, 618, 66, ""),
+    (660, 112, 480, 178, ""),
+    (720, 112, 740, 178, ""),
+    (620, 112, 230, 178, ""),
+    (320, 235, 292, 235, ""),
+    (560, 235, 588, 235, ""),
+    (440, 290, 440, 348, ""),
+    (130, 290, 130, 348, "residuals"),
+    (740, 290, 740, 348, "limits"),
+    (320, 388, 262, 388, "variance"),
+    (630, 290, 540, 348, "u"),
+    (170, 426, 250, 468, ""),
+    (680, 426, 400, 480, ""),
+    (410, 508, 468, 508, ""),
+]
+
+
+@figure
 def adaptive(path: Path) -> None:
     """Efficiency of one round, of two, and of the printed rule."""
     budgets, panels = [100, 200, 400], []
@@ -365,10 +591,17 @@ def adaptive(path: Path) -> None:
         "OPT-A1 as printed": "k-means:10:opt-a1",
         "oracle Neyman": "k-means:10:oracle",
     }
-    for title, slope in (("an overconfident proxy (slope 0.3)", 0.3), ("an underconfident one (slope 2)", 2.0)):
+    for title, slope in (
+        ("an overconfident proxy (slope 0.3)", 0.3),
+        ("an underconfident one (slope 2)", 2.0),
+    ):
         lines = [
-            Line(x=budgets, y=tried(generated(slope), design, budgets, replicates=20_000), label=name,
-                 dashed=name.startswith("oracle"))
+            Line(
+                x=budgets,
+                y=tried(generated(slope), design, budgets, replicates=20_000),
+                label=name,
+                dashed=name.startswith("oracle"),
+            )
             for name, design in rules.items()
         ]
         panels.append(by_labels(title, lines, **EFFICIENCY))
@@ -402,12 +635,26 @@ def comparisons(path: Path) -> None:
             sample = stratal.SimpleRandom(budget=300).draw(population, seed=seed)
             drawn = {name: values[sample.ids] for name, values in right.items()}
             errors.append(stratal.compare(sample, drawn)[0].standard_error)
-            alone.append(np.hypot(*(stratal.estimate(sample, values).standard_error for values in drawn.values())))
+            alone.append(
+                np.hypot(*(stratal.estimate(sample, values).standard_error for values in drawn.values()))
+            )
         paired.append(np.mean(errors))
         apart.append(np.mean(alone))
-    lines = [Line(x=shares, y=apart, label="two samples of 300"), Line(x=shares, y=paired, label="the same 300, paired")]
-    draw_lines([Panel(title="85 and 80 % right", x_label="share of units on which the two err alike",
-                      y_label="standard error of the difference", lines=lines)], path)
+    lines = [
+        Line(x=shares, y=apart, label="two samples of 300"),
+        Line(x=shares, y=paired, label="the same 300, paired"),
+    ]
+    draw_lines(
+        [
+            Panel(
+                title="85 and 80 % right",
+                x_label="share of units on which the two err alike",
+                y_label="standard error of the difference",
+                lines=lines,
+            )
+        ],
+        path,
+    )
 
 
 @figure
@@ -434,7 +681,9 @@ def metrics(path: Path) -> None:
         for name in found:
             found[name].append(float(np.mean(widths[name])))
     lines = [Line(x=budgets, y=values, label=name, dashed=name == "recall") for name, values in found.items()]
-    draw_lines([by_labels("a class of 5 %, plan for the accuracy", lines, "half-width of the interval")], path)
+    draw_lines(
+        [by_labels("a class of 5 %, plan for the accuracy", lines, "half-width of the interval")], path
+    )
 
 
 @figure
@@ -444,18 +693,27 @@ def estimands(path: Path) -> None:
     score = rng.beta(0.15, 4, size).clip(1e-4, 1 - 1e-4)
     truth = np.where(rng.random(size) < score, "match", "other")
     answers = np.where(score > 0.4, "match", "other")
-    population = stratal.Population.from_arrays(proxy={"score": score}, groups={"answer": answers}, predicted="answer")
+    population = stratal.Population.from_arrays(
+        proxy={"score": score}, groups={"answer": answers}, predicted="answer"
+    )
     f1 = stratal.estimands.F1("match", probability="score")
     hits = np.sum((truth == "match") & (answers == "match"))
     goal = 2 * hits / (np.sum(truth == "match") + np.sum(answers == "match"))
-    plans = {"simple random": None, "strata made for F1, robust allocation": stratal.stratify(population, "neyman", 10, influence=f1.influence(population))}
+    plans = {
+        "simple random": None,
+        "strata made for F1, robust allocation": stratal.stratify(
+            population, "neyman", 10, influence=f1.influence(population)
+        ),
+    }
     lines = []
     for name, strata in plans.items():
         errors = []
         for budget in budgets:
             design: Any = stratal.SimpleRandom(budget=budget)
             if strata is not None:
-                design = stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, budget, "robust"))
+                design = stratal.Stratified(
+                    strata=strata, allocation=stratal.allocate(strata, budget, "robust")
+                )
             found = []
             for seed in range(60):
                 sample = design.draw(population, seed=seed)
@@ -481,15 +739,30 @@ def elsewhere(path: Path) -> None:
             known = np.isin(np.arange(size), draw.choice(size, 300, replace=False))
             results = [
                 stratal.estimate_from(truth[known], judge[known], judge[~known]),
-                stratal.estimate_from(truth[known], judge[known], judge[~known], estimator="horvitz-thompson"),
+                stratal.estimate_from(
+                    truth[known], judge[known], judge[~known], estimator="horvitz-thompson"
+                ),
             ]
             ends = [tuple(result.confidence_interval()) for result in results]
             widths.append([(high - low) / 2 for low, high in ends])
         powered.append(np.mean(widths, axis=0)[0])
         alone.append(np.mean(widths, axis=0)[1])
-    lines = [Line(x=rights, y=alone, label="300 labels alone"), Line(x=rights, y=powered, label="and 10,000 judgements")]
-    draw_lines([Panel(title="prediction-powered inference", x_label="how often the judge is right",
-                      y_label="half-width of the interval", lines=lines, limits=(0, 0.06))], path)
+    lines = [
+        Line(x=rights, y=alone, label="300 labels alone"),
+        Line(x=rights, y=powered, label="and 10,000 judgements"),
+    ]
+    draw_lines(
+        [
+            Panel(
+                title="prediction-powered inference",
+                x_label="how often the judge is right",
+                y_label="half-width of the interval",
+                lines=lines,
+                limits=(0, 0.06),
+            )
+        ],
+        path,
+    )
 
 
 @figure
@@ -514,8 +787,19 @@ def annotators(path: Path) -> None:
                 values.append(stratal.estimate(sample, labels, combine=combine).value)
             found.append(float(np.mean(values)))
         lines.append(Line(x=slips, y=found, label=f"{people} each" if people == 1 else "majority of 3"))
-    draw_lines([Panel(title="90 % are right", x_label="share of answers in which an annotator slips",
-                      y_label="mean of 20 estimates", lines=lines, level=float(truth.mean()), level_label="the truth")], path)
+    draw_lines(
+        [
+            Panel(
+                title="90 % are right",
+                x_label="share of answers in which an annotator slips",
+                y_label="mean of 20 estimates",
+                lines=lines,
+                level=float(truth.mean()),
+                level_label="the truth",
+            )
+        ],
+        path,
+    )
 
 
 @figure
@@ -536,16 +820,31 @@ def regression(path: Path) -> None:
             rows = rng.choice(size, n, replace=False)
             for name, kept in errors.items():
                 fit = linear_regression(
-                    length[rows], right[rows], proxy=judge[rows], population_features=length, population_proxy=judge,
-                    population_stratum=stratum, intercept=True, estimator=name,
+                    length[rows],
+                    right[rows],
+                    proxy=judge[rows],
+                    population_features=length,
+                    population_proxy=judge,
+                    population_stratum=stratum,
+                    intercept=True,
+                    estimator=name,
                     weighting=StratifiedWeighting(stratum=stratum[rows], sizes=np.bincount(stratum)),
                 )
                 kept.append(float(fit.standard_errors[-1]))
         for name, kept in errors.items():
             found[name].append(float(np.mean(kept)))
     lines = [Line(x=rights, y=values, label=name) for name, values in found.items()]
-    draw_lines([Panel(title="300 labels of 5,000: accuracy by length", x_label="how often the judge is right",
-                      y_label="standard error of the slope", lines=lines)], path)
+    draw_lines(
+        [
+            Panel(
+                title="300 labels of 5,000: accuracy by length",
+                x_label="how often the judge is right",
+                y_label="standard error of the slope",
+                lines=lines,
+            )
+        ],
+        path,
+    )
 
 
 def main(names: Sequence[str]) -> None:

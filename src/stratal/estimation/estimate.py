@@ -425,19 +425,19 @@ class Estimate(Record, Printed, Plotted):
             "n": self.n,
         }
 
-    def said(self, confidence_level: float = 0.95, method: str = "auto") -> dict[str, Any]:
+    def described(self, confidence_level: float = 0.95, method: str = "auto") -> dict[str, Any]:
         """Return the dict, with the reason where there is no interval."""
         try:
             return self.to_dict(confidence_level, method)
         except InputError as error:
-            return self._described(None) | {"no_interval": str(error)}
+            return self._described(None) | {"confidence_level": confidence_level, "no_interval": str(error)}
 
     def _page(self) -> Page:
-        return estimate_page(self.said(), most_rows=12)
+        return estimate_page(self.described(), most_rows=12)
 
     def _plot(self) -> Intervals:
         """Draw the estimate with its interval, and below it the mean label of each stratum."""
-        found = self.said()
+        found = self.described()
         strata = found["strata"] if len(found["strata"]) > 1 else []
         return Intervals(
             title=f"{found['n']:,} labels of {found['population_size']:,} units, {found['design']} sample",

@@ -544,8 +544,8 @@ def shares_above(
     --------
     >>> weighting = StratifiedWeighting(stratum=np.zeros(40, dtype=int), sizes=np.array([4000]))
     >>> found = shares_above(np.ones(40), np.array([-1.0]), np.array([1.0]), weighting)
-    >>> [round(end, 2) for end in found.ends(0.95, "two-sided")]
-    [0.82, 1.0]
+    >>> [round(end, 3) for end in found.ends(0.95, "two-sided")]
+    [0.825, 1.0]
     """
     used, own = weighting.counts > 0, weighting.random_within_strata
     values, least, most = (np.round(part, _DIGITS) for part in (values, least, most))

@@ -237,7 +237,11 @@ def _contents(
     """Return what a report shows of an estimate, or of the first of several and then of all."""
     confidence_level, interval = level
     first = made if isinstance(made, Estimate) else made[0]
-    described = first.to_dict(confidence_level, interval)
+    # A table says of each row whether it has an interval; an estimate alone that has none is refused.
+    alone = isinstance(made, Estimate)
+    described = (
+        first.to_dict(confidence_level, interval) if alone else first.described(confidence_level, interval)
+    )
     if first.outcomes is None:  # units whose answers are tied are labelled, though they do not count
         count = int(labelled.sum())
         described |= {

@@ -199,6 +199,7 @@ class LabelsSoFar(Record):
     Examples
     --------
     >>> import stratal
+    >>> from stratal.estimation.estimand import as_estimand
     >>> population = stratal.Population.from_arrays(proxy=[0.5] * 400)
     >>> sample = stratal.SimpleRandom(budget=100).draw(population, seed=7)
     >>> labels = [0.0, 1.0] * 50
@@ -209,7 +210,7 @@ class LabelsSoFar(Record):
     >>> population = stratal.Population.from_arrays(groups=groups)
     >>> sample = stratal.plan(population, budget=10, estimand="difference:new,old").draw(seed=1)
     >>> labels = ["a", "b"] * 5
-    >>> seen = LabelsSoFar.of(as_estimand(None), sample, labels, stratal.estimate(sample, labels))
+    >>> seen = LabelsSoFar.of(as_estimand(sample.estimand), sample, labels, stratal.estimate(sample, labels))
     >>> seen.names, seen.deviations[0] > 0
     (('difference:new,old',), array([ True, False]))
     """

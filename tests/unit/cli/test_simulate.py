@@ -121,7 +121,7 @@ def test_an_error_that_is_not_reached_is_said_so(pilot):
 
 
 def test_every_interval_has_its_panels(pilot, tmp_path, monkeypatch):
-    from stratal.report import simulation_figures as report
+    from stratal.report import figures as report
 
     drawn = {}
     monkeypatch.setattr(report, "draw_lines", lambda panels, path, **_: drawn.update({path.stem: panels}))

@@ -85,7 +85,7 @@ def test_titles_say_what_it_is_of():
     texts = ("quantile:.9", "difference:new,old", "mean@language", "coefficient:length")
 
     assert [Estimand.parse_text(text).title for text in texts] == [
-        "quantile of 0.9",
+        "0.9 quantile",
         "difference of new, old",
         "mean by language",
         "coefficient of length",

@@ -106,7 +106,7 @@ def test_a_half_width_for_each_level_takes_the_fewest_labels_that_reach_all(pool
     sample = plan.draw(seed=1)
     table: Any = stratal.estimate(sample, (truth[sample.ids] == "match").astype(float))
 
-    assert [row["domain"] for row in table] == ["a", "b", "c"]
+    assert [row["domain"] for row in table.rows()] == ["a", "b", "c"]
     assert plan.allocation.method == "several"
     assert plan.budget == plan.allocation.n_h.sum() == one.budget
     assert plan.allocation.n_h.tolist() != one.allocation.n_h.tolist()
@@ -119,7 +119,7 @@ def test_a_list_is_planned_and_estimated_together(pool):
     sample = plan.draw(seed=1)
     table: Any = stratal.estimate(sample, {int(u): str(truth[u]) for u in sample.ids})
 
-    assert [row["estimand"] for row in table] == asked
+    assert [row["estimand"] for row in table.rows()] == asked
     assert plan.budget == 200
 
 

@@ -135,10 +135,10 @@ def test_several_coefficients_are_planned_for_together(population, units):
     asked = ["coefficient:length,features=length+age", "coefficient:age,features=length+age"]
     plan = stratal.plan(population, 150, estimand=asked)
     sample = plan.draw(seed=4)
-    table = stratal.estimate(sample, units["y"][sample.ids])
+    table: Any = stratal.estimate(sample, units["y"][sample.ids])
 
     assert [part.estimand for part in plan.parts] == asked
-    assert [row["estimand"] for row in table.rows] == asked
+    assert [row["estimand"] for row in table.rows()] == asked
     assert as_estimand(asked).reads_population
 
 

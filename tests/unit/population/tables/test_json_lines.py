@@ -30,7 +30,7 @@ def write(path: Path, lines: list[Any]) -> Path:
 
 
 def held(path: Path) -> list[dict[str, Any]]:
-    source, _ = readers.read_source(path, readers.Request(id="id", show=("x", "y", "text", "none", "late")))
+    source, _ = readers.read_source(path, readers.Declared(id="id", show=("x", "y", "text", "none", "late")))
     wanted = {name: source.column(name) for name in source.columns}
     rows: list[dict[str, Any]] = source.run(source.table.select(**wanted)).to_pylist()
     return rows
