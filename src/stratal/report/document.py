@@ -110,17 +110,6 @@ def report_latex(findings: Mapping[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def report_text(findings: Mapping[str, Any]) -> str:
-    """Return the answer, for a terminal.
-
-    Examples
-    --------
-    >>> report_text.__name__
-    'report_text'
-    """
-    return answer_sentence(findings)
-
-
 def title_of(findings: Mapping[str, Any]) -> str:
     """Return the heading of a report.
 

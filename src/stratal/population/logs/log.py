@@ -6,7 +6,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from stratal.arrays import Record
@@ -249,14 +249,3 @@ def told_apart(keys: Iterable[str]) -> list[str]:
         seen.add(name)
         found.append(name)
     return found
-
-
-def with_notes(log: Log, *notes: str) -> Log:
-    """Return the log with more notes.
-
-    Examples
-    --------
-    >>> with_notes(log_of("a tool", [Row(unit="q7", scores={"s": 1.0})]), "half done").notes
-    ('a tool: 1 units', 'half done')
-    """
-    return replace(log, notes=(*log.notes, *notes))
