@@ -16,7 +16,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.errors import InputError
-from stratal.regression.models import linear_regression
+from stratal.regression.m_estimation import linear_regression
 from stratal.regression.unlabelled import ArrayUnlabelled
 from stratal.weighting import StratifiedWeighting
 

@@ -22,12 +22,11 @@ import stratal
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.estimation.comparison import contrast_limits
 from stratal.estimation.confusion import Confusion
-from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimands.quantile import quantile_estimate
 from stratal.estimation.estimands.ranking import area_under_curve, average_precision, ranking_metric
-from stratal.estimation.estimate import Estimate
-from stratal.estimation.linearisation import difference_of
+from stratal.estimation.estimate import Estimate, difference_of
 from stratal.estimation.outcome_means import estimate_mean
+from stratal.estimation.shares import domain_mean
 from stratal.weighting import StratifiedWeighting
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -66,7 +66,7 @@ def peer_case(kind: str, size: int, d: int) -> dict[str, Any]:
 
 
 def own_case(kind: str, size: int, d: int) -> dict[str, Any]:
-    from stratal.regression.models import linear_regression, logistic_regression
+    from stratal.regression.m_estimation import linear_regression, logistic_regression
     from stratal.regression.unlabelled import ArrayUnlabelled
     from stratal.weighting import StratifiedWeighting
 

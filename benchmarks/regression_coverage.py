@@ -18,7 +18,7 @@ from benchmarks.circumstances import circumstances
 
 from stratal.errors import InputError
 from stratal.regression.coefficients import MEstimate
-from stratal.regression.models import linear_regression, logistic_regression, mean_vector
+from stratal.regression.m_estimation import linear_regression, logistic_regression, mean_vector
 from stratal.regression.unlabelled import ArrayUnlabelled
 from stratal.weighting import StratifiedWeighting
 

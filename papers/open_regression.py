@@ -15,7 +15,7 @@ from stratal.regression import heuristic_spreads, influence_spreads, linear_regr
 from stratal.regression.losses import LinearLoss
 from stratal.regression.unlabelled import ArrayUnlabelled
 from stratal.report.figures import Panel
-from stratal.simulation.summary import mean_and_error
+from stratal.simulation.simulation_table import mean_and_error
 from stratal.weighting import StratifiedWeighting
 
 ARMS: dict[str, dict[str, Any]] = {

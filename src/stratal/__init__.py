@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from stratal.estimation.comparison import Comparisons as Comparisons
     from stratal.estimation.comparison import compare as compare
     from stratal.estimation.estimate import Estimate as Estimate
-    from stratal.estimation.estimates import Estimates as Estimates
+    from stratal.estimation.estimate import Estimates as Estimates
     from stratal.estimation.evaluation import estimate as estimate
     from stratal.estimation.evaluation import estimate_from as estimate_from
     from stratal.estimation.new_version import new_version as new_version
@@ -75,8 +75,7 @@ _NAMES = {
     "errors": "BudgetError InputError LabelError MissingExtraError RequirementError StratalError "
     "StratalWarning",
     "estimation.comparison": "Comparisons compare",
-    "estimation.estimate": "Estimate",
-    "estimation.estimates": "Estimates",
+    "estimation.estimate": "Estimate Estimates",
     "estimation.evaluation": "estimate estimate_from",
     "estimation.new_version": "new_version",
     "estimation.requirement": "log_to_mlflow require",

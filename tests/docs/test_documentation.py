@@ -90,12 +90,12 @@ def kinds():
     """What users choose by name, from the places that list it."""
     from stratal.allocation import allocation
     from stratal.estimands import AUC, AveragePrecision
-    from stratal.estimation import mean, metric_functions
+    from stratal.estimation import confusion, mean
     from stratal.intervals import methods
     from stratal.strata import strata
 
     lists = (allocation.METHODS, methods.METHODS, strata.METHODS, mean.ESTIMATORS)
-    names = (*metric_functions.METRICS, *metric_functions.AVERAGES, AUC.kind, AveragePrecision.kind)
+    names = (*confusion.METRICS, *confusion.AVERAGES, AUC.kind, AveragePrecision.kind)
     return sorted({*names, *(name for one in lists for name in one)})
 
 

@@ -12,14 +12,12 @@ import stratal
 from stratal.errors import InputError
 from stratal.estimands import ClassReport
 from stratal.estimation.comparison import contrast_limits
-from stratal.estimation.confusion import Confusion
-from stratal.estimation.domain_means import domain_mean
+from stratal.estimation.confusion import AVERAGES, CLASS_METRICS, OVERALL_METRICS, Confusion
 from stratal.estimation.estimands.quantile import quantile_estimate
 from stratal.estimation.estimands.ranking import area_under_curve, average_precision, ranking_metric
-from stratal.estimation.estimates import in_family
-from stratal.estimation.linearisation import difference_of
-from stratal.estimation.metric_functions import AVERAGES, CLASS_METRICS, OVERALL_METRICS
+from stratal.estimation.estimate import difference_of, in_family
 from stratal.estimation.outcome_means import estimate_mean
+from stratal.estimation.shares import domain_mean
 from stratal.weighting import PoissonWeighting, StratifiedWeighting, WithReplacementWeighting
 
 

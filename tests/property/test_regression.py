@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stratal.errors import InputError
-from stratal.regression.models import linear_regression, logistic_regression, mean_vector
+from stratal.regression.m_estimation import linear_regression, logistic_regression, mean_vector
 from stratal.regression.quantiles import quantile
 from stratal.weighting import StratifiedWeighting
 

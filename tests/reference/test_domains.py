@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.estimation.domain_means import domain_mean
+from stratal.estimation.shares import domain_mean
 from stratal.weighting import StratifiedWeighting
 
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "vectors"

@@ -12,10 +12,10 @@ from tests.reference import literal_stratppi as S  # noqa: N812
 import stratal
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.mean import EstimateOptions, UnlabelledMoments, mean_estimate, separate_mean
-from stratal.regression.models import linear_regression
+from stratal.regression.m_estimation import linear_regression
 from stratal.regression.unlabelled import ArrayUnlabelled
 from stratal.simulation import formulas
-from stratal.simulation.truth import Truth
+from stratal.simulation.benchmark import Truth
 from stratal.weighting import StratifiedWeighting
 
 HERE = Path(__file__).parent

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stratal.regression.models import (
+from stratal.regression.m_estimation import (
     SuppliedWeights,
     linear_regression,
     logistic_regression,

@@ -7,8 +7,8 @@ import pytest
 
 from stratal.estimation.comparison import contrast_limits
 from stratal.estimation.confusion import Confusion
-from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.outcome_means import estimate_mean
+from stratal.estimation.shares import domain_mean
 from stratal.weighting import StratifiedWeighting
 
 SIZES, COUNTS = np.array([6000, 3000, 1000]), np.array([20, 25, 35])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stratal.allocation import neyman
-from stratal.regression.models import linear_regression, logistic_regression, mean_vector
+from stratal.regression.m_estimation import linear_regression, logistic_regression, mean_vector
 from stratal.regression.quantiles import quantile
 from stratal.regression.unlabelled import ArrayUnlabelled
 from stratal.weighting import StratifiedWeighting

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from benchmarks.wrong_scores import KINDS, METRICS, Cell, limits, measured
 
-from stratal.estimation.confusion import Confusion
-from stratal.estimation.metric_functions import metric_function, of_two_shares
+from stratal.estimation.confusion import Confusion, metric_function, of_two_shares
 from stratal.estimation.shares import correlation_of, directions, ends_over
 from stratal.weighting import StratifiedWeighting
 from stratal.weighting.weighting import stratified_factors

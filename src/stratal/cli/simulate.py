@@ -166,7 +166,7 @@ def simulate(asked: SimulateOptions) -> None:
 def _simulated(asked: SimulateOptions) -> SimulationTable:
     """Read the labelled data and simulate on them."""
     from stratal.simulation import simulate as run
-    from stratal.simulation.reading import read_benchmark
+    from stratal.simulation.benchmark import read_benchmark
 
     question, bounds = asked.question(), asked.outcome_bounds
     population, labels = read_benchmark(

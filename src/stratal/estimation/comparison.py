@@ -13,16 +13,16 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.errors import InputError, names_mistyped, near_names
 from stratal.estimation.columns import number_columns
-from stratal.estimation.estimate import Estimate
-from stratal.estimation.estimates import Estimates, in_family, title_of
-from stratal.estimation.lam import ProxyMoments
-from stratal.estimation.linearisation import (
-    Linearised,
+from stratal.estimation.estimate import (
+    Estimate,
+    Estimates,
+    in_family,
     linearised_estimate,
-    of_variable,
-    ratio_of_means,
+    title_of,
     undefined_estimate,
 )
+from stratal.estimation.lam import ProxyMoments
+from stratal.estimation.linearisation import Linearised, of_variable, ratio_of_means
 from stratal.estimation.mean import MINIMUM_FOR_FITTING, MeanEstimate, mean_estimate
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.respondents import Respondents

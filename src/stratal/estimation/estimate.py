@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record
-from stratal.errors import InputError, names_mistyped
+from stratal.errors import InputError, MissingExtraError, names_mistyped
+from stratal.estimation.linearisation import Linearised
 from stratal.intervals.evidence import Evidence, OutcomeKind
 from stratal.intervals.interval import ConfidenceInterval, p_value
+from stratal.intervals.limits import Limits, StudentLimits, SumLimits, Together, UndefinedLimits
 from stratal.intervals.methods import bounds_function, interval_of
 from stratal.intervals.proportion import clopper_pearson
-from stratal.report import Intervals, Page, Plotted, Printed, estimate_page, plain, plain_dict
+from stratal.report import (
+    Intervals,
+    Page,
+    Plotted,
+    Printed,
+    estimate_page,
+    estimates_table,
+    noted,
+    plain,
+    plain_dict,
+)
+from stratal.report.document import table_latex, table_markdown
+from stratal.report.text import Table
+from stratal.weighting import Weighting
+
+if TYPE_CHECKING:
+    from stratal.sampling.sample import Sample
 
 REPLICATES = 1_000
 BORROWED = 2.0
@@ -139,10 +158,10 @@ def _replicated(evidence: Evidence) -> FloatArray:
         other = rng.choice(len(z), size=REPLICATES, p=chances)
         weights = rng.gamma(np.r_[np.ones(count), BORROWED], size=(REPLICATES, count + 1))
         weights /= weights.sum(axis=1, keepdims=True)
-        mean, spread = _moments(z, own, other, weights)
+        mean, spread = _borrowed_moments(z, own, other, weights)
         means.append(mean)
         within.append(spread)
-        variance += factors[h] * _moments(residuals, own, other, weights)[1]
+        variance += factors[h] * _borrowed_moments(residuals, own, other, weights)[1]
     centres = np.column_stack(means)
     between = (centres - (centres @ shares)[:, None]) ** 2
     spread = (np.column_stack(within) + between) @ shares
@@ -151,7 +170,7 @@ def _replicated(evidence: Evidence) -> FloatArray:
     )
 
 
-def _moments(
+def _borrowed_moments(
     values: FloatArray, own: IntArray, other: IntArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return weighted mean and variance (B,) of a stratum's values and one borrowed value per replicate."""
@@ -451,6 +470,134 @@ class Estimate(Record, Printed, Plotted):
         )
 
 
+def linearised_estimate(
+    result: Linearised,
+    weighting: Weighting,
+    *,
+    limits: Limits | None = None,
+    bounds: tuple[float, float] | None = None,
+    target: str = "population",
+    n: int | None = None,
+    **shown: Any,
+) -> Estimate:
+    """Return the estimate of a function of means from its linearised variable.
+
+    Parameters
+    ----------
+    limits : Limits, optional
+        The estimand's own interval; Student's t on the linearised variance unless given.
+    n : int, optional
+        Labels that count towards it; all unless given.
+    **shown
+        Fields of `Estimate` that differ from what follows: standard_error, degrees_of_freedom, remarks, …
+    """
+    defined, labels = bool(np.isfinite(result.value)), len(result.variable)
+    freedom = shown.pop("degrees_of_freedom", result.degrees_of_freedom)
+    error = shown.pop("standard_error", result.standard_error if defined else np.nan)
+    if limits is None:
+        limits = StudentLimits(
+            value=result.value,
+            standard_error=result.standard_error,
+            degrees_of_freedom=max(freedom, 1.0),
+            bounds=bounds,
+        )
+    evidence = Evidence(
+        value=result.value,
+        variance=result.variance,
+        population_part=result.population_variance,
+        degrees_of_freedom=freedom,
+        outcome="unbounded" if bounds is None else "bounded",
+        bounds=bounds,
+        z=result.value + result.variable,
+        residuals=result.variable,
+        known=0.0,
+        weighting=weighting,
+        tuned=False,
+        superpopulation=target == "superpopulation",
+        own=limits if defined else UndefinedLimits(bounds=bounds),
+        linearised=True,
+    )
+    return Estimate(
+        value=result.value,
+        standard_error=error,
+        degrees_of_freedom=freedom,
+        n=labels if n is None else n,
+        population_size=round(weighting.population_size),
+        target=target,
+        bounds=bounds,
+        outcome=evidence.outcome,
+        evidence=evidence,
+        **{
+            "design": "stratified",
+            "estimator": "linearised",
+            "lam": (),
+            "nonresponse": Nonresponse(drawn=labels, labelled=labels),
+            "strata": (),
+            "design_effect": None,
+            "effective_sample_size": None,
+            **shown,
+        },
+    )
+
+
+def undefined_estimate(
+    weighting: Weighting, n: int, bounds: tuple[float, float] | None, *notes: str, target: str = "population"
+) -> Estimate:
+    """Return the estimate of what no label tells anything of: every possible value."""
+    nothing = Linearised(
+        value=np.nan,
+        variable=np.full(len(weighting.weights), np.nan),
+        design_variance=np.nan,
+        population_variance=0.0,
+        degrees_of_freedom=0.0,
+    )
+    return linearised_estimate(nothing, weighting, bounds=bounds, target=target, n=n, remarks=notes)
+
+
+def difference_of(first: Estimate, second: Estimate) -> Estimate:
+    """Return the difference of two estimates from the same labels, its interval made of theirs.
+
+    Examples
+    --------
+    >>> from stratal.estimation.shares import domain_mean
+    >>> from stratal.weighting import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(6, dtype=int), sizes=np.array([60]))
+    >>> z, a = np.array([1.0, 1, 0, 0, 1, 0]), np.array([True, True, True, False, False, False])
+    >>> means = [domain_mean(z, member, weighting, bounds=(0, 1)) for member in (a, ~a)]
+    >>> round(difference_of(*means).value, 3)
+    0.333
+    """
+    both, weighting = (first, second), first.evidence.weighting
+    bounds = first.bounds
+    span = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
+    n = first.n + second.n
+    if not all(np.isfinite(found.value) for found in both):
+        return replace(undefined_estimate(weighting, n, span, target=first.target), null=0.0)
+    variables = np.column_stack([found.evidence.residuals for found in both])
+    joint = weighting.covariance(variables)
+    extra = sum(found.evidence.population_part for found in both)
+    variance = float(joint[0, 0] + joint[1, 1] - 2.0 * joint[0, 1])
+    spread = float(np.sqrt(joint[0, 0]) * np.sqrt(joint[1, 1]))
+    shared = float(np.clip(joint[0, 1] / spread, -1.0, 1.0)) if spread > 0 else 0.0
+    result = Linearised(
+        value=first.value - second.value,
+        variable=variables[:, 0] - variables[:, 1],
+        design_variance=variance,
+        population_variance=extra,
+        degrees_of_freedom=min(found.degrees_of_freedom for found in both),
+    )
+    limits = SumLimits(
+        value=result.value,
+        bounds=span,
+        terms=both,
+        coefficients=np.array([1.0, -1.0]),
+        correlation=np.array([[1.0, shared], [shared, 1.0]]),
+    )
+    return linearised_estimate(
+        result, weighting, limits=limits, bounds=span, target=first.target, n=n, null=0.0
+    )
+
+
 def empty_strata_notes(rows: tuple[StratumRow, ...]) -> tuple[str, ...]:
     """Return a note where strata have no labels.
 
@@ -468,3 +615,196 @@ def empty_strata_notes(rows: tuple[StratumRow, ...]) -> tuple[str, ...]:
         f"{len(empty)} strata without labels ({named}; {share:.1%} of the units) are taken to be like the "
         "others",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Estimates(Sequence[Estimate], Printed, Plotted):
+    """Several estimates from the same labels: of estimands, classes, groups or pairs of models.
+
+    Parameters
+    ----------
+    estimates : tuple of Estimate
+        Each with its `label`, such as `{"metric": "recall", "class": "cat"}`.
+    kind : str
+        What the rows are: `estimands`, `metrics`, `domains`, `outcomes` or `comparisons`.
+    title : str
+    remarks : tuple of str
+        What concerns all of them.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> sample = stratal.SimpleRandom(budget=20).draw(
+    ...     stratal.Population.from_arrays(groups={"language": ["de", "en"] * 50}), seed=1)
+    >>> found = stratal.estimate(sample, [1, 0] * 10, by="language")
+    >>> [row.label["domain"] for row in found], found.of(domain="de") is found[0]
+    (['de', 'en'], True)
+    """
+
+    estimates: tuple[Estimate, ...]
+    kind: str
+    title: str
+    remarks: tuple[str, ...] = ()
+
+    @overload
+    def __getitem__(self, place: int) -> Estimate: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Estimate, ...]: ...
+    def __getitem__(self, place: int | slice) -> Estimate | tuple[Estimate, ...]:
+        return self.estimates[place]
+
+    def __len__(self) -> int:
+        return len(self.estimates)
+
+    def __iter__(self) -> Iterator[Estimate]:
+        return iter(self.estimates)
+
+    def of(self, **label: str | None) -> Estimate:
+        """Return the one estimate whose label holds all of `label`.
+
+        Raises
+        ------
+        InputError
+            If none does, or several do.
+        """
+        found = [row for row in self if all(row.label.get(name) == value for name, value in label.items())]
+        if len(found) != 1:
+            raise InputError(
+                f"{len(found) or 'no'} estimate{'s have' if len(found) > 1 else ' has'} this label",
+                given=", ".join(f"{name}={value!r}" for name, value in label.items()),
+                allowed="; ".join(_named(row) for row in self.estimates[:5]),
+            )
+        return found[0]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader should know of all, and then of each by its name."""
+        own = [f"{_named(row)}: {note}" for row in self for note in row.remarks if note not in self.remarks]
+        return tuple(dict.fromkeys([*self.remarks, *own]))
+
+    def differences(self, *, simultaneous: bool = True, seed: int = 0) -> Estimates:
+        """Return the differences of all pairs, with intervals that hold together unless told otherwise.
+
+        Each interval is made of the two estimates' own (Zou & Donner 2008), its level of the largest of the
+        correlated differences.
+        """
+        pairs = [(a, b) for a, b in combinations(self.estimates, 2)]
+        found = [
+            replace(difference_of(a, b), label={"a": _named(a), "b": _named(b)}, design=a.design)
+            for a, b in pairs
+        ]
+        return replace(
+            self,
+            estimates=in_family(found, seed) if simultaneous else tuple(found),
+            kind="comparisons",
+            title=self.title + (", simultaneous" if simultaneous and len(found) > 1 else ""),
+        )
+
+    def rows(self, confidence_level: float = 0.95) -> list[dict[str, Any]]:
+        """Return a plain dict for each: label, estimate, standard error, interval, number of labels."""
+        return [row.row(confidence_level) for row in self]
+
+    def to_dict(self, confidence_level: float = 0.95) -> dict[str, Any]:
+        """Return a JSON-ready dict."""
+        return {
+            self.kind: self.rows(confidence_level),
+            "confidence_level": confidence_level,
+            "notes": list(self.notes),
+        }
+
+    def to_pandas(self, confidence_level: float = 0.95) -> Any:
+        """Return a pandas dataframe, a row for each, the interval in two columns.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError("pandas", extra="pandas") from None
+        rows = self.rows(confidence_level)
+        ends = [row.pop("confidence_interval") or (np.nan, np.nan) for row in rows]
+        return pandas.DataFrame(
+            [{**row, "low": low, "high": high} for row, (low, high) in zip(rows, ends, strict=True)]
+        )
+
+    def to_markdown(self, confidence_level: float = 0.95) -> str:
+        """Return a table in Markdown."""
+        return table_markdown(self.table(confidence_level))
+
+    def to_latex(self, confidence_level: float = 0.95) -> str:
+        """Return a table in LaTeX, with the rules of booktabs."""
+        return table_latex(self.table(confidence_level))
+
+    def table(self, confidence_level: float = 0.95) -> Table:
+        """Return the table that is printed."""
+        return estimates_table(self.title, self.rows(confidence_level), confidence_level)
+
+    def page(self, confidence_level: float = 0.95) -> Page:
+        """Return what is printed."""
+        return Page(tables=[self.table(confidence_level)], notes=noted(self.notes))
+
+    def _page(self) -> Page:
+        return self.page()
+
+    def _plot(self) -> Intervals:
+        tested = any(row.null is not None for row in self)
+        rows = [(_named(row), row.value, row.limits()) for row in self]
+        return Intervals(
+            title=self.title,
+            x_label="difference" if tested else "estimate",
+            rows=rows,
+            confidence_level=0.95,
+            level=0.0 if tested else None,
+        )
+
+
+def in_family(found: Sequence[Estimate], seed: int = 0) -> tuple[Estimate, ...]:
+    """Return estimates whose intervals and p-values hold together."""
+    known = [row for row in found if row.evidence.own is not None and np.isfinite(row.value)]
+    if len(known) < 2:
+        return tuple(found)
+    weighting = known[0].evidence.weighting
+    covariance = weighting.covariance(np.column_stack([row.evidence.residuals for row in known]))
+    if known[0].target == "superpopulation":
+        covariance += weighting.population_covariance(np.column_stack([row.evidence.z for row in known]))
+    together = Together.of(covariance, [row.degrees_of_freedom for row in known], seed)
+    return tuple(_member(row, together) if np.isfinite(row.value) else row for row in found)
+
+
+def _member(row: Estimate, together: Together) -> Estimate:
+    own = row.evidence.own
+    assert own is not None
+    return replace(row, evidence=replace(row.evidence, own=together.member(own)))
+
+
+def _named(row: Estimate) -> str:
+    """Return a row's name: its label's words."""
+    between = " − " if row.null is not None else " "
+    return between.join(str(value) for value in row.label.values() if value is not None)
+
+
+def with_tables(
+    described: dict[str, Any],
+    tables: Sequence[Estimates],
+    confidence_level: float = 0.95,
+    remarks: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return an estimate's dict with the rows and notes of tables from the same labels, and then remarks."""
+    given = [table.to_dict(confidence_level) for table in tables]
+    rows = {
+        name: value
+        for each in given
+        for name, value in each.items()
+        if name not in ("confidence_level", "notes")
+    }
+    notes = [*described["notes"], *(note for each in given for note in each["notes"])]
+    return described | rows | {"notes": [*dict.fromkeys(notes), *remarks]}
+
+
+def title_of(sample: Sample, n: int, target: str, about: str = "", how: str = "") -> str:
+    """Return a table's heading: labels and units, what was asked for, the design and the target."""
+    size = f"{n:,} labels of {sample.population_size:,} units"
+    return f"{size}{about}, {sample.design.kind} sample{how}, target: {target}"

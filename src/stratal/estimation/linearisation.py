@@ -8,16 +8,13 @@ per-unit variable u = Σ_j ∂g/∂m_j · y_j (Woodruff 1971; Särndal, Swensson
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.errors import InputError
-from stratal.estimation.estimate import Estimate, Nonresponse
-from stratal.intervals.evidence import Evidence, require_target
-from stratal.intervals.limits import Limits, StudentLimits, SumLimits, UndefinedLimits
+from stratal.intervals.evidence import require_target
 from stratal.weighting import Weighting
 
 
@@ -82,134 +79,6 @@ def of_variable(
         design_variance=float(weighting.covariance(weighting.stretched(variable[:, None]))[0, 0]),
         population_variance=extra,
         degrees_of_freedom=weighting.degrees_of_freedom(variable),
-    )
-
-
-def linearised_estimate(
-    result: Linearised,
-    weighting: Weighting,
-    *,
-    limits: Limits | None = None,
-    bounds: tuple[float, float] | None = None,
-    target: str = "population",
-    n: int | None = None,
-    **shown: Any,
-) -> Estimate:
-    """Return the estimate of a function of means from its linearised variable.
-
-    Parameters
-    ----------
-    limits : Limits, optional
-        The estimand's own interval; Student's t on the linearised variance unless given.
-    n : int, optional
-        Labels that count towards it; all unless given.
-    **shown
-        Fields of `Estimate` that differ from what follows: standard_error, degrees_of_freedom, remarks, …
-    """
-    defined, labels = bool(np.isfinite(result.value)), len(result.variable)
-    freedom = shown.pop("degrees_of_freedom", result.degrees_of_freedom)
-    error = shown.pop("standard_error", result.standard_error if defined else np.nan)
-    if limits is None:
-        limits = StudentLimits(
-            value=result.value,
-            standard_error=result.standard_error,
-            degrees_of_freedom=max(freedom, 1.0),
-            bounds=bounds,
-        )
-    evidence = Evidence(
-        value=result.value,
-        variance=result.variance,
-        population_part=result.population_variance,
-        degrees_of_freedom=freedom,
-        outcome="unbounded" if bounds is None else "bounded",
-        bounds=bounds,
-        z=result.value + result.variable,
-        residuals=result.variable,
-        known=0.0,
-        weighting=weighting,
-        tuned=False,
-        superpopulation=target == "superpopulation",
-        own=limits if defined else UndefinedLimits(bounds=bounds),
-        linearised=True,
-    )
-    return Estimate(
-        value=result.value,
-        standard_error=error,
-        degrees_of_freedom=freedom,
-        n=labels if n is None else n,
-        population_size=round(weighting.population_size),
-        target=target,
-        bounds=bounds,
-        outcome=evidence.outcome,
-        evidence=evidence,
-        **{
-            "design": "stratified",
-            "estimator": "linearised",
-            "lam": (),
-            "nonresponse": Nonresponse(drawn=labels, labelled=labels),
-            "strata": (),
-            "design_effect": None,
-            "effective_sample_size": None,
-            **shown,
-        },
-    )
-
-
-def undefined_estimate(
-    weighting: Weighting, n: int, bounds: tuple[float, float] | None, *notes: str, target: str = "population"
-) -> Estimate:
-    """Return the estimate of what no label tells anything of: every possible value."""
-    nothing = Linearised(
-        value=np.nan,
-        variable=np.full(len(weighting.weights), np.nan),
-        design_variance=np.nan,
-        population_variance=0.0,
-        degrees_of_freedom=0.0,
-    )
-    return linearised_estimate(nothing, weighting, bounds=bounds, target=target, n=n, remarks=notes)
-
-
-def difference_of(first: Estimate, second: Estimate) -> Estimate:
-    """Return the difference of two estimates from the same labels, its interval made of theirs.
-
-    Examples
-    --------
-    >>> from stratal.estimation.domain_means import domain_mean
-    >>> from stratal.weighting import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(6, dtype=int), sizes=np.array([60]))
-    >>> z, a = np.array([1.0, 1, 0, 0, 1, 0]), np.array([True, True, True, False, False, False])
-    >>> means = [domain_mean(z, member, weighting, bounds=(0, 1)) for member in (a, ~a)]
-    >>> round(difference_of(*means).value, 3)
-    0.333
-    """
-    both, weighting = (first, second), first.evidence.weighting
-    bounds = first.bounds
-    span = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
-    n = first.n + second.n
-    if not all(np.isfinite(found.value) for found in both):
-        return replace(undefined_estimate(weighting, n, span, target=first.target), null=0.0)
-    variables = np.column_stack([found.evidence.residuals for found in both])
-    joint = weighting.covariance(variables)
-    extra = sum(found.evidence.population_part for found in both)
-    variance = float(joint[0, 0] + joint[1, 1] - 2.0 * joint[0, 1])
-    spread = float(np.sqrt(joint[0, 0]) * np.sqrt(joint[1, 1]))
-    shared = float(np.clip(joint[0, 1] / spread, -1.0, 1.0)) if spread > 0 else 0.0
-    result = Linearised(
-        value=first.value - second.value,
-        variable=variables[:, 0] - variables[:, 1],
-        design_variance=variance,
-        population_variance=extra,
-        degrees_of_freedom=min(found.degrees_of_freedom for found in both),
-    )
-    limits = SumLimits(
-        value=result.value,
-        bounds=span,
-        terms=both,
-        coefficients=np.array([1.0, -1.0]),
-        correlation=np.array([[1.0, shared], [shared, 1.0]]),
-    )
-    return linearised_estimate(
-        result, weighting, limits=limits, bounds=span, target=first.target, n=n, null=0.0
     )
 
 

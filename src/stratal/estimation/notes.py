@@ -19,7 +19,7 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.lam import ProxyMoments
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import unseen_share
-from stratal.intervals.simultaneous import upper_tail
+from stratal.intervals.limits import upper_tail
 from stratal.sampling import SimpleRandom, Stratified
 from stratal.sampling.sample import Sample
 from stratal.strata import Everything, Strata

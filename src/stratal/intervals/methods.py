@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from stratal.errors import InputError, near_names, warn_caller
-from stratal.intervals import proportion, skewed
+from stratal.intervals import proportion
 from stratal.intervals.betting import betting_bounds
 from stratal.intervals.bootstrap import bootstrap_bounds
 from stratal.intervals.evidence import Evidence, IntervalEvidence
@@ -202,7 +202,7 @@ def _student(evidence: IntervalEvidence, alternative: str, *, name: str) -> Boun
 
 def _skewness_corrected(evidence: IntervalEvidence, alternative: str) -> Bounds:
     error, skewness = np.sqrt(evidence.textbook_variance), evidence.skewness
-    return lambda level: skewed.skewness_corrected(
+    return lambda level: proportion.skewness_corrected(
         evidence.value,
         error,
         skewness,

@@ -18,8 +18,7 @@ from stratal import __version__
 from stratal.arrays import BoolArray
 from stratal.errors import InputError, MissingExtraError, StratalWarning, names_mistyped
 from stratal.estimation.estimand import Estimand, as_estimand
-from stratal.estimation.estimate import Estimate, Nonresponse
-from stratal.estimation.estimates import Estimates, with_tables
+from stratal.estimation.estimate import Estimate, Estimates, Nonresponse, with_tables
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.new_version import NewVersion
 from stratal.estimation.respondents import combined, said
@@ -28,7 +27,7 @@ from stratal.intervals.interval import tail_shares
 from stratal.labels.annotators import Agreement, agreement_of
 from stratal.labels.labels import join, with_ids_of
 from stratal.labels.numbers import words_for_one
-from stratal.planning.needs import more_labels
+from stratal.planning.rounds import more_labels
 from stratal.population.keywords import listing, refuse_unlisted
 from stratal.report import WRITERS, answer_sentence, described_method, plain_dict, report_html
 from stratal.sampling import Stratified

@@ -20,21 +20,25 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.errors import BudgetError, InputError, names_mistyped, near_names, no_level
 from stratal.estimation.anticipated import Anticipated, Division
 from stratal.estimation.estimand import Asked, Estimand, as_estimand, influences_of, parts_of
-from stratal.estimation.estimands.class_metrics import refuse_a_misread_proxy
+from stratal.estimation.estimands.classification import refuse_a_misread_proxy
 from stratal.estimation.mean import default_estimator
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.earlier_labels import EarlierLabels
-from stratal.planning.expectations import (
+from stratal.planning.labels_so_far import with_floor
+from stratal.planning.plan import (
+    PILOT,
     InfluenceMoments,
+    Plan,
     PlannedDesign,
     PlannedPart,
+    checked_half_widths,
     expectations,
+    not_one_goal,
     planned_parts,
+    refuse_wide,
     simple_allocation,
 )
-from stratal.planning.plan import PILOT, Plan, checked_half_widths, not_one_goal, refuse_wide
 from stratal.planning.widths import smallest_budget
-from stratal.planning.within_answers import with_floor
 from stratal.population.influence import Influence, InfluenceOfLevels, influence_moments
 from stratal.population.population import require_population
 from stratal.sampling import SimpleRandom, Stratified

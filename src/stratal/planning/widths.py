@@ -18,9 +18,8 @@ from scipy.special import bdtrik, betaincinv
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.intervals.guard import UnitMoments, Variances, smoothed_moments, stratum_rates
-from stratal.intervals.proportion import student_quantile
-from stratal.intervals.skewed import mean_skewness, skewness_corrected
+from stratal.intervals.evidence import UnitMoments, Variances, smoothed_moments, stratum_rates
+from stratal.intervals.proportion import mean_skewness, skewness_corrected, student_quantile
 from stratal.intervals.stratified import stratified_clopper_pearson
 from stratal.strata.moments import expected_variance
 from stratal.weighting import StratifiedWeighting

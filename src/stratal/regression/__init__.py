@@ -1,8 +1,7 @@
 """Prediction-powered M-estimation under any design: means, quantiles, regressions, or a loss of one's own."""
 
 from stratal.regression.coefficients import MEstimate
-from stratal.regression.formula import Formula
-from stratal.regression.from_sample import from_population, regress
+from stratal.regression.from_sample import Formula, from_population, regress
 from stratal.regression.label_allocation import heuristic_spreads, influence_spreads
 from stratal.regression.losses import (
     GeneralisedLinear,
@@ -13,11 +12,11 @@ from stratal.regression.losses import (
     MeanLoss,
     PoissonLoss,
 )
-from stratal.regression.m_estimation import m_estimate
-from stratal.regression.models import (
+from stratal.regression.m_estimation import (
     SuppliedWeights,
     linear_regression,
     logistic_regression,
+    m_estimate,
     mean_vector,
     poisson_regression,
 )

@@ -11,8 +11,8 @@ from stratal.arrays import FloatArray
 from stratal.errors import InputError, near_names
 from stratal.estimation.estimand import Estimand, LabelledInfluence
 from stratal.estimation.estimands.means import Outlook
-from stratal.estimation.estimate import Estimate
-from stratal.estimation.linearisation import Linearised, linearised_estimate
+from stratal.estimation.estimate import Estimate, linearised_estimate
+from stratal.estimation.linearisation import Linearised
 from stratal.estimation.request import PLAIN, Request
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.limits import OffsetLimits
@@ -25,7 +25,7 @@ from stratal.regression.coefficients import MEstimate
 from stratal.regression.from_sample import FAMILIES, from_population, regress
 from stratal.regression.label_allocation import fit_to_proxies
 from stratal.regression.options import require_choice
-from stratal.regression.solver import require_inverse
+from stratal.regression.rectified_loss import require_inverse
 from stratal.sampling.sample import Sample
 
 INTERCEPT = "intercept"

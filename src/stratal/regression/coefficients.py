@@ -11,8 +11,8 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record
 from stratal.errors import InputError, near_names
-from stratal.intervals.simultaneous import CoefficientIntervals, Family, require_level
-from stratal.intervals.skewed import farther, nearer, skewnesses_of
+from stratal.intervals.limits import CoefficientIntervals, Family, require_level
+from stratal.intervals.proportion import farther, nearer, skewnesses_of
 from stratal.regression.options import require_choice
 from stratal.report import Page, Printed, plain_dict, regression_page
 from stratal.weighting import Weighting
@@ -58,7 +58,7 @@ class MEstimate(Record, Printed):
 
     Examples
     --------
-    >>> from stratal.regression.models import mean_vector
+    >>> from stratal.regression.m_estimation import mean_vector
     >>> from stratal.weighting import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([100]))
     >>> result = mean_vector([1.0, 2.0, 3.0, 4.0], weighting=weighting)

@@ -14,11 +14,10 @@ import numpy as np
 from stratal.arrays import FloatArray
 from stratal.errors import InputError
 from stratal.regression.coefficients import MEstimate
-from stratal.regression.data_checks import minimum_failure
 from stratal.regression.losses import GeneralisedLinear, LinearLoss, Loss
+from stratal.regression.m_estimation import directed_variances
 from stratal.regression.options import contrasts, require_choice
-from stratal.regression.sandwich import directed_variances
-from stratal.regression.solver import Solution, newton, require_inverse
+from stratal.regression.rectified_loss import Solution, minimum_failure, newton, require_inverse
 from stratal.regression.unlabelled import Unlabelled
 
 
@@ -42,7 +41,7 @@ def influence_spreads(pilot: MEstimate, minimise: Any = "trace", side: str = "la
 
     Examples
     --------
-    >>> from stratal.regression.models import mean_vector
+    >>> from stratal.regression.m_estimation import mean_vector
     >>> from stratal.weighting import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0, 1, 1]), sizes=np.array([50, 50]))
     >>> influence_spreads(mean_vector([0.0, 2.0, 0.0, 4.0], weighting=weighting)).round(3)

@@ -22,19 +22,17 @@ from stratal.arrays import BoolArray, FloatArray, IntArray, Record, finite_vecto
 from stratal.errors import InputError
 from stratal.estimation.lam import ChosenLam
 from stratal.intervals.interval import tail_shares
-from stratal.intervals.proportion import student_quantile
-from stratal.intervals.simultaneous import (
+from stratal.intervals.limits import (
     CoefficientIntervals,
     require_alternative,
     require_level,
     upper_tail,
 )
-from stratal.regression.lam import choose_lam
+from stratal.intervals.proportion import student_quantile
 from stratal.regression.losses import Loss
+from stratal.regression.m_estimation import Sandwich, choose_lam, degrees_factor
 from stratal.regression.options import Options, require_choice
-from stratal.regression.rectified_loss import RectifiedLoss
-from stratal.regression.sandwich import Sandwich, degrees_factor
-from stratal.regression.solver import Solution
+from stratal.regression.rectified_loss import RectifiedLoss, Solution
 from stratal.regression.unlabelled import Unlabelled, finite_array, population_units
 from stratal.report import Page, Printed, estimate_page, plain_dict
 from stratal.weighting import Weighting

@@ -9,7 +9,7 @@ import pytest
 import stratal
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.comparison import contrast_limits
-from stratal.estimation.estimates import in_family
+from stratal.estimation.estimate import in_family
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.weighting import StratifiedWeighting
 

@@ -5,8 +5,8 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.estimation.domain_means import domain_mean
-from stratal.estimation.linearisation import difference_of
+from stratal.estimation.estimate import difference_of
+from stratal.estimation.shares import domain_mean
 from stratal.weighting import StratifiedWeighting
 
 

@@ -6,8 +6,7 @@ import pytest
 import stratal
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimands import ClassReport
-from stratal.estimation.confusion import Confusion
-from stratal.estimation.metric_functions import CLASS_METRICS, METRICS
+from stratal.estimation.confusion import CLASS_METRICS, METRICS, Confusion
 from stratal.weighting import PoissonWeighting, StratifiedWeighting
 
 

@@ -10,8 +10,7 @@ import pytest
 import stratal
 from stratal.estimands import ClassReport
 from stratal.estimation import estimands
-from stratal.estimation.confusion import Confusion
-from stratal.estimation.metric_functions import Shares, metric_function, of_two_shares
+from stratal.estimation.confusion import Confusion, Shares, metric_function, of_two_shares
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.shares import directions, ends_over, most_unseen
 from stratal.intervals.proportion import clopper_pearson

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.intervals.guard import (
+from stratal.intervals.evidence import (
     UnitMoments,
     Variances,
     effective_trials,

@@ -8,8 +8,7 @@ from scipy import stats
 
 from stratal.errors import InputError
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.intervals.proportion import student_t
-from stratal.intervals.skewed import mean_skewness, skewness_corrected
+from stratal.intervals.proportion import mean_skewness, skewness_corrected, student_t
 from stratal.weighting import StratifiedWeighting
 
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from stratal.errors import InputError
-from stratal.intervals.simultaneous import critical_value, exceedance, largest_statistics
-from stratal.intervals.skewed import skewness_of
+from stratal.intervals.limits import critical_value, exceedance, largest_statistics
+from stratal.intervals.proportion import skewness_of
 from stratal.regression.coefficients import MEstimate
-from stratal.regression.models import linear_regression
+from stratal.regression.m_estimation import linear_regression
 from stratal.weighting import StratifiedWeighting
 
 

@@ -6,9 +6,8 @@ import pytest
 from stratal.errors import InputError, MissingExtraError
 from stratal.population.population import Population
 from stratal.population.rules.rule import CutPoints
-from stratal.regression.formula import Formula
-from stratal.regression.from_sample import from_population
-from stratal.regression.models import linear_regression
+from stratal.regression.from_sample import Formula, from_population
+from stratal.regression.m_estimation import linear_regression
 from stratal.weighting import StratifiedWeighting
 
 pytest.importorskip("formulaic")

@@ -5,11 +5,11 @@ import pytest
 
 from stratal.errors import InputError
 from stratal.regression.losses import LinearLoss, Loss
-from stratal.regression.m_estimation import m_estimate
-from stratal.regression.models import (
+from stratal.regression.m_estimation import (
     SuppliedWeights,
     linear_regression,
     logistic_regression,
+    m_estimate,
     mean_vector,
     poisson_regression,
 )

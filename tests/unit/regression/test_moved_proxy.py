@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from tests.work import calls
 
-from stratal.regression.models import linear_regression
-from stratal.regression.moved_proxy import Move, MovedUnlabelled
+from stratal.regression.m_estimation import Move, MovedUnlabelled, linear_regression
 from stratal.regression.unlabelled import ArrayUnlabelled
 from stratal.weighting import StratifiedWeighting
 

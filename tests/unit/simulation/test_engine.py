@@ -10,6 +10,7 @@ import stratal
 from stratal.errors import BudgetError, InputError
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.population.summary import StratumSummary
+from stratal.simulation.benchmark import Truth
 from stratal.simulation.cell import cell_key
 from stratal.simulation.draws import OrderedUnits, Urns, ordered_units
 from stratal.simulation.replicates import (
@@ -21,7 +22,6 @@ from stratal.simulation.replicates import (
 )
 from stratal.simulation.simulated_design import Settings, SimulatedDesign
 from stratal.simulation.simulation_table import COLUMNS, SimulationTable
-from stratal.simulation.truth import Truth
 from stratal.weighting import StratifiedWeighting
 
 GUARDED = tuple(method for method in INTERVALS if method not in ("published", "skewness-corrected"))

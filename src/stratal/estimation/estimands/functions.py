@@ -12,18 +12,13 @@ from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.errors import InputError
 from stratal.estimation.columns import number_columns
 from stratal.estimation.estimand import Estimand, LabelledInfluence
-from stratal.estimation.estimate import Estimate
-from stratal.estimation.linearisation import (
-    Linearised,
-    linearised_estimate,
-    ratio_of_means,
-    smooth_mean_function,
-)
+from stratal.estimation.estimate import Estimate, linearised_estimate
+from stratal.estimation.linearisation import Linearised, ratio_of_means, smooth_mean_function
 from stratal.estimation.request import PLAIN, Request
 from stratal.estimation.respondents import Respondents
-from stratal.intervals.guard import ROUNDING
+from stratal.intervals.evidence import ROUNDING
 from stratal.intervals.limits import OffsetLimits
-from stratal.intervals.skewed import mean_skewness, skewness_corrected
+from stratal.intervals.proportion import mean_skewness, skewness_corrected
 from stratal.sampling.sample import Sample
 from stratal.weighting import Weighting
 from stratal.weighting.stratum_moments import stratum_means

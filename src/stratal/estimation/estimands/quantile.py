@@ -10,13 +10,13 @@ import numpy as np
 from stratal.arrays import FloatArray
 from stratal.errors import InputError
 from stratal.estimation.columns import number_columns
-from stratal.estimation.domain_means import domain_trials
 from stratal.estimation.estimand import Estimand, LabelledInfluence
 from stratal.estimation.estimands.means import Outlook
-from stratal.estimation.estimate import Estimate
-from stratal.estimation.linearisation import Linearised, linearised_estimate, ratio_of_means
+from stratal.estimation.estimate import Estimate, linearised_estimate
+from stratal.estimation.linearisation import Linearised, ratio_of_means
 from stratal.estimation.request import PLAIN, Request
 from stratal.estimation.respondents import Respondents
+from stratal.estimation.shares import domain_trials
 from stratal.intervals.limits import BinomialLimits, Limits
 from stratal.population.cells import Cells
 from stratal.population.expressions import Logistic

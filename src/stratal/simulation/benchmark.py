@@ -1,12 +1,111 @@
-"""A fully labelled population in strata: what a simulation knows and a study never does."""
+"""A fully labelled benchmark: read from a file, and its true moments in each stratum."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
+from stratal.errors import InputError
+from stratal.estimation.estimand import Estimand
+from stratal.estimation.estimands.means import Mean
+from stratal.population.population import Population
+
+
+def read_benchmark(
+    file: str | Path,
+    outcome: str,
+    proxies: Sequence[str] = (),
+    *,
+    estimand: Estimand | None = None,
+    groups: Sequence[str] = (),
+    bounds: tuple[float, float] | None = None,
+    scaled: bool | None = None,
+    predicted: str | None = None,
+    **reading: Any,
+) -> tuple[Population, AnyArray]:
+    """Read a fully labelled file into memory.
+
+    Parameters
+    ----------
+    file : path
+        Parquet, CSV or JSON Lines.
+    outcome : str
+        Column of the labels, known for every unit: z, or true classes where the estimand compares classes.
+    proxies, groups : sequence of str
+        Columns, as in `Population.read`.
+    estimand : Estimand, optional
+        The mean unless given. Its columns are read with the others.
+    bounds : (float, float), optional
+        Of the outcome and what the proxies predict.
+    scaled : bool, optional
+        False for proxies that only order.
+    predicted : str, optional
+        Column of the model's answers.
+    **reading
+        What else `Population.read` is to know: `id`, `delimiter`, `directory`.
+
+    Returns
+    -------
+    (Population, (N,))
+        The labels are numbers, or text where they are classes.
+
+    Raises
+    ------
+    InputError
+        If the labels are among the columns that predict them, are missing somewhere, are no numbers where
+        they must be, or lie outside the bounds.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "pilot.csv"
+    ...     _ = path.write_text("id,confidence,correct\\na,0.9,1\\nb,0.4,0\\n")
+    ...     population, z = read_benchmark(path, "correct", ["confidence"])
+    >>> population.size, z
+    (2, array([1., 0.]))
+    """
+    asked = Mean() if estimand is None else estimand
+    proxies = tuple(dict.fromkeys((*proxies, *asked.proxy_names)))
+    groups = tuple(name for name in dict.fromkeys((*groups, *asked.groups, predicted)) if name is not None)
+    numbers = tuple(name for name in asked.numbers if name not in proxies)
+    if outcome in (*proxies, *groups, *numbers):
+        raise InputError(
+            f"the outcome cannot be a column that predicts it: {outcome!r}", action="Name another column."
+        )
+    # An outcome between bounds is read as proxies are, which checks that it lies between them.
+    of_mean = estimand is None
+    read = Population.read(
+        file,
+        proxy=[*proxies, outcome] if of_mean else list(proxies) or None,
+        groups=groups + ((outcome,) if asked.of_classes else ()),
+        features=numbers + (() if of_mean or asked.of_classes else (outcome,)),
+        predicted=predicted,
+        bounds=bounds,
+        **reading,
+    )
+    names = (*proxies, *groups, *numbers, outcome)
+    parts: dict[str, list[AnyArray]] = {name: [] for name in names}
+    for batch in read.batches(names):
+        for name in names:
+            parts[name].append(np.asarray(batch[name]))
+    whole = {name: np.concatenate(arrays) for name, arrays in parts.items()}
+    population = Population.from_arrays(
+        proxy={name: whole[name] for name in proxies} or None,
+        groups={name: whole[name] for name in groups} or None,
+        features={name: whole[name] for name in numbers} or None,
+        show=None if proxies or groups or numbers else {outcome: whole[outcome]},
+        predicted=predicted,
+        bounds=bounds if proxies else None,
+        scaled=scaled,
+    )
+    labels = whole[outcome]
+    return population, labels.astype(np.float64) if of_mean else labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
