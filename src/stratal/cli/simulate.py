@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
-
 from stratal.cli import options as o
 from stratal.cli.output import counting, print_json, print_page
 from stratal.cli.records import takes
 from stratal.errors import InputError
+from typing import Annotated, Any, TYPE_CHECKING
+import typer
 
 if TYPE_CHECKING:
     from stratal.estimation.estimand import Estimand
@@ -119,7 +117,7 @@ class SimulateOptions(o.Reading):
         """Processes, or the Spark session that the file is read with."""
         if self.engine != SPARK:
             return self.workers
-        from stratal.population.tables.spark_files import session_at
+        from stratal.tables.spark_files import session_at
 
         return session_at(self.master)
 

@@ -14,7 +14,7 @@ import stratal
 from stratal.designs.files import rename_new
 from stratal.designs.handover import write_handover, write_to_label
 from stratal.errors import InputError
-from stratal.population.tables.small_table import SmallTable
+from stratal.tables.small_table import SmallTable
 
 
 def drawn(**columns):
@@ -57,7 +57,7 @@ def test_nothing_is_half_written(tmp_path, monkeypatch):
 DRAWS = """
 import sys, stratal
 from pathlib import Path
-from stratal.population.tables.small_table import SmallTable
+from stratal.tables.small_table import SmallTable
 from stratal.designs.files import rename_new
 from stratal.designs.handover import write_handover
 units = range(200)

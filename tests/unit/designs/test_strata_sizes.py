@@ -6,7 +6,7 @@ import pytest
 
 from stratal.designs.strata_sizes import sized_strata, sizes_of
 from stratal.errors import InputError
-from stratal.population.tables.small_table import SmallTable
+from stratal.tables.small_table import SmallTable
 
 ROWS = {
     "unit": [1, 2, 3, 4],
