@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
 from stratal.cli import options as o
 from stratal.cli.output import counting, print_json, print_page
 from stratal.cli.records import takes
 from stratal.errors import InputError
-from typing import Annotated, Any, TYPE_CHECKING
-import typer
 
 if TYPE_CHECKING:
     from stratal.estimation.estimand import Estimand
