@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from stratal.designs import Systematic as Systematic
     from stratal.designs.extending import extend as extend
     from stratal.designs.margins import fit_margins as fit_margins
-    from stratal.designs.post_strata import post_stratify as post_stratify
+    from stratal.designs.margins import post_stratify as post_stratify
     from stratal.errors import BudgetError as BudgetError
     from stratal.errors import InputError as InputError
     from stratal.errors import LabelError as LabelError
@@ -74,8 +74,7 @@ if TYPE_CHECKING:
 _NAMES = {
     "designs": "ClusterSample Design Poisson ProportionalToSize Sample SimpleRandom Stratified Systematic",
     "designs.extending": "extend",
-    "designs.margins": "fit_margins",
-    "designs.post_strata": "post_stratify",
+    "designs.margins": "fit_margins post_stratify",
     "errors": "BudgetError InputError LabelError MissingExtraError RequirementError StratalError "
     "StratalWarning",
     "estimation.comparison": "Comparisons compare",

@@ -11,7 +11,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.designs import SimpleRandom, Stratified
-from stratal.designs.same_population import require_planned
+from stratal.designs.extending import require_planned
 from stratal.errors import InputError, names_mistyped, not_positive
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.expectations import (

@@ -10,9 +10,8 @@ import numpy as np
 
 from stratal.arrays import IntArray
 from stratal.designs import SimpleRandom, Stratified
-from stratal.designs.asked import require_sample
 from stratal.designs.extending import extend, last_round, population_of, refuse_other_designs
-from stratal.designs.sample import Sample
+from stratal.designs.sample import Sample, require_sample
 from stratal.errors import BudgetError, InputError, names_mistyped, warn_caller
 from stratal.estimation.calibrated import Calibrating
 from stratal.estimation.estimand import Estimand, Several, as_estimand
