@@ -8,8 +8,6 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
-
 if TYPE_CHECKING:
     from stratal import designs as designs
     from stratal import estimands as estimands
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from stratal.designs import Systematic as Systematic
     from stratal.designs.extending import extend as extend
     from stratal.designs.margins import fit_margins as fit_margins
-    from stratal.designs.post_strata import post_stratify as post_stratify
+    from stratal.designs.margins import post_stratify as post_stratify
     from stratal.errors import BudgetError as BudgetError
     from stratal.errors import InputError as InputError
     from stratal.errors import LabelError as LabelError
@@ -71,11 +69,14 @@ if TYPE_CHECKING:
     from stratal.strata import stratify as stratify
     from stratal.study.web.notebook import annotate as annotate
 
+
+__version__ = "0.1.0"
+
+
 _NAMES = {
     "designs": "ClusterSample Design Poisson ProportionalToSize Sample SimpleRandom Stratified Systematic",
     "designs.extending": "extend",
-    "designs.margins": "fit_margins",
-    "designs.post_strata": "post_stratify",
+    "designs.margins": "fit_margins post_stratify",
     "errors": "BudgetError InputError LabelError MissingExtraError RequirementError StratalError "
     "StratalWarning",
     "estimation.comparison": "Comparisons compare",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.designs.inclusion import measure
+from stratal.designs.poisson import measure
 from stratal.population import Drawn, Population
 from stratal.randomness import id_texts
 from stratal.strata import Categories, Crossed, CutPoints, Everything, NearestCentre, Rule, stratify

@@ -14,7 +14,7 @@ import pytest
 
 import stratal
 from stratal.designs import ClusterSample, Poisson, ProportionalToSize, SimpleRandom, Systematic
-from stratal.designs.same_population import require_same_population
+from stratal.designs.extending import require_same_population
 from stratal.errors import InputError
 from stratal.randomness import id_texts
 

@@ -227,7 +227,7 @@ def _say_labelled(file: Path, answers: AnswerColumn) -> bool:
 
 def _say_strata(file: Path, table: SmallTable) -> bool:
     """Say how to estimate from a sample by strata whose sizes stand in each row; False for other tables."""
-    from stratal.designs.strata_sizes import sized_strata
+    from stratal.designs.elsewhere import sized_strata
 
     found = sized_strata(table)
     if found is None:

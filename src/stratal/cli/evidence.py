@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from stratal.designs.sample import Sample
     from stratal.labels.labels import Labels
 
+
 LABEL = "label"
 """Column of the labels, unless said otherwise."""
 
@@ -288,8 +289,7 @@ def gathered(asked: EvidenceOptions) -> tuple[EvidenceOptions, tuple[float, floa
 
 def _post_stratified(sample: Sample, asked: EvidenceOptions) -> Sample:
     """Return the sample weighted to what is known of groups and proxies, if any are named."""
-    from stratal.designs.margins import fit_margins
-    from stratal.designs.post_strata import post_stratify
+    from stratal.designs.margins import fit_margins, post_stratify
 
     if asked.margins is not None:
         return fit_margins(sample, o.listed(asked.margins), method=asked.margins_by)

@@ -3,24 +3,354 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, IntArray, Record
+from stratal.arrays import AnyArray, FloatArray, IntArray, Record, number_of_text
 from stratal.designs.labelled import Labelled, id_column, ids_of
-from stratal.designs.other_units import WHOLE, OtherUnits, other_units
-from stratal.designs.strata_sizes import sizes_of
 from stratal.errors import InputError, near_names
+from stratal.labels.damaged_ids import bare_form
 from stratal.labels.labels import Labels, UnitRows
-from stratal.population.rules.rule import Categories
-from stratal.population.summary import ProxyInfo, StratumSummary
+from stratal.population.declaration import ROW
+from stratal.population.population import Population
+from stratal.population.rules.rule import Categories, Everything, Rule
+from stratal.population.same_value import fewer_digits, same_value
+from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
 from stratal.randomness import id_texts
 from stratal.strata import Allocation
 from stratal.strata.strata import Strata
-from stratal.tables.small_table import SmallTable, is_missing
+from stratal.tables.logs.log import ID_NAMES
+from stratal.tables.small_table import SmallTable, is_missing, plain_text
+
+SIZE_NAMES = ("size", "sizes", "N_h", "N", "count", "population_size")
+"""Columns that hold the sizes of strata, the first that is there."""
+
+
+def sizes_of(given: Any, stratum: str | None) -> dict[str, int] | None:
+    """Return sizes by stratum from a mapping or a table, in which a stratum may stand in several rows.
+
+    Examples
+    --------
+    >>> sizes_of({"stratum": ["a", "a", "b"], "size": [30, 30, 5]}, None)
+    {'a': 30, 'b': 5}
+    """
+    if given is None:
+        return None
+    if isinstance(given, Mapping) and not all(isinstance(v, list | np.ndarray) for v in given.values()):
+        given = {"stratum": list(given), "size": list(given.values())}
+    columns = SmallTable.of(given, "sizes")
+    size = columns.find(*SIZE_NAMES) or SIZE_NAMES[0]
+    numbers = columns.numbers(size, positive=True, whole=True)
+    names = columns.texts(columns.find("stratum", stratum or "stratum") or "stratum").tolist()
+    found = dict(zip(names, numbers.astype(np.int64).tolist(), strict=True))
+    wrong = [name for name, number in zip(names, numbers.tolist(), strict=True) if found[name] != number]
+    if wrong:
+        raise InputError(
+            f"{columns.label}: a stratum occurs twice, with different sizes",
+            given=repr(wrong[0]),
+            action="Keep the row with the size of the whole population.",
+        )
+    return found
+
+
+def sized_strata(table: SmallTable) -> tuple[str, str, list[str]] | None:
+    """Return the columns of strata, of their sizes and of measurements, None where no such sizes are there.
+
+    Sizes are whole numbers in a column called so, the same in all rows of a stratum, and no fewer
+    than these.
+
+    Examples
+    --------
+    >>> rows = {"region": ["a", "a", "b", "b"], "N_h": [30, 30, 5, 5], "income": [1.5, 2, 3, 4]}
+    >>> sized_strata(SmallTable.of(rows, "rows"))
+    ('region', 'N_h', ['income'])
+    """
+    texts = {name: [plain_text(entry) for entry in entries] for name, entries in table.lists.items()}
+    levels = {name: set(found) for name, found in texts.items()}
+    few = [name for name in texts if None not in levels[name] and 1 < len(levels[name]) <= len(table) / 2]
+    size = table.find(*SIZE_NAMES)
+    if size not in few:
+        return None
+    numbers = {name: _all_numbers(entries) for name, entries in table.lists.items()}
+    sizes = numbers[size]
+    strata = [
+        name
+        for name in few
+        if name != size and len(set(zip(texts[name], texts[size], strict=True))) == len(levels[name])
+    ]
+    if sizes is None or not strata or np.any(sizes != np.floor(sizes)):
+        return None
+    rows = Counter(texts[strata[0]])
+    if any(rows[name] > number for name, number in zip(texts[strata[0]], sizes.tolist(), strict=True)):
+        return None
+    ids = table.find(*ID_NAMES)
+    others = [
+        name for name, found in numbers.items() if found is not None and name not in (size, *strata, ids)
+    ]
+    measured = [name for name in others if len(levels[name]) < len(table) or not _counts_rows(numbers[name])]
+    return (strata[0], size, measured) if measured else None
+
+
+def _all_numbers(entries: list[Any]) -> FloatArray | None:
+    """Return the numbers of a column that holds nothing else."""
+    numbers = np.array([number_of_text(entry) if isinstance(entry, str) else entry for entry in entries])
+    return numbers if numbers.dtype.kind in "if" and np.all(np.isfinite(numbers)) else None
+
+
+def _counts_rows(numbers: FloatArray | None) -> bool:
+    """Return whether a column only numbers the rows."""
+    return numbers is not None and bool(np.all(np.abs(np.diff(numbers)) == 1))
+
+
+WHOLE = "all"
+"""What the one stratum is called where there are none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OtherUnits(Record):
+    """Units of a population other than the labelled ones, by stratum.
+
+    Parameters
+    ----------
+    names : tuple of str (H,)
+    counts : int (H,)
+    means, variances : float (H,), optional
+        Of the proxy, divisor count − 1; None without one.
+    proxy : ProxyInfo, optional
+    notes : tuple of str
+        How they were told from the labelled ones.
+
+    Examples
+    --------
+    >>> population = Population.from_arrays(proxy=[0.2, 0.4, 0.9], ids=["a", "b", "c"])
+    >>> others = other_units(population, ["c"], proxy="proxy")
+    >>> others.counts, others.means.round(3), others.variances.round(3)
+    (array([2]), array([0.3]), array([0.02]))
+    """
+
+    names: tuple[str, ...]
+    counts: IntArray
+    means: FloatArray | None
+    variances: FloatArray | None
+    proxy: ProxyInfo | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    def moments(self) -> dict[str, list[Any]]:
+        """Return the table that `proxy_moments` takes."""
+        assert self.means is not None
+        assert self.variances is not None
+        columns = {"mean": self.means, "variance": self.variances, "count": self.counts}
+        return {"stratum": list(self.names), **{name: values.tolist() for name, values in columns.items()}}
+
+    def without(self, part: OtherUnits) -> OtherUnits:
+        """Return the units without those of a part of them, which must have proxies of the same strata.
+
+        Raises
+        ------
+        InputError
+            For a part with more units than there are in a stratum.
+
+        Examples
+        --------
+        >>> both = other_units({"proxy": [0.2, 0.4, 0.9]}, None, proxy="proxy")
+        >>> both.without(other_units({"proxy": [0.9]}, None, proxy="proxy")).means.round(3)
+        array([0.3])
+        """
+        at = {name: h for h, name in enumerate(part.names)}
+        here = [at.get(name) for name in self.names]
+        taken = [[0 if h is None else values[h] for h in here] for values in part._sums()]
+        n, own, own_squares = (np.array(values) for values in taken)
+        if set(at) - set(self.names) or np.any(n > self.counts):
+            raise InputError(
+                "the labelled units are not among those of the population",
+                given=f"{int(part.counts.sum())} of {int(self.counts.sum())}",
+                action="Leave includes_labelled out if they are other units.",
+            )
+        counts, means, squares = _difference(self._sums(), (n.astype(np.int64), own, own_squares))
+        left = counts > 0
+        return OtherUnits(
+            names=tuple(name for name, keep in zip(self.names, left.tolist(), strict=True) if keep),
+            counts=counts[left],
+            means=means[left],
+            variances=squares[left] / np.maximum(counts[left] - 1, 1),
+            proxy=self.proxy,
+            notes=self.notes,
+        )
+
+    def _sums(self) -> tuple[IntArray, FloatArray, FloatArray]:
+        """Return counts, means and sums of squared deviations (H,)."""
+        assert self.means is not None
+        assert self.variances is not None
+        return self.counts, self.means, self.variances * np.maximum(self.counts - 1, 1)
+
+
+def other_units(
+    source: Any,
+    labelled: Sequence[str] | None,
+    *,
+    proxy: str | None = None,
+    stratum: str | None = None,
+    id_name: str | None = None,
+    columns: Mapping[str, AnyArray] | None = None,
+) -> OtherUnits:
+    """Return what is known of the units of a population that are not the labelled ones.
+
+    Parameters
+    ----------
+    source : path, dataframe, mapping of columns, or Population
+    labelled : sequence of str, optional
+        Ids of the labelled units. Those that are in the population are taken out; without ids on either
+        side, its rows are taken as other units.
+    proxy, stratum, id_name : str, optional
+        Its columns.
+    columns : mapping of str to (n,) array, optional
+        The same columns of the labelled units, which those with their ids must have.
+
+    Raises
+    ------
+    InputError
+        If some ids of the labelled units are in the population and others are not, or only in another
+        spelling (007 and 7), and if a unit has another proxy or stratum there.
+    """
+    population, has_ids = _population(source, proxy, stratum, id_name)
+    known = list(labelled) if labelled is not None and has_ids else []
+    found = population.find(known) if known else None
+    if found is not None:
+        _refuse_other_labelled(population, known, found, {} if columns is None else columns)
+    rule = _rule(population, stratum)
+    names = rule.levels if isinstance(rule, Categories) else (WHOLE,)
+    k = None if proxy is None else population.proxy_names.index(population.proxy_info(proxy).name)
+    counts, means, squares = _without(population, rule, found, k)
+    left = counts > 0
+    counts, names = counts[left], tuple(name for name, keep in zip(names, left.tolist(), strict=True) if keep)
+    if not len(counts):
+        raise InputError("every unit of the population is labelled", action="Leave the population out.")
+    variances = None if k is None else squares[left] / np.maximum(counts - 1, 1)
+    return OtherUnits(
+        names=names,
+        counts=counts,
+        means=None if k is None else means[left],
+        variances=variances,
+        proxy=None if k is None else population.proxies[k],
+        notes=(
+            *population.notes,
+            _told(population, labelled, has_ids, 0 if found is None else len(found.ids)),
+        ),
+    )
+
+
+def _population(
+    source: Any, proxy: str | None, stratum: str | None, id_name: str | None
+) -> tuple[Population, bool]:
+    """Return the population, and whether its units have ids."""
+    if isinstance(source, Population):
+        return source, not source.numbered_by_row and source.id_name != ROW
+    columns: dict[str, Any] = {"id": id_name, "proxy": proxy, "groups": stratum or ()}
+    if isinstance(source, Mapping):
+        import pyarrow as pa
+
+        source = pa.table({name: pa.array(np.asarray(values)) for name, values in source.items()})
+    read = Population.read if isinstance(source, str | Path) else Population.from_table
+    try:
+        return read(source, **columns), True
+    except InputError as error:
+        if id_name is not None or "no column is called 'id'" not in error.what:
+            raise
+    return read(source, **{**columns, "id": ROW}), False
+
+
+def _refuse_other_labelled(
+    population: Population, labelled: list[str], found: Drawn, columns: Mapping[str, AnyArray]
+) -> None:
+    """Refuse ids that match only in part, and units that are not as they are among the labelled ones."""
+    place = {text: row for row, text in enumerate(id_texts(found.ids))}
+    absent = [text for text in labelled if text not in place]
+    spelt = {} if not absent else _other_spelling(population, absent[:_TRIED])
+    if spelt or (place and absent):
+        one = next((text for text in absent if text in spelt), absent[0])
+        count = f"{len(labelled) - len(absent):,} of {len(labelled):,} labelled units, but not {one!r}"
+        raise InputError(
+            "the ids of the labelled units match the population's only in part",
+            given=count + (f", which it has as {spelt[one]!r}" if spelt else ""),
+            allowed="all labelled units among the population's, or none",
+            action="Write ids alike in both files; give the whole population, or one without labelled units.",
+        )
+    proxies = {name: found.proxies[:, k] for k, name in enumerate(population.proxy_names)}
+    known = {name.casefold(): values.tolist() for name, values in columns.items()}  # found so in either file
+    for name, values in {**found.groups, **proxies}.items():
+        for text, own in zip(labelled, known.get(name.casefold(), ()), strict=False):
+            there = values[place[text]].item() if text in place else own
+            if not same_value(own, there):
+                why = fewer_digits(own, there)
+                raise InputError(
+                    f"column {name!r} of unit {text!r} is not the same in both files{why}",
+                    given=f"{own!r} among the labelled units, {there!r} in the population",
+                    action="Give the population that the labelled units are from, unchanged.",
+                )
+
+
+_TRIED = 50
+"""Labelled units whose ids are looked for in another spelling: files are spelt alike throughout."""
+
+
+def _other_spelling(population: Population, ids: Sequence[str]) -> dict[str, str]:
+    """Return how the population spells ids that it does not have: with zeros in front, with .0 or without."""
+    tried: dict[str, str] = {}
+    for text in ids:
+        bare = bare_form(text)
+        forms = [bare, f"{bare}.0", *("0" * zeros + bare for zeros in range(1, 9))]
+        tried |= {form: text for form in forms if form != text}
+    return {tried[there]: there for there in id_texts(population.find(list(tried)).ids)}
+
+
+def _rule(population: Population, stratum: str | None) -> Rule:
+    if stratum is None:
+        return Everything()
+    levels = tuple(sorted(population.levels(stratum)))
+    return Categories(column=population.require_group(stratum), levels=levels, codes=np.arange(len(levels)))
+
+
+def _without(
+    population: Population, rule: Rule, found: Drawn | None, k: int | None
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return counts, proxy means and sums of squared deviations (H,) of all units but those found."""
+    summary = population.summarise(rule)
+    sizes, none = summary.sizes, np.zeros(len(summary.sizes))
+    mean = none if k is None else summary.proxy_means[:, k]
+    squares = none if k is None else summary.proxy_covariances[:, k, k] * sizes
+    if found is None or not len(found.ids):
+        return sizes, mean, squares
+    codes = rule.assign(found.groups) if isinstance(rule, Categories) else np.zeros(len(found.ids), np.int64)
+    n = np.bincount(codes, minlength=len(sizes))
+    values = np.zeros(len(codes)) if k is None else found.proxies[:, k]
+    own = np.bincount(codes, values, minlength=len(sizes)) / np.maximum(n, 1)
+    own_squares = np.bincount(codes, (values - own[codes]) ** 2, minlength=len(sizes)).astype(np.float64)
+    return _difference((sizes, mean, squares), (n, own, own_squares))
+
+
+def _difference(
+    whole: tuple[IntArray, FloatArray, FloatArray], part: tuple[IntArray, FloatArray, FloatArray]
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return counts, means and sums of squared deviations (H,) of what is left when a part is taken out."""
+    (sizes, mean, squares), (n, own, own_squares) = whole, part
+    left = sizes - n
+    others = (sizes * mean - n * own) / np.maximum(left, 1)
+    between = n * left / np.maximum(sizes, 1) * (own - others) ** 2
+    return left, others, np.maximum(squares - own_squares - between, 0.0)
+
+
+def _told(population: Population, labelled: Sequence[str] | None, has_ids: bool, found: int) -> str:
+    size = f"the population has {population.size:,} rows"
+    if labelled is None or not has_ids:
+        return f"{size}, taken as units other than the labelled ones, since ids do not tell"
+    if found == 0:
+        return f"{size}, none of which has the id of a labelled unit: the labelled ones come on top"
+    return f"{size}, the {found:,} labelled units among them"
+
 
 _LABEL = "the table of labels"
 
@@ -94,7 +424,7 @@ def _with_others(columns: SmallTable, given: Labelled) -> tuple[SmallTable, Labe
     labelled = columns.only(rows) if rows else columns
     if given.population is None:
         found = _others_in_table(columns, given, others if rows else [])
-        return labelled, _told(labelled, given, found), found.notes
+        return labelled, _completed(labelled, given, found), found.notes
     name = id_column(columns, given.id)
     ids = None if name is None else id_texts(ids_of(labelled, given.id))
     known = {"proxy": given.proxy, "stratum": given.stratum, "id_name": name if given.id else None}
@@ -105,7 +435,7 @@ def _with_others(columns: SmallTable, given: Labelled) -> tuple[SmallTable, Labe
         columns_of_units[given.stratum] = labelled.texts(given.stratum)
     found = other_units(given.population, ids, columns=columns_of_units, **known)
     left_out = f"{len(others):,} rows without a label were left out" if others and rows else ""
-    return labelled, _told(labelled, given, found), (*found.notes, *filter(None, [left_out]))
+    return labelled, _completed(labelled, given, found), (*found.notes, *filter(None, [left_out]))
 
 
 def _others_in_table(columns: SmallTable, given: Labelled, rows: list[int]) -> OtherUnits:
@@ -124,7 +454,7 @@ def _others_in_table(columns: SmallTable, given: Labelled, rows: list[int]) -> O
     return replace(found, notes=(f"{len(rows):,} rows without a label are the population's other units",))
 
 
-def _told(columns: SmallTable, given: Labelled, others: OtherUnits) -> Labelled:
+def _completed(columns: SmallTable, given: Labelled, others: OtherUnits) -> Labelled:
     """Return what is said of the labelled rows with the other units' counts or proxy moments."""
     if others.proxy is not None:
         info = others.proxy

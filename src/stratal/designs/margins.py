@@ -8,12 +8,179 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray
-from stratal.designs.asked import require_sample
-from stratal.designs.calibrated_weighting import METHODS, CalibratedWeighting
-from stratal.designs.sample import Design, Sample
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from stratal.designs.sample import Design, Sample, require_sample
+from stratal.designs.stratified import SimpleRandom
+from stratal.designs.weighting import StratifiedWeighting, Weighting
 from stratal.errors import InputError, names_mistyped, near_names, warn_caller
 from stratal.population.population import Population
+from stratal.population.rules.rule import Categories
+from stratal.population.summary import StratumSummary
+
+METHODS = ("raking", "regression")
+_STEPS = 100
+_CLOSE = 1e-10
+_HALVINGS = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CalibratedWeighting(Weighting):
+    """The weights of another design, each multiplied so that known population means come out exactly.
+
+    The variance is that which the design gives the residuals g·(y − x'B), with B the weighted regression of y
+    on what is known (Särndal, Swensson & Wretman 1992, result 6.6.1). All distances between old and new
+    weights have it to first order (Deville & Särndal 1992, result 5), so that raking is treated as the
+    regression estimator.
+
+    Parameters
+    ----------
+    base : Weighting
+        Of the design.
+    auxiliary : float (n, p)
+        x of the labelled units, a column of ones among them.
+    ratio : float (n,)
+        g, see `fitted_ratios`.
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> base = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([100]))
+    >>> x = np.array([[1.0, 0], [1, 0], [1, 0], [1, 1]])
+    >>> found = CalibratedWeighting.of(base, x, np.array([1.0, 0.4]))
+    >>> found.weights.round(6), float(found.covariance(x)[1, 1].round(9))
+    (array([0.2, 0.2, 0.2, 0.4]), 0.0)
+    """
+
+    base: Weighting
+    auxiliary: FloatArray
+    ratio: FloatArray
+
+    @classmethod
+    def of(
+        cls, base: Weighting, auxiliary: FloatArray, means: FloatArray, method: str = "raking"
+    ) -> CalibratedWeighting:
+        """Return the weighting whose weighted means of x (n, p) are `means` (p,)."""
+        return cls(
+            base=base, auxiliary=auxiliary, ratio=fitted_ratios(base.weights, auxiliary, means, method)
+        )
+
+    @property
+    def weights(self) -> FloatArray:
+        """The ratio g times the design's weight (n,)."""
+        return np.asarray(self.ratio * self.base.weights)
+
+    @property
+    def population_size(self) -> float:
+        """N."""
+        return self.base.population_size
+
+    @property
+    def draws(self) -> int:
+        """Independent draws behind the units, as the design has them."""
+        return self.base.draws
+
+    @property
+    def groups(self) -> IntArray | None:
+        """The groups that units were drawn in."""
+        return self.base.groups
+
+    @property
+    def census(self) -> bool:
+        """Whether every unit is labelled."""
+        return self.base.census
+
+    def covariance(self, variables: FloatArray) -> FloatArray:
+        """Return the design's covariance of the residuals, g-weighted."""
+        return self.base.covariance(self._residuals(variables))
+
+    def degrees_of_freedom(self, variable: FloatArray) -> float:
+        """Return those of the residuals' variance, less one for each total that was fitted."""
+        own = self.base.degrees_of_freedom(self._residuals(variable[:, None])[:, 0])
+        return float(max(own - (self.auxiliary.shape[1] - 1), 1.0))
+
+    def unexplained(self, variables: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return the residuals of the regression on what is known: its totals are exact already."""
+        # By √w on both sides: the normal equations would square the rounding error of a variable that is
+        # among the totals, whose residuals must come out as 0.
+        root = np.sqrt(weights)[:, None]
+        slopes = np.linalg.lstsq(root * self.auxiliary, root * variables, rcond=None)[0]
+        return np.asarray(variables - self.auxiliary @ slopes)
+
+    def _residuals(self, variables: FloatArray) -> FloatArray:
+        return self.unexplained(variables, self.base.weights) * self.ratio[:, None]
+
+
+def fitted_ratios(
+    weights: FloatArray, auxiliary: FloatArray, means: FloatArray, method: str = "raking"
+) -> FloatArray:
+    """Return g (n,): what weights are multiplied by so that Σ w g x are the known means.
+
+    Parameters
+    ----------
+    weights : float (n,)
+        Positive.
+    auxiliary : float (n, p)
+    means : float (p,)
+    method : {"raking", "regression"}
+        g = exp(x'λ), always positive, found by Newton's method; or g = 1 + x'λ, in one step and perhaps
+        negative (Deville & Särndal 1992, cases 2 and 1).
+
+    Raises
+    ------
+    InputError
+        If no such weights exist, or Newton's method does not find them.
+
+    Examples
+    --------
+    >>> x = np.array([[1.0, 0], [1, 0], [1, 1]])
+    >>> fitted_ratios(np.full(3, 1 / 3), x, np.array([1.0, 0.5])).round(6)
+    array([0.75, 0.75, 1.5 ])
+    """
+    lam = np.zeros(auxiliary.shape[1])
+    ratio = np.ones(len(weights))
+    missed = means - auxiliary.T @ (weights * ratio)
+    for _ in range(_STEPS):
+        if np.max(np.abs(missed)) < _CLOSE:
+            return ratio
+        slope = ratio if method == "raking" else 1.0
+        matrix = (auxiliary * (weights * slope)[:, None]).T @ auxiliary
+        step = np.asarray(np.linalg.lstsq(matrix, missed, rcond=None)[0], dtype=np.float64)
+        lam, ratio, better = _nearer(weights, auxiliary, means, lam, step, missed, method)
+        if better is None:
+            break
+        missed = better
+    if np.max(np.abs(missed)) < np.sqrt(_CLOSE):
+        return ratio
+    raise InputError(
+        "no weights of these labels reach the known totals",
+        given=f"off by {np.max(np.abs(missed)):.2g} of the population",
+        action="Fewer or coarser margins, or method='regression', which allows negative weights."
+        if method == "raking"
+        else "Totals contradict each other among the labelled units: give fewer or coarser ones.",
+    )
+
+
+def _nearer(
+    weights: FloatArray,
+    auxiliary: FloatArray,
+    means: FloatArray,
+    lam: FloatArray,
+    step: FloatArray,
+    missed: FloatArray,
+    method: str,
+) -> tuple[FloatArray, FloatArray, FloatArray | None]:
+    """Return λ, g and what is missed after a step, halved until it is nearer; None where no step is."""
+    for _ in range(_HALVINGS):
+        with np.errstate(over="ignore", invalid="ignore"):
+            power = auxiliary @ (lam + step)
+            ratio = np.exp(power) if method == "raking" else 1.0 + power
+            left = means - auxiliary.T @ (weights * ratio)
+        if np.all(np.isfinite(left)) and np.sum(left**2) < np.sum(missed**2):
+            return lam + step, ratio, left
+        step = step / 2.0
+    power = auxiliary @ lam
+    return lam, np.exp(power) if method == "raking" else 1.0 + power, None
+
 
 _AS_MANY = 1e-6
 
@@ -271,3 +438,179 @@ def _of_labelled(column: str, levels: tuple[str, ...], shares: FloatArray, codes
     )
     left = np.where(empty, 0.0, shares)
     return np.asarray(left / left.sum())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PostStratified(Design):
+    """A simple random sample seen as a stratified one, by groups whose sizes are known.
+
+    Parameters
+    ----------
+    group : str
+        The group column.
+    levels : tuple of str (H,)
+        Its levels.
+
+    Examples
+    --------
+    >>> Design.from_dict(PostStratified(group="language", levels=("de", "en")).to_dict()).stratum_names
+    ('de', 'en')
+    """
+
+    kind: ClassVar[str] = "post-stratified"
+    group: str
+    levels: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        self._set(levels=tuple(self.levels))
+
+    @property
+    def stratum_names(self) -> tuple[str, ...]:
+        """Names of the levels (H,)."""
+        return self.levels
+
+    @property
+    def rule(self) -> Categories:
+        """The group's levels, in their order."""
+        order = np.argsort(np.array(self.levels))
+        return Categories(column=self.group, levels=tuple(self.levels[h] for h in order), codes=order)
+
+    def draw(self, population: Population, seed: int) -> Sample:
+        """Refuse: the sample is there already."""
+        raise InputError(
+            "post-stratification weighs a sample that was drawn",
+            action="Draw a simple random sample, or strata: stratal.plan(population, …).",
+        )
+
+    def weighting(self, sample: Sample, labelled: BoolArray) -> StratifiedWeighting:
+        """Return N_h / n_h, given how many units of each group are labelled."""
+        return StratifiedWeighting(stratum=sample.stratum[labelled], sizes=sample.summary.sizes)
+
+
+@names_mistyped
+def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = None) -> Sample:
+    """Return a sample weighted by the groups of a column, whose sizes are known.
+
+    All that takes a sample takes it: means, metrics, domains, comparisons. Given the number of units that the
+    draw found in each group, they are a simple random sample of the group, so that the groups' shares are the
+    population's and not the draw's. Other designs keep theirs, their weights fitted to the sizes: see
+    `fit_margins`, which takes several columns.
+
+    Parameters
+    ----------
+    sample : Sample
+        Simple random, or of any other design.
+    by : str
+        A group column of the sample, such as the language, or the model's answer: precision and recall then
+        know how often each class is predicted.
+    sizes : mapping of level to N_h, optional
+        Units of the population in each level. The sample's own (`totals`) unless given; levels of 0 units
+        are left out.
+
+    Returns
+    -------
+    Sample
+        Levels without a drawn unit are estimated from their neighbours, with a warning. Proxies are kept
+        where the population is in memory, so that their means within groups are known; otherwise they are
+        left out.
+
+    Raises
+    ------
+    InputError
+        For an unknown group, and sizes that do not fit the sample.
+
+    Notes
+    -----
+    Cochran, "Sampling techniques", 5A.9; Holt & Smith (1979). Choose the groups before looking at labels.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(
+    ...     ids=range(100), groups={"language": ["de"] * 80 + ["en"] * 20})
+    >>> sample = stratal.SimpleRandom(budget=20).draw(population, seed=7)
+    >>> again = stratal.post_stratify(sample, "language")
+    >>> again.summary.sizes, again.n_h
+    (array([80, 20]), array([19,  1]))
+    """
+    require_sample(sample, "post_stratify")
+    if sizes is not None:
+        refuse_other_sizes(sample, by, sizes)
+    if not isinstance(sample.design, SimpleRandom):
+        return fit_margins(sample, by, totals=None if sizes is None else {by: sizes}, method="regression")
+    if by not in sample.groups:
+        raise InputError(
+            f"no such group column: {by!r}",
+            allowed=near_names(by, sample.groups) if sample.groups else "none was drawn along",
+            action="Draw with groups=.",
+        )
+    known = _sizes(sample, by, sizes)
+    levels = tuple(sorted(known))
+    values = sample.groups[by].astype(np.str_)
+    stratum = np.searchsorted(np.array(levels), values).astype(np.int64)
+    n_h = np.array([known[level] for level in levels], dtype=np.int64)
+    drawn = np.bincount(stratum, minlength=len(levels))
+    if np.any(drawn > n_h):
+        h = int(np.argmax(drawn > n_h))
+        given = f"{n_h[h]}, of which {drawn[h]} were drawn"
+        raise InputError(
+            f"level {levels[h]!r} of {by!r} has fewer units than were drawn",
+            given=given,
+            action="Correct its size: the units of the whole population, drawn ones included.",
+        )
+    summary = _level_summary(sample, by, levels, n_h)
+    kept = summary is not None
+    return replace(
+        sample,
+        stratum=stratum,
+        design=PostStratified(group=by, levels=levels),
+        summary=summary or _without_proxies(n_h),
+        proxies=sample.proxies if kept else np.empty((sample.size, 0)),
+        proxy_info=sample.proxy_info if kept else (),
+    )
+
+
+def _sizes(sample: Sample, by: str, sizes: Mapping[str, int] | None) -> dict[str, int]:
+    """Return the units of the population in each level, those of the sample's levels among them."""
+    given: Mapping[Any, Any] | None = sample.totals.get(by) if sizes is None else sizes
+    if given is None:
+        raise InputError(
+            f"how many units each level of {by!r} has is not known",
+            action="Give sizes=, a mapping of level to number of units.",
+        )
+    found = {str(level): int(count) for level, count in given.items() if count}
+    strange = sorted(set(_texts(sample.groups[by])) - set(found))
+    if strange:
+        raise InputError(
+            f"{len(strange)} levels of {by!r} were drawn and have no size (first: {strange[0]!r})",
+            allowed=", ".join(map(repr, sorted(found)[:8])),
+        )
+    if sum(found.values()) != sample.population_size:
+        raise InputError(
+            f"the sizes of {by!r} do not add up to the population",
+            given=f"{sum(found.values()):,} units",
+            allowed=f"{sample.population_size:,}",
+        )
+    return found
+
+
+def _texts(values: AnyArray) -> list[str]:
+    return [str(value) for value in values.tolist()]
+
+
+def _level_summary(
+    sample: Sample, by: str, levels: tuple[str, ...], sizes: IntArray
+) -> StratumSummary | None:
+    """Return the proxies' moments within the levels, None where they cannot be counted."""
+    population = sample.population
+    if population is None or not sample.proxy_info or by not in population.group_names:
+        return None
+    found = population.summarise(Categories(column=by, levels=levels, codes=np.arange(len(levels))))
+    return found if np.array_equal(found.sizes, sizes) else None
+
+
+def _without_proxies(sizes: IntArray) -> StratumSummary:
+    n_strata = len(sizes)
+    return StratumSummary(
+        sizes=sizes, proxy_means=np.empty((n_strata, 0)), proxy_covariances=np.empty((n_strata, 0, 0))
+    )

@@ -9,8 +9,7 @@ import numpy as np
 
 from stratal.arrays import BoolArray, IntArray
 from stratal.designs.drawing import sample_of
-from stratal.designs.inclusion import inclusion_scale, measure, responding
-from stratal.designs.poisson_weighting import PoissonWeighting
+from stratal.designs.poisson import PoissonWeighting, inclusion_scale, measure, responding
 from stratal.designs.sample import Design, Sample
 from stratal.population.population import Population, require_population
 from stratal.population.size_measures import Candidates, Size
@@ -43,7 +42,7 @@ class ProportionalToSize(Design):
     Notes
     -----
     Ohlsson (1995, 1998), "Sequential Poisson sampling". The variance is Hájek's approximation with a fixed n
-    (`stratal.designs.poisson_weighting.fixed_size`).
+    (`stratal.designs.poisson.fixed_size`).
 
     Examples
     --------

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
-from stratal.designs.same_population import require_same_population
+from stratal.designs.extending import require_same_population
 from stratal.errors import InputError
 from stratal.estimation.lam import N_FOLDS, assign_folds, blended, check_folds, fold_shares, sampled_fractions
 from stratal.intervals.evidence import OutcomeKind, infer_outcome
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from stratal.estimation.respondents import Respondents
     from stratal.population.population import Population
     from stratal.population.rules.rule import Rule
+
 
 FEWEST_FOLDS = 3
 """Two to choose by, and one that the choice does not see."""

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray
-from stratal.designs.asked import require_sample
-from stratal.designs.sample import Sample
+from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, LabelError, near_names
 from stratal.labels.annotators import combine_answers
 from stratal.labels.labels import Joined, Labels, join, shape_of

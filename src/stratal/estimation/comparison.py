@@ -12,8 +12,7 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs import Weighting
-from stratal.designs.asked import require_sample
-from stratal.designs.sample import Sample
+from stratal.designs.sample import Sample, require_sample
 from stratal.designs.stratum_moments import stratum_means
 from stratal.errors import InputError, names_mistyped, near_names
 from stratal.estimation.columns import number_columns

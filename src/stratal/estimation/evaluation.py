@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from stratal.arrays import finite_vector, same_length
-from stratal.designs.asked import require_sample
-from stratal.designs.other_units import other_units
-from stratal.designs.same_population import require_same_population
-from stratal.designs.sample import Sample
+from stratal.designs.elsewhere import other_units
+from stratal.designs.extending import require_same_population
+from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, names_mistyped
 from stratal.estimation.estimand import Asked, as_estimand
 from stratal.estimation.estimate import Estimate

@@ -20,8 +20,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs import Weighting
-from stratal.designs.class_means import lam_of_classes
-from stratal.designs.stratum_moments import LabelledSpread, StratumMoments, stratum_moments
+from stratal.designs.stratum_moments import LabelledSpread, StratumMoments, lam_of_classes, stratum_moments
 from stratal.designs.weighting import SAME
 from stratal.errors import InputError
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record, refuse_extremes
 from stratal.designs import StratifiedWeighting, Weighting
-from stratal.designs.asked import require_column_name
-from stratal.designs.sample import Sample
+from stratal.designs.sample import Sample, require_column_name
 from stratal.designs.stratum_moments import stratum_counts
 from stratal.errors import InputError, LabelError, not_bounds, warn_caller
 from stratal.estimation.columns import answer_spread, refuse_averaged_classes, shares_equal

@@ -17,9 +17,8 @@ import numpy as np
 from stratal import __version__
 from stratal.arrays import BoolArray
 from stratal.designs import Stratified
-from stratal.designs.asked import require_sample
 from stratal.designs.files import replacing
-from stratal.designs.sample import Sample
+from stratal.designs.sample import Sample, require_sample
 from stratal.designs.sample_file import sample_digest
 from stratal.errors import InputError, MissingExtraError, StratalWarning, names_mistyped
 from stratal.estimation.estimand import Estimand, as_estimand

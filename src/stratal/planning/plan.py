@@ -11,7 +11,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.designs import SimpleRandom, Stratified
-from stratal.designs.same_population import require_planned
+from stratal.designs.extending import require_planned
 from stratal.errors import InputError, names_mistyped, not_positive
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.earlier_labels import EarlierLabels
@@ -25,6 +25,7 @@ from stratal.strata.moments import Scenario, expected_variance, scenarios
 if TYPE_CHECKING:
     from stratal.designs.sample import Design, Sample
     from stratal.population.population import Population
+
 
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++")
 """The estimators that a plan compares under each design."""

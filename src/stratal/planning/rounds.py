@@ -12,9 +12,8 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.designs import SimpleRandom, Stratified
-from stratal.designs.asked import require_sample
 from stratal.designs.extending import extend, last_round, population_of, refuse_other_designs
-from stratal.designs.sample import Sample
+from stratal.designs.sample import Sample, require_sample
 from stratal.errors import BudgetError, InputError, StratalWarning, names_mistyped, warn_caller
 from stratal.estimation.calibrated import Calibrating
 from stratal.estimation.estimand import Estimand, Several, as_estimand
@@ -30,6 +29,7 @@ from stratal.strata.integers import check_budget, whole_number
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
+
 
 CAREFUL_BEYOND = 1.5
 """A round that would multiply the labels by more is taken in two: few labels say too little about many."""

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray, refuse_nonfinite
-from stratal.designs.asked import require_sample
-from stratal.designs.same_population import refuse_other_units, require_same_population
-from stratal.designs.sample import Sample
+from stratal.designs.extending import refuse_other_units, require_same_population
+from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, LabelError, MissingExtraError, names_mistyped, near_names
 from stratal.estimation.calibrated import features_of
 from stratal.estimation.estimate import Estimate

@@ -3,20 +3,21 @@
 from stratal.population.rules.centres import NearestCentre
 from stratal.population.rules.crossed import Crossed
 from stratal.population.rules.rule import Categories, CutPoints, Everything, Rule
-from stratal.strata.allocation import Allocation, allocate, residual_deviations
-from stratal.strata.cost import cost_optimal
-from stratal.strata.rates import smoothed_standard_deviations
-from stratal.strata.rules import (
+from stratal.strata.allocation import (
+    Allocation,
+    allocate,
     equal,
     neyman,
     power,
     proportional,
     residual,
+    residual_deviations,
     robust,
     robust_standard_deviations,
 )
-from stratal.strata.several import allocate_several
-from stratal.strata.several_task import SharedAllocation
+from stratal.strata.cost import cost_optimal
+from stratal.strata.rates import smoothed_standard_deviations
+from stratal.strata.several import SharedAllocation, allocate_several
 from stratal.strata.strata import METHODS, Strata, stratify
 
 __all__ = [

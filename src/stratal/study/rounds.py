@@ -15,8 +15,7 @@ from stratal.designs import (
     SimpleRandom,
     Stratified,
 )  # fmt: skip
-from stratal.designs.extending import extend, last_round
-from stratal.designs.same_population import require_same_draw
+from stratal.designs.extending import extend, last_round, require_same_draw
 from stratal.errors import BudgetError, InputError
 from stratal.planning import next_round
 from stratal.strata import allocate

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from stratal.designs import Sample
-from stratal.designs.same_population import require_same_draw
+from stratal.designs.extending import require_same_draw
 from stratal.errors import InputError
 from stratal.population.same_value import same_value
 from stratal.randomness import id_texts

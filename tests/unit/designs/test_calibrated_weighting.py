@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from stratal.designs import CalibratedWeighting, StratifiedWeighting
-from stratal.designs.calibrated_weighting import fitted_ratios
+from stratal.designs.margins import fitted_ratios
 from stratal.errors import InputError
 
 

@@ -3,8 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from stratal.designs.class_means import lam_of_classes
-from stratal.designs.stratum_moments import LabelledSpread
+from stratal.designs.stratum_moments import LabelledSpread, lam_of_classes
 
 
 def given(z, proxy, mean, variance):

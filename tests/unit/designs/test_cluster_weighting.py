@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from stratal.designs.cluster_weighting import ClusterWeighting, bell_mccaffrey
+from stratal.designs.clusters import ClusterWeighting, bell_mccaffrey
 
 
 def clusters_of(sizes, of=60):

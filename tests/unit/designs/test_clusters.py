@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.designs.cluster_weighting import bell_mccaffrey
+from stratal.designs.clusters import bell_mccaffrey
 from stratal.designs.sample import Design
 from stratal.errors import BudgetError, InputError
 

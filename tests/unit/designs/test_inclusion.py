@@ -6,7 +6,7 @@ from tests.work import calls
 
 import stratal
 from stratal.designs import Design, inclusion_probabilities
-from stratal.designs.inclusion import inclusion_scale, measure
+from stratal.designs.poisson import inclusion_scale, measure
 from stratal.errors import BudgetError, InputError
 from stratal.population.size_measures import SizeProfile
 from stratal.proxy import Proxy

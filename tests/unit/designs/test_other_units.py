@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import stratal
-from stratal.designs.other_units import other_units
+from stratal.designs.elsewhere import other_units
 from stratal.errors import InputError
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.golden.make import population as golden_population
 
 import stratal
-from stratal.designs.same_population import require_same_draw, require_same_population
+from stratal.designs.extending import require_same_draw, require_same_population
 from stratal.errors import InputError
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "0.1.0"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stratal.designs.strata_sizes import sized_strata, sizes_of
+from stratal.designs.elsewhere import sized_strata, sizes_of
 from stratal.errors import InputError
 from stratal.tables.small_table import SmallTable
 

@@ -5,8 +5,7 @@ import pytest
 
 import stratal
 from stratal.designs import SystematicWeighting
-from stratal.designs.systematic import systematic_ranks
-from stratal.designs.systematic_weighting import successive_differences
+from stratal.designs.systematic import successive_differences, systematic_ranks
 from stratal.errors import BudgetError, InputError
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stratal.designs import PoissonWeighting, StratifiedWeighting, WithReplacementWeighting
-from stratal.designs.poisson_weighting import fixed_size, poisson
+from stratal.designs.poisson import fixed_size, poisson
 from stratal.designs.stratum_moments import collapse_singletons, satterthwaite, stratum_covariances
 
 

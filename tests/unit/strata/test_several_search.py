@@ -6,8 +6,7 @@ import pytest
 import stratal
 from stratal.estimation.estimand import as_estimand
 from stratal.planning.planner import Planner
-from stratal.strata.several_dual import Demands
-from stratal.strata.several_search import Choices, Program, searched
+from stratal.strata.several_solver import Choices, Demands, Program, searched
 
 
 def cover(seed):

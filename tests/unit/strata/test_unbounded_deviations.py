@@ -3,8 +3,7 @@ import pytest
 
 from stratal.designs.stratum_moments import kurtoses_of
 from stratal.errors import InputError
-from stratal.strata.rates import smoothed_standard_deviations
-from stratal.strata.unbounded_deviations import unbounded_deviations
+from stratal.strata.rates import smoothed_standard_deviations, unbounded_deviations
 
 STRATA, LABELS = 10, 20
 FLAT = np.ones(STRATA)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stratal.designs.asked import require_sample
+from stratal.designs.sample import require_sample
 from stratal.errors import InputError, MissingExtraError, StratalError, names_mistyped
 from stratal.study.database import DATABASE
 from stratal.study.faults import StudyError
