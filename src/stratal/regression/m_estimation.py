@@ -101,7 +101,7 @@ def coefficient_freedom(weighting: Weighting, variables: FloatArray) -> FloatArr
     --------
     >>> from stratal.weighting import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(3, int), sizes=np.array([9]))
-    >>> degrees_of_freedom(weighting, np.arange(6.0).reshape(3, 2))
+    >>> coefficient_freedom(weighting, np.arange(6.0).reshape(3, 2))
     array([2., 2.])
     """
     if weighting.random_within_strata and len(weighting.sizes) == 1:
