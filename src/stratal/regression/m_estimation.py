@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
-
-import numpy as np
-
 from stratal.arrays import FloatArray, IntArray, Record, finite_vector
 from stratal.designs import Weighting, WithReplacementWeighting
 from stratal.designs.stratum_moments import LabelledSpread, stratum_covariances, stratum_means
@@ -18,14 +13,11 @@ from stratal.regression.coefficients import MEstimate
 from stratal.regression.losses import LinearLoss, LogisticLoss, Loss, MeanLoss, PoissonLoss
 from stratal.regression.options import Options, contrasts, require_one_per
 from stratal.regression.rectified_loss import RectifiedLoss, Solution, newton, require_inverse
-from stratal.regression.unlabelled import (
-    Block,
-    Unlabelled,
-    feature_matrix,
-    finite_array,
-    population_units,
-    with_intercept,
-)
+from stratal.regression.unlabelled import Block, Unlabelled, feature_matrix, finite_array, population_units, with_intercept
+from typing import Any
+import dataclasses
+import numpy as np
+
 
 _HIGHEST_LEVERAGE = 0.75
 _LEAST_LEFT = 0.25
@@ -101,7 +93,7 @@ def coefficient_freedom(weighting: Weighting, variables: FloatArray) -> FloatArr
     --------
     >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(3, int), sizes=np.array([9]))
-    >>> degrees_of_freedom(weighting, np.arange(6.0).reshape(3, 2))
+    >>> coefficient_freedom(weighting, np.arange(6.0).reshape(3, 2))
     array([2., 2.])
     """
     if weighting.random_within_strata and len(weighting.sizes) == 1:
