@@ -9,15 +9,14 @@ out of the arrows. Code lines leave out docstrings, comments and blank lines.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
 import ast
 import json
 import subprocess
 import sys
-
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 
 HERE = Path(__file__).parents[2] / "src" / "stratal"
 

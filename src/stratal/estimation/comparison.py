@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from typing import Any
+
+import numpy as np
+
 from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample, require_sample
 from stratal.designs.stratum_moments import stratum_means
 from stratal.errors import InputError, names_mistyped, near_names
 from stratal.estimation.columns import number_columns
-from stratal.estimation.estimate import Estimate, Estimates, in_family, linearised_estimate, title_of, undefined_estimate
+from stratal.estimation.estimate import (
+    Estimate,
+    Estimates,
+    in_family,
+    linearised_estimate,
+    title_of,
+    undefined_estimate,
+)
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.linearisation import Linearised, of_variable, ratio_of_means
 from stratal.estimation.mean import MINIMUM_FOR_FITTING, MeanEstimate, mean_estimate
@@ -24,10 +36,6 @@ from stratal.population.expressions import Agree
 from stratal.population.rules.derived import Derived
 from stratal.population.summary import StratumSummary
 from stratal.report import Intervals, Page, leaderboard_table, noted
-from typing import Any
-import math
-import numpy as np
-
 
 _STEPS = 50
 """Most steps of Newton's method from the labels' ratio to that with proxies; some five are enough."""

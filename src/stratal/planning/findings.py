@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import platform
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+
 from stratal import __version__
 from stratal.arrays import BoolArray
 from stratal.designs import Stratified
@@ -27,12 +34,6 @@ from stratal.labels.numbers import words_for_one
 from stratal.planning.rounds import more_labels
 from stratal.population.keywords import listing, refuse_unlisted
 from stratal.report import WRITERS, answer_sentence, described_method, plain_dict, report_html
-from typing import Any
-import json
-import numpy as np
-import platform
-import warnings
-
 
 KIND = "stratal report"
 """The first word of every report's file, so that none is written over anything else."""

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
 from stratal.arrays import FloatArray
 from stratal.designs import SimpleRandom, Stratified
 from stratal.designs.extending import require_planned
@@ -16,9 +21,6 @@ from stratal.report import Bars, Page, Plotted, Printed, Tabular, plain, plain_d
 from stratal.strata import Allocation, Strata
 from stratal.strata.integers import check_budget, whole_number
 from stratal.strata.moments import Scenario, expected_variance, scenarios
-from typing import Any, TYPE_CHECKING
-import math
-import numpy as np
 
 if TYPE_CHECKING:
     from stratal.designs.sample import Design, Sample

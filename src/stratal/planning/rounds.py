@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.designs import SimpleRandom, Stratified
 from stratal.designs.extending import extend, last_round, population_of, refuse_other_designs
@@ -20,10 +26,6 @@ from stratal.population.population import require_population
 from stratal.proxy.learners import NAMES, is_learner
 from stratal.strata import Allocation, Strata, allocate
 from stratal.strata.integers import check_budget, whole_number
-from typing import Any, TYPE_CHECKING
-import math
-import numpy as np
-import warnings
 
 if TYPE_CHECKING:
     from stratal.population.population import Population

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
 from stratal.arrays import AnyArray, FloatArray, IntArray, refuse_nonfinite
 from stratal.designs.extending import refuse_other_units, require_same_population
 from stratal.designs.sample import Sample, require_sample
@@ -22,10 +28,6 @@ from stratal.regression.m_estimation import m_estimate
 from stratal.regression.options import require_one_per
 from stratal.regression.quantiles import QuantileEstimate, quantile
 from stratal.regression.unlabelled import BatchedUnlabelled, Block, feature_matrix, with_intercept
-from typing import Any
-import dataclasses
-import numpy as np
-import re
 
 
 class Formula:

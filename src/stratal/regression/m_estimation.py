@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
 from stratal.arrays import FloatArray, IntArray, Record, finite_vector
 from stratal.designs import Weighting, WithReplacementWeighting
 from stratal.designs.stratum_moments import LabelledSpread, stratum_covariances, stratum_means
@@ -13,11 +18,14 @@ from stratal.regression.coefficients import MEstimate
 from stratal.regression.losses import LinearLoss, LogisticLoss, Loss, MeanLoss, PoissonLoss
 from stratal.regression.options import Options, contrasts, require_one_per
 from stratal.regression.rectified_loss import RectifiedLoss, Solution, newton, require_inverse
-from stratal.regression.unlabelled import Block, Unlabelled, feature_matrix, finite_array, population_units, with_intercept
-from typing import Any
-import dataclasses
-import numpy as np
-
+from stratal.regression.unlabelled import (
+    Block,
+    Unlabelled,
+    feature_matrix,
+    finite_array,
+    population_units,
+    with_intercept,
+)
 
 _HIGHEST_LEVERAGE = 0.75
 _LEAST_LEFT = 0.25

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
 from stratal.arrays import AnyArray, FloatArray
 from stratal.designs.files import replacing
 from stratal.errors import InputError, near_names
@@ -12,12 +19,6 @@ from stratal.report import Page, Printed, plain_dict, simulation_page
 from stratal.simulation.simulated_design import Settings
 from stratal.tables.files import existing_file
 from stratal.tables.spilling import locked
-from typing import Any, Self
-import hashlib
-import json
-import math
-import numpy as np
-
 
 Collected = dict[tuple[int, str, str], list[FloatArray]]
 """(budget, estimator, what) → batches of replicates."""
