@@ -10,10 +10,9 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.designs.sample import Design, Sample, require_sample
-from stratal.designs.stratified import SimpleRandom
-from stratal.designs.weighting import StratifiedWeighting, Weighting
+from stratal.designs.stratified import SimpleRandom, StratifiedWeighting
+from stratal.designs.weighting import Weighting
 from stratal.errors import InputError, names_mistyped, near_names, warn_caller
-from stratal.population.population import Population
 from stratal.population.rules.rule import Categories
 from stratal.population.summary import StratumSummary
 
@@ -211,6 +210,11 @@ class Margins(Design):
     """
 
     kind: ClassVar[str] = "margins"
+    words: ClassVar[tuple[str, ...]] = (
+        "a probability sample, its weights fitted afterwards to known totals of the population",
+        "deville",
+    )
+    hajek_below: ClassVar[int] = 8  # as in `stratal.designs.poisson`
     base: Mapping[str, Any]
     columns: tuple[str, ...]
     levels: tuple[tuple[str, ...], ...]
@@ -234,13 +238,6 @@ class Margins(Design):
     def stratum_names(self) -> tuple[str, ...]:
         """Names of the strata that the units were drawn in (H,)."""
         return self.drawn_by.stratum_names
-
-    def draw(self, population: Population, seed: int) -> Sample:
-        """Refuse: the sample is there already."""
-        raise InputError(
-            "margins are given for a sample that was drawn",
-            action="Draw it first: stratal.plan(population, …).draw(seed=…).",
-        )
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> CalibratedWeighting:
         """Return the design's weights, fitted to the totals among the labelled units."""
@@ -458,6 +455,10 @@ class PostStratified(Design):
     """
 
     kind: ClassVar[str] = "post-stratified"
+    words: ClassVar[tuple[str, ...]] = (
+        "a simple random sample without replacement, weighted by groups of known sizes",
+        "cochran",
+    )
     group: str
     levels: tuple[str, ...]
 
@@ -474,13 +475,6 @@ class PostStratified(Design):
         """The group's levels, in their order."""
         order = np.argsort(np.array(self.levels))
         return Categories(column=self.group, levels=tuple(self.levels[h] for h in order), codes=order)
-
-    def draw(self, population: Population, seed: int) -> Sample:
-        """Refuse: the sample is there already."""
-        raise InputError(
-            "post-stratification weighs a sample that was drawn",
-            action="Draw a simple random sample, or strata: stratal.plan(population, …).",
-        )
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> StratifiedWeighting:
         """Return N_h / n_h, given how many units of each group are labelled."""

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
-from stratal.designs import SimpleRandom, Stratified
 from stratal.designs.extending import population_of, refuse_other_designs
 from stratal.designs.sample import Sample
 from stratal.errors import StratalWarning, names_mistyped
@@ -354,7 +353,7 @@ def more_labels(
     seen, most = None, sample.population_size
     if not math.isfinite(now):
         return []
-    if isinstance(sample.design, SimpleRandom | Stratified) and answered > 1:
+    if sample.design.rounds_by_labels and answered > 1:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StratalWarning)
             seen = LabelsSoFar.of(

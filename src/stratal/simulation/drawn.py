@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from stratal.designs import Design, Poisson, ProportionalToSize, SimpleRandom, Stratified, Systematic
+from stratal.designs import Design, SimpleRandom, Stratified
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, StratalWarning
 from stratal.estimation.estimand import Several
 from stratal.estimation.evaluation import estimate
 from stratal.planning.planner import plan
 from stratal.planning.rounds import next_round, units_left
-from stratal.simulation.simulated_design import SimulatedDesign, SimulationTask
+from stratal.simulation.simulated_design import MECHANISMS, SimulatedDesign, SimulationTask
 from stratal.simulation.summary import Collected
 from stratal.strata import Strata, allocate
 
@@ -40,12 +40,9 @@ def library_design(design: SimulatedDesign, strata: Strata, budget: int) -> Desi
     >>> library_design(SimulatedDesign.parse("proportional-to-size"), strata, 50).budget
     50
     """
-    if design.mechanism == "poisson":
-        return Poisson(budget=budget, size=design.size, proxy=design.proxy)
-    if design.mechanism == "proportional-to-size":
-        return ProportionalToSize(budget=budget, size=design.size, proxy=design.proxy)
-    if design.mechanism == "systematic":
-        return Systematic(budget=budget, order=design.proxy)
+    if design.mechanism in MECHANISMS:
+        found: Design = Design.of_kind(design.mechanism).of_options(budget, design.size, None, design.proxy)
+        return found
     if strata.n_strata == 1:
         return SimpleRandom(budget=budget)
     if design.adaptive or design.allocation == "oracle":

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record
-from stratal.designs import Stratified
 from stratal.errors import InputError
 from stratal.planning.labels_so_far import CountsSoFar
 from stratal.planning.needs import further
@@ -88,7 +87,7 @@ def stopped(
     (True, True)
     """
     strata = plan.strata
-    if not isinstance(plan.design, Stratified) or strata.n_strata < 2:
+    if plan.design.strata is None or strata.n_strata < 2:
         raise InputError(
             "stopping is simulated in several strata",
             given=plan.recommended.design,

@@ -133,11 +133,11 @@ def test_a_level_without_a_label_is_left_to_the_others(designs):
         ({"totals": {"kind": 7}}, "'kind' is not numeric"),
     ],
 )
-def test_mistakes(designs, change, message):
+def test_mistakes(population, designs, change, message):
     with pytest.raises(InputError, match=message):
         stratal.fit_margins(designs["planned"], **{"margins": "kind", **change})
     with pytest.raises(InputError, match="was drawn"):
-        stratal.fit_margins(designs["planned"], "kind").design.draw(None, 1)
+        stratal.fit_margins(designs["planned"], "kind").design.draw(population, 1)
 
 
 @pytest.mark.parametrize(
