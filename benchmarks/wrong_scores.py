@@ -25,7 +25,7 @@ from scipy.special import expit, logit
 
 import stratal
 from stratal.arrays import BoolArray, FloatArray, IntArray
-from stratal.designs.weighting import stratified_factors
+from stratal.designs.stratified import stratified_factors
 from stratal.estimands import ClassReport
 from stratal.estimation.confusion import metric_function, of_two_shares
 from stratal.estimation.estimand import as_estimand

@@ -48,7 +48,7 @@ def real_optimum(
     """
     bounds = Bounds.read(sizes, minimum, maximum)
     bounds.check(np.floor(budget) if np.isfinite(budget) else budget)
-    a = importance_of(bounds, "standard_deviations", standard_deviations)
+    a = importance_of(bounds.sizes, "standard_deviations", standard_deviations)
     n_h = bounds.lower.astype(np.float64)
     matters = a > 0
     n_h[matters] = bounds.upper[matters]

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.wrong_scores import KINDS, METRICS, Cell, limits, measured
 
 from stratal.designs import StratifiedWeighting
-from stratal.designs.weighting import stratified_factors
+from stratal.designs.stratified import stratified_factors
 from stratal.estimation.confusion import Confusion, metric_function, of_two_shares
 from stratal.estimation.shares import correlation_of, directions, ends_over
 

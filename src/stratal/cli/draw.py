@@ -217,27 +217,16 @@ def _say_enough(asked: DrawOptions, sample: Sample, needed: Narrowing) -> None:
 
 def _unequal(asked: SharedDrawOptions) -> Sample:
     """Return a sample of a design other than simple random and stratified sampling."""
-    from stratal import designs
+    from stratal.designs import Design
 
     reading, design, budget = o.part(o.Reading, asked), asked.design, asked.budget
     if budget is None:
         raise InputError(f"--design {design} needs --budget", action="Add --budget N, the number of labels.")
-    made: designs.Design
-    if design == "clusters":
-        if asked.cluster is None:
-            raise InputError(
-                "--design clusters needs --cluster COL",
-                action="Name the column of the groups that are drawn whole, such as --cluster document.",
-            )
-        made = designs.ClusterSample(cluster=asked.cluster, budget=budget)
+    if asked.cluster is not None:
         reading = replace(reading, groups=o.joined(*reading.group_names, asked.cluster))
-    elif design == "systematic":
-        made = designs.Systematic(budget=budget)
-    else:
-        unequal = designs.Poisson if design == "poisson" else designs.ProportionalToSize
-        made = unequal(budget=budget, size=asked.size)
-        if asked.size not in ("equal", "sqrt-variance"):
-            reading = replace(reading, features=o.joined(*o.listed(reading.features), asked.size))
+    if asked.size not in ("equal", "sqrt-variance"):
+        reading = replace(reading, features=o.joined(*o.listed(reading.features), asked.size))
+    made: Design = Design.of_kind(design).of_options(budget, asked.size, asked.cluster)
     with progress("drawing"):
         return made.draw(reading.population(), asked.seed)
 

@@ -6,9 +6,9 @@ from stratal.designs.margins import CalibratedWeighting, Margins, PostStratified
 from stratal.designs.poisson import Poisson, PoissonWeighting, inclusion_probabilities
 from stratal.designs.proportional_to_size import ProportionalToSize
 from stratal.designs.sample import Design, Sample
-from stratal.designs.stratified import SimpleRandom, Stratified
+from stratal.designs.stratified import SimpleRandom, Stratified, StratifiedWeighting
 from stratal.designs.systematic import Systematic, SystematicWeighting
-from stratal.designs.weighting import StratifiedWeighting, Weighting
+from stratal.designs.weighting import Weighting
 
 __all__ = [
     "CalibratedWeighting",

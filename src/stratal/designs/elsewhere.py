@@ -664,7 +664,7 @@ def _by_weight(columns: SmallTable, given: Labelled) -> dict[str, Any]:
         "sizes_known": sized and given.stratum is not None,
     }
     sizes = np.array([max(round(total) if size is None else size, 1)])
-    summary = StratumSummary(sizes=sizes, proxy_means=np.zeros((1, 0)), proxy_covariances=np.zeros((1, 0, 0)))
+    summary = StratumSummary.without_proxies(sizes)
     return {
         "stratum": np.zeros(n, np.int64),
         "inclusion_probability": probabilities,

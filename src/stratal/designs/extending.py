@@ -317,18 +317,13 @@ def refuse_other_designs(sample: Sample) -> None:
     >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
     >>> refuse_other_designs(stratal.SimpleRandom(budget=1).draw(population, seed=7))
     """
-    kind = sample.design.kind
-    if kind not in _EXTENDED_BY_LABELS:
+    if not sample.design.rounds_by_labels:
         raise InputError(
-            f"a sample of design '{kind}' has no next round",
+            f"a sample of design '{sample.design.kind}' has no next round",
             allowed="simple-random, stratified",
-            action="A larger systematic sample is another draw."
-            if kind == "systematic"
-            else "Extend it without looking at labels: extend(sample, the same design with a larger budget).",
+            action="Where the design is nested, extend it without looking at labels: extend(sample, the same "
+            "design with a larger budget). A larger systematic sample is another draw.",
         )
-
-
-_EXTENDED_BY_LABELS = ("simple-random", "stratified")
 
 
 def last_round(sample: Sample) -> int:

@@ -10,9 +10,9 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.poisson import PoissonWeighting
 from stratal.designs.sample import Design, Sample
-from stratal.designs.weighting import StratifiedWeighting, Weighting
+from stratal.designs.stratified import StratifiedWeighting
+from stratal.designs.weighting import Weighting
 from stratal.errors import InputError
-from stratal.population.population import Population
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -184,6 +184,11 @@ class GivenWeights(Design):
     """
 
     kind: ClassVar[str] = "given-weights"
+    words: ClassVar[tuple[str, ...]] = (
+        "a probability sample drawn elsewhere, with the weights given",
+        "lohr",
+    )
+    hajek_below: ClassVar[int] = 8  # as in `stratal.designs.poisson`
     scale: float = 1.0
     mechanism: str = "with-replacement"
     known_size: bool = False
@@ -196,10 +201,6 @@ class GivenWeights(Design):
             raise InputError(
                 "unknown sampling mechanism", given=repr(self.mechanism), allowed=", ".join(MECHANISMS)
             )
-
-    def draw(self, population: Population, seed: int) -> Sample:
-        """Refuse: the sample already exists."""
-        raise _no_draw()
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> Weighting:
         """Return the weights of the labelled units, raised where others of their stratum did not answer."""
@@ -263,6 +264,7 @@ class SeparateSamples(Design):
     """
 
     kind: ClassVar[str] = "separate-samples"
+    words: ClassVar[tuple[str, ...]] = ("a labelled sample beside a separate unlabelled one", "fisch")
     names: tuple[str, ...]
     shares: FloatArray
     counts: IntArray
@@ -278,19 +280,8 @@ class SeparateSamples(Design):
         """Names of the strata (H,)."""
         return self.names
 
-    def draw(self, population: Population, seed: int) -> Sample:
-        """Refuse: the sample already exists."""
-        raise _no_draw()
-
     def weighting(self, sample: Sample, labelled: BoolArray) -> StratifiedWeighting:
         """Return w_h / n_h, without a finite population correction."""
         return StratifiedWeighting(
             stratum=sample.stratum[labelled], sizes=sample.summary.sizes, with_replacement=True
         )
-
-
-def _no_draw() -> InputError:
-    return InputError(
-        "this design only describes a sample that was drawn elsewhere",
-        action="Draw with stratal.plan, or with another design.",
-    )

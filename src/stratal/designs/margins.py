@@ -10,10 +10,9 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.designs.sample import Design, Sample, require_sample
-from stratal.designs.stratified import SimpleRandom
-from stratal.designs.weighting import StratifiedWeighting, Weighting
+from stratal.designs.stratified import SimpleRandom, StratifiedWeighting
+from stratal.designs.weighting import Weighting
 from stratal.errors import InputError, names_mistyped, near_names, warn_caller
-from stratal.population.population import Population
 from stratal.population.rules.rule import Categories
 from stratal.population.summary import StratumSummary
 
@@ -21,6 +20,7 @@ METHODS = ("raking", "regression")
 _STEPS = 100
 _CLOSE = 1e-10
 _HALVINGS = 30
+_AS_MANY = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -136,19 +136,25 @@ def fitted_ratios(
     >>> fitted_ratios(np.full(3, 1 / 3), x, np.array([1.0, 0.5])).round(6)
     array([0.75, 0.75, 1.5 ])
     """
-    lam = np.zeros(auxiliary.shape[1])
-    ratio = np.ones(len(weights))
-    missed = means - auxiliary.T @ (weights * ratio)
+    raking = method == "raking"
+    lam, ratio = np.zeros(auxiliary.shape[1]), np.ones(len(weights))
+    missed = means - auxiliary.T @ weights
     for _ in range(_STEPS):
         if np.max(np.abs(missed)) < _CLOSE:
             return ratio
-        slope = ratio if method == "raking" else 1.0
-        matrix = (auxiliary * (weights * slope)[:, None]).T @ auxiliary
+        matrix = (auxiliary * (weights * (ratio if raking else 1.0))[:, None]).T @ auxiliary
         step = np.asarray(np.linalg.lstsq(matrix, missed, rcond=None)[0], dtype=np.float64)
-        lam, ratio, better = _nearer(weights, auxiliary, means, lam, step, missed, method)
-        if better is None:
+        for _ in range(_HALVINGS):
+            with np.errstate(over="ignore", invalid="ignore"):
+                power = auxiliary @ (lam + step)
+                trial = np.exp(power) if raking else 1.0 + power
+                left = means - auxiliary.T @ (weights * trial)
+            if np.all(np.isfinite(left)) and np.sum(left**2) < np.sum(missed**2):
+                break
+            step = step / 2.0
+        else:
             break
-        missed = better
+        lam, ratio, missed = lam + step, trial, left
     if np.max(np.abs(missed)) < np.sqrt(_CLOSE):
         return ratio
     raise InputError(
@@ -158,31 +164,6 @@ def fitted_ratios(
         if method == "raking"
         else "Totals contradict each other among the labelled units: give fewer or coarser ones.",
     )
-
-
-def _nearer(
-    weights: FloatArray,
-    auxiliary: FloatArray,
-    means: FloatArray,
-    lam: FloatArray,
-    step: FloatArray,
-    missed: FloatArray,
-    method: str,
-) -> tuple[FloatArray, FloatArray, FloatArray | None]:
-    """Return λ, g and what is missed after a step, halved until it is nearer; None where no step is."""
-    for _ in range(_HALVINGS):
-        with np.errstate(over="ignore", invalid="ignore"):
-            power = auxiliary @ (lam + step)
-            ratio = np.exp(power) if method == "raking" else 1.0 + power
-            left = means - auxiliary.T @ (weights * ratio)
-        if np.all(np.isfinite(left)) and np.sum(left**2) < np.sum(missed**2):
-            return lam + step, ratio, left
-        step = step / 2.0
-    power = auxiliary @ lam
-    return lam, np.exp(power) if method == "raking" else 1.0 + power, None
-
-
-_AS_MANY = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -211,6 +192,11 @@ class Margins(Design):
     """
 
     kind: ClassVar[str] = "margins"
+    words: ClassVar[tuple[str, ...]] = (
+        "a probability sample, its weights fitted afterwards to known totals of the population",
+        "deville",
+    )
+    hajek_below: ClassVar[int] = 8  # as in `stratal.designs.poisson`
     base: Mapping[str, Any]
     columns: tuple[str, ...]
     levels: tuple[tuple[str, ...], ...]
@@ -234,13 +220,6 @@ class Margins(Design):
     def stratum_names(self) -> tuple[str, ...]:
         """Names of the strata that the units were drawn in (H,)."""
         return self.drawn_by.stratum_names
-
-    def draw(self, population: Population, seed: int) -> Sample:
-        """Refuse: the sample is there already."""
-        raise InputError(
-            "margins are given for a sample that was drawn",
-            action="Draw it first: stratal.plan(population, …).draw(seed=…).",
-        )
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> CalibratedWeighting:
         """Return the design's weights, fitted to the totals among the labelled units."""
@@ -336,9 +315,9 @@ def fit_margins(
 def _known(sample: Sample, name: str, given: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
     """Return the levels of a margin and their shares of the population, or no level and a mean."""
     if name in sample.groups and not _is_number(given):
-        if isinstance(given, Mapping):
-            refuse_other_sizes(sample, name, given)
-        return _shares(sample, name, sample.totals.get(name) if given is None else given)
+        levels = _sizes(sample, name, given)
+        whole = sum(levels.values())
+        return tuple(levels), tuple(units / whole for units in levels.values())
     if given is None and name in sample.proxy_names:
         column = sample.proxy_names.index(name)
         means, sizes = sample.summary.proxy_means[:, column], sample.summary.sizes
@@ -354,59 +333,48 @@ def _known(sample: Sample, name: str, given: Any) -> tuple[tuple[str, ...], tupl
     )
 
 
-def refuse_other_sizes(sample: Sample, by: str, sizes: Mapping[Any, Any]) -> None:
-    """Refuse sizes that are not those that the draw counted.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(groups={"language": ["de"] * 3 + ["en"]})
-    >>> refuse_other_sizes(stratal.SimpleRandom(budget=2).draw(population, seed=7), "language", {"de": 4})
-    Traceback (most recent call last):
-    stratal.errors.InputError: the sizes of 'language' are not those of the population that the sample ...
-    """
-    known, given = sample.totals.get(by), {str(level): float(count) for level, count in sizes.items()}
-    if known is None:
-        return
-    for level in sorted({*known, *given}):
-        if abs(known.get(level, 0) - given.get(level, 0.0)) > _AS_MANY * sample.population_size:
-            raise InputError(
-                f"the sizes of {by!r} are not those of the population that the sample was drawn from",
-                given=f"{given.get(level, 0.0):,.10g} units of level {level!r}",
-                allowed=f"{known.get(level, 0):,}",
-                action="Leave the sizes out: the sample knows them.",
-            )
-
-
 def _is_number(given: Any) -> bool:
     return isinstance(given, int | float | np.number) and not isinstance(given, bool)
 
 
-def _shares(
-    sample: Sample, name: str, given: Mapping[Any, Any] | None
-) -> tuple[tuple[str, ...], tuple[float, ...]]:
-    """Return the levels of a group column and their shares of the population."""
-    if given is None:
+def _sizes(sample: Sample, name: str, given: Mapping[Any, Any] | None) -> dict[str, float]:
+    """Return the units of the population in each level of a group column: those given, else the sample's."""
+    if name not in sample.groups:
+        raise InputError(
+            f"no such group column: {name!r}",
+            allowed=near_names(name, sample.groups) if sample.groups else "none was drawn along",
+            action="Draw with groups=.",
+        )
+    known = sample.totals.get(name)
+    told = known if given is None else given
+    if told is None:
         raise InputError(
             f"how many units each level of {name!r} has is not known",
-            action=f"Give totals={{{name!r}: {{level: units, …}}}}.",
+            action="Give sizes=, or totals=: a mapping of level to number of units.",
         )
-    sizes = {str(level): float(units) for level, units in given.items() if units}
-    levels = tuple(sorted(sizes))
-    strange = sorted({str(value) for value in sample.groups[name].tolist()} - set(levels))
+    sizes = {str(level): float(units) for level, units in told.items() if units}
+    if known is not None:
+        for level in sorted({*known, *sizes}):
+            if abs(known.get(level, 0) - sizes.get(level, 0.0)) > _AS_MANY * sample.population_size:
+                raise InputError(
+                    f"the sizes of {name!r} are not those of the population that the sample was drawn from",
+                    given=f"{sizes.get(level, 0.0):,.10g} units of level {level!r}",
+                    allowed=f"{known.get(level, 0):,}",
+                    action="Leave the sizes out: the sample knows them.",
+                )
+    strange = sorted({str(value) for value in sample.groups[name].tolist()} - set(sizes))
     if strange:
         raise InputError(
-            f"{len(strange)} levels of {name!r} were drawn and have no total (first: {strange[0]!r})",
-            allowed=", ".join(map(repr, levels[:8])),
+            f"{len(strange)} levels of {name!r} were drawn and have no size (first: {strange[0]!r})",
+            allowed=", ".join(map(repr, sorted(sizes)[:8])),
         )
-    whole = sum(sizes.values())
-    if abs(whole - sample.population_size) > _AS_MANY * sample.population_size:
+    if abs(sum(sizes.values()) - sample.population_size) > _AS_MANY * sample.population_size:
         raise InputError(
-            f"the totals of {name!r} do not add up to the population",
-            given=f"{whole:,.0f} units",
+            f"the sizes of {name!r} do not add up to the population",
+            given=f"{sum(sizes.values()):,.0f} units",
             allowed=f"{sample.population_size:,}",
         )
-    return levels, tuple(sizes[level] / whole for level in levels)
+    return dict(sorted(sizes.items()))
 
 
 def _numbers(sample: Sample, name: str) -> FloatArray:
@@ -458,6 +426,10 @@ class PostStratified(Design):
     """
 
     kind: ClassVar[str] = "post-stratified"
+    words: ClassVar[tuple[str, ...]] = (
+        "a simple random sample without replacement, weighted by groups of known sizes",
+        "cochran",
+    )
     group: str
     levels: tuple[str, ...]
 
@@ -474,13 +446,6 @@ class PostStratified(Design):
         """The group's levels, in their order."""
         order = np.argsort(np.array(self.levels))
         return Categories(column=self.group, levels=tuple(self.levels[h] for h in order), codes=order)
-
-    def draw(self, population: Population, seed: int) -> Sample:
-        """Refuse: the sample is there already."""
-        raise InputError(
-            "post-stratification weighs a sample that was drawn",
-            action="Draw a simple random sample, or strata: stratal.plan(population, …).",
-        )
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> StratifiedWeighting:
         """Return N_h / n_h, given how many units of each group are labelled."""
@@ -534,21 +499,12 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
     (array([80, 20]), array([19,  1]))
     """
     require_sample(sample, "post_stratify")
-    if sizes is not None:
-        refuse_other_sizes(sample, by, sizes)
     if not isinstance(sample.design, SimpleRandom):
         return fit_margins(sample, by, totals=None if sizes is None else {by: sizes}, method="regression")
-    if by not in sample.groups:
-        raise InputError(
-            f"no such group column: {by!r}",
-            allowed=near_names(by, sample.groups) if sample.groups else "none was drawn along",
-            action="Draw with groups=.",
-        )
     known = _sizes(sample, by, sizes)
-    levels = tuple(sorted(known))
-    values = sample.groups[by].astype(np.str_)
-    stratum = np.searchsorted(np.array(levels), values).astype(np.int64)
-    n_h = np.array([known[level] for level in levels], dtype=np.int64)
+    levels = tuple(known)
+    stratum = np.searchsorted(np.array(levels), sample.groups[by].astype(np.str_)).astype(np.int64)
+    n_h = np.array(list(known.values())).astype(np.int64)
     drawn = np.bincount(stratum, minlength=len(levels))
     if np.any(drawn > n_h):
         h = int(np.argmax(drawn > n_h))
@@ -564,38 +520,10 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
         sample,
         stratum=stratum,
         design=PostStratified(group=by, levels=levels),
-        summary=summary or _without_proxies(n_h),
+        summary=summary or StratumSummary.without_proxies(n_h),
         proxies=sample.proxies if kept else np.empty((sample.size, 0)),
         proxy_info=sample.proxy_info if kept else (),
     )
-
-
-def _sizes(sample: Sample, by: str, sizes: Mapping[str, int] | None) -> dict[str, int]:
-    """Return the units of the population in each level, those of the sample's levels among them."""
-    given: Mapping[Any, Any] | None = sample.totals.get(by) if sizes is None else sizes
-    if given is None:
-        raise InputError(
-            f"how many units each level of {by!r} has is not known",
-            action="Give sizes=, a mapping of level to number of units.",
-        )
-    found = {str(level): int(count) for level, count in given.items() if count}
-    strange = sorted(set(_texts(sample.groups[by])) - set(found))
-    if strange:
-        raise InputError(
-            f"{len(strange)} levels of {by!r} were drawn and have no size (first: {strange[0]!r})",
-            allowed=", ".join(map(repr, sorted(found)[:8])),
-        )
-    if sum(found.values()) != sample.population_size:
-        raise InputError(
-            f"the sizes of {by!r} do not add up to the population",
-            given=f"{sum(found.values()):,} units",
-            allowed=f"{sample.population_size:,}",
-        )
-    return found
-
-
-def _texts(values: AnyArray) -> list[str]:
-    return [str(value) for value in values.tolist()]
 
 
 def _level_summary(
@@ -607,10 +535,3 @@ def _level_summary(
         return None
     found = population.summarise(Categories(column=by, levels=levels, codes=np.arange(len(levels))))
     return found if np.array_equal(found.sizes, sizes) else None
-
-
-def _without_proxies(sizes: IntArray) -> StratumSummary:
-    n_strata = len(sizes)
-    return StratumSummary(
-        sizes=sizes, proxy_means=np.empty((n_strata, 0)), proxy_covariances=np.empty((n_strata, 0, 0))
-    )

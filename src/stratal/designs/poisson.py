@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, finite_vector
-from stratal.designs.drawing import sample_of
 from stratal.designs.sample import Design, Sample, require_column_name
+from stratal.designs.stratified import StratifiedWeighting
 from stratal.designs.stratum_moments import satterthwaite
-from stratal.designs.weighting import StratifiedWeighting, Weighting
+from stratal.designs.weighting import Weighting
 from stratal.errors import BudgetError, InputError
-from stratal.population.population import Population, require_population
+from stratal.population.population import Population
 from stratal.population.size_measures import Size, SizeProfile
-from stratal.randomness import check_seed
+from stratal.population.summary import Drawn
 from stratal.strata.integers import check_budget
 
 
@@ -238,24 +238,44 @@ def measure(population: Population, size: str, proxy: str | None = None) -> Size
     return Size(kind="sqrt-variance", column=info.name, centre=picture.mean, low=low, high=high)
 
 
-def responding(sample: Sample, labelled: BoolArray, *, fixed_size: bool) -> PoissonWeighting:
-    """Return the weights of the labelled units; nonresponse is taken to be at random.
+class UnequalProbabilities(Design):
+    """Base of Poisson sampling with a random or a fixed number of units."""
 
-    Each labelled unit's π is multiplied by the response rate Σ_labelled 1/π / Σ_drawn 1/π, as if answering
-    were a second, independent draw.
-    """
-    probabilities = sample.inclusion_probability
-    weights = 1.0 / probabilities
-    rate = float(weights[labelled].sum() / weights.sum()) if len(weights) else 1.0
-    return PoissonWeighting(
-        inclusion_probability=np.asarray(probabilities[labelled] * min(rate, 1.0)),
-        size=sample.population_size,
-        fixed_size=fixed_size,
-    )
+    __slots__ = ()
+    fixed_size: ClassVar[bool]
+    hajek_below: ClassVar[int] = 8  # λ fitted to noise then costs 7 % more error: docs/decisions/0018
+    budget: int | None
+    size: str
+    proxy: str | None
+
+    def weighting(self, sample: Sample, labelled: BoolArray) -> PoissonWeighting:
+        """Return 1 / (N π); nonresponse is taken to be at random.
+
+        Each labelled unit's π is multiplied by the response rate Σ_labelled 1/π / Σ_drawn 1/π, as if
+        answering were a second, independent draw.
+        """
+        weights = 1.0 / sample.inclusion_probability
+        rate = float(weights[labelled].sum() / weights.sum()) if len(weights) else 1.0
+        return PoissonWeighting(
+            inclusion_probability=np.asarray(sample.inclusion_probability[labelled] * min(rate, 1.0)),
+            size=sample.population_size,
+            fixed_size=self.fixed_size,
+        )
+
+    @classmethod
+    def of_options(cls, budget: int, size: str, cluster: str | None, proxy: str | None = None) -> Self:
+        """Return the design of a budget and a size measure."""
+        return cls(budget=budget, size=size, proxy=proxy)  # type: ignore[call-arg]
+
+    def larger(self, sample: Sample, additional: int) -> Design:
+        """Return the design of the larger budget, where it has one."""
+        if self.budget is None:
+            return Design.larger(self, sample, additional)
+        return self.of_options(self.budget + additional, self.size, None, self.proxy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Poisson(Design):
+class Poisson(UnequalProbabilities):
     """Poisson sampling: a unit is drawn when its permanent random number u is below its π.
 
     Inclusion probabilities are exact, the number of units is not: on average it is Σ π. Nested: larger
@@ -291,6 +311,8 @@ class Poisson(Design):
     """
 
     kind: ClassVar[str] = "poisson"
+    words: ClassVar[tuple[str, ...]] = ("a Poisson sample with unequal inclusion probabilities", "lohr")
+    fixed_size: ClassVar[bool] = False
     probability: str | float | None = None
     budget: int | None = None
     size: str = "equal"
@@ -310,13 +332,11 @@ class Poisson(Design):
                 "a probability is out of range", given=self.probability, allowed="above 0, at most 1"
             )
 
-    def draw(self, population: Population, seed: int) -> Sample:
+    def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
         """Draw every unit with u < π."""
-        population, seed = require_population(population, "draw"), check_seed(seed)
         measured, limit = self._measure(population)
         found = population.below(measured, limit, seed)
-        probabilities = np.minimum(1.0, limit * found.size)
-        return sample_of(self, population, seed, found.drawn, probabilities)
+        return self, found.drawn, np.minimum(1.0, limit * found.size), None
 
     def _measure(self, population: Population) -> tuple[Size, float]:
         """Return x and the c of π = min(1, c x)."""
@@ -338,7 +358,3 @@ class Poisson(Design):
                 action="Give it as a size: Poisson(budget=…, size=…) makes large units certain.",
             )
         return measured, 1.0
-
-    def weighting(self, sample: Sample, labelled: BoolArray) -> PoissonWeighting:
-        """Return 1 / (N π); nonresponse is taken to be at random and scales π by the response rate."""
-        return responding(sample, labelled, fixed_size=False)

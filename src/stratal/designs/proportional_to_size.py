@@ -7,20 +7,20 @@ from typing import ClassVar
 
 import numpy as np
 
-from stratal.arrays import BoolArray, IntArray
-from stratal.designs.drawing import sample_of
-from stratal.designs.poisson import PoissonWeighting, inclusion_scale, measure, responding
-from stratal.designs.sample import Design, Sample
-from stratal.population.population import Population, require_population
+from stratal.arrays import FloatArray, IntArray
+from stratal.designs.poisson import UnequalProbabilities, inclusion_scale, measure
+from stratal.designs.sample import Design
+from stratal.population.population import Population
 from stratal.population.size_measures import Candidates, Size
-from stratal.randomness import check_seed, id_texts
+from stratal.population.summary import Drawn
+from stratal.randomness import id_texts
 from stratal.strata.integers import check_budget
 
 _ATTEMPTS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProportionalToSize(Design):
+class ProportionalToSize(UnequalProbabilities):
     """Sequential Poisson sampling: the n units with the smallest u/π, π ∝ size, u permanent random numbers.
 
     Exactly `budget` units. Units whose π would exceed one are certain. Their π is exact; the others' is
@@ -53,24 +53,24 @@ class ProportionalToSize(Design):
     """
 
     kind: ClassVar[str] = "proportional-to-size"
+    words: ClassVar[tuple[str, ...]] = (
+        "a sequential Poisson sample with inclusion probabilities proportional to size",
+        "ohlsson",
+    )
+    assumption: ClassVar[str] = "The variance is the design's approximate one."
+    fixed_size: ClassVar[bool] = True
     budget: int
     size: str = "sqrt-variance"
     proxy: str | None = None
 
-    def draw(self, population: Population, seed: int) -> Sample:
+    def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
         """Draw `budget` units."""
-        population, seed = require_population(population, "draw"), check_seed(seed)
         check_budget(self.budget, population.size)
         measured = measure(population, self.size, self.proxy)
         profile = population.size_profile(measured, self.budget)
         scale = inclusion_scale(profile, self.budget, f"size '{self.size}'")
         found, kept = _smallest(population, measured, scale, self.budget, seed)
-        probabilities = np.minimum(1.0, scale * found.size[kept])
-        return sample_of(self, population, seed, found.drawn.only(kept), probabilities)
-
-    def weighting(self, sample: Sample, labelled: BoolArray) -> PoissonWeighting:
-        """Return 1 / (N π); nonresponse is taken to be at random and scales π by the response rate."""
-        return responding(sample, labelled, fixed_size=True)
+        return self, found.drawn.only(kept), np.minimum(1.0, scale * found.size[kept]), None
 
 
 def _smallest(

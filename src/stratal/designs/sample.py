@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Unpack
+from typing import Any, ClassVar, Self, Unpack
 
 import numpy as np
 
@@ -21,11 +21,13 @@ from stratal.errors import InputError, kind_of, names_mistyped, not_bounds
 from stratal.labels.labels import Labels
 from stratal.population.digest import PopulationDigest
 from stratal.population.keywords import listing, of_caller
-from stratal.population.population import Population
-from stratal.population.rules.rule import Rule
-from stratal.population.summary import ProxyInfo, StratumSummary
-from stratal.randomness import id_texts
+from stratal.population.population import Population, require_population
+from stratal.population.rules.rule import Everything, Rule
+from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
+from stratal.randomness import check_seed, id_texts
 from stratal.report import Tabular
+from stratal.strata.allocation import Allocation
+from stratal.strata.strata import Strata
 
 OUTCOMES = ("binary", "bounded", "unbounded")
 """Kinds of outcome."""
@@ -35,7 +37,8 @@ class Design(Described, ABC):
     """The random mechanism that picks units: inclusion probabilities, and the variance of any weighted mean.
 
     A design is drawn from a population and then travels inside the `Sample`, without anything of length N.
-    Subclasses are registered by `kind`, which names them in sample files and in the output.
+    A subclass gives a `kind`, which names it in sample files, in the command and in the output; its `words`;
+    how it selects units; and its `weighting`. Nobody asks which design it is.
 
     Examples
     --------
@@ -47,19 +50,63 @@ class Design(Described, ABC):
     __slots__ = ()
     noun: ClassVar[str] = "design"
     registry: ClassVar[dict[str, Any]] = {}
+    words: ClassVar[tuple[str, ...]] = ()
+    """What was drawn, as a report says it, then its sources: keys of `report.method.SOURCES`, or as cited."""
+    assumption: ClassVar[str] = ""
+    """What else could fail, for a report."""
+    rounds_by_labels: ClassVar[bool] = False
+    """Whether labels may decide about the next round: the units of a stratum are a simple random sample."""
+    hajek_below: ClassVar[int] = 0
+    """Draws for each proxy below which Hájek's mean is the default; 0 where Σ w is the same in every draw."""
 
-    @abstractmethod
     def draw(self, population: Population, seed: int) -> Sample:
         """Draw a sample; the same seed and ids give the same units on every engine."""
+        population, seed = require_population(population, "draw"), check_seed(seed)
+        realised, drawn, probabilities, summary = self.select(population, seed)
+        return sample_of(realised, population, seed, drawn, probabilities, summary)
+
+    def select(
+        self, population: Population, seed: int
+    ) -> tuple[Design, Drawn, FloatArray, StratumSummary | None]:
+        """Return the design as realised, the units drawn (n,), their π (n,), and what is known of strata.
+
+        The summary is None where all units are one stratum.
+        """
+        raise InputError(
+            f"a design '{self.kind}' only describes a sample that was drawn elsewhere, or before",
+            action="Draw with stratal.plan(population, …).draw(seed=…), or with another design.",
+        )
 
     @abstractmethod
     def weighting(self, sample: Sample, labelled: BoolArray) -> Weighting:
         """Return the weights of the labelled units (n,), unlabelled ones handled as nonresponse."""
 
+    @classmethod
+    def of_options(cls, budget: int, size: str, cluster: str | None, proxy: str | None = None) -> Self:
+        """Return the design of a budget, with those of the options that it has."""
+        raise InputError(f"design '{cls.kind}' is not drawn by a budget alone", action="Use stratal.plan.")
+
+    def larger(self, sample: Sample, additional: int) -> Design:
+        """Return the design that draws `additional` units more, and all that were drawn."""
+        raise InputError(
+            f"a sample of design '{self.kind}' cannot be extended",
+            action="Draw a larger sample for another study.",
+        )
+
     @property
     def stratum_names(self) -> tuple[str, ...]:
         """Names of the strata (H,)."""
         return ("all",)
+
+    @property
+    def strata(self) -> Strata | None:
+        """The strata that were drawn from, None where all units were one."""
+        return None
+
+    @property
+    def allocation(self) -> Allocation | None:
+        """How the labels were shared among the strata."""
+        return None
 
     @property
     def counts(self) -> IntArray | None:
@@ -385,6 +432,69 @@ class Sample(Record, Tabular):
 def _of_parts(parts: dict[str, Any]) -> Sample:
     """Return the sample whose arguments these are, its design still a record."""
     return Sample(**{**parts, "design": Design.from_dict(parts["design"])})
+
+
+def sample_of(
+    design: Design,
+    population: Population,
+    seed: int,
+    drawn: Drawn,
+    probabilities: FloatArray,
+    summary: StratumSummary | None = None,
+    *,
+    digested: bool = True,
+) -> Sample:
+    """Return the sample of units (n,) that were drawn with these inclusion probabilities (n,).
+
+    There is one stratum, everything, unless a summary of several is given.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9, 0.7])
+    >>> stratal.Poisson(probability=0.5).draw(population, seed=7).stratum
+    array([0, 0, 0])
+    """
+    return Sample(
+        ids=drawn.ids,
+        stratum=drawn.stratum,
+        inclusion_probability=probabilities,
+        proxies=drawn.proxies,
+        proxy_info=population.proxies,
+        groups=drawn.groups,
+        shown=drawn.shown,
+        predicted=population.predicted,
+        totals=_totals(population, drawn.groups),
+        **_outcome(population),
+        id_name=population.id_name,
+        summary=population.summarise(Everything()) if summary is None else summary,
+        design=design,
+        seed=seed,
+        population=population,
+        digest=population.digest_of_draw(seed) if digested else None,
+    )
+
+
+_MOST_LEVELS = 200
+"""Groups with more levels are no classes to weigh by; their totals are not kept."""
+
+
+def _totals(population: Population, groups: Mapping[str, AnyArray]) -> dict[str, dict[str, int]]:
+    """Return the units of each level of the groups that the drawn units show few levels of."""
+    few = [name for name, column in groups.items() if len(set(column.tolist())) <= _MOST_LEVELS]
+    found = {name: population.levels(name) for name in few}
+    return {name: levels for name, levels in found.items() if len(levels) <= _MOST_LEVELS}
+
+
+def _outcome(population: Population) -> dict[str, Any]:
+    """Return the outcome's kind and bounds as far as the population tells them."""
+    scaled = [info for info in population.proxies if info.scaled]
+    if population.predicted is not None and not scaled:
+        return {"outcome": "binary"}
+    if not scaled:
+        return {}
+    bounds = next((info.bounds for info in scaled if info.bounds is not None), None)
+    return {"outcome": "unbounded"} if bounds is None else {"outcome": "bounded", "bounds": bounds}
 
 
 def require_sample(given: Any, verb: str) -> Sample:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
-from stratal.designs.drawing import sample_of
 from stratal.designs.sample import Design, Sample
 from stratal.designs.weighting import Weighting
 from stratal.errors import InputError
-from stratal.population.population import Population, require_population
-from stratal.randomness import check_seed, keys_of_ids, uniforms
+from stratal.population.population import Population
+from stratal.population.summary import Drawn
+from stratal.randomness import keys_of_ids, uniforms
 from stratal.strata.integers import check_budget
 
 
@@ -119,20 +119,28 @@ class Systematic(Design):
     """
 
     kind: ClassVar[str] = "systematic"
+    words: ClassVar[tuple[str, ...]] = (
+        "a systematic sample along the proxy, its variance approximated by successive differences",
+        "cochran",
+    )
+    assumption: ClassVar[str] = "The variance is the design's approximate one."
     budget: int
     order: str | None = None
 
-    def draw(self, population: Population, seed: int) -> Sample:
+    def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
         """Draw `budget` units."""
-        population, seed = require_population(population, "draw"), check_seed(seed)
         check_budget(self.budget, population.size)
         column = population.proxy_info(self.order).name
         start = float(uniforms(keys_of_ids(["start"], seed, "systematic:"))[0])
         ranks = systematic_ranks(population.size, self.budget, start)
         drawn = population.at_ranks(column, ranks, seed)
         probabilities = np.full(self.budget, self.budget / population.size)
-        realised = Systematic(budget=self.budget, order=column)
-        return sample_of(realised, population, seed, drawn, probabilities)
+        return Systematic(budget=self.budget, order=column), drawn, probabilities, None
+
+    @classmethod
+    def of_options(cls, budget: int, size: str, cluster: str | None, proxy: str | None = None) -> Self:
+        """Return the design of a budget along a proxy."""
+        return cls(budget=budget, order=proxy)
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> SystematicWeighting:
         """Return equal weights and the order; nonresponse is taken to be at random."""

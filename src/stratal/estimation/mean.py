@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record
-from stratal.designs import Weighting
+from stratal.designs import Design, Weighting
 from stratal.designs.stratum_moments import (
     LabelledSpread,
     StratumMoments,
@@ -40,14 +40,9 @@ from stratal.intervals.evidence import OutcomeKind, require_target
 
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++", "stratppi", "hajek", "post-stratified")
 MINIMUM_FOR_FITTING = 50
-_MINIMUM_CLUSTERS = 20
-_MINIMUM_UNEQUAL = 8
-"""Clusters, and labels as many as they are worth under unequal weights, at which fitting λ to a proxy that is
-noise costs 5 % and 7 % more error than Hájek's mean (docs/decisions/0018)."""
 _HIGHEST_LEVERAGE = 0.75
 """Where the leverage is cut, as for regressions: beyond it a residual over what is left of it is noise."""
 _NEEDS_PROXY = ("difference", "ppi++", "stratppi")
-_UNEQUAL = ("poisson", "proportional-to-size", "given-weights", "margins")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -208,10 +203,10 @@ def default_estimator(design: str, n: int, n_strata: int, k: int, *, scaled: boo
     >>> default_estimator("clusters", 19, 1, 1, scaled=True)
     'hajek'
     """
-    if design == "clusters" or design in _UNEQUAL:
+    least = getattr(Design.of_kind(design), "hajek_below", 0)
+    if least:
         # λ = 1 is no choice for few labels: with a score that is inverted it is wrong by the score's spread.
-        enough = (_MINIMUM_CLUSTERS if design == "clusters" else _MINIMUM_UNEQUAL) * k
-        return "ppi++" if k > 0 and scaled and n >= enough else "hajek"
+        return "ppi++" if k > 0 and scaled and n >= least * k else "hajek"
     if design == "simple-random" and n_strata <= 1 and k > 0 and scaled and n >= MINIMUM_FOR_FITTING * k:
         return "ppi++"
     return "horvitz-thompson"

@@ -13,7 +13,6 @@ import math
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
-from stratal.designs import ClusterWeighting, SimpleRandom, Stratified
 from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_covariances
 from stratal.errors import InputError
@@ -107,9 +106,7 @@ def size_notes(evidence: Evidence) -> tuple[str, ...]:
     if weighting.groups is None or weighting.draws < 3 or not np.isfinite(evidence.variance):
         return ()
     notes = _trend(evidence)
-    if not isinstance(weighting, ClusterWeighting) or weighting.squared_sizes is not None:
-        return notes
-    return (*notes, _NO_SQUARES) if np.ptp(weighting.drawn) > 0 and not evidence.census else notes
+    return (*notes, _NO_SQUARES) if weighting.lacks_sizes and not evidence.census else notes
 
 
 _NO_SQUARES = (
@@ -128,7 +125,7 @@ def _trend(evidence: Evidence) -> tuple[str, ...]:
     if not joint[0, 1] ** 2 > least * joint[0, 0] * joint[1, 1]:
         return ()
     found = "the outcome goes with the size of its cluster, and "
-    known = isinstance(weighting, ClusterWeighting) and weighting.squared_sizes is not None
+    known = weighting.squared_sizes is not None
     if max(abs(shift), abs(further)) <= _SHIFTED * np.sqrt(max(evidence.variance, 0.0)):
         if known or weighting.effective_draws > weighting.draws / 2:
             return ()
@@ -139,7 +136,7 @@ def _trend(evidence: Evidence) -> tuple[str, ...]:
         )
     reach = further if abs(further) > abs(shift) else shift
     side = "up" if reach > 0 else "down"
-    if isinstance(weighting, ClusterWeighting) and reach == further:
+    if known and reach == further:
         drawn, every = weighting.seen_sizes
         return (
             f"{found}units are in clusters of {every:.3g} on average, those drawn in ones of {drawn:.3g}: "
@@ -236,11 +233,11 @@ def planned_strata(sample: Sample) -> Strata | None:
     """
     if not as_estimand(sample.estimand).of_one_outcome:
         return None
-    if isinstance(sample.design, Stratified):
-        strata = sample.design.strata
+    strata = sample.design.strata
+    if strata is not None:
         return strata if strata.scaled and np.all(np.isfinite(strata.proxy_means)) else None
     info = sample.proxy_info[0] if sample.proxy_info else None
-    if not isinstance(sample.design, SimpleRandom) or info is None or not info.scaled or info.bounds is None:
+    if not sample.design.rounds_by_labels or info is None or not info.scaled or info.bounds is None:
         return None
     mean, variance = sample.summary.proxy_means[:, 0], sample.summary.proxy_covariances[:, 0, 0]
     low, high = info.bounds

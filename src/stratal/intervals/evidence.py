@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from stratal.arrays import FloatArray, Record
-from stratal.designs import ClusterWeighting, Weighting
+from stratal.designs import Weighting
 from stratal.designs.stratum_moments import LABELS_AGAINST_LAM, stratum_means
 from stratal.designs.weighting import SAME
 from stratal.errors import InputError, LabelError, not_bounds
@@ -754,10 +754,8 @@ class Evidence(IntervalEvidence, Record):
         standard error that is larger for reaching beyond what was drawn, and has the third number as degrees
         of freedom. (0, 1, 1) where sizes tell nothing.
         """
-        if not isinstance(self.weighting, ClusterWeighting) or not self.varies:
-            return 0.0, 1.0, 1.0
         found = self.weighting.at_all_sizes(self.residuals if self.tuned else self.z)
-        if found is None:
+        if found is None or not self.varies:
             return 0.0, 1.0, 1.0
         mean, variance = found[0] + (self.known if self.tuned else 0.0), found[1] + self.population_part
         return mean - self.value, float(np.sqrt(max(variance / self.variance, 1.0))), found[2]

@@ -16,7 +16,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record
 from stratal.designs import SimpleRandom
-from stratal.designs.drawing import sample_of
+from stratal.designs.sample import sample_of
 from stratal.designs.stratum_moments import stratum_counts, stratum_kurtoses
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.anticipated import ALL_COME_BACK

@@ -16,7 +16,6 @@ import numpy as np
 
 from stratal import __version__
 from stratal.arrays import BoolArray
-from stratal.designs import Stratified
 from stratal.designs.files import replacing
 from stratal.designs.sample import Sample, require_sample
 from stratal.designs.sample_file import sample_digest
@@ -193,7 +192,9 @@ def findings(
                 **({"quantity": quantity} if quantity else {}),
                 "agreement": None if agreed is None else agreed.to_dict() | {"pairs": list(pairs)},
                 "new_version": None if new is None else new.to_dict(),
-                "method": described_method(contents["estimate"], _allocation(sample)),
+                "method": described_method(
+                    contents["estimate"], sample.design.words, sample.design.assumption, _allocation(sample)
+                ),
                 "provenance": _provenance(sample, commands),
                 "examples": _examples(sample, labelled, made, examples),
             }
@@ -293,13 +294,13 @@ def _quantity(sample: Sample, labels: Any, asked: Estimand, first: Estimate, pre
 
 
 def _allocation(sample: Sample) -> str | None:
-    return sample.design.allocation.method if isinstance(sample.design, Stratified) else None
+    return None if sample.design.allocation is None else sample.design.allocation.method
 
 
 def _strata(sample: Sample, found: Estimate, labelled: BoolArray) -> list[dict[str, Any]]:
     """Return the estimate's strata with the units drawn and the mean proxy of each."""
     rows, sizes = [row.to_dict() for row in found.strata], sample.summary.sizes
-    if found.outcomes is None and len(sizes) > 1 and isinstance(sample.design, Stratified):
+    if found.outcomes is None and len(sizes) > 1 and sample.design.strata is not None:
         # Its own rows leave out strata of which no label counts.
         counts = np.bincount(sample.stratum[labelled], minlength=len(sizes))
         unknown: dict[str, Any] = {"mean": None, "standard_deviation": None, "lam": []}

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
-from stratal.designs import Stratified
 from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_kurtoses
 from stratal.errors import InputError, StratalWarning
@@ -607,7 +606,7 @@ class LabelsSoFar(Record):
 
 def _strata_of(sample: Sample) -> Strata:
     """Return the strata that a sample was drawn from; all units as one, of unknown moments, if from none."""
-    if isinstance(sample.design, Stratified):
+    if sample.design.strata is not None:
         return sample.design.strata
     moments = of_sizes(np.array([sample.population_size]))
     return Strata(

@@ -356,7 +356,7 @@ def more_labels(
     seen, most = None, sample.population_size
     if not math.isfinite(now):
         return []
-    if isinstance(sample.design, SimpleRandom | Stratified) and answered > 1:
+    if sample.design.rounds_by_labels and answered > 1:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StratalWarning)
             seen = LabelsSoFar.of(
@@ -517,26 +517,26 @@ def units_left(sample: Sample) -> int:
     >>> units_left(stratal.plan(population, budget=20, estimand="difference:new,old").draw(seed=1))
     30
     """
-    if not isinstance(sample.design, Stratified):
-        return sample.population_size - sample.size
     strata = sample.design.strata
+    if strata is None:
+        return sample.population_size - sample.size
     return int(np.where(strata.is_known, 0, strata.sizes - sample.n_h).sum())
 
 
 def _extended(sample: Sample, n_h: IntArray, how: str) -> Sample:
     """Return the sample extended to n_h (H,) units of its strata."""
-    design, total = sample.design, int(n_h.sum())
-    if not isinstance(design, Stratified):
+    strata, total = sample.design.strata, int(n_h.sum())
+    if strata is None:
         return extend(sample, SimpleRandom(budget=total))
     allocation = Allocation(
         n_h=n_h,
         method="opt-a1" if last_round(sample) == 1 else "opt-a2",
         budget=total,
         minimum=sample.n_h,
-        maximum=design.strata.sizes,
+        maximum=strata.sizes,
         notes=(f"Round {last_round(sample) + 1}: {how}.",),
     )
-    return extend(sample, Stratified(strata=design.strata, allocation=allocation))
+    return extend(sample, Stratified(strata=strata, allocation=allocation))
 
 
 def _learning(sample: Sample, learner: Any, features: Sequence[str] | None) -> Calibrating:
@@ -573,7 +573,7 @@ def _refuse_without_effect(sample: Sample, asked: Estimand, how: Mapping[str, An
             given=f"{half_width=}",
             action="Give additional, or leave the learner out.",
         )
-    elif isinstance(sample.design, SimpleRandom):
+    elif sample.design.strata is None:
         raise InputError(
             "a simple random sample has no strata between which a learner could choose",
             action="Leave the learner out here; the estimate may learn nevertheless: calibration=learner.",

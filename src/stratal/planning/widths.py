@@ -18,8 +18,8 @@ from scipy.special import bdtrik, betaincinv
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.designs import StratifiedWeighting
+from stratal.designs.stratified import stratified_factors
 from stratal.designs.stratum_moments import satterthwaite
-from stratal.designs.weighting import stratified_factors
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.evidence import UnitMoments, Variances, smoothed_moments, stratum_rates
 from stratal.intervals.proportion import mean_skewness, skewness_corrected, student_quantile

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 SOURCES = {
@@ -54,26 +54,6 @@ SOURCES = {
 """Where methods come from."""
 
 Words = tuple[str, tuple[str, ...]]
-
-DESIGNS: dict[str, Words] = {
-    "simple-random": ("a simple random sample without replacement", ("cochran",)),
-    "stratified": ("a stratified simple random sample without replacement", ("cochran", "fogliato")),
-    "systematic": ("a systematic sample along the proxy, its variance approximated by successive differences",
-                   ("cochran",)),
-    "poisson": ("a Poisson sample with unequal inclusion probabilities", ("lohr",)),
-    "proportional-to-size": ("a sequential Poisson sample with inclusion probabilities proportional to size",
-                             ("ohlsson",)),
-    "clusters": ("a simple random sample of whole groups of units", ("cochran",)),
-    "post-stratified": ("a simple random sample without replacement, weighted by groups of known sizes",
-                        ("cochran",)),
-    "margins": (
-        "a probability sample, its weights fitted afterwards to known totals of the population",
-        ("deville",),
-    ),
-    "given-weights": ("a probability sample drawn elsewhere, with the weights given", ("lohr",)),
-    "separate-samples": ("a labelled sample beside a separate unlabelled one", ("fisch",)),
-}  # fmt: skip
-"""What was drawn, by the design's name."""
 
 ESTIMATORS: dict[str, Words] = {
     "horvitz-thompson": ("the weighted mean of the labels (Horvitz–Thompson)", ("horvitz",)),
@@ -139,12 +119,21 @@ INTERVALS: dict[str, Words] = {
 """What the interval is, by its method's name."""
 
 
-def described_method(estimate: Mapping[str, Any], allocation: str | None = None) -> dict[str, Any]:
+def described_method(
+    estimate: Mapping[str, Any],
+    drawn: Sequence[str] = (),
+    assumption: str = "",
+    allocation: str | None = None,
+) -> dict[str, Any]:
     """Return sentences, assumptions and references of an estimate (`Estimate.to_dict`).
 
     Parameters
     ----------
     estimate : dict
+    drawn : sequence of str
+        What was drawn, and its sources: keys of `SOURCES`, or as they are cited.
+    assumption : str
+        What else could fail under this design.
     allocation : str, optional
         How the labels were shared among the strata.
 
@@ -153,12 +142,13 @@ def described_method(estimate: Mapping[str, Any], allocation: str | None = None)
     >>> found = described_method({"design": "simple-random", "estimator": "horvitz-thompson",
     ...     "outcome": "binary", "interval_method": "clopper-pearson", "confidence_level": 0.95, "n": 20,
     ...     "population_size": 100, "target": "population",
-    ...     "nonresponse": {"drawn": 20, "labelled": 20, "rate": 0.0}})
+    ...     "nonresponse": {"drawn": 20, "labelled": 20, "rate": 0.0}},
+    ...     ("a simple random sample without replacement", "cochran"))
     >>> found["sentences"][0]
     '20 of 100 units were labelled, drawn as a simple random sample without replacement.'
     """
     unknown: Words = ("", ())
-    design, sources = DESIGNS.get(estimate["design"], (f"a {estimate['design']} sample", ()))
+    design, *sources = drawn or (f"a {estimate['design']} sample",)
     mean, of_mean = ESTIMATORS.get(estimate["estimator"], (estimate["estimator"], ()))
     interval, of_interval = INTERVALS.get(estimate["interval_method"] or "", unknown)
     shared = "" if allocation is None else f", its labels shared among the strata by the rule {allocation!r}"
@@ -174,12 +164,12 @@ def described_method(estimate: Mapping[str, Any], allocation: str | None = None)
     cited = (*sources, *(("neyman",) if allocation in ("neyman", "robust") else ()), *of_mean, *of_interval)
     return {
         "sentences": sentences,
-        "assumptions": _assumptions(estimate),
-        "references": [SOURCES[name] for name in dict.fromkeys(cited)],
+        "assumptions": _assumptions(estimate, assumption),
+        "references": [SOURCES.get(name, name) for name in dict.fromkeys(cited)],
     }
 
 
-def _assumptions(estimate: Mapping[str, Any]) -> list[str]:
+def _assumptions(estimate: Mapping[str, Any], assumption: str) -> list[str]:
     """Return what could fail."""
     found = [
         "The labels are right: what the annotators get wrong, the estimate takes for the truth.",
@@ -200,8 +190,8 @@ def _assumptions(estimate: Mapping[str, Any]) -> list[str]:
         found.append(
             "The mean of the labels is nearly normal: no outcome is so rare and large that none was seen."
         )
-    if estimate["design"] in ("systematic", "proportional-to-size"):
-        found.append("The variance is the design's approximate one.")
+    if assumption:
+        found.append(assumption)
     if estimate["estimator"] in ("ppi++", "stratppi"):
         found.append(
             "λ was fitted on the same labels; the loss of precision is counted, the small bias is not."

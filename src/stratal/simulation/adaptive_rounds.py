@@ -9,7 +9,6 @@ from typing import TypeAlias
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record
-from stratal.designs import Stratified
 from stratal.errors import BudgetError, InputError
 from stratal.planning.labels_so_far import CountsSoFar
 from stratal.planning.plan import Plan
@@ -93,7 +92,7 @@ def stopped(
     (True, True)
     """
     strata = plan.strata
-    if not isinstance(plan.design, Stratified) or strata.n_strata < 2:
+    if plan.design.strata is None or strata.n_strata < 2:
         raise InputError(
             "stopping is simulated in several strata",
             given=plan.recommended.design,

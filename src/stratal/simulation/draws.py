@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.designs import Design, Poisson, ProportionalToSize, SimpleRandom, Stratified, Systematic
+from stratal.designs import Design, SimpleRandom, Stratified
 from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import StratumMoments, kurtoses_of
 from stratal.errors import InputError, StratalWarning
@@ -28,7 +28,7 @@ from stratal.estimation.evaluation import estimate
 from stratal.planning.planner import plan
 from stratal.planning.rounds import next_round, units_left
 from stratal.simulation.benchmark import Truth
-from stratal.simulation.simulated_design import SimulatedDesign, SimulationTask
+from stratal.simulation.simulated_design import MECHANISMS, SimulatedDesign, SimulationTask
 from stratal.simulation.simulation_table import Collected
 from stratal.strata import Strata, allocate
 
@@ -377,12 +377,9 @@ def library_design(design: SimulatedDesign, strata: Strata, budget: int) -> Desi
     >>> library_design(SimulatedDesign.parse("proportional-to-size"), strata, 50).budget
     50
     """
-    if design.mechanism == "poisson":
-        return Poisson(budget=budget, size=design.size, proxy=design.proxy)
-    if design.mechanism == "proportional-to-size":
-        return ProportionalToSize(budget=budget, size=design.size, proxy=design.proxy)
-    if design.mechanism == "systematic":
-        return Systematic(budget=budget, order=design.proxy)
+    if design.mechanism in MECHANISMS:
+        found: Design = Design.of_kind(design.mechanism).of_options(budget, design.size, None, design.proxy)
+        return found
     if strata.n_strata == 1:
         return SimpleRandom(budget=budget)
     if design.adaptive or design.allocation == "oracle":

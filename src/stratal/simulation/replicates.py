@@ -12,12 +12,8 @@ from functools import cached_property
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
-from stratal.designs.stratum_moments import (
-    collapse_singletons,
-    population_spread,
-    satterthwaite,
-)
-from stratal.designs.weighting import free_labels, stratified_factors, stratum_parts
+from stratal.designs.stratified import free_labels, stratified_factors, stratum_parts
+from stratal.designs.stratum_moments import collapse_singletons, population_spread, satterthwaite
 from stratal.errors import InputError, near_names
 from stratal.estimation.lam import SHRINKAGE, Trust, fit_stratified, inflation
 from stratal.intervals import proportion

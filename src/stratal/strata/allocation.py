@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, IntArray, Record, finite_vector, numeric_array
+from stratal.arrays import AnyArray, FloatArray, IntArray, Record, finite_vector, numeric_array, plain
 from stratal.errors import InputError, kind_of, names_mistyped, near_names
 from stratal.report import Tabular
 from stratal.strata.cost import cost_optimal
@@ -84,23 +84,13 @@ class Allocation(Record, Tabular):
         return len(self.n_h)
 
     def _columns(self) -> dict[str, Any]:
-        return {
-            "stratum": range(self.n_strata),
-            "n_h": self.n_h,
-            "minimum": self.minimum,
-            "maximum": self.maximum,
-        }
+        bounds = {"minimum": self.minimum, "maximum": self.maximum}
+        return {"stratum": range(self.n_strata), "n_h": self.n_h, **bounds}
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready description."""
-        return {
-            "method": self.method,
-            "budget": self.budget,
-            "n_h": self.n_h.tolist(),
-            "minimum": self.minimum.tolist(),
-            "maximum": self.maximum.tolist(),
-            "notes": list(self.notes),
-        }
+        names = ("method", "budget", "n_h", "minimum", "maximum", "notes")
+        return {name: plain(getattr(self, name)) for name in names}
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> Allocation:
@@ -108,71 +98,46 @@ class Allocation(Record, Tabular):
         return cls(**description)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Request:
-    """What `allocate` was asked for, once."""
-
-    strata: KnownMoments
-    limits: Bounds
-    standard_deviations: Any
-    costs: Any
-    cost_budget: float | None
-    exponent: float | None
-    lam: Any
-
-    @property
-    def sizes(self) -> FloatArray:
-        """N_h (H,)."""
-        return self.limits.sizes.astype(np.float64)
-
-    @property
-    def deviations(self) -> FloatArray:
-        """S_h: given ones, else the proxy's, else ones."""
-        if self.standard_deviations is not None:
-            return one_per_stratum("standard_deviations", self.standard_deviations, len(self.limits.sizes))
-        return self.strata.standard_deviations if self.strata.scaled else np.ones(len(self.limits.sizes))
-
-
 _UNSCALED = "The proxy only orders the units, so the strata count as equally variable."
 _KNAPSACK = "The best whole numbers found within the cost budget; the exact problem is a knapsack."
 
-
-def _proportional(request: _Request) -> FloatArray:
-    return request.sizes
-
-
-def _equal(request: _Request) -> FloatArray:
-    return (request.limits.sizes > 0).astype(np.float64)
+Weigh = Callable[[KnownMoments, FloatArray, Mapping[str, Any]], FloatArray]
+"""From strata, N_h (H,) and options to the weight a_h (H,) of each stratum."""
 
 
-def _neyman(request: _Request) -> FloatArray:
-    return importance_of(request.limits, "standard_deviations", request.deviations)
+def _deviations(strata: KnownMoments, sizes: FloatArray, options: Mapping[str, Any]) -> FloatArray:
+    """Return S_h (H,): given ones, else the proxy's, else ones."""
+    given = options["standard_deviations"]
+    if given is not None:
+        return one_per_stratum("standard_deviations", given, len(sizes))
+    return strata.standard_deviations if strata.scaled else np.ones(len(sizes))
 
 
-def _robust(request: _Request) -> FloatArray:
-    strata, sizes = request.strata, request.limits.sizes
+def _neyman(strata: KnownMoments, sizes: FloatArray, options: Mapping[str, Any]) -> FloatArray:
+    return importance_of(sizes, "standard_deviations", _deviations(strata, sizes, options))
+
+
+def _robust(strata: KnownMoments, sizes: FloatArray, options: Mapping[str, Any]) -> FloatArray:
     if not strata.scaled:
-        return request.sizes
+        return sizes
     variances = strata.proxy_variances + strata.conditional_variances
     weights = sizes / max(1.0, float(sizes.sum()))
     return sizes * expected_deviations(weights, strata.proxy_means, variances, strata.bounds)
 
 
-def _power(request: _Request) -> FloatArray:
-    exponent = 0.5 if request.exponent is None else request.exponent
-    return power_importance(request.sizes, request.deviations, exponent)
+def _power(strata: KnownMoments, sizes: FloatArray, options: Mapping[str, Any]) -> FloatArray:
+    exponent = 0.5 if options["exponent"] is None else options["exponent"]
+    return power_importance(sizes, _deviations(strata, sizes, options), exponent)
 
 
-def _stratppi(request: _Request) -> FloatArray:
-    strata, sizes = request.strata, request.sizes
+def _stratppi(strata: KnownMoments, sizes: FloatArray, options: Mapping[str, Any]) -> FloatArray:
     if not strata.scaled:
         return sizes
-    lam = numeric_array("lam", 1.0 if request.lam is None else request.lam)
+    lam = numeric_array("lam", 1.0 if options["lam"] is None else options["lam"])
     if lam.shape not in ((), sizes.shape) or not np.all(np.isfinite(lam)):
         raise InputError(
             "lam must be one finite number or one per stratum",
-            given=np.asarray(request.lam).tolist(),
-            allowed="a number, or an array (H,)",
+            given=np.asarray(options["lam"]).tolist(),
             action="Use lam=1, StratPPI's own rule, or lam=0, Neyman's.",
         )
     return sizes * residual_deviations(strata.proxy_variances, strata.conditional_variances, lam)
@@ -207,9 +172,9 @@ def residual_deviations(
     return np.asarray(np.sqrt((1.0 - lam) ** 2 * proxy_variances + conditional_variances))
 
 
-METHODS: dict[str, Callable[[_Request], FloatArray]] = {
-    "proportional": _proportional,
-    "equal": _equal,
+METHODS: dict[str, Weigh] = {
+    "proportional": lambda strata, sizes, options: sizes,
+    "equal": lambda strata, sizes, options: (sizes > 0).astype(np.float64),
     "neyman": _neyman,
     "robust": _robust,
     "power": _power,
@@ -226,25 +191,6 @@ _USERS = {
     "lam": ("stratppi",),
 }
 """Options, and the methods that do not ignore them."""
-
-
-def _within_costs(request: _Request, budget: int | None) -> IntArray:
-    """Return the labels (H,) that the money buys."""
-    if request.costs is None or request.cost_budget is None:
-        raise InputError(
-            "method 'cost-optimal' needs costs and cost_budget",
-            action="Give a cost per stratum and the money.",
-        )
-    if budget is not None:
-        raise InputError(
-            "cost-optimal takes a budget of money, not of labels",
-            given=f"budget={budget}",
-            action="Leave budget out, or use method='neyman'.",
-        )
-    limits = request.limits
-    return cost_optimal(
-        limits.sizes, request.deviations, request.costs, request.cost_budget, limits.lower, limits.upper
-    )
 
 
 @names_mistyped
@@ -316,30 +262,33 @@ def allocate(
         )
     if getattr(strata, "known", ()):
         minimum, maximum = _without_known(strata, minimum, maximum)
-    given = {
-        "standard_deviations": standard_deviations,
-        "costs": costs,
-        "cost_budget": cost_budget,
-        "exponent": exponent,
-        "lam": lam,
-    }
+    options = {"standard_deviations": standard_deviations, "costs": costs, "cost_budget": cost_budget}
+    options |= {"exponent": exponent, "lam": lam}
     for name, users in _USERS.items():
-        if given[name] is not None and method not in users:
+        if options[name] is not None and method not in users:
             allowed = f"with method {', '.join(map(repr, users))}"
             raise InputError(f"method '{method}' takes no {name}", allowed=allowed)
     limits = Bounds.read(strata.sizes, minimum, maximum)
-    request = _Request(strata=strata, limits=limits, **given)
-    if method == "cost-optimal":
-        n_h = _within_costs(request, budget)
+    notes: tuple[str, ...] = ()
+    by_cost = method == "cost-optimal"
+    if by_cost and (costs is None or cost_budget is None or budget is not None):
+        raise InputError(
+            "method 'cost-optimal' needs costs, and a budget of money instead of labels",
+            given="budget" if budget is not None else None,
+            action="Give a cost per stratum and the money: costs=, cost_budget=.",
+        )
+    sizes = limits.sizes.astype(np.float64)
+    if by_cost:
+        assert cost_budget is not None
+        deviations = _deviations(strata, sizes, options)
+        n_h = cost_optimal(limits.sizes, deviations, costs, cost_budget, limits.lower, limits.upper)
+        notes = (_KNAPSACK, f"The labels cost {float(np.asarray(costs) @ n_h):g}.")
     elif budget is None:
         raise InputError("budget is missing", action="Give the labels; only cost-optimal does without.")
     else:
-        n_h = optimal_integers(METHODS[method](request), limits, limits.check(budget))
-    notes: tuple[str, ...] = ()
-    if method == "cost-optimal":
-        notes = (_KNAPSACK, f"The labels cost {float(np.asarray(costs) @ n_h):g}.")
-    elif method not in ("proportional", "equal") and standard_deviations is None and not strata.scaled:
-        notes = (_UNSCALED,)
+        n_h = optimal_integers(METHODS[method](strata, sizes, options), limits, limits.check(budget))
+        if method not in ("proportional", "equal") and standard_deviations is None and not strata.scaled:
+            notes = (_UNSCALED,)
     return Allocation(
         n_h=n_h,
         method=method,
@@ -382,14 +331,16 @@ class StratumArrays(Record):
         return np.asarray(np.sqrt(self.proxy_variances + self.conditional_variances))
 
 
-def _moments(sizes: Any, variances: Any, conditional: Any) -> dict[str, Any]:
-    """Return sizes, and variances checked to be one per stratum."""
+def _strata_of(sizes: Any, variances: Any, conditional: Any, means: Any = None, **more: Any) -> StratumArrays:
+    """Return strata of arrays that are checked to have one number for each."""
     count = len(finite_vector("sizes", sizes))
-    return {
-        "sizes": sizes,
-        "proxy_variances": one_per_stratum("proxy_variances", variances, count),
-        "conditional_variances": one_per_stratum("conditional_variances", conditional, count),
-    }
+    return StratumArrays(
+        sizes=sizes,
+        proxy_means=np.zeros(0) if means is None else one_per_stratum("proxy_means", means, count, -np.inf),
+        proxy_variances=one_per_stratum("proxy_variances", variances, count),
+        conditional_variances=one_per_stratum("conditional_variances", conditional, count),
+        **more,
+    )
 
 
 def proportional(sizes: Any, budget: int, minimum: Any = 2, maximum: Any = None) -> IntArray:
@@ -474,15 +425,9 @@ def neyman(
     >>> neyman([8, 10, 9], [1.95, 0.04, 0.12], 12, minimum=1)
     array([8, 1, 3])
     """
-    shared = allocate(
-        StratumArrays(sizes=sizes),
-        budget,
-        "neyman",
-        minimum,
-        maximum,
-        standard_deviations=standard_deviations,
-    )
-    return np.array(shared.n_h)
+    bounds = Bounds.read(sizes, minimum, maximum)
+    importance = importance_of(bounds.sizes, "standard_deviations", standard_deviations)
+    return optimal_integers(importance, bounds, bounds.check(budget))
 
 
 def power(
@@ -528,13 +473,9 @@ def power(
     bounds = Bounds.read(sizes, minimum, maximum)
     deviations = one_per_stratum("standard_deviations", standard_deviations, len(bounds.sizes))
     x = one_per_stratum("totals", bounds.sizes if totals is None else totals, len(bounds.sizes))
-    centres = np.ones(len(x)) if means is None else np.abs(numeric_array("means", means))
-    if centres.shape != x.shape or not np.all(centres > 0):
-        raise InputError(
-            "means must be one per stratum, none zero",
-            given=np.asarray(means).tolist(),
-            action="Leave means out for absolute precision.",
-        )
+    centres = np.ones(len(x)) if means is None else np.abs(one_per_stratum("means", means, len(x), -np.inf))
+    if not np.all(centres > 0):
+        raise InputError("means must not be zero", action="Leave means out for absolute precision.")
     importance = power_importance(x, deviations, exponent) / centres
     return optimal_integers(importance, bounds, bounds.check(budget))
 
@@ -576,7 +517,7 @@ def residual(
     >>> residual([100, 100], [0.04, 0.04], [0.21, 0.05], 20, lam=0)
     array([12,  8])
     """
-    strata = StratumArrays(**_moments(sizes, proxy_variances, conditional_variances))
+    strata = _strata_of(sizes, proxy_variances, conditional_variances)
     return np.array(allocate(strata, budget, "stratppi", minimum, maximum, lam=lam).n_h)
 
 
@@ -632,8 +573,7 @@ def robust(
     >>> robust([500, 500], [0.5, 0.999], [0.0, 0.0], [0.25, 0.001], 20)
     array([13,  7])
     """
-    moments = _moments(sizes, proxy_variances, conditional_variances)
-    strata = StratumArrays(proxy_means=_means(sizes, proxy_means), bounds=bounds, **moments)
+    strata = _strata_of(sizes, proxy_variances, conditional_variances, proxy_means, bounds=bounds)
     return np.array(allocate(strata, budget, "robust", minimum, maximum).n_h)
 
 
@@ -661,20 +601,7 @@ def robust_standard_deviations(
     >>> robust_standard_deviations([500, 500], [0.5, 1.0], [0.0, 0.0], [0.25, 0.0]).round(3)
     array([0.479, 0.236])
     """
-    units, means = finite_vector("sizes", sizes), _means(sizes, proxy_means)
-    moments = _moments(sizes, proxy_variances, conditional_variances)
-    variances = moments["proxy_variances"] + moments["conditional_variances"]
-    return expected_deviations(units / max(1.0, float(units.sum())), means, variances, bounds)
-
-
-def _means(sizes: Any, proxy_means: Any) -> FloatArray:
-    """Return the means of the strata, checked to be one for each."""
-    means = finite_vector("proxy_means", proxy_means)
-    if len(means) != np.size(sizes):
-        given = f"{len(means)} for {np.size(sizes)} strata"
-        raise InputError(
-            "proxy_means must have one entry per stratum",
-            given=given,
-            action="Give one mean for each stratum, in the order of sizes.",
-        )
-    return means
+    strata = _strata_of(sizes, proxy_variances, conditional_variances, proxy_means)
+    weights = strata.sizes / max(1.0, float(np.sum(strata.sizes)))
+    variances = strata.proxy_variances + strata.conditional_variances
+    return expected_deviations(weights, strata.proxy_means, variances, bounds)

@@ -73,7 +73,7 @@ def cost_optimal(
     array([20, 10])
     """
     bounds = Bounds.read(sizes, minimum, maximum)
-    importance = importance_of(bounds, "standard_deviations", standard_deviations)
+    importance = importance_of(bounds.sizes, "standard_deviations", standard_deviations)
     prices = one_per_stratum("costs", costs, len(bounds.sizes))
     if not np.all(prices > 0):
         raise InputError("every cost must be positive", given=f"{prices.min():g}", allowed="above 0")

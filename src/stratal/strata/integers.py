@@ -17,14 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import (
-    BoolArray,
-    FloatArray,
-    IntArray,
-    Record,
-    finite_vector,
-    frozen,
-)
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record, finite_vector, frozen
 from stratal.errors import BudgetError, InputError
 
 _STEPS = 60
@@ -304,8 +297,7 @@ def whole_numbers(name: str, values: Any, length: int | None = None) -> IntArray
     """
     if length is not None and np.ndim(values) == 0:
         return frozen(np.full(length, whole_number(name, values), dtype=np.int64))
-    whole = type(values) is np.ndarray and values.ndim == 1 and values.dtype == np.int64
-    array = values if whole else finite_vector(name, values)
+    array = finite_vector(name, values) if length is None else one_per_stratum(name, values, length)
     if np.any(array < 0) or np.any(array != np.floor(array)):
         h = int(np.flatnonzero((array < 0) | (array != np.floor(array)))[0])
         raise InputError(
@@ -313,24 +305,18 @@ def whole_numbers(name: str, values: Any, length: int | None = None) -> IntArray
             given=f"{array[h]:g} in stratum {h}",
             allowed="0, 1, 2, …",
         )
-    if length is not None and len(array) != length:
-        raise InputError(
-            f"{name} must have one entry per stratum",
-            given=f"{len(array)} for {length} strata",
-            action="Give one number for all strata, or one for each.",
-        )
     return frozen(array.astype(np.int64))
 
 
-def importance_of(bounds: Bounds, name: str, deviations: Any) -> FloatArray:
+def importance_of(sizes: AnyArray, name: str, deviations: Any) -> FloatArray:
     """Return N_h S_h (H,), scaled so that it cannot overflow."""
-    array = one_per_stratum(name, deviations, len(bounds.sizes))
+    array = one_per_stratum(name, deviations, len(sizes))
     largest = array.max()
-    return np.asarray(bounds.sizes * (array / largest)) if largest > 0 else np.zeros(len(array))
+    return np.asarray(sizes * (array / largest)) if largest > 0 else np.zeros(len(array))
 
 
-def one_per_stratum(name: str, values: Any, count: int) -> FloatArray:
-    """Return `values` as a read-only float64 vector of `count` numbers, none negative.
+def one_per_stratum(name: str, values: Any, count: int, least: float = 0.0) -> FloatArray:
+    """Return `values` as a read-only float64 vector of `count` numbers, none below `least`.
 
     Examples
     --------
@@ -344,8 +330,8 @@ def one_per_stratum(name: str, values: Any, count: int) -> FloatArray:
             given=f"{len(array)} for {count} strata",
             action="Give one number for each stratum, in the order of the first array.",
         )
-    if np.any(array < 0):
-        h = int(np.flatnonzero(array < 0)[0])
+    if np.any(array < least):
+        h = int(np.flatnonzero(array < least)[0])
         raise InputError(
             f"{name} must not be negative", given=f"{array[h]:g} in stratum {h}", allowed="0 or more"
         )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.designs import Sample, SimpleRandom, Stratified
+from stratal.designs import Sample
 from stratal.errors import InputError, LabelError, not_positive
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
@@ -81,7 +81,7 @@ def anytime_interval(study: StudyFolder, confidence_level: float = 0.95) -> Conf
     'anytime_interval'
     """
     sample = study.sample()
-    if not isinstance(sample.design, SimpleRandom | Stratified):
+    if not sample.design.rounds_by_labels:
         raise InputError(
             "an interval that holds at every moment needs a simple random or stratified sample",
             given=f"design '{sample.design.kind}'",

@@ -133,16 +133,16 @@ def test_a_level_without_a_label_is_left_to_the_others(designs):
         ({"totals": {"kind": 7}}, "'kind' is not numeric"),
     ],
 )
-def test_mistakes(designs, change, message):
+def test_mistakes(population, designs, change, message):
     with pytest.raises(InputError, match=message):
         stratal.fit_margins(designs["planned"], **{"margins": "kind", **change})
     with pytest.raises(InputError, match="was drawn"):
-        stratal.fit_margins(designs["planned"], "kind").design.draw(None, 1)
+        stratal.fit_margins(designs["planned"], "kind").design.draw(population, 1)
 
 
 @pytest.mark.parametrize(
     ("totals", "message"),
-    [({"chat": 1, "code": 2}, "do not add up"), ({"chat": N}, "were drawn and have no total")],
+    [({"chat": 1, "code": 2}, "do not add up"), ({"chat": N}, "were drawn and have no size")],
 )
 def test_totals_that_the_draw_did_not_count_fit_the_sample(designs, totals, message):
     bare = replace(designs["planned"], totals={})

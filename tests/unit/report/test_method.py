@@ -19,10 +19,14 @@ FOUND = {
 
 
 def test_every_design_estimator_and_interval_has_words_and_sources():
-    assert set(Design.registry) <= set(method.DESIGNS)
+    for design in Design.registry.values():
+        text, *sources = design.words
+        assert text
+        assert sources
+        assert set(sources) <= set(method.SOURCES)
     assert set(ESTIMATORS) <= set(method.ESTIMATORS)
     assert set(METHODS) - {"auto"} <= set(method.INTERVALS)
-    for words in (method.DESIGNS, method.ESTIMATORS, method.INTERVALS):
+    for words in (method.ESTIMATORS, method.INTERVALS):
         for text, sources in words.values():
             assert text
             assert set(sources) <= set(method.SOURCES)
@@ -39,5 +43,21 @@ def test_assumptions_follow_the_estimate():
     assert "without a label" not in " ".join(method.described_method(complete)["assumptions"])
 
 
+def test_a_design_says_what_was_drawn_and_what_else_could_fail():
+    drawn = Design.registry["systematic"]
+    found = method.described_method(FOUND, drawn.words, drawn.assumption)
+
+    assert "a systematic sample along the proxy" in found["sentences"][0]
+    assert drawn.assumption in found["assumptions"]
+    assert "Cochran" in found["references"][0]
+    assert (
+        method.described_method(FOUND, ("drawn by lot", "Lotte (2026), Lots."))["references"][0][:5]
+        == "Lotte"
+    )
+
+
 def test_neyman_is_cited_where_his_rule_was_used():
-    assert any(entry.startswith("Neyman") for entry in method.described_method(FOUND, "robust")["references"])
+    assert any(
+        entry.startswith("Neyman")
+        for entry in method.described_method(FOUND, allocation="robust")["references"]
+    )
