@@ -50,8 +50,6 @@ class SharedDrawOptions(o.Planning):
 
     def sample(self, *, pilot: bool = False) -> Sample:
         """Draw the first round; of a half-width only a pilot, if that is asked for."""
-        if self.design not in DESIGNS:
-            raise InputError("no such design", given=repr(self.design), allowed=", ".join(DESIGNS))
         if self.design not in DESIGNS[:3]:
             return _unequal(self)
         made = self.plan(pilot=pilot)
@@ -219,6 +217,9 @@ def _unequal(asked: SharedDrawOptions) -> Sample:
     """Return a sample of a design other than simple random and stratified sampling."""
     from stratal.designs import Design
 
+    kind = Design.of_kind(asked.design)
+    if kind is None:
+        raise InputError("no such design", given=repr(asked.design), allowed=", ".join(DESIGNS))
     reading, design, budget = o.part(o.Reading, asked), asked.design, asked.budget
     if budget is None:
         raise InputError(f"--design {design} needs --budget", action="Add --budget N, the number of labels.")
@@ -226,7 +227,7 @@ def _unequal(asked: SharedDrawOptions) -> Sample:
         reading = replace(reading, groups=o.joined(*reading.group_names, asked.cluster))
     if asked.size not in ("equal", "sqrt-variance"):
         reading = replace(reading, features=o.joined(*o.listed(reading.features), asked.size))
-    made: Design = Design.of_kind(design).of_options(budget, asked.size, asked.cluster)
+    made: Design = kind.of_options(budget, asked.size, asked.cluster)
     with progress("drawing"):
         return made.draw(reading.population(), asked.seed)
 

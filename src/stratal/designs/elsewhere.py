@@ -6,10 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record, number_of_text
 from stratal.designs.labelled import Labelled, id_column, ids_of
 from stratal.errors import InputError, near_names
@@ -25,6 +21,9 @@ from stratal.strata import Allocation
 from stratal.strata.strata import Strata
 from stratal.tables.logs.log import ID_NAMES
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
+from typing import Any
+import numpy as np
+
 
 SIZE_NAMES = ("size", "sizes", "N_h", "N", "count", "population_size")
 """Columns that hold the sizes of strata, the first that is there."""
@@ -118,8 +117,8 @@ class OtherUnits(Record):
     ----------
     names : tuple of str (H,)
     counts : int (H,)
-    means, variances : float (H,), optional
-        Of the proxy, divisor count − 1; None without one.
+    means, squares : float (H,)
+        Means of the proxy, and sums of squared deviations from them; 0 without one.
     proxy : ProxyInfo, optional
     notes : tuple of str
         How they were told from the labelled ones.
@@ -134,15 +133,18 @@ class OtherUnits(Record):
 
     names: tuple[str, ...]
     counts: IntArray
-    means: FloatArray | None
-    variances: FloatArray | None
+    means: FloatArray
+    squares: FloatArray
     proxy: ProxyInfo | None = None
     notes: tuple[str, ...] = field(default=())
 
+    @property
+    def variances(self) -> FloatArray:
+        """Variances of the proxy (H,), divisor count − 1."""
+        return np.asarray(self.squares / np.maximum(self.counts - 1, 1))
+
     def moments(self) -> dict[str, list[Any]]:
         """Return the table that `proxy_moments` takes."""
-        assert self.means is not None
-        assert self.variances is not None
         columns = {"mean": self.means, "variance": self.variances, "count": self.counts}
         return {"stratum": list(self.names), **{name: values.tolist() for name, values in columns.items()}}
 
@@ -162,30 +164,31 @@ class OtherUnits(Record):
         """
         at = {name: h for h, name in enumerate(part.names)}
         here = [at.get(name) for name in self.names]
-        taken = [[0 if h is None else values[h] for h in here] for values in part._sums()]
-        n, own, own_squares = (np.array(values) for values in taken)
+        n, means, squares = (
+            np.array([0 if h is None else values[h] for h in here])
+            for values in (part.counts, part.means, part.squares)
+        )
         if set(at) - set(self.names) or np.any(n > self.counts):
             raise InputError(
                 "the labelled units are not among those of the population",
                 given=f"{int(part.counts.sum())} of {int(self.counts.sum())}",
                 action="Leave includes_labelled out if they are other units.",
             )
-        counts, means, squares = _difference(self._sums(), (n.astype(np.int64), own, own_squares))
-        left = counts > 0
-        return OtherUnits(
-            names=tuple(name for name, keep in zip(self.names, left.tolist(), strict=True) if keep),
-            counts=counts[left],
-            means=means[left],
-            variances=squares[left] / np.maximum(counts[left] - 1, 1),
-            proxy=self.proxy,
-            notes=self.notes,
-        )
+        return self.less(n.astype(np.int64), means, squares)
 
-    def _sums(self) -> tuple[IntArray, FloatArray, FloatArray]:
-        """Return counts, means and sums of squared deviations (H,)."""
-        assert self.means is not None
-        assert self.variances is not None
-        return self.counts, self.means, self.variances * np.maximum(self.counts - 1, 1)
+    def less(self, n: IntArray, means: FloatArray, squares: FloatArray) -> OtherUnits:
+        """Return what is left when n units of each stratum (H,) with these moments are taken out."""
+        left = self.counts - n
+        others = (self.counts * self.means - n * means) / np.maximum(left, 1)
+        between = n * left / np.maximum(self.counts, 1) * (means - others) ** 2
+        kept = left > 0
+        return replace(
+            self,
+            names=tuple(name for name, keep in zip(self.names, kept.tolist(), strict=True) if keep),
+            counts=left[kept],
+            means=others[kept],
+            squares=np.maximum(self.squares - squares - between, 0.0)[kept],
+        )
 
 
 def other_units(
@@ -222,25 +225,33 @@ def other_units(
     if found is not None:
         _refuse_other_labelled(population, known, found, {} if columns is None else columns)
     rule = _rule(population, stratum)
-    names = rule.levels if isinstance(rule, Categories) else (WHOLE,)
     k = None if proxy is None else population.proxy_names.index(population.proxy_info(proxy).name)
-    counts, means, squares = _without(population, rule, found, k)
-    left = counts > 0
-    counts, names = counts[left], tuple(name for name, keep in zip(names, left.tolist(), strict=True) if keep)
-    if not len(counts):
-        raise InputError("every unit of the population is labelled", action="Leave the population out.")
-    variances = None if k is None else squares[left] / np.maximum(counts - 1, 1)
-    return OtherUnits(
-        names=names,
-        counts=counts,
-        means=None if k is None else means[left],
-        variances=variances,
+    summary = population.summarise(rule)
+    sizes, none = summary.sizes, np.zeros(len(summary.sizes))
+    whole = OtherUnits(
+        names=rule.levels if isinstance(rule, Categories) else (WHOLE,),
+        counts=sizes,
+        means=none if k is None else summary.proxy_means[:, k],
+        squares=none if k is None else summary.proxy_covariances[:, k, k] * sizes,
         proxy=None if k is None else population.proxies[k],
         notes=(
             *population.notes,
             _told(population, labelled, has_ids, 0 if found is None else len(found.ids)),
         ),
     )
+    n, own, squares = np.zeros(len(sizes), np.int64), none, none
+    if found is not None and len(found.ids):
+        codes = (
+            rule.assign(found.groups) if isinstance(rule, Categories) else np.zeros(len(found.ids), np.int64)
+        )
+        n = np.bincount(codes, minlength=len(sizes))
+        values = np.zeros(len(codes)) if k is None else found.proxies[:, k]
+        own = np.bincount(codes, values, minlength=len(sizes)) / np.maximum(n, 1)
+        squares = np.bincount(codes, (values - own[codes]) ** 2, minlength=len(sizes)).astype(np.float64)
+    others = whole.less(n, own, squares)
+    if not len(others.counts):
+        raise InputError("every unit of the population is labelled", action="Leave the population out.")
+    return others
 
 
 def _population(
@@ -312,35 +323,6 @@ def _rule(population: Population, stratum: str | None) -> Rule:
         return Everything()
     levels = tuple(sorted(population.levels(stratum)))
     return Categories(column=population.require_group(stratum), levels=levels, codes=np.arange(len(levels)))
-
-
-def _without(
-    population: Population, rule: Rule, found: Drawn | None, k: int | None
-) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Return counts, proxy means and sums of squared deviations (H,) of all units but those found."""
-    summary = population.summarise(rule)
-    sizes, none = summary.sizes, np.zeros(len(summary.sizes))
-    mean = none if k is None else summary.proxy_means[:, k]
-    squares = none if k is None else summary.proxy_covariances[:, k, k] * sizes
-    if found is None or not len(found.ids):
-        return sizes, mean, squares
-    codes = rule.assign(found.groups) if isinstance(rule, Categories) else np.zeros(len(found.ids), np.int64)
-    n = np.bincount(codes, minlength=len(sizes))
-    values = np.zeros(len(codes)) if k is None else found.proxies[:, k]
-    own = np.bincount(codes, values, minlength=len(sizes)) / np.maximum(n, 1)
-    own_squares = np.bincount(codes, (values - own[codes]) ** 2, minlength=len(sizes)).astype(np.float64)
-    return _difference((sizes, mean, squares), (n, own, own_squares))
-
-
-def _difference(
-    whole: tuple[IntArray, FloatArray, FloatArray], part: tuple[IntArray, FloatArray, FloatArray]
-) -> tuple[IntArray, FloatArray, FloatArray]:
-    """Return counts, means and sums of squared deviations (H,) of what is left when a part is taken out."""
-    (sizes, mean, squares), (n, own, own_squares) = whole, part
-    left = sizes - n
-    others = (sizes * mean - n * own) / np.maximum(left, 1)
-    between = n * left / np.maximum(sizes, 1) * (own - others) ** 2
-    return left, others, np.maximum(squares - own_squares - between, 0.0)
 
 
 def _told(population: Population, labelled: Sequence[str] | None, has_ids: bool, found: int) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from stratal.arrays import AnyArray, IntArray
 from stratal.designs.sample import Design, Sample, require_design, require_sample
 from stratal.errors import InputError, names_mistyped
+from stratal.population.digest import PopulationDigest
 from stratal.population.population import Population
 from stratal.population.same_value import fewer_digits, same_value
 from stratal.randomness import id_texts
@@ -49,26 +50,21 @@ def require_same_population(sample: Sample, population: Population) -> Populatio
             given=f"{population.size} units" + (f" without {named}" if lacking else ""),
             allowed=f"{sample.population_size} units" + (f" with {named}" if lacking else ""),
         )
-    known, texts = sample.population_digest(), id_texts(sample.ids)
+    texts = id_texts(sample.ids)
     found = population.find(texts)
-    place = {text: row for row, text in enumerate(id_texts(found.ids))}
-    absent = [text for text in texts if text not in place]
-    if absent:
-        raise not_drawn_from(" ids differ", given=f"no unit {absent[0]!r}", allowed="the same ids")
-    rows = np.array([place[text] for text in texts], dtype=np.int64)
-    mine, theirs = unit_columns(sample), unit_columns(found.only(rows), population.proxy_names)
-    refuse_other_units(texts, theirs, mine)
+    rows = _rows_of(texts, found.ids)
+    if -1 in rows:
+        given = f"no unit {texts[rows.tolist().index(-1)]!r}"
+        raise not_drawn_from(" ids differ", given=given, allowed="the same ids")
+    refuse_other_units(texts, unit_columns(found.only(rows), population.proxy_names), unit_columns(sample))
+    known = sample.population_digest()
     if known is None:
         _compare_strata(sample, population)
         return population
-    digest = population.digest(sample.seed)
-    if digest.ids != known.ids:
-        raise not_drawn_from(" ids differ", given="other ids among the units that were not drawn")
-    differing = [_words(sample, name) for name in known.differing(digest)]
+    differing = _differing(sample, known, population.digest(sample.seed))
     if differing:
-        more = f" and {len(differing) - _LISTED} more" if len(differing) > _LISTED else ""
-        what = f" {', '.join(differing[:_LISTED])}{more} differ{'s' if len(differing) == 1 else ''}"
-        raise not_drawn_from(what, given="other values among the units that were not drawn")
+        what = "other ids" if differing.startswith(" ids") else "other values"
+        raise not_drawn_from(differing, given=f"{what} among the units that were not drawn")
     return population
 
 
@@ -89,25 +85,21 @@ def require_same_draw(earlier: Sample, later: Sample) -> None:
     >>> require_same_draw(first, first)
     """
     texts = id_texts(earlier.ids)
-    place = {text: row for row, text in enumerate(id_texts(later.ids))}
-    lost = [text for text in texts if text not in place]
+    rows = _rows_of(texts, later.ids)
+    lost = int(np.sum(rows < 0))
     if lost or earlier.seed != later.seed or earlier.population_size != later.population_size:
         raise InputError(
             "this sample does not extend the earlier one",
-            given=f"seed {later.seed}, {later.population_size} units in all, {len(lost)} drawn units fewer",
+            given=f"seed {later.seed}, {later.population_size} units in all, {lost} drawn units fewer",
             allowed=f"seed {earlier.seed}, {earlier.population_size} units, with all {earlier.size} drawn",
             action="Extend the earlier sample: stratal.extend or stratal.next_round.",
         )
-    rows = np.array([place[text] for text in texts], dtype=np.int64)
     theirs = {name: values[rows] for name, values in unit_columns(later).items()}
     refuse_other_units(texts, theirs, unit_columns(earlier))
     known, digest = earlier.population_digest(), later.population_digest()
-    if known is None or digest is None:
-        return
-    differing = [_words(earlier, name) for name in known.differing(digest)]
-    if known.ids != digest.ids or differing:
-        what = " ids differ" if known.ids != digest.ids else f" {', '.join(differing)} differ"
-        raise not_drawn_from(what, given="another population in a later round")
+    differing = _differing(earlier, known, digest) if known is not None and digest is not None else ""
+    if differing:
+        raise not_drawn_from(differing, given="another population in a later round")
 
 
 def require_planned(sample: Sample, planned: Population) -> None:
@@ -131,17 +123,30 @@ def require_planned(sample: Sample, planned: Population) -> None:
     drawn = sample.population_digest()
     assert drawn is not None  # every draw has one
     known = planned.digest(sample.seed)
-    differing = [_words(sample, name) for name in known.differing(drawn)]
-    if known.ids != drawn.ids:
-        differing = ["ids", *differing]
+    differing = _differing(sample, known, drawn)
     if known.size != drawn.size or differing:
-        what = f": {', '.join(differing)} differ{'' if len(differing) > 1 else 's'}" if differing else ""
         raise InputError(
-            "this is not the population that was planned for" + what,
+            "this is not the population that was planned for" + (f":{differing}" if differing else ""),
             given=f"{drawn.size:,} units",
             allowed=f"{known.size:,} units, as they were when the plan was made",
             action="Give that one unchanged, or plan for this one.",
         )
+
+
+def _rows_of(texts: Sequence[str], ids: AnyArray) -> IntArray:
+    """Return where each id (n,) is among others, −1 where it is not there."""
+    place = {text: row for row, text in enumerate(id_texts(ids))}
+    return np.array([place.get(text, -1) for text in texts], dtype=np.int64)
+
+
+def _differing(sample: Sample, known: PopulationDigest, other: PopulationDigest) -> str:
+    """Return what differs between the digests of two populations, in words; nothing if they are the same."""
+    if known.ids != other.ids:
+        return " ids differ"
+    names = [_words(sample, name) for name in known.differing(other)]
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    differ = f"differ{'s' if len(names) == 1 else ''}"
+    return f" {', '.join(names[:_LISTED])}{more} {differ}" if names else ""
 
 
 def unit_columns(units: Any, proxy_names: Sequence[str] | None = None) -> dict[str, AnyArray]:
@@ -341,15 +346,13 @@ def last_round(sample: Sample) -> int:
 
 def _earlier_first(sample: Sample, larger: Sample) -> IntArray:
     """Return positions (n,) in the larger sample: the earlier units in their order, then the others."""
-    position = {text: row for row, text in enumerate(id_texts(larger.ids))}
-    earlier = [position.get(text, -1) for text in id_texts(sample.ids)]
+    texts = id_texts(sample.ids)
+    earlier = _rows_of(texts, larger.ids)
     if -1 in earlier:
-        missing = id_texts(sample.ids)[earlier.index(-1)]
         raise InputError(
-            f"unit '{missing}' of the sample is not drawn again",
+            f"unit '{texts[earlier.tolist().index(-1)]}' of the sample is not drawn again",
             given=f"design '{larger.design.kind}', {larger.size} units, seed {sample.seed}",
             allowed="a larger design of a nested kind, from the same population",
             action="Give the population that the sample was drawn from, unchanged.",
         )
-    rest = np.setdiff1d(np.arange(larger.size), earlier)
-    return np.concatenate([np.array(earlier, dtype=np.int64), rest])
+    return np.concatenate([earlier, np.setdiff1d(np.arange(larger.size), earlier)])

@@ -6,6 +6,8 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Self, Unpack
 
@@ -58,6 +60,14 @@ class Design(Described, ABC):
     """Whether labels may decide about the next round: the units of a stratum are a simple random sample."""
     hajek_below: ClassVar[int] = 0
     """Draws for each proxy below which Hájek's mean is the default; 0 where Σ w is the same in every draw."""
+
+    @classmethod
+    def of_kind(cls, kind: Any) -> Any:
+        """Return the class of a kind, which is the name of its file; None if there is none."""
+        name = f"stratal.designs.{str(kind).replace('-', '_')}"
+        if kind not in cls.registry and name.count(".") == 2 and find_spec(name) is not None:
+            import_module(name)
+        return cls.registry.get(kind)
 
     def draw(self, population: Population, seed: int) -> Sample:
         """Draw a sample; the same seed and ids give the same units on every engine."""

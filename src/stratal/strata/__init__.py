@@ -6,6 +6,7 @@ from stratal.population.rules.rule import Categories, CutPoints, Everything, Rul
 from stratal.strata.allocation import (
     Allocation,
     allocate,
+    cost_optimal,
     equal,
     neyman,
     power,
@@ -15,7 +16,6 @@ from stratal.strata.allocation import (
     robust,
     robust_standard_deviations,
 )
-from stratal.strata.cost import cost_optimal
 from stratal.strata.rates import smoothed_standard_deviations
 from stratal.strata.several import SharedAllocation, allocate_several
 from stratal.strata.strata import METHODS, Strata, stratify

@@ -11,9 +11,9 @@ import numpy as np
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record, finite_vector, numeric_array, plain
 from stratal.errors import InputError, kind_of, names_mistyped, near_names
 from stratal.report import Tabular
-from stratal.strata.cost import cost_optimal
 from stratal.strata.integers import Bounds, importance_of, one_per_stratum, optimal_integers, whole_number
 from stratal.strata.moments import KnownMoments, expected_deviations
+from stratal.strata.several_solver import check_money, least_variance
 
 FROM_LABELS = ("opt-a1", "opt-a2")
 """Names of the rules that look at labels: a second round, and later ones (Kumar & Raj 2016)."""
@@ -428,6 +428,58 @@ def neyman(
     bounds = Bounds.read(sizes, minimum, maximum)
     importance = importance_of(bounds.sizes, "standard_deviations", standard_deviations)
     return optimal_integers(importance, bounds, bounds.check(budget))
+
+
+def cost_optimal(
+    sizes: Any,
+    standard_deviations: Any,
+    costs: Any,
+    cost_budget: float,
+    minimum: Any = 2,
+    maximum: Any = None,
+) -> IntArray:
+    """Return n_h ∝ N_h S_h / √c_h: the best whole numbers found with Σ c_h n_h ≤ budget.
+
+    The exact problem is a knapsack. Units are taken by variance removed per cost while they fit, then a
+    search looks for better, and finds the optimum unless strata are many. With equal costs the result is
+    `neyman`'s. It is not nested: what was left over at a small budget may be spent better at a larger
+    one.
+
+    Parameters
+    ----------
+    sizes : int (H,)
+        N_h.
+    standard_deviations : float (H,)
+        S_h.
+    costs : float (H,)
+        c_h, the cost of one label in each stratum; positive.
+    cost_budget : float
+        Most to be spent, in the costs' unit (1e-12 of it is allowed for rounding).
+    minimum, maximum : int or int (H,)
+        Bounds as in `neyman`.
+
+    Raises
+    ------
+    BudgetError
+        If the minima cost more than the budget.
+    InputError
+        If a cost is not positive, or as in `neyman`.
+
+    Notes
+    -----
+    Cochran, "Sampling techniques", 5.5 (eq. 5.23).
+
+    Examples
+    --------
+    >>> cost_optimal([100, 100], [0.5, 0.5], [1.0, 4.0], 60.0)
+    array([20, 10])
+    """
+    bounds = Bounds.read(sizes, minimum, maximum)
+    importance = importance_of(bounds.sizes, "standard_deviations", standard_deviations)
+    prices, money = check_money(bounds, costs, cost_budget)
+    if not importance.any():
+        importance = bounds.sizes.astype(np.float64)
+    return least_variance(importance, prices, money, bounds)
 
 
 def power(

@@ -17,6 +17,7 @@ from scipy.special import betaln, expit, logit, ndtri
 
 from stratal.arrays import FloatArray, IntArray, finite_vector, numeric_array, refuse_nonfinite
 from stratal.errors import InputError
+from stratal.strata.integers import one_per_stratum
 from stratal.strata.moments import SHRINKAGE, shrunk_log_odds
 
 _NORMAL = 2.0
@@ -226,7 +227,14 @@ def smoothed_standard_deviations(
     known = None if plug_in is None or within is None or not scaled else plug_in + within
     low, high = bounds
     if not np.isfinite(high - low):
-        return _unbounded(pilot, means, known, kurtoses)
+        return unbounded_deviations(
+            pilot.counts,
+            pilot.squares_within,
+            np.ones(len(pilot.weights)) if known is None or not known.any() else known,
+            means=means,
+            kurtoses=None if kurtoses is None else _numbers("kurtoses", kurtoses, len(pilot.weights)),
+            weights=pilot.weights,
+        )
     width = high - low
     share = None if means is None else (means - low) / width
     binary = _binary_variances(pilot, share, scaled)
@@ -240,19 +248,8 @@ def smoothed_standard_deviations(
 
 
 def _read(sizes: Any, counts: Any, sums: Any, squares: Any, bounds: tuple[float, float]) -> _Pilot:
-    n_units, n_labels, totals = (
-        finite_vector("sizes", sizes),
-        _numbers("counts", counts),
-        _numbers("sums", sums),
-    )
-    if not len(n_units) == n_labels.shape[-1] == totals.shape[-1]:
-        lengths = f"{len(n_units)}, {n_labels.shape[-1]} and {totals.shape[-1]}"
-        raise InputError(
-            "sizes, counts and sums must have one entry per stratum",
-            given=lengths,
-            allowed="three arrays of the same length",
-            action="Give 0 for a stratum without labels.",
-        )
+    n_units = finite_vector("sizes", sizes)
+    n_labels, totals = _numbers("counts", counts, len(n_units)), _numbers("sums", sums, len(n_units))
     if np.any(n_labels < 0) or np.any(n_labels > n_units):
         raise InputError(
             "counts must lie between 0 and the sizes",
@@ -275,14 +272,7 @@ def _read(sizes: Any, counts: Any, sums: Any, squares: Any, bounds: tuple[float,
     rescaled = (totals - low * n_labels) / (high - low)
     second = rescaled
     if squares is not None:
-        raw = _numbers("squares", squares)
-        if raw.shape != totals.shape:
-            given = f"{raw.shape[-1]} for {totals.shape[-1]}"
-            raise InputError(
-                "squares must have one entry per stratum",
-                given=given,
-                action="Give the sum of the squared outcomes of each stratum, as for sums.",
-            )
+        raw = _numbers("squares", squares, len(n_units))
         second = (raw - 2 * low * totals + low**2 * n_labels) / (high - low) ** 2
     return _Pilot(
         weights=n_units / n_units.sum(),
@@ -292,24 +282,23 @@ def _read(sizes: Any, counts: Any, sums: Any, squares: Any, bounds: tuple[float,
     )
 
 
-def _numbers(name: str, values: Any) -> FloatArray:
+def _numbers(name: str, values: Any, n_strata: int) -> FloatArray:
+    """Return finite numbers (…, H)."""
     array = np.atleast_1d(numeric_array(name, values))
     refuse_nonfinite(name, array)
+    if array.shape[-1] != n_strata:
+        raise InputError(
+            f"{name} must have one entry per stratum",
+            given=f"{array.shape[-1]} for {n_strata}",
+            action="Give one number for each stratum, in the order of sizes; 0 where there are no labels.",
+        )
     return array
 
 
 def _optional(name: str, values: Any, pilot: _Pilot) -> FloatArray | None:
     if values is None or np.all(np.isnan(np.asarray(values, dtype=np.float64))):
         return None
-    array = finite_vector(name, values)
-    if len(array) != len(pilot.weights):
-        given = f"{len(array)} for {len(pilot.weights)}"
-        raise InputError(
-            f"{name} must have one entry per stratum",
-            given=given,
-            action="Give one number for each stratum, in the order of sizes.",
-        )
-    return array
+    return one_per_stratum(name, values, len(pilot.weights), -np.inf)
 
 
 def _binary_variances(pilot: _Pilot, share: FloatArray | None, scaled: bool) -> FloatArray:
@@ -432,26 +421,3 @@ def _spread(pilot: _Pilot, prior: float) -> FloatArray:
     pooled = found.sum(axis=-1, keepdims=True) + _SPREAD_WEIGHT * prior
     pooled = pooled / (largest.sum(axis=-1, keepdims=True) + _SPREAD_WEIGHT)
     return np.asarray(np.minimum((found + _SPREAD_WEIGHT * pooled) / (largest + _SPREAD_WEIGHT), 1.0))
-
-
-def _unbounded(
-    pilot: _Pilot, means: FloatArray | None, plug_in: FloatArray | None, kurtoses: Any
-) -> FloatArray:
-    """Return S_h (…, H) of an outcome without bounds, checked."""
-    shape = np.ones(len(pilot.weights)) if plug_in is None or not plug_in.any() else plug_in
-    if kurtoses is not None:
-        kurtoses = _numbers("kurtoses", kurtoses)
-        if kurtoses.shape != pilot.sums.shape:
-            raise InputError(
-                "kurtoses must have one entry per stratum",
-                given=f"{kurtoses.shape[-1]} for {pilot.sums.shape[-1]}",
-                action="Give the kurtosis of the labels of each stratum, in the order of sizes.",
-            )
-    return unbounded_deviations(
-        pilot.counts,
-        pilot.squares_within,
-        shape,
-        means=means,
-        kurtoses=kurtoses,
-        weights=pilot.weights,
-    )

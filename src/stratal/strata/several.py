@@ -8,25 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray, Record, numeric_array, plain, refuse_nonfinite
+from stratal.arrays import FloatArray, IntArray, Record, numeric_array, plain, refuse_nonfinite
 from stratal.errors import BudgetError, InputError, names_mistyped
 from stratal.report import Tabular
 from stratal.strata.allocation import Allocation
-from stratal.strata.cost import check_money, cost_optimal
-from stratal.strata.integers import Bounds, one_per_stratum, optimal_integers
+from stratal.strata.integers import Bounds, optimal_integers
 from stratal.strata.several_solver import (
     Demands,
     Optimum,
     Whole,
     cheapest,
+    check_money,
     closest,
     fewest,
+    least_variance,
     most_precise,
     without_floors,
     without_settled,
 )
-
-_GOALS = ("standard_errors", "weights")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -164,52 +163,6 @@ class SharedTask:
         )
 
 
-def read_task(
-    bounds: Bounds,
-    standard_deviations: Any,
-    goals: tuple[Any, Any, Sequence[str] | None],
-    means: tuple[Any, Any, Any],
-    *,
-    known: Any,
-    correction: bool,
-) -> SharedTask:
-    """Return the checked task."""
-    deviations = _deviations(standard_deviations, len(bounds.sizes))
-    bounds = _bounds(bounds, deviations, known)
-    count = len(deviations)
-    names = tuple(goals[2]) if goals[2] is not None else tuple(f"estimand {j}" for j in range(count))
-    if len(names) != count:
-        raise InputError(
-            "names must have one entry per estimand",
-            given=f"{len(names)} for {count}",
-            action="Give a name for each row of standard_deviations.",
-        )
-    wanted, weights = (
-        _per_estimand(name, values, count) for name, values in zip(_GOALS, goals, strict=False)
-    )
-    prices, money = _means(bounds, *means)
-    if (wanted is None) == (weights is None) or (weights is not None and money is None):
-        raise InputError(
-            "say how precise the estimands must be",
-            given=" and ".join(n for n, v in zip(_GOALS, (wanted, weights), strict=True) if v is not None)
-            or "neither",
-            allowed="standard_errors, standard_errors with a budget, or weights with a budget",
-        )
-    total = int(bounds.sizes.sum())
-    spread = (bounds.sizes / max(total, 1) * deviations) ** 2
-    slack = (spread / np.maximum(bounds.sizes, 1)).sum(axis=1) * bool(correction)
-    return SharedTask(
-        bounds=bounds,
-        spread=spread,
-        slack=slack,
-        prices=prices,
-        money=money,
-        wanted=wanted,
-        weights=weights,
-        names=names,
-    )
-
-
 def _deviations(values: Any, n_strata: int) -> FloatArray:
     array = numeric_array("standard_deviations", values)
     if array.ndim != 2 or array.shape[1] != n_strata or array.shape[0] == 0:
@@ -228,34 +181,27 @@ def _deviations(values: Any, n_strata: int) -> FloatArray:
 
 def _bounds(bounds: Bounds, deviations: FloatArray, known: Any) -> Bounds:
     """Return the bounds with no label where all is known, and at least one where anything varies."""
-    free = np.zeros(len(bounds.sizes), dtype=bool) if known is None else _known(known, len(bounds.sizes))
-    varies = np.any(deviations > 0, axis=0) & (bounds.sizes > 0)
-    if np.any(free & varies):
-        h = int(np.flatnonzero(free & varies)[0])
+    free = np.asarray(np.zeros(len(bounds.sizes), dtype=bool) if known is None else known)
+    if free.shape != bounds.sizes.shape or free.dtype.kind != "b":
         raise InputError(
-            f"stratum {h} cannot both be known and vary",
-            given=f"standard deviation {deviations[:, h].max():g}",
-            allowed="0 where an estimand's influence is known by construction",
-            action="Leave it out of known, or give 0.",
+            "known must be one truth value per stratum",
+            given=f"{free.dtype} {free.shape}",
+            allowed=f"bool ({len(bounds.sizes)},)",
         )
-    if np.any(varies & (bounds.upper < 1)):
-        h = int(np.flatnonzero(varies & (bounds.upper < 1))[0])
+    varies = np.any(deviations > 0, axis=0) & (bounds.sizes > 0)
+    for h in np.flatnonzero(varies & (free | (bounds.upper < 1)))[:1].tolist():
+        if free[h]:
+            raise InputError(
+                f"stratum {h} cannot both be known and vary",
+                given=f"standard deviation {deviations[:, h].max():g}",
+                allowed="0 where an estimand's influence is known by construction",
+                action="Leave it out of known, or give 0.",
+            )
         raise InputError(
             f"stratum {h} varies and may have no label", given="maximum 0", allowed="maximum 1 or more"
         )
     lower = np.where(free, 0, np.maximum(bounds.lower, varies))
     return Bounds(sizes=bounds.sizes, lower=lower, upper=np.where(free, 0, bounds.upper))
-
-
-def _known(known: Any, n_strata: int) -> BoolArray:
-    array = np.asarray(known)
-    if array.shape != (n_strata,) or array.dtype.kind != "b":
-        raise InputError(
-            "known must be one truth value per stratum",
-            given=f"{array.dtype} {array.shape}",
-            allowed=f"bool ({n_strata},)",
-        )
-    return array
 
 
 def _per_estimand(name: str, values: Any, count: int) -> FloatArray | None:
@@ -275,7 +221,9 @@ def _per_estimand(name: str, values: Any, count: int) -> FloatArray | None:
     return array
 
 
-def _means(bounds: Bounds, budget: Any, costs: Any, cost_budget: Any) -> tuple[FloatArray, float | None]:
+def _money(
+    bounds: Bounds, budget: Any, costs: Any, cost_budget: float | None
+) -> tuple[FloatArray, float | None]:
     """Return the prices (H,) and the labels or money in all, if they are limited."""
     if (costs is None and cost_budget is not None) or (costs is not None and budget is not None):
         raise InputError(
@@ -283,28 +231,18 @@ def _means(bounds: Bounds, budget: Any, costs: Any, cost_budget: Any) -> tuple[F
             given="cost_budget without costs" if costs is None else "costs with a budget of labels",
             allowed="budget, or costs with cost_budget",
         )
-    if costs is None:
-        prices = np.ones(len(bounds.sizes))
-        return prices, None if budget is None else float(_check(bounds, budget))
-    prices = one_per_stratum("costs", costs, len(bounds.sizes))
-    if not np.all(prices > 0):
-        raise InputError("every cost must be positive", given=f"{prices.min():g}", allowed="above 0")
-    if cost_budget is None:
-        return prices, None
-    return prices, min(check_money(bounds, prices, cost_budget), float(prices @ bounds.upper) * (1 + 1e-12))
-
-
-def _check(bounds: Bounds, budget: Any) -> int:
-    known = int(bounds.sizes[bounds.upper == 0].sum())
+    if costs is not None:
+        prices, money = check_money(bounds, costs, cost_budget)
+        return prices, None if cost_budget is None else min(money, float(prices @ bounds.upper) * (1 + 1e-12))
     most = int(bounds.upper.sum())
-    if known and isinstance(budget, int) and budget > most:
+    if np.any(bounds.upper[bounds.sizes > 0] == 0) and isinstance(budget, int) and budget > most:
         raise BudgetError(
             "the budget is above the units whose value is not known already",
             given=budget,
             allowed=f"{bounds.lower.sum()} to {most}",
             action="Lower the budget; the other units need no label.",
         )
-    return bounds.check(budget)
+    return np.ones(len(bounds.sizes)), None if budget is None else float(bounds.check(budget))
 
 
 @names_mistyped
@@ -386,13 +324,37 @@ def allocate_several(
     >>> allocate_several([800, 150, 50], sd, 100, standard_errors=[0.03, 0.03]).ratios.round(3)
     array([1.265, 1.147])
     """
-    task = read_task(
-        Bounds.read(sizes, minimum, maximum),
-        standard_deviations,
-        (standard_errors, weights, names),
-        (budget, costs, cost_budget),
-        known=known,
-        correction=finite_population_correction,
+    bounds = Bounds.read(sizes, minimum, maximum)
+    deviations = _deviations(standard_deviations, len(bounds.sizes))
+    bounds = _bounds(bounds, deviations, known)
+    count = len(deviations)
+    if names is not None and len(names) != count:
+        raise InputError(
+            "names must have one entry per estimand",
+            given=f"{len(names)} for {count}",
+            action="Give a name for each row of standard_deviations.",
+        )
+    wanted = _per_estimand("standard_errors", standard_errors, count)
+    shares = _per_estimand("weights", weights, count)
+    prices, money = _money(bounds, budget, costs, cost_budget)
+    if (wanted is None) == (shares is None) or (shares is not None and money is None):
+        goals = {"standard_errors": wanted, "weights": shares}
+        raise InputError(
+            "say how precise the estimands must be",
+            given=" and ".join(name for name, goal in goals.items() if goal is not None) or "neither",
+            allowed="standard_errors, standard_errors with a budget, or weights with a budget",
+        )
+    spread = (bounds.sizes / max(int(bounds.sizes.sum()), 1) * deviations) ** 2
+    slack = (spread / np.maximum(bounds.sizes, 1)).sum(axis=1) * bool(finite_population_correction)
+    task = SharedTask(
+        bounds=bounds,
+        spread=spread,
+        slack=slack,
+        prices=prices,
+        money=money,
+        wanted=wanted,
+        weights=shares,
+        names=tuple(names or (f"estimand {j}" for j in range(count))),
     )
     if task.weights is not None:
         return _weighted(task)
@@ -448,10 +410,8 @@ def _weighted(task: SharedTask) -> SharedAllocation:
         n_h = optimal_integers(importance, bounds, int(task.money))
         bound = float(demands.levels(n_h)[0])
     else:
-        deviations = importance / np.maximum(bounds.sizes, 1)
-        money = task.money / (1 + 1e-12)
-        n_h = cost_optimal(bounds.sizes, deviations, task.prices, money, bounds.lower, bounds.upper)
-        bound = optimum.bound
+        weighed = importance if importance.any() else bounds.sizes.astype(np.float64)
+        n_h, bound = least_variance(weighed, task.prices, task.money, bounds), optimum.bound
     value = float(demands.levels(n_h)[0]) * unit
     shares = task.weights * task.spread.sum(axis=1)
     found = task.result(Whole(n_h, bound * unit), optimum, "variance", value)

@@ -8,14 +8,17 @@ solution; the few choices that are left are a programme in whole numbers.
 
 from __future__ import annotations
 
+import heapq
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
-from stratal.strata.cost import filled, start_below
-from stratal.strata.integers import WRIGHT, Bounds, optimal_integers
+from stratal.errors import BudgetError, InputError
+from stratal.strata.integers import WRIGHT, Bounds, by_threshold, one_per_stratum, optimal_integers
 
 _GAP = 1e-10
 _STEPS = 300
@@ -24,6 +27,7 @@ _ROOT_STEPS = 60
 _TIGHT = 1e-9
 _MOST_DAMPING = 1e12
 _SPARSE = 0.05
+_SLACK = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -656,3 +660,103 @@ def _filled_up(demands: Demands, n_h: FloatArray, money: float) -> FloatArray:
         if not np.any(gains[open_] > 0):
             return n_h
         n_h[int(np.argmax(np.where(open_, gains, -1.0)))] += 1.0
+
+
+# ---- one weighted variance, where labels cost different amounts
+
+
+def check_money(bounds: Bounds, costs: Any, cost_budget: float | None) -> tuple[FloatArray, float]:
+    """Return what a label costs in each stratum (H,), and the money that may be spent: any if not limited.
+
+    It must pay for the minima; a trifle for rounding is added.
+    """
+    prices = one_per_stratum("costs", costs, len(bounds.sizes))
+    if not np.all(prices > 0):
+        raise InputError("every cost must be positive", given=f"{prices.min():g}", allowed="above 0")
+    if cost_budget is None:
+        return prices, np.inf
+    money = float(cost_budget) if np.ndim(cost_budget) == 0 else float("nan")
+    if not np.isfinite(money) or money < 0:
+        raise InputError("cost_budget must be a finite number", given=cost_budget, allowed="0 or more")
+    least = float(prices @ bounds.lower)
+    if least > money * (1 + _SLACK):
+        raise BudgetError(
+            "the budget is below the cost of the strata's minima",
+            given=f"{money:g}",
+            allowed=f"at least {least:g}",
+            action="Raise cost_budget, use fewer strata, or give minimum=1.",
+        )
+    return prices, money * (1 + _SLACK)
+
+
+def start_below(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds) -> IntArray:
+    """Return a point below the greedy solution, so that the heap has little left to do."""
+    useful = (a > 0) & (bounds.upper > 0) & (bounds.lower > 0)
+    n_h = bounds.lower.copy()
+    if useful.any():
+        spent = float(prices[~useful] @ bounds.lower[~useful])
+        free = bounds.lower == 0
+        reserve = float(prices[free] @ np.minimum(1, bounds.upper[free]))
+        value = a[useful] / np.sqrt(prices[useful])
+        least, most = bounds.lower[useful], bounds.upper[useful]
+        _, below = by_threshold(
+            value / value.max(), least, most, money - spent - reserve, costs=prices[useful]
+        )
+        n_h[useful] = np.maximum(below - 1, least)
+    return n_h
+
+
+def filled(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds, start: IntArray) -> IntArray:
+    """Return `start` with units added by value per cost as long as one fits."""
+    n_h, left = start.copy(), money - float(prices @ start)
+
+    def entry(h: int) -> tuple[float, float, int]:
+        value = float(a[h] / np.sqrt(prices[h]))
+        n = int(n_h[h])
+        worth = value / math.sqrt(n * (n + 1)) if n else math.inf if value > 0 else 0.0
+        return -worth, -value, h
+
+    heap = [entry(h) for h in range(len(a)) if n_h[h] < bounds.upper[h]]
+    heapq.heapify(heap)
+    while heap:
+        h = heap[0][2]
+        if prices[h] > left:
+            heapq.heappop(heap)  # Money only gets less: this stratum is done.
+            continue
+        n_h[h] += 1
+        left -= float(prices[h])
+        if n_h[h] < bounds.upper[h]:
+            heapq.heapreplace(heap, entry(h))
+        else:
+            heapq.heappop(heap)
+    return n_h
+
+
+def least_variance(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds) -> IntArray:
+    """Return the best whole numbers found with Σ c_h n_h ≤ money for Σ a_h²/n_h: a knapsack.
+
+    Units are taken by value per cost while they fit; then the programme of one estimand looks for better.
+
+    Examples
+    --------
+    >>> bounds = Bounds.read([100, 100])
+    >>> least_variance(np.array([50.0, 50.0]), np.array([1.0, 4.0]), 60.0, bounds)
+    array([20, 10])
+    """
+    n_h = filled(a, prices, money, bounds, start_below(a, prices, money, bounds))
+    matters = (a > 0) & (bounds.upper > 0)
+    if len(a) > _MOST_UNKNOWNS or np.any(n_h[matters] == 0) or np.all(prices == prices[0]):
+        return n_h  # by value alone: too many, too poor, or optimal already
+    spread = (a / a.max()) ** 2
+    demands = Demands(
+        spread=spread[None, :],
+        slack=np.zeros(1),
+        prices=prices,
+        lower=np.maximum(bounds.lower, matters).astype(np.float64),
+        upper=bounds.upper.astype(np.float64),
+    )
+    kept, open_ = without_floors(demands, money)
+    if not open_.any():
+        return n_h
+    better = closest(kept, most_precise(kept, money).multipliers, money, bounds.sizes).n_h
+    return better if demands.used(better)[0] < demands.used(n_h)[0] * (1 - _SLACK) else n_h
