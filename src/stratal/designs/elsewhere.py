@@ -6,6 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record, number_of_text
 from stratal.designs.labelled import Labelled, id_column, ids_of
 from stratal.errors import InputError, near_names
@@ -21,9 +25,6 @@ from stratal.strata import Allocation
 from stratal.strata.strata import Strata
 from stratal.tables.logs.log import ID_NAMES
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
-from typing import Any
-import numpy as np
-
 
 SIZE_NAMES = ("size", "sizes", "N_h", "N", "count", "population_size")
 """Columns that hold the sizes of strata, the first that is there."""
