@@ -237,7 +237,7 @@ def slopes(replicates: int) -> Iterator[str]:
                 )
                 return m_estimate(PoissonLoss(), y[rows], features=features[rows], weighting=weighting)
 
-            truth = float(fit(np.arange(size), 10**9).coefficients[1])
+            truth = float(fit(np.arange(size), 10**9).values[1])
             rows = []
             for _ in range(replicates):
                 found = fit(rng.choice(size, n, replace=False), size)

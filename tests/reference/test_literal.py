@@ -240,4 +240,4 @@ def test_stratppi_linear_regression(apart):
     )
     expected = S.linear_spp(X, y, f, k, X_tilde, f_tilde, k_tilde, sizes / sizes.sum(), lam)
 
-    assert found.coefficients == close(expected)
+    assert found.values == close(expected)

@@ -11,7 +11,7 @@ import numpy as np
 from stratal.arrays import FloatArray, Record
 from stratal.errors import InputError, LabelError, not_bounds
 from stratal.intervals.interval import unseen_share
-from stratal.intervals.limits import Limits
+from stratal.intervals.limits import Limits, Together
 from stratal.intervals.proportion import skewness_of
 from stratal.intervals.stratified import StratumRates, drawn_back, stratified_clopper_pearson
 from stratal.weighting import ClusterWeighting, Weighting
@@ -487,6 +487,7 @@ class IntervalEvidence(ABC):
     superpopulation: bool
     own: Limits | None
     linearised: bool
+    together: Together | None
 
     @property
     def varies(self) -> bool:
@@ -615,6 +616,8 @@ class Evidence(IntervalEvidence, Record):
         Limits that `auto` gives instead of the mean's.
     linearised : bool
         The labels are value + u of a linearised variable u, and no outcomes: only their variance counts.
+    together : Together, optional
+        The estimates with which its interval is to hold.
 
     Examples
     --------
@@ -642,6 +645,7 @@ class Evidence(IntervalEvidence, Record):
     given_trials: float | None = None
     own: Limits | None = None
     linearised: bool = False
+    together: Together | None = None
 
     @property
     def n(self) -> int:

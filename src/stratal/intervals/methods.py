@@ -18,7 +18,7 @@ from stratal.intervals import proportion
 from stratal.intervals.betting import betting_bounds
 from stratal.intervals.bootstrap import bootstrap_bounds
 from stratal.intervals.evidence import Evidence, IntervalEvidence
-from stratal.intervals.interval import ConfidenceInterval, tail_shares
+from stratal.intervals.interval import ConfidenceInterval, p_value, tail_shares
 from stratal.intervals.stratified import stratified_clopper_pearson
 
 Bounds: TypeAlias = Callable[[float], tuple[Any, Any]]
@@ -54,7 +54,29 @@ def interval_of(
     )
 
 
+def p_value_of(
+    evidence: Evidence, null: float, method: str = "auto", alternative: str = "two-sided"
+) -> float:
+    """Return the p-value of one method; see `Estimate.p_value`."""
+    own = evidence.own and evidence.own.by(method)
+    if own is None:
+        return p_value(null, bounds_function(evidence, method, alternative)[1])
+    tail_shares(0.95, alternative)
+    p, shared = own.p_value(null, alternative), evidence.together
+    return p if shared is None else shared.adjusted(p, alternative, normal=method == "normal")
+
+
 def bounds_function(evidence: IntervalEvidence, method: str, alternative: str) -> tuple[str, Bounds]:
+    """Return the method's name and the function from level to bounds, of all estimates that hold together."""
+    name, bounds = _by_itself(evidence, method, alternative)
+    shared = evidence.together
+    if shared is None or len(shared.covariance) == 1:
+        return name, bounds
+    level = partial(shared.level, alternative=alternative, normal=method == "normal")
+    return f"{name}, simultaneous", lambda confidence_level: bounds(level(confidence_level))
+
+
+def _by_itself(evidence: IntervalEvidence, method: str, alternative: str) -> tuple[str, Bounds]:
     """Return the method's name, `auto` resolved, and the function from level to bounds.
 
     What does not depend on the level (resampling, effective trials) is done once, so that a p-value costs no
@@ -69,8 +91,9 @@ def bounds_function(evidence: IntervalEvidence, method: str, alternative: str) -
     tail_shares(0.95, alternative)
     if method not in METHODS:
         raise InputError("no such kind of interval", given=repr(method), allowed=near_names(method, METHODS))
-    own = evidence.own
-    if own is not None and (method == "auto" or not np.isfinite(evidence.value)):
+    unknown = evidence.own is not None and not np.isfinite(evidence.value)
+    own = evidence.own and evidence.own.by("auto" if unknown else method)
+    if own is not None:
         return own.method, lambda level: own.ends(level, alternative)
     if evidence.linearised and method not in ("t", "normal"):
         raise InputError(
