@@ -22,8 +22,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.estimation.mean import EstimateOptions
-from stratal.estimation.outcome_means import estimate_mean
+from stratal.estimation.outcome_means import EstimateOptions, estimate_mean
 from stratal.population.summary import StratumSummary
 from stratal.regression.losses import PoissonLoss
 from stratal.regression.m_estimation import m_estimate

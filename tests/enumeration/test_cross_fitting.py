@@ -11,7 +11,7 @@ import pytest
 import stratal
 from stratal.estimation.calibrated import Calibrating, calibrated_proxy
 from stratal.estimation.lam import ProxyMoments
-from stratal.estimation.mean import mean_estimate
+from stratal.estimation.outcome_means import mean_estimate
 from stratal.estimation.respondents import Respondents
 from stratal.weighting import StratifiedWeighting
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stratal.estimation.lam import ProxyMoments
-from stratal.estimation.mean import mean_estimate
+from stratal.estimation.outcome_means import mean_estimate
 from stratal.weighting import PoissonWeighting, StratifiedWeighting
 from stratal.weighting.stratum_moments import population_spread, stratum_covariances, stratum_means
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stratal.estimation.mean import mean_estimate
+from stratal.estimation.outcome_means import mean_estimate
 from stratal.weighting import PoissonWeighting, WithReplacementWeighting
 
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "vectors"

@@ -11,7 +11,7 @@ from tests.reference import literal_stratppi as S  # noqa: N812
 
 import stratal
 from stratal.estimation.lam import ProxyMoments
-from stratal.estimation.mean import EstimateOptions, UnlabelledMoments, mean_estimate, separate_mean
+from stratal.estimation.outcome_means import EstimateOptions, UnlabelledMoments, mean_estimate, separate_mean
 from stratal.regression.m_estimation import linear_regression
 from stratal.regression.unlabelled import ArrayUnlabelled
 from stratal.simulation import formulas

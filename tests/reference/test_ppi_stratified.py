@@ -10,7 +10,7 @@ import pytest
 from scipy.special import ndtri
 
 from stratal.estimation.lam import ProxyMoments
-from stratal.estimation.mean import EstimateOptions, UnlabelledMoments, mean_estimate, separate_mean
+from stratal.estimation.outcome_means import EstimateOptions, UnlabelledMoments, mean_estimate, separate_mean
 from stratal.weighting import StratifiedWeighting
 
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "vectors"

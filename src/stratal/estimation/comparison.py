@@ -16,14 +16,15 @@ from stratal.estimation.columns import number_columns
 from stratal.estimation.estimate import (
     Estimate,
     Estimates,
+    Linearised,
     linearised_estimate,
+    of_variable,
+    ratio_of_means,
     title_of,
     undefined_estimate,
 )
 from stratal.estimation.lam import ProxyMoments
-from stratal.estimation.linearisation import Linearised, of_variable, ratio_of_means
-from stratal.estimation.mean import MINIMUM_FOR_FITTING, MeanEstimate, mean_estimate
-from stratal.estimation.outcome_means import estimate_mean
+from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, MeanEstimate, estimate_mean, mean_estimate
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import design_effect
 from stratal.intervals.limits import Limits, OffsetLimits, StudentLimits, SumLimits, Term, nothing_varies

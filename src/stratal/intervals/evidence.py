@@ -487,7 +487,6 @@ class IntervalEvidence(ABC):
     superpopulation: bool
     own: Limits | None
     linearised: bool
-    together: Together | None
 
     @property
     def varies(self) -> bool:

@@ -44,7 +44,10 @@ def interval_of(
     """Return the interval of one method; see `Estimate.confidence_interval`."""
     tail_shares(confidence_level, alternative)
     name, bounds = bounds_function(evidence, method, alternative)
-    low, high = bounds(confidence_level)
+    level, shared = confidence_level, evidence.together
+    if shared is not None:
+        name, level = f"{name}, simultaneous", shared.level(level, alternative, normal=method == "normal")
+    low, high = bounds(level)
     return ConfidenceInterval(
         low=float(low),
         high=float(high),
@@ -58,25 +61,16 @@ def p_value_of(
     evidence: Evidence, null: float, method: str = "auto", alternative: str = "two-sided"
 ) -> float:
     """Return the p-value of one method; see `Estimate.p_value`."""
-    own = evidence.own and evidence.own.by(method)
+    own, shared = evidence.own and evidence.own.by(method), evidence.together
     if own is None:
-        return p_value(null, bounds_function(evidence, method, alternative)[1])
-    tail_shares(0.95, alternative)
-    p, shared = own.p_value(null, alternative), evidence.together
+        p = p_value(null, bounds_function(evidence, method, alternative)[1])
+    else:
+        tail_shares(0.95, alternative)
+        p = own.p_value(null, alternative)
     return p if shared is None else shared.adjusted(p, alternative, normal=method == "normal")
 
 
 def bounds_function(evidence: IntervalEvidence, method: str, alternative: str) -> tuple[str, Bounds]:
-    """Return the method's name and the function from level to bounds, of all estimates that hold together."""
-    name, bounds = _by_itself(evidence, method, alternative)
-    shared = evidence.together
-    if shared is None or len(shared.covariance) == 1:
-        return name, bounds
-    level = partial(shared.level, alternative=alternative, normal=method == "normal")
-    return f"{name}, simultaneous", lambda confidence_level: bounds(level(confidence_level))
-
-
-def _by_itself(evidence: IntervalEvidence, method: str, alternative: str) -> tuple[str, Bounds]:
     """Return the method's name, `auto` resolved, and the function from level to bounds.
 
     What does not depend on the level (resampling, effective trials) is done once, so that a p-value costs no

@@ -10,10 +10,9 @@ import numpy as np
 from stratal.arrays import FloatArray
 from stratal.errors import InputError, near_names
 from stratal.estimation.columns import number_columns
-from stratal.estimation.estimand import Estimand, LabelledInfluence
+from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimands.means import Outlook
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.request import PLAIN, Request
 from stratal.estimation.respondents import Respondents
 from stratal.population.cells import Cells
 from stratal.population.expressions import Constant, Exponential, Expression, Logistic, Number, total
@@ -21,9 +20,8 @@ from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.regression.from_sample import FAMILIES, from_population, regress
 from stratal.regression.label_allocation import fit_to_proxies
-from stratal.regression.options import require_choice
 from stratal.regression.quantiles import quantile_estimate, weighted_quantile
-from stratal.regression.rectified_loss import require_inverse
+from stratal.regression.rectified_loss import require_choice, require_inverse
 from stratal.sampling.sample import Sample
 
 FITTED = ("target", "population", "estimator", "lam", "proxy", "stratum_weights_known")

@@ -22,8 +22,8 @@ from stratal.population.rules.rule import Rule
 from stratal.randomness import id_texts
 from stratal.regression.losses import LinearLoss, LogisticLoss, Loss, PoissonLoss
 from stratal.regression.m_estimation import Coefficients, m_estimate
-from stratal.regression.options import require_one_per
 from stratal.regression.quantiles import quantile
+from stratal.regression.rectified_loss import require_one_per
 from stratal.regression.unlabelled import BatchedUnlabelled, Block, feature_matrix, with_intercept
 from stratal.sampling.asked import require_sample
 from stratal.sampling.same_population import refuse_other_units, require_same_population

@@ -15,8 +15,14 @@ from stratal.arrays import FloatArray
 from stratal.errors import InputError
 from stratal.regression.losses import GeneralisedLinear, LinearLoss, Loss
 from stratal.regression.m_estimation import Coefficients, directed_variances
-from stratal.regression.options import contrasts, require_choice
-from stratal.regression.rectified_loss import Solution, minimum_failure, newton, require_inverse
+from stratal.regression.rectified_loss import (
+    Solution,
+    contrasts,
+    minimum_failure,
+    newton,
+    require_choice,
+    require_inverse,
+)
 from stratal.regression.unlabelled import Unlabelled
 
 

@@ -11,12 +11,18 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record, finite_vector
 from stratal.errors import InputError
-from stratal.estimation.estimate import Estimates, linearised_estimate, skewed_limits
+from stratal.estimation.estimate import Estimates, Linearised, linearised_estimate, skewed_limits
 from stratal.estimation.lam import ChosenLam, fit_general, fit_stratified
-from stratal.estimation.linearisation import Linearised
 from stratal.regression.losses import LinearLoss, LogisticLoss, Loss, MeanLoss, PoissonLoss
-from stratal.regression.options import Options, contrasts, require_one_per
-from stratal.regression.rectified_loss import RectifiedLoss, Solution, newton, require_inverse
+from stratal.regression.rectified_loss import (
+    Options,
+    RectifiedLoss,
+    Solution,
+    contrasts,
+    newton,
+    require_inverse,
+    require_one_per,
+)
 from stratal.regression.unlabelled import (
     Block,
     Unlabelled,

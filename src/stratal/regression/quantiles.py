@@ -20,17 +20,15 @@ from scipy.special import ndtri
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, finite_vector
 from stratal.errors import InputError
-from stratal.estimation.estimate import Estimate, linearised_estimate
+from stratal.estimation.estimate import Estimate, Linearised, linearised_estimate, ratio_of_means
 from stratal.estimation.lam import ChosenLam
-from stratal.estimation.linearisation import Linearised, ratio_of_means
 from stratal.estimation.shares import domain_trials
 from stratal.intervals.interval import tail_shares
 from stratal.intervals.limits import BinomialLimits, Limits, upper_tail
 from stratal.intervals.proportion import student_quantile
 from stratal.regression.losses import Loss
 from stratal.regression.m_estimation import Sandwich, choose_lam, degrees_factor
-from stratal.regression.options import Options
-from stratal.regression.rectified_loss import RectifiedLoss, Solution
+from stratal.regression.rectified_loss import Options, RectifiedLoss, Solution
 from stratal.regression.unlabelled import Unlabelled, finite_array, population_units
 from stratal.weighting import Weighting
 

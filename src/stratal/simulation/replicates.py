@@ -25,7 +25,7 @@ from stratal.intervals.evidence import (
     smoothed_moments,
     worth,
 )
-from stratal.intervals.limits import Limits, Together
+from stratal.intervals.limits import Limits
 from stratal.intervals.methods import TABLE, bounds_function
 from stratal.intervals.proportion import mean_skewness
 from stratal.simulation.benchmark import Truth
@@ -350,7 +350,6 @@ class ReplicateEvidence(IntervalEvidence):
     stratum_weights_known: bool
     own: Limits | None = None
     linearised: bool = False
-    together: Together | None = None
 
     @property
     def n(self) -> int:
