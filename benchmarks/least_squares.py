@@ -62,7 +62,7 @@ def cell(kind: str, n: int, d: int, draws: int) -> dict[str, Any]:
             except InputError:
                 continue
             low, high = fit.confidence_interval()
-            row = ((fit.coefficients - truth) ** 2, (low <= truth) & (truth <= high), high - low)
+            row = ((fit.values - truth) ** 2, (low <= truth) & (truth <= high), high - low)
             found[form].append(row)
     return {
         form: (

@@ -30,8 +30,7 @@ from stratal.designs import (
     Weighting,
     inclusion_probabilities,
 )
-from stratal.estimation.mean import EstimateOptions
-from stratal.estimation.outcome_means import estimate_mean
+from stratal.estimation.outcome_means import EstimateOptions, estimate_mean
 from stratal.population.summary import StratumSummary
 from stratal.regression.losses import PoissonLoss
 from stratal.regression.m_estimation import m_estimate
@@ -237,7 +236,7 @@ def slopes(replicates: int) -> Iterator[str]:
                 )
                 return m_estimate(PoissonLoss(), y[rows], features=features[rows], weighting=weighting)
 
-            truth = float(fit(np.arange(size), 10**9).coefficients[1])
+            truth = float(fit(np.arange(size), 10**9).values[1])
             rows = []
             for _ in range(replicates):
                 found = fit(rng.choice(size, n, replace=False), size)

@@ -365,12 +365,12 @@ def checked_labels(z: Any, proxies: Any, stratum: Any) -> tuple[FloatArray, Floa
     if proxies.ndim != 2:
         raise InputError("proxies must be two-dimensional", given=f"shape {proxies.shape}", allowed="(n, k)")
     refuse_extremes("labels", z)
-    if np.max(np.abs(proxies), initial=0.0) > _LARGEST:
+    if np.max(np.abs(proxies), initial=0.0) > LARGEST:
         refuse_extremes("proxies", proxies)
     return z, proxies, stratum
 
 
-_LARGEST, _SMALLEST = 1e100, 1e-100
+LARGEST, SMALLEST = 1e100, 1e-100
 """Beyond these a square could overflow, or vanish."""
 
 
@@ -390,15 +390,15 @@ def refuse_extremes(name: str, values: FloatArray) -> None:
     stratal.errors.InputError: labels are too small to be squared (given: up to 1e-300; allowed: ...
     """
     largest = float(np.max(np.abs(values), initial=0.0))
-    if largest > _LARGEST:
+    if largest > LARGEST:
         raise InputError(
-            f"{name} are too large", allowed=f"up to {_LARGEST:g} in size", action="Rescale them."
+            f"{name} are too large", allowed=f"up to {LARGEST:g} in size", action="Rescale them."
         )
-    if 0.0 < largest < _SMALLEST:
+    if 0.0 < largest < SMALLEST:
         raise InputError(
             f"{name} are too small to be squared",
             given=f"up to {largest:g}",
-            allowed=f"0, or from {_SMALLEST:g} in size",
+            allowed=f"0, or from {SMALLEST:g} in size",
             action="Rescale them.",
         )
 

@@ -49,7 +49,7 @@ def test_every_command_and_option_says_what_it_is_for():
 
 def choices():
     """What an option takes by name, from the place that lists it; helps load nothing and repeat it."""
-    from stratal.estimation.mean import ESTIMATORS
+    from stratal.estimation.outcome_means import ESTIMATORS
     from stratal.labels.exchange.tools import TOOLS
     from stratal.strata.allocation import METHODS
     from stratal.strata.strata import METHODS as STRATIFIERS

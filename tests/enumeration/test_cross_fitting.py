@@ -12,7 +12,7 @@ import stratal
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.calibrated import Calibrating, calibrated_proxy
 from stratal.estimation.lam import ProxyMoments
-from stratal.estimation.mean import mean_estimate
+from stratal.estimation.outcome_means import mean_estimate
 from stratal.estimation.respondents import Respondents
 
 Z = np.array([0.0, 1, 1, 0, 1, 1, 0, 1])

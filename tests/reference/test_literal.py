@@ -12,7 +12,7 @@ from tests.reference import literal_stratppi as S  # noqa: N812
 import stratal
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.lam import ProxyMoments
-from stratal.estimation.mean import EstimateOptions, UnlabelledMoments, mean_estimate, separate_mean
+from stratal.estimation.outcome_means import EstimateOptions, UnlabelledMoments, mean_estimate, separate_mean
 from stratal.regression.m_estimation import linear_regression
 from stratal.regression.unlabelled import ArrayUnlabelled
 from stratal.simulation import formulas
@@ -240,4 +240,4 @@ def test_stratppi_linear_regression(apart):
     )
     expected = S.linear_spp(X, y, f, k, X_tilde, f_tilde, k_tilde, sizes / sizes.sum(), lam)
 
-    assert found.coefficients == close(expected)
+    assert found.values == close(expected)

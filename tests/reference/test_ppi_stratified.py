@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.lam import ProxyMoments
-from stratal.estimation.mean import EstimateOptions, UnlabelledMoments, mean_estimate, separate_mean
+from stratal.estimation.outcome_means import EstimateOptions, UnlabelledMoments, mean_estimate, separate_mean
 
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "vectors"
 

@@ -30,7 +30,6 @@ from stratal.strata import Everything
 
 if TYPE_CHECKING:
     from stratal.designs.sample import Sample
-    from stratal.estimation.mean import EstimateOptions
     from stratal.estimation.respondents import Respondents
     from stratal.population.population import Population
     from stratal.population.rules.rule import Rule
@@ -476,36 +475,6 @@ def _required(population: Population | None) -> Population:
             action="Give population= (--population FILE): the one that the sample was drawn from.",
         )
     return population
-
-
-def with_calibrated(
-    sample: Sample,
-    labelled: BoolArray,
-    frame: Respondents,
-    z: FloatArray,
-    how: Calibrating,
-    options: EstimateOptions,
-) -> tuple[CalibratedProxy, EstimateOptions]:
-    """Return the proxy calibrated on the labels, and the options of an estimate with it.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> from stratal.estimation.mean import EstimateOptions
-    >>> from stratal.estimation.respondents import Respondents
-    >>> population = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 40))
-    >>> sample = stratal.SimpleRandom(budget=10).draw(population, seed=7)
-    >>> everyone = np.ones(10, dtype=bool)
-    >>> frame, z = Respondents.of(sample, everyone), (sample.proxies[:, 0] > 0.7) * 1.0
-    >>> how = Calibrating(column=[0], method="logistic")
-    >>> with_calibrated(sample, everyone, frame, z, how, EstimateOptions())[1].scaled
-    True
-    """
-    how = replace(how, folds=options.folds, outcome=options.outcome, bounds=options.bounds)
-    estimator = calibrated_estimator(options.estimator, given=options.lam is not None)
-    found = calibrated_proxy(sample, labelled, frame, z, how)
-    notes = (*options.notes, found.note)
-    return found, replace(options, estimator=estimator, scaled=True, notes=notes)
 
 
 def _checked(

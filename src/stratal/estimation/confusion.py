@@ -20,8 +20,13 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import Weighting
 from stratal.errors import InputError, near_names
-from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
-from stratal.estimation.linearisation import Linearised, of_variable
+from stratal.estimation.estimate import (
+    Estimate,
+    Linearised,
+    linearised_estimate,
+    of_variable,
+    undefined_estimate,
+)
 from stratal.estimation.shares import (
     OfShares,
     UnseenMisses,

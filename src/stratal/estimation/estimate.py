@@ -6,19 +6,18 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record
 from stratal.designs import Weighting
 from stratal.errors import InputError, MissingExtraError, names_mistyped
-from stratal.estimation.linearisation import Linearised
-from stratal.intervals.evidence import Evidence, OutcomeKind
-from stratal.intervals.interval import ConfidenceInterval, p_value
-from stratal.intervals.limits import Limits, StudentLimits, SumLimits, Together, UndefinedLimits
-from stratal.intervals.methods import bounds_function, interval_of
-from stratal.intervals.proportion import clopper_pearson
+from stratal.intervals.evidence import Evidence, OutcomeKind, require_target
+from stratal.intervals.interval import ConfidenceInterval
+from stratal.intervals.limits import Limits, SkewedLimits, StudentLimits, SumLimits, Together, UndefinedLimits
+from stratal.intervals.methods import interval_of, p_value_of
+from stratal.intervals.proportion import clopper_pearson, skewnesses_of
 from stratal.report import (
     Intervals,
     Page,
@@ -35,6 +34,166 @@ from stratal.report.text import Table
 
 if TYPE_CHECKING:
     from stratal.designs.sample import Sample
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Linearised:
+    """An estimate with the per-unit variable that carries its error.
+
+    Parameters
+    ----------
+    value : float
+    variable : float (n,)
+        u: the weighted mean of u, less its expectation, is the estimate's error to first order.
+    design_variance : float
+        Due to drawing n of the N units; NaN where one label leaves nothing to estimate it from.
+    population_variance : float
+        Due to drawing the N units themselves; 0 for the target `population`.
+    degrees_of_freedom : float
+
+    Examples
+    --------
+    >>> Linearised(value=0.5, variable=np.zeros(2), design_variance=0.04, population_variance=0.0,
+    ...            degrees_of_freedom=1.0).standard_error
+    0.2
+    """
+
+    value: float
+    variable: FloatArray
+    design_variance: float
+    population_variance: float
+    degrees_of_freedom: float
+
+    @property
+    def variance(self) -> float:
+        """Of the target asked for."""
+        return self.design_variance + self.population_variance
+
+    @property
+    def standard_error(self) -> float:
+        """Square root of the variance."""
+        return float(np.sqrt(max(self.variance, 0.0)))
+
+
+def of_variable(
+    value: float, variable: FloatArray, weighting: Weighting, target: str = "population"
+) -> Linearised:
+    """Return an estimate from its value and its linearised variable (n,).
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
+    >>> of_variable(1.0, np.array([0.0, 2.0]), weighting).design_variance
+    0.8
+    """
+    require_target(target)
+    extra = 0.0
+    if target == "superpopulation":
+        extra = float(weighting.population_covariance(variable[:, None])[0, 0])
+    return Linearised(
+        value=value,
+        variable=variable,
+        design_variance=float(weighting.covariance(weighting.stretched(variable[:, None]))[0, 0]),
+        population_variance=extra,
+        degrees_of_freedom=weighting.degrees_of_freedom(variable),
+    )
+
+
+def smooth_mean_function(
+    variables: FloatArray,
+    function: Callable[[FloatArray], float],
+    weighting: Weighting,
+    *,
+    gradient: Callable[[FloatArray], FloatArray] | None = None,
+    target: str = "population",
+) -> Linearised:
+    """Return g(means) of the weighted means of several variables, with its linearised variable.
+
+    Parameters
+    ----------
+    variables : float (n, q)
+        Of the labelled units.
+    function : callable
+        Means (q,) to a number; differentiable at the means.
+    weighting : Weighting
+    gradient : callable, optional
+        Means (q,) to the partial derivatives (q,); central differences if not given.
+    target : {"population", "superpopulation"}
+
+    Raises
+    ------
+    InputError
+        If the function or its gradient is not finite at the means.
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(3, dtype=int), sizes=np.array([30]))
+    >>> result = smooth_mean_function(np.array([[1.0], [2.0], [3.0]]), lambda m: m[0] ** 2, weighting)
+    >>> result.value, round(result.standard_error, 4)
+    (4.0, 2.1909)
+    """
+    means = weighting.mean(variables)
+    value = float(function(means))
+    slopes = numeric_gradient(function, means) if gradient is None else np.asarray(gradient(means), float)
+    if slopes.shape != means.shape:
+        raise InputError(
+            "the gradient must have one entry per mean", given=slopes.shape, allowed=f"({len(means)},)"
+        )
+    if not (np.isfinite(value) and np.all(np.isfinite(slopes))):
+        raise InputError(
+            "the function or its gradient is not finite at the estimated means",
+            given=f"means {[float(mean) for mean in means]}",
+            action="Choose a function that is smooth there, or label more units.",
+        )
+    return of_variable(value, variables @ slopes, weighting, target)
+
+
+def numeric_gradient(function: Callable[[FloatArray], float], means: FloatArray) -> FloatArray:
+    """Return the partial derivatives (q,) by central differences.
+
+    Examples
+    --------
+    >>> numeric_gradient(lambda m: m[0] / m[1], np.array([1.0, 2.0])).round(6)
+    array([ 0.5 , -0.25])
+    """
+    steps = np.cbrt(np.finfo(np.float64).eps) * np.maximum(np.abs(means), 1e-3)
+    slopes = np.empty_like(means)
+    for j, step in enumerate(steps):
+        up, down = means.copy(), means.copy()
+        up[j] += step
+        down[j] -= step
+        slopes[j] = (float(function(up)) - float(function(down))) / (up[j] - down[j])
+    return slopes
+
+
+def ratio_of_means(
+    numerator: FloatArray, denominator: FloatArray, weighting: Weighting, target: str = "population"
+) -> Linearised:
+    """Return Σ w a / Σ w b with its linearised variable (a − R b) / Σ w b (Cochran, section 6.4).
+
+    NaN where the denominator is 0.
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([40]))
+    >>> ratio_of_means(np.array([1.0, 0, 1, 0]), np.array([1.0, 1, 1, 0]), weighting).value.__round__(4)
+    0.6667
+    """
+    above, below = (float(weighting.weights @ column) for column in (numerator, denominator))
+    if below == 0:
+        return Linearised(
+            value=np.nan,
+            variable=np.full(len(numerator), np.nan),
+            design_variance=np.nan,
+            population_variance=0.0,
+            degrees_of_freedom=0.0,
+        )
+    value = above / below
+    return of_variable(value, (numerator - value * denominator) / below, weighting, target)
+
 
 REPLICATES = 1_000
 BORROWED = 2.0
@@ -361,11 +520,7 @@ class Estimate(Record, Printed, Plotted):
 
         `alternative` names what is held against the null: `greater` asks whether the value is above it.
         """
-
-        own = self.evidence.own
-        if own is not None and method == "auto":
-            return own.p_value(null, alternative)
-        return p_value(null, bounds_function(self.evidence, method, alternative)[1])
+        return p_value_of(self.evidence, null, method, alternative)
 
     @names_mistyped
     def to_dict(self, confidence_level: float = 0.95, method: str = "auto") -> dict[str, Any]:
@@ -522,12 +677,12 @@ def linearised_estimate(
         standard_error=error,
         degrees_of_freedom=freedom,
         n=labels if n is None else n,
-        population_size=round(weighting.population_size),
         target=target,
         bounds=bounds,
         outcome=evidence.outcome,
         evidence=evidence,
         **{
+            "population_size": round(weighting.population_size),
             "design": "stratified",
             "estimator": "linearised",
             "lam": (),
@@ -554,8 +709,12 @@ def undefined_estimate(
     return linearised_estimate(nothing, weighting, bounds=bounds, target=target, n=n, remarks=notes)
 
 
-def difference_of(first: Estimate, second: Estimate) -> Estimate:
-    """Return the difference of two estimates from the same labels, its interval made of theirs.
+def combined(
+    found: Sequence[Estimate], coefficients: Sequence[float], covariance: FloatArray | None = None
+) -> Estimate:
+    """Return Σ c θ of estimates from the same labels, its interval made of theirs, to hold against 0.
+
+    `covariance` (m, m) is that of the estimates, where their influences do not say it all.
 
     Examples
     --------
@@ -564,38 +723,65 @@ def difference_of(first: Estimate, second: Estimate) -> Estimate:
     >>> weighting = StratifiedWeighting(stratum=np.zeros(6, dtype=int), sizes=np.array([60]))
     >>> z, a = np.array([1.0, 1, 0, 0, 1, 0]), np.array([True, True, True, False, False, False])
     >>> means = [domain_mean(z, member, weighting, bounds=(0, 1)) for member in (a, ~a)]
-    >>> round(difference_of(*means).value, 3)
+    >>> round(combined(means, [1.0, -1.0]).value, 3)
     0.333
     """
-    both, weighting = (first, second), first.evidence.weighting
-    bounds = first.bounds
-    span = None if bounds is None else (bounds[0] - bounds[1], bounds[1] - bounds[0])
-    n = first.n + second.n
-    if not all(np.isfinite(found.value) for found in both):
+    first, c = found[0], np.asarray(coefficients, dtype=np.float64)
+    weighting, n = first.evidence.weighting, sum(row.n for row in found)
+    span = None
+    if all(row.bounds is not None for row in found):
+        ends = [sorted((k * row.bounds[0], k * row.bounds[1])) for k, row in zip(c, found, strict=True)]  # type: ignore[index]
+        span = sum(end[0] for end in ends), sum(end[1] for end in ends)
+    if not all(np.isfinite(row.value) for row in found):
         return replace(undefined_estimate(weighting, n, span, target=first.target), null=0.0)
-    variables = np.column_stack([found.evidence.residuals for found in both])
-    joint = weighting.covariance(variables)
-    extra = sum(found.evidence.population_part for found in both)
-    variance = float(joint[0, 0] + joint[1, 1] - 2.0 * joint[0, 1])
-    spread = float(np.sqrt(joint[0, 0]) * np.sqrt(joint[1, 1]))
-    shared = float(np.clip(joint[0, 1] / spread, -1.0, 1.0)) if spread > 0 else 0.0
+    variables = np.column_stack([row.evidence.residuals for row in found])
+    joint = weighting.covariance(variables) if covariance is None else covariance
+    errors = np.sqrt(np.maximum(np.diag(joint), 0.0))
+    spread = np.outer(errors, errors)
+    shared = np.where(spread > 0, np.clip(joint / np.where(spread > 0, spread, 1.0), -1.0, 1.0), 0.0)
+    np.fill_diagonal(shared, 1.0)
+    value = float(c @ [row.value for row in found])
+    freedom = (
+        min(row.degrees_of_freedom for row, k in zip(found, c, strict=True) if k) if np.any(c) else np.inf
+    )
     result = Linearised(
-        value=first.value - second.value,
-        variable=variables[:, 0] - variables[:, 1],
-        design_variance=variance,
-        population_variance=extra,
-        degrees_of_freedom=min(found.degrees_of_freedom for found in both),
+        value=value,
+        variable=variables @ c,
+        design_variance=float(c @ joint @ c),
+        population_variance=sum(row.evidence.population_part for row in found),
+        degrees_of_freedom=freedom,
     )
-    limits = SumLimits(
-        value=result.value,
-        bounds=span,
-        terms=both,
-        coefficients=np.array([1.0, -1.0]),
-        correlation=np.array([[1.0, shared], [shared, 1.0]]),
+    limits: Limits = SumLimits(
+        value=value, bounds=span, terms=tuple(found), coefficients=c, correlation=shared
     )
+    if all(isinstance(row.evidence.own, SkewedLimits) for row in found):
+        limits = skewed_limits([result], weighting)[0]
     return linearised_estimate(
         result, weighting, limits=limits, bounds=span, target=first.target, n=n, null=0.0
     )
+
+
+def skewed_limits(found: Sequence[Linearised], weighting: Weighting) -> list[SkewedLimits]:
+    """Return for each the limits that are corrected for the skewness of what each label adds.
+
+    Variance of another origin than the labels has none.
+    """
+    variables = np.column_stack([result.variable for result in found])
+    own, whole = np.diag(weighting.covariance(variables)), np.array([result.variance for result in found])
+    share = np.clip(np.where(whole > 0, own / np.where(whole > 0, whole, 1.0), 0.0), 0.0, 1.0)
+    skewnesses = skewnesses_of(variables, weighting) * share**1.5
+    census = weighting.census
+    freedoms = [np.inf if census else result.degrees_of_freedom for result in found]
+    return [
+        SkewedLimits(
+            value=result.value,
+            standard_error=result.standard_error,
+            degrees_of_freedom=freedom,
+            skewness=float(skewness),
+            own_freedom=freedom,
+        )
+        for result, skewness, freedom in zip(found, skewnesses, freedoms, strict=True)
+    ]
 
 
 def empty_strata_notes(rows: tuple[StratumRow, ...]) -> tuple[str, ...]:
@@ -630,6 +816,8 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
     title : str
     remarks : tuple of str
         What concerns all of them.
+    joint : float (m, m), optional
+        Their covariance, where their influences do not say it all.
 
     Examples
     --------
@@ -645,6 +833,7 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
     kind: str
     title: str
     remarks: tuple[str, ...] = ()
+    joint: FloatArray | None = field(default=None, repr=False, compare=False)
 
     @overload
     def __getitem__(self, place: int) -> Estimate: ...
@@ -688,16 +877,93 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
         Each interval is made of the two estimates' own (Zou & Donner 2008), its level of the largest of the
         correlated differences.
         """
-        pairs = [(a, b) for a, b in combinations(self.estimates, 2)]
+        places = list(combinations(range(len(self)), 2))
+        pairs = [(self[a], self[b]) for a, b in places]
+        joints = [None if self.joint is None else self.joint[np.ix_(place, place)] for place in places]
         found = [
-            replace(difference_of(a, b), label={"a": _named(a), "b": _named(b)}, design=a.design)
-            for a, b in pairs
+            replace(combined(pair, [1.0, -1.0], joint), label=dict(zip("ab", map(_named, pair), strict=True)))
+            for pair, joint in zip(pairs, joints, strict=True)
         ]
-        return replace(
-            self,
-            estimates=in_family(found, seed) if simultaneous else tuple(found),
+        together = Estimates(
+            estimates=tuple(replace(row, design=self[0].design) for row in found),
             kind="comparisons",
-            title=self.title + (", simultaneous" if simultaneous and len(found) > 1 else ""),
+            title=self.title,
+            remarks=self.remarks,
+        )
+        return together.simultaneous(seed=seed) if simultaneous else together
+
+    def simultaneous(self, how: str = "max-t", seed: int = 0) -> Self:
+        """Return the estimates with intervals and p-values that hold together.
+
+        Parameters
+        ----------
+        how : {"max-t", "bonferroni"}
+            By the largest of the correlated statistics, simulated, or each with its part of the error.
+        seed : int
+            Of the simulation.
+        """
+        known = [row for row in self if np.isfinite(row.value)]
+        if len(known) < 2:
+            return self
+        own = np.array([bool(np.isfinite(row.value)) for row in self])
+        freedoms = [row.degrees_of_freedom for row in known]
+        together = Together.of(self.covariance[np.ix_(own, own)], freedoms, how, seed)
+        rows = tuple(_member(row, together) if np.isfinite(row.value) else row for row in self)
+        return replace(self, estimates=rows, title=f"{self.title}, simultaneous")
+
+    @property
+    def values(self) -> FloatArray:
+        """The estimates (m,)."""
+        return np.array([row.value for row in self])
+
+    @property
+    def standard_errors(self) -> FloatArray:
+        """The standard errors (m,)."""
+        return np.array([row.standard_error for row in self])
+
+    @property
+    def covariance(self) -> FloatArray:
+        """The covariance of the estimates (m, m), which are from the same labels."""
+        if self.joint is not None:
+            return self.joint
+        weighting = self[0].evidence.weighting
+        found = weighting.covariance(np.column_stack([row.evidence.residuals for row in self]))
+        if self[0].target == "superpopulation":
+            found = found + weighting.population_covariance(np.column_stack([row.evidence.z for row in self]))
+        return found
+
+    def confidence_interval(
+        self, confidence_level: float = 0.95, method: str = "auto", alternative: str = "two-sided"
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the lower and the upper limits, (m,) each."""
+        ends = [row.confidence_interval(confidence_level, method, alternative) for row in self]
+        return np.array([end.low for end in ends]), np.array([end.high for end in ends])
+
+    def p_values(self, null: Any = 0.0, method: str = "auto", alternative: str = "two-sided") -> FloatArray:
+        """Return the p-value (m,) of each being `null`, one number or (m,)."""
+        nulls = np.asarray(null, dtype=np.float64)
+        if nulls.shape not in ((), (len(self),)):
+            raise InputError(
+                "null must be one number or one per estimate", given=nulls.shape, allowed=f"({len(self)},)"
+            )
+        pairs = zip(self, np.broadcast_to(nulls, len(self)).tolist(), strict=True)
+        return np.array([row.p_value(own, method, alternative) for row, own in pairs])
+
+    def combination(self, contrasts: Any, names: Sequence[str] | None = None) -> Estimates:
+        """Return the linear combinations of the estimates: `contrasts` is (m,) or (k, m)."""
+        matrix = np.atleast_2d(np.asarray(contrasts, dtype=np.float64))
+        if matrix.shape[1] != len(self):
+            raise InputError(
+                "contrasts must have one column per estimate", given=matrix.shape[1], allowed=str(len(self))
+            )
+        labels = [f"c{i}" for i in range(len(matrix))] if names is None else names
+        rows = [
+            replace(combined(self.estimates, row, self.joint), label={"combination": name})
+            for row, name in zip(matrix, labels, strict=True)
+        ]
+        joint = None if self.joint is None else matrix @ self.joint @ matrix.T
+        return Estimates(
+            estimates=tuple(rows), kind=self.kind, title=self.title, remarks=self.remarks, joint=joint
         )
 
     def rows(self, confidence_level: float = 0.95) -> list[dict[str, Any]]:
@@ -761,23 +1027,11 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
         )
 
 
-def in_family(found: Sequence[Estimate], seed: int = 0) -> tuple[Estimate, ...]:
-    """Return estimates whose intervals and p-values hold together."""
-    known = [row for row in found if row.evidence.own is not None and np.isfinite(row.value)]
-    if len(known) < 2:
-        return tuple(found)
-    weighting = known[0].evidence.weighting
-    covariance = weighting.covariance(np.column_stack([row.evidence.residuals for row in known]))
-    if known[0].target == "superpopulation":
-        covariance += weighting.population_covariance(np.column_stack([row.evidence.z for row in known]))
-    together = Together.of(covariance, [row.degrees_of_freedom for row in known], seed)
-    return tuple(_member(row, together) if np.isfinite(row.value) else row for row in found)
-
-
 def _member(row: Estimate, together: Together) -> Estimate:
-    own = row.evidence.own
-    assert own is not None
-    return replace(row, evidence=replace(row.evidence, own=together.member(own)))
+    seen = row.evidence
+    freedom = together.freedom_of(seen.degrees_of_freedom)
+    own = seen.own and seen.own.with_freedom(together.freedom_of(row.degrees_of_freedom))
+    return replace(row, evidence=replace(seen, own=own, degrees_of_freedom=freedom, together=together))
 
 
 def _named(row: Estimate) -> str:

@@ -13,9 +13,8 @@ from stratal.designs.elsewhere import other_units
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, names_mistyped
-from stratal.estimation.estimand import Asked, as_estimand
+from stratal.estimation.estimand import Asked, Request, as_estimand
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.request import Request
 
 if TYPE_CHECKING:
     from stratal.population.population import Population

@@ -372,7 +372,7 @@ def fit_lam(
     Parameters
     ----------
     z, proxy, weighting
-        See `stratal.estimation.mean.mean_estimate`.
+        See `stratal.estimation.outcome_means.mean_estimate`.
     shrinkage : float, optional
         For λ per stratum: how far it is shrunk towards the pooled one; one λ for all unless given.
     kept : bool (n,), optional

@@ -18,8 +18,7 @@ import numpy as np
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs import StratifiedWeighting, Weighting
 from stratal.designs.sample import Sample
-from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
-from stratal.estimation.linearisation import ratio_of_means
+from stratal.estimation.estimate import Estimate, linearised_estimate, ratio_of_means, undefined_estimate
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import Evidence

@@ -14,7 +14,7 @@ from stratal.designs.stratum_moments import LABELS_AGAINST_LAM, stratum_means
 from stratal.designs.weighting import SAME
 from stratal.errors import InputError, LabelError, not_bounds
 from stratal.intervals.interval import unseen_share
-from stratal.intervals.limits import Limits
+from stratal.intervals.limits import Limits, Together
 from stratal.intervals.proportion import skewness_of
 from stratal.intervals.stratified import StratumRates, drawn_back, stratified_clopper_pearson
 
@@ -615,6 +615,8 @@ class Evidence(IntervalEvidence, Record):
         Limits that `auto` gives instead of the mean's.
     linearised : bool
         The labels are value + u of a linearised variable u, and no outcomes: only their variance counts.
+    together : Together, optional
+        The estimates with which its interval is to hold.
 
     Examples
     --------
@@ -642,6 +644,7 @@ class Evidence(IntervalEvidence, Record):
     given_trials: float | None = None
     own: Limits | None = None
     linearised: bool = False
+    together: Together | None = None
 
     @property
     def n(self) -> int:

@@ -10,15 +10,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 from scipy.special import ndtr, stdtr
 
-from stratal.arrays import FloatArray, Record
-from stratal.errors import InputError, no_level
+from stratal.arrays import FloatArray
+from stratal.errors import InputError
 from stratal.intervals.interval import ConfidenceInterval, p_value, tail_shares
-from stratal.intervals.proportion import clopper_pearson, student_quantile, student_t
+from stratal.intervals.proportion import clopper_pearson, farther, nearer, student_quantile, student_t
 
 
 class Term(Protocol):
@@ -49,6 +49,14 @@ class Limits(ABC):
     @abstractmethod
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""
+
+    def by(self, method: str) -> Limits | None:
+        """Return these limits by one of their own methods; None for any other."""
+        return self if method == "auto" else None
+
+    def with_freedom(self, degrees_of_freedom: float) -> Limits:
+        """Return the limits with the degrees of freedom of all estimates that hold together."""
+        return self
 
     def within(self, low: float, high: float) -> tuple[float, float]:
         """Return the limits cut at the bounds."""
@@ -105,6 +113,11 @@ class StudentLimits(Limits):
     def method(self) -> str:
         """The name of the method."""
         return "t"
+
+    def with_freedom(self, degrees_of_freedom: float) -> Limits:
+        """Return the limits with these degrees of freedom, where they have any."""
+        known = np.isfinite(self.degrees_of_freedom)
+        return replace(self, degrees_of_freedom=degrees_of_freedom) if known else self
 
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""
@@ -271,6 +284,72 @@ class OuterLimits(Limits):
         return self.within(min(low, below), max(high, above))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SkewedLimits(OffsetLimits):
+    """The farther of Student's t and of Hall's (1992) transformation of it, on both sides.
+
+    Labels lean one way and curvature the other, so that both sides are moved.
+
+    Parameters
+    ----------
+    standard_error, degrees_of_freedom : float
+    skewness : float
+        γ of the estimate.
+    own_freedom : float
+        The degrees of freedom at which it is transformed: those of the estimate by itself.
+    name : str
+        Of the method.
+
+    Examples
+    --------
+    >>> limits = SkewedLimits(value=1.0, standard_error=0.5, degrees_of_freedom=20.0, skewness=0.2,
+    ...                       own_freedom=20.0)
+    >>> low, high = limits.confidence_interval()
+    >>> round(low, 3), round(high, 3), round(limits.p_value(low), 6)
+    (-0.259, 2.259, 0.05)
+    """
+
+    standard_error: float
+    degrees_of_freedom: float
+    skewness: float
+    own_freedom: float
+    name: str = "skewness-corrected"
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return self.name
+
+    def by(self, method: str) -> Limits | None:
+        """Return these limits, or those of Student's t or of the normal distribution."""
+        if method == "t":
+            return replace(self, skewness=0.0, name="t")
+        if method == "normal":
+            return replace(self, skewness=0.0, name="normal", degrees_of_freedom=np.inf, own_freedom=np.inf)
+        return self if method in ("auto", self.name) else None
+
+    def with_freedom(self, degrees_of_freedom: float) -> Limits:
+        """Return the limits with these degrees of freedom, where they have any."""
+        known = np.isfinite(self.degrees_of_freedom)
+        return replace(self, degrees_of_freedom=degrees_of_freedom) if known else self
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie below and above the value."""
+        quantile = -student_quantile(error, self.degrees_of_freedom)
+        reach = self.standard_error * float(farther(quantile, -abs(self.skewness), self.own_freedom)[0])
+        return reach, reach
+
+    def p_value(self, null: float, alternative: str = "two-sided") -> float:
+        """Return the p-value: below 1 − level just where the interval leaves `null` out."""
+        gap = self.value - null
+        with np.errstate(divide="ignore"):
+            statistic = gap and float(np.divide(gap, self.standard_error))
+        signed = {"two-sided": abs(statistic), "greater": statistic, "less": -statistic}[alternative]
+        t = nearer(np.array(signed), np.array(-abs(self.skewness)), self.own_freedom)
+        tail = float(upper_tail(t, np.array(self.degrees_of_freedom)))
+        return min(2.0 * tail, 1.0) if alternative == "two-sided" else tail
+
+
 def nothing_varies() -> InputError:
     """Return the error of an outcome without bounds whose labels all agree."""
     return InputError(
@@ -279,67 +358,9 @@ def nothing_varies() -> InputError:
     )
 
 
-Alternative = Literal["two-sided", "less", "greater"]
-
 _DRAWS = 100_000
 _CELLS_AT_ONCE = 4_000_000
 _NO_DIRECTION = 1e-12
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CoefficientIntervals:
-    """Intervals for all coefficients at one level.
-
-    Parameters
-    ----------
-    low, high : float (d,)
-        Infinite on the open side of a one-sided interval.
-    confidence_level : float
-    method : str
-        "t" or "normal", with the simultaneous method after it.
-
-    Examples
-    --------
-    >>> low, high = CoefficientIntervals(low=np.zeros(1), high=np.ones(1), confidence_level=0.95, method="t")
-    >>> low
-    array([0.])
-    """
-
-    low: FloatArray
-    high: FloatArray
-    confidence_level: float
-    method: str
-
-    def __iter__(self):  # type: ignore[no-untyped-def]
-        return iter((self.low, self.high))
-
-
-def require_level(confidence_level: float) -> float:
-    """Return the level, refusing anything but a number strictly between 0 and 1.
-
-    Examples
-    --------
-    >>> require_level(0.9)
-    0.9
-    """
-    if not 0 < confidence_level < 1:
-        raise no_level(confidence_level)
-    return float(confidence_level)
-
-
-def require_alternative(alternative: str) -> Alternative:
-    """Return the alternative, refusing unknown ones.
-
-    Examples
-    --------
-    >>> require_alternative("less")
-    'less'
-    """
-    if alternative not in ("two-sided", "less", "greater"):
-        raise InputError(
-            "unknown alternative", given=repr(alternative), allowed="'two-sided', 'less', 'greater'"
-        )
-    return alternative  # type: ignore[return-value]
 
 
 def upper_tail(statistic: FloatArray, degrees_of_freedom: FloatArray) -> FloatArray:
@@ -355,7 +376,7 @@ def upper_tail(statistic: FloatArray, degrees_of_freedom: FloatArray) -> FloatAr
 
 
 def largest_statistics(
-    covariance: FloatArray, degrees_of_freedom: float, alternative: Alternative, seed: int
+    covariance: FloatArray, degrees_of_freedom: float, alternative: str, seed: int
 ) -> FloatArray:
     """Return sorted draws of the largest of d correlated t statistics (its absolute value if two-sided).
 
@@ -412,96 +433,8 @@ def exceedance(draws: FloatArray, statistic: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Family(Record):
-    """How the intervals of several estimates hold together, and what that makes of each one's p-value.
-
-    Parameters
-    ----------
-    side : {"two-sided", "less", "greater"}
-    freedom : float (m,)
-        Degrees of freedom of each statistic.
-    largest : float (draws,), optional
-        Sorted draws of the largest statistic of all; without them each interval holds by itself.
-    shared : int
-        How many share what their intervals may miss (Bonferroni).
-
-    Examples
-    --------
-    >>> family = Family.of(np.array([20.0]), np.eye(1))
-    >>> float(family.critical(0.95)[0].round(3)), float(family.p_values(np.array([2.0]))[0].round(3))
-    (2.086, 0.059)
-    """
-
-    side: Alternative
-    freedom: FloatArray
-    largest: FloatArray | None = None
-    shared: int = 1
-
-    @staticmethod
-    def of(
-        degrees_of_freedom: FloatArray,
-        covariance: FloatArray,
-        alternative: str = "two-sided",
-        simultaneous: str | None = "max-t",
-        seed: int = 0,
-    ) -> Family:
-        """Return the family of estimates with these degrees of freedom (m,) and covariance (m, m).
-
-        `simultaneous` is "max-t", "bonferroni", or None where each interval holds by itself; `seed` is of the
-        simulated largest t.
-        """
-        side = require_alternative(alternative)
-        if simultaneous not in (None, "bonferroni", "max-t"):
-            raise InputError(
-                "unknown simultaneous method",
-                given=repr(simultaneous),
-                allowed="None, 'bonferroni', 'max-t'",
-            )
-        m = len(degrees_of_freedom)
-        if m == 1 or simultaneous != "max-t":
-            shared = m if simultaneous == "bonferroni" else 1
-            return Family(side=side, freedom=degrees_of_freedom, shared=shared)
-        least = float(np.min(degrees_of_freedom))
-        largest = largest_statistics(covariance, least, side, seed)
-        return Family(side=side, freedom=np.full(m, least), largest=largest)
-
-    def critical(self, confidence_level: float) -> FloatArray:
-        """Return the critical value of each t (m,)."""
-        if self.largest is not None:
-            return np.full(len(self.freedom), critical_value(self.largest, confidence_level))
-        return -student_quantile(max(tail_shares(confidence_level, self.side)) / self.shared, self.freedom)
-
-    def level(self, confidence_level: float) -> float:
-        """Return the level that an interval of one difference has for itself."""
-        if self.largest is None:
-            return confidence_level
-        beyond = upper_tail(self.critical(confidence_level), self.freedom)[0]
-        return float(1.0 - self._sides * beyond)
-
-    def p_values(self, t: FloatArray) -> FloatArray:
-        """Return the p-values (m,) of statistics t that are 0 where there is no difference."""
-        return self.tails({"two-sided": np.abs(t), "greater": t, "less": -t}[self.side])
-
-    def tails(self, signed: FloatArray) -> FloatArray:
-        """Return the p-values (m,) of statistics that are large where they speak against the null."""
-        if self.largest is not None:
-            return exceedance(self.largest, signed)
-        return np.minimum(upper_tail(signed, self.freedom) * self._sides * self.shared, 1.0)
-
-    def adjusted(self, p: FloatArray) -> FloatArray:
-        """Return the p-values (m,) that those of each difference by itself become in the family."""
-        if self.largest is None:
-            return p
-        return exceedance(self.largest, -student_quantile(p / self._sides, self.freedom[0]))
-
-    @property
-    def _sides(self) -> float:
-        return 2.0 if self.side == "two-sided" else 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Together:
-    """Several estimates whose largest statistic decides the level of each one's interval (max-t).
+    """Several estimates whose intervals hold together, and the level that this makes of each one's own.
 
     Parameters
     ----------
@@ -509,58 +442,69 @@ class Together:
         Of the estimates.
     degrees_of_freedom : float
         The least of theirs.
+    how : {"max-t", "bonferroni"}
+        By the largest of the correlated statistics, which is simulated, or by the number of them.
     seed : int
-        Of the draws that give the largest statistic's distribution.
+        Of the simulation.
+
+    Examples
+    --------
+    >>> two = Together(covariance=np.eye(2), degrees_of_freedom=np.inf, how="bonferroni")
+    >>> two.level(0.95, "two-sided"), two.adjusted(0.01, "two-sided")
+    (0.975, 0.02)
     """
 
     covariance: FloatArray
     degrees_of_freedom: float
+    how: str = "max-t"
     seed: int = 0
-    _families: dict[str, Family] = field(default_factory=dict, repr=False)
+    _drawn: dict[tuple[str, float], FloatArray] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.how not in ("max-t", "bonferroni"):
+            raise InputError(
+                "unknown simultaneous method", given=repr(self.how), allowed="'max-t', 'bonferroni'"
+            )
 
     @classmethod
-    def of(cls, covariance: FloatArray, degrees_of_freedom: Sequence[float], seed: int = 0) -> Together:
+    def of(
+        cls, covariance: FloatArray, degrees_of_freedom: Sequence[float], how: str = "max-t", seed: int = 0
+    ) -> Together:
         """Return what is shared by estimates of which some may not vary, as where two models never differ."""
         own = np.diag(covariance)
         known = (own > 0)[:, None] & (own > 0)
         joint = np.where(known, covariance, 0.0)
         np.fill_diagonal(joint, np.where(own > 0, own, 1.0))
-        return cls(covariance=joint, degrees_of_freedom=max(min(degrees_of_freedom), 1.0), seed=seed)
+        return cls(covariance=joint, degrees_of_freedom=max(min(degrees_of_freedom), 1.0), how=how, seed=seed)
 
-    def family(self, alternative: str) -> Family:
-        """Return the family for an alternative; its largest statistic is simulated when first asked for."""
-        if alternative not in self._families:
-            freedom = np.full(len(self.covariance), self.degrees_of_freedom)
-            found = Family.of(freedom, self.covariance, alternative, "max-t", self.seed)
-            self._families[alternative] = found
-        return self._families[alternative]
+    def freedom_of(self, own: float) -> float:
+        """Return the degrees of freedom of one of them: for the largest statistic, the least of all."""
+        return min(own, self.degrees_of_freedom) if self.how == "max-t" else own
 
-    def member(self, limits: Limits) -> Limits:
-        """Return the limits of one of them, adjusted for all."""
-        if len(self.covariance) == 1:
-            return limits
-        if isinstance(limits, StudentLimits) and np.isfinite(limits.degrees_of_freedom):
-            limits = replace(limits, degrees_of_freedom=self.degrees_of_freedom)
-        return _Member(value=limits.value, bounds=limits.bounds, own=limits, together=self)
+    def level(self, confidence_level: float, alternative: str, *, normal: bool = False) -> float:
+        """Return the level that the interval of one of them has for itself."""
+        m = len(self.covariance)
+        if m == 1 or self.how == "bonferroni":
+            return 1.0 - (1.0 - confidence_level) / m
+        draws, freedom = self._largest(alternative, normal)
+        beyond = upper_tail(np.array(critical_value(draws, confidence_level)), np.array(freedom))
+        return float(1.0 - _SIDES[alternative] * beyond)
+
+    def adjusted(self, p: float, alternative: str, *, normal: bool = False) -> float:
+        """Return the p-value that the p-value of one of them by itself becomes."""
+        m = len(self.covariance)
+        if m == 1 or self.how == "bonferroni":
+            return min(m * p, 1.0)
+        draws, freedom = self._largest(alternative, normal)
+        return float(exceedance(draws, -student_quantile(p / _SIDES[alternative], freedom)))
+
+    def _largest(self, alternative: str, normal: bool) -> tuple[FloatArray, float]:
+        """Return draws of the largest statistic, simulated when first asked for, and its freedom."""
+        freedom = np.inf if normal else self.degrees_of_freedom
+        key = (alternative, freedom)
+        if key not in self._drawn:
+            self._drawn[key] = largest_statistics(self.covariance, freedom, alternative, self.seed)
+        return self._drawn[key], freedom
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Member(Limits):
-    """The limits of one of several."""
-
-    own: Limits
-    together: Together
-
-    @property
-    def method(self) -> str:
-        """The name of the method."""
-        return f"{self.own.method}, simultaneous"
-
-    def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
-        """Return the lower and the upper limit."""
-        return self.own.ends(self.together.family(alternative).level(confidence_level), alternative)
-
-    def p_value(self, null: float, alternative: str = "two-sided") -> float:
-        """Return the p-value, adjusted."""
-        own = np.array([self.own.p_value(null, alternative)])
-        return float(self.together.family(alternative).adjusted(own)[0])
+_SIDES = {"two-sided": 2.0, "greater": 1.0, "less": 1.0}

@@ -20,7 +20,7 @@ from stratal.errors import BudgetError, InputError, names_mistyped, near_names, 
 from stratal.estimation.anticipated import Anticipated, Division
 from stratal.estimation.estimand import Asked, Estimand, as_estimand, influences_of, parts_of
 from stratal.estimation.estimands.classification import refuse_a_misread_proxy
-from stratal.estimation.mean import default_estimator
+from stratal.estimation.outcome_means import default_estimator
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.earlier_labels import EarlierLabels
 from stratal.planning.labels_so_far import with_floor
@@ -45,6 +45,7 @@ from stratal.strata.integers import check_budget
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
+
 
 WORTHWHILE = 1.02
 """Stratified sampling is recommended when its expected relative efficiency exceeds this."""

@@ -1,6 +1,5 @@
 """Prediction-powered M-estimation under any design: means, quantiles, regressions, or a loss of one's own."""
 
-from stratal.regression.coefficients import MEstimate
 from stratal.regression.from_sample import Formula, from_population, regress
 from stratal.regression.label_allocation import heuristic_spreads, influence_spreads
 from stratal.regression.losses import (
@@ -13,6 +12,7 @@ from stratal.regression.losses import (
     PoissonLoss,
 )
 from stratal.regression.m_estimation import (
+    Coefficients,
     SuppliedWeights,
     linear_regression,
     logistic_regression,
@@ -20,23 +20,22 @@ from stratal.regression.m_estimation import (
     mean_vector,
     poisson_regression,
 )
-from stratal.regression.quantiles import QuantileEstimate, quantile
+from stratal.regression.quantiles import quantile
 from stratal.regression.unlabelled import ArrayUnlabelled, BatchedUnlabelled, Block, Unlabelled
 
 __all__ = [
     "ArrayUnlabelled",
     "BatchedUnlabelled",
     "Block",
+    "Coefficients",
     "Formula",
     "GeneralisedLinear",
     "LinearLoss",
     "LogisticLoss",
     "Loss",
     "LossSums",
-    "MEstimate",
     "MeanLoss",
     "PoissonLoss",
-    "QuantileEstimate",
     "SuppliedWeights",
     "Unlabelled",
     "from_population",

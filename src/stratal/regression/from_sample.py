@@ -22,11 +22,10 @@ from stratal.labels.numbers import numeric_values
 from stratal.population.population import Population
 from stratal.population.rules.rule import Rule
 from stratal.randomness import id_texts
-from stratal.regression.coefficients import MEstimate
 from stratal.regression.losses import LinearLoss, LogisticLoss, Loss, PoissonLoss
-from stratal.regression.m_estimation import m_estimate
-from stratal.regression.options import require_one_per
-from stratal.regression.quantiles import QuantileEstimate, quantile
+from stratal.regression.m_estimation import Coefficients, m_estimate
+from stratal.regression.quantiles import quantile
+from stratal.regression.rectified_loss import require_one_per
 from stratal.regression.unlabelled import BatchedUnlabelled, Block, feature_matrix, with_intercept
 
 
@@ -163,7 +162,7 @@ def regress(
     probability: float = 0.5,
     intercept: bool = True,
     **options: Any,
-) -> MEstimate | QuantileEstimate | Estimate:
+) -> Any:
     """Estimate how the outcome depends on features, over the population that a sample was drawn from.
 
     Parameters
@@ -195,7 +194,7 @@ def regress(
 
     Returns
     -------
-    MEstimate; QuantileEstimate; Estimate of a mean
+    Estimates of the coefficients; Estimate of a mean or a quantile
 
     Raises
     ------
@@ -226,8 +225,7 @@ def regress(
     chosen = (features,) if isinstance(features, str) else tuple(features)
     _check_family(family, chosen, formula)
     if family == "mean":
-        mean: Estimate = estimate(sample, labels, proxy=proxy, population=population, **options)
-        return mean
+        return estimate(sample, labels, proxy=proxy, population=population, **options)
     y = numeric_values(joined.values[joined.labelled])
     columns: Features = chosen
     if formula is not None and population is not None:
@@ -258,7 +256,7 @@ def regress(
             merged=labelled.codes,
         )
     if family == "quantile":
-        return quantile(y, probability, **known)
+        return labelled.complete(quantile(y, probability, **known), sample)
     names: tuple[str, ...] | None = None
     if isinstance(columns, Formula):
         names = columns.names
@@ -267,8 +265,20 @@ def regress(
     loss = FAMILIES[family]() if isinstance(family, str) else family
     batch = {name: column[joined.labelled] for name, column in batch.items()}
     matrix = _matrix(batch, len(y), columns, intercept)
-    result = m_estimate(loss, y, features=matrix, names=names, **known)
-    return dataclasses.replace(result, notes=(*labelled.notes, *result.notes))
+    result: Coefficients = m_estimate(loss, y, features=matrix, names=names, **known)
+    rows = tuple(_in_strata(labelled.complete(row, sample), result.lam) for row in result)
+    rows = tuple(dataclasses.replace(row, remarks=()) for row in rows)
+    return dataclasses.replace(result, estimates=rows, remarks=(*labelled.notes, *result.remarks))
+
+
+def _in_strata(row: Estimate, lam: FloatArray) -> Estimate:
+    """Return the estimate with λ in its strata."""
+    if len(row.strata) != len(lam):
+        return row
+    pairs = zip(row.strata, lam.tolist(), strict=True)
+    return dataclasses.replace(
+        row, strata=tuple(dataclasses.replace(entry, lam=(own,)) for entry, own in pairs)
+    )
 
 
 Features = tuple[str, ...] | Formula

@@ -13,20 +13,25 @@ import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.errors import InputError
-from stratal.regression.coefficients import MEstimate
 from stratal.regression.losses import GeneralisedLinear, LinearLoss, Loss
-from stratal.regression.m_estimation import directed_variances
-from stratal.regression.options import contrasts, require_choice
-from stratal.regression.rectified_loss import Solution, minimum_failure, newton, require_inverse
+from stratal.regression.m_estimation import Coefficients, directed_variances
+from stratal.regression.rectified_loss import (
+    Solution,
+    contrasts,
+    minimum_failure,
+    newton,
+    require_choice,
+    require_inverse,
+)
 from stratal.regression.unlabelled import Unlabelled
 
 
-def influence_spreads(pilot: MEstimate, minimise: Any = "trace", side: str = "labelled") -> FloatArray:
+def influence_spreads(pilot: Coefficients, minimise: Any = "trace", side: str = "labelled") -> FloatArray:
     """Return S_h (H,), the standard deviation of the coefficients' influence in each stratum, from a pilot.
 
     Parameters
     ----------
-    pilot : MEstimate
+    pilot : Coefficients
         From a stratified design.
     minimise : "trace", coefficient name or index, or vector (d,)
         Whose variance matters.
@@ -48,7 +53,7 @@ def influence_spreads(pilot: MEstimate, minimise: Any = "trace", side: str = "la
     array([1.414, 2.828])
     """
     require_choice("side", side, ("labelled", "unlabelled"))
-    directions = require_inverse(pilot.hessian) @ contrasts(minimise, len(pilot.names), pilot.names)
+    directions = require_inverse(pilot.hessian) @ contrasts(minimise, len(pilot), pilot.names)
     if side == "labelled":
         within = pilot.residual_covariances
     else:

@@ -13,11 +13,18 @@ from stratal.arrays import FloatArray, IntArray, Record, finite_vector
 from stratal.designs import Weighting, WithReplacementWeighting
 from stratal.designs.stratum_moments import LabelledSpread, stratum_covariances, stratum_means
 from stratal.errors import InputError
+from stratal.estimation.estimate import Estimates, Linearised, linearised_estimate, skewed_limits
 from stratal.estimation.lam import ChosenLam, fit_general, fit_stratified
-from stratal.regression.coefficients import MEstimate
 from stratal.regression.losses import LinearLoss, LogisticLoss, Loss, MeanLoss, PoissonLoss
-from stratal.regression.options import Options, contrasts, require_one_per
-from stratal.regression.rectified_loss import RectifiedLoss, Solution, newton, require_inverse
+from stratal.regression.rectified_loss import (
+    Options,
+    RectifiedLoss,
+    Solution,
+    contrasts,
+    newton,
+    require_inverse,
+    require_one_per,
+)
 from stratal.regression.unlabelled import (
     Block,
     Unlabelled,
@@ -26,6 +33,7 @@ from stratal.regression.unlabelled import (
     population_units,
     with_intercept,
 )
+from stratal.report import plain_dict
 
 _HIGHEST_LEVERAGE = 0.75
 _LEAST_LEFT = 0.25
@@ -498,7 +506,7 @@ def m_estimate(
     intercept: bool = False,
     names: Sequence[str] | None = None,
     **options: Any,
-) -> MEstimate:
+) -> Coefficients:
     """Estimate the minimiser of a convex loss over the population, from labels and a proxy on all units.
 
     Parameters
@@ -554,7 +562,8 @@ def m_estimate(
 
     Returns
     -------
-    MEstimate
+    Coefficients
+        `Estimates` of each coefficient; level and kind of intervals are chosen afterwards.
 
     Raises
     ------
@@ -579,7 +588,7 @@ def m_estimate(
     >>> result = m_estimate(LinearLoss(), y[drawn], features=x[drawn], proxy=f[drawn],
     ...                     unlabelled=ArrayUnlabelled(features=x, proxy=f), names=["intercept", "slope"],
     ...                     weighting=weighting, lam=1.0)
-    >>> result.names, bool(np.all(np.abs(result.coefficients - [1, 2]) < 0.2))
+    >>> result.names, bool(np.all(np.abs(result.values - [1, 2]) < 0.2))
     (('intercept', 'slope'), True)
     """
     units = population_units(
@@ -608,29 +617,112 @@ def m_estimate(
         hessian = moved * own_hessian + (1.0 - moved) * hessian
     residual = rectified.residual_gradients(theta, lam)
     covariance, freedom, influences, doubts = _sandwich(parts, fit, require_inverse(hessian), residual, moved)
-    within = _within(rectified, residual)
     own = None if rectified.proxy is None else loss.gradients(theta, rectified.features, rectified.proxy)
-    return MEstimate(
-        names=rectified.names,
-        coefficients=theta,
-        covariance=covariance,
-        degrees_of_freedom=freedom,
+    within = _within(rectified, residual)
+    lam = lam if move is None else move.stretch * lam
+    size, estimator = rectified.population_size, chosen.estimator_name(proxy is not None)
+    parts_of_each = [
+        Linearised(
+            value=float(theta[k]),
+            variable=influences[:, k],
+            design_variance=float(covariance[k, k]),
+            population_variance=0.0,
+            degrees_of_freedom=float(freedom[k]),
+        )
+        for k in range(len(theta))
+    ]
+    shown: dict[str, Any] = {
+        "target": chosen.target,
+        "null": 0.0,
+        "estimator": estimator,
+        "lam": (float(lam[0]),) if np.any(lam) and np.all(lam == lam[0]) else (),
+        "population_size": round(size),
+    }
+    limits = skewed_limits(parts_of_each, weighting)
+    rows = [
+        linearised_estimate(part, weighting, limits=own, label={"coefficient": name}, **shown)
+        for part, own, name in zip(parts_of_each, limits, rectified.names, strict=True)
+    ]
+    return Coefficients(
+        estimates=tuple(rows),
+        kind="coefficients",
+        title=_title(loss.name, estimator, lam, len(rectified.outcome), size, chosen.target),
+        remarks=(*fit.notes, *(() if move is None else move.notes), *doubts),
+        joint=covariance,
         loss=loss.name,
-        estimator=chosen.estimator_name(proxy is not None),
-        lam=lam if move is None else move.stretch * lam,
-        target=chosen.target,
-        n=len(rectified.outcome),
-        population_size=rectified.population_size,
+        lam=lam,
         counts=rectified.counts,
-        sizes=weighting.sizes,
         hessian=hessian,
-        influences=influences,
-        weighting=weighting,
         residual_covariances=within,
         proxy_covariances=np.zeros_like(within) if own is None else _within(rectified, own),
         iterations=solution.iterations,
-        notes=(*fit.notes, *(() if move is None else move.notes), *doubts),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Coefficients(Estimates):
+    """The coefficients of one fit, each an `Estimate`, their covariance, and how they were found.
+
+    Parameters
+    ----------
+    loss : str
+        What was minimised: "linear", "logistic", …
+    lam : float (H,)
+        λ per stratum.
+    counts : int (H,)
+        Labels.
+    hessian : float (d, d)
+        A.
+    residual_covariances, proxy_covariances : float (H, d, d)
+        Within strata: of ∇ℓ(x, y) − λ∇ℓ(x, f) and of ∇ℓ(x, f), for planning the next allocation.
+    iterations : int
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([100]))
+    >>> found = mean_vector([1.0, 2.0, 3.0, 4.0], weighting=weighting)
+    >>> low, high = found.confidence_interval(0.9)
+    >>> found.values, bool(low[0] < 2.5 < high[0])
+    (array([2.5]), True)
+    """
+
+    loss: str
+    lam: FloatArray
+    counts: IntArray
+    hessian: FloatArray
+    residual_covariances: FloatArray
+    proxy_covariances: FloatArray
+    iterations: int = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The coefficients' names."""
+        return tuple(str(row.label["coefficient"]) for row in self)
+
+    def to_dict(self, confidence_level: float = 0.95) -> dict[str, Any]:
+        """Return a JSON-ready dict."""
+        first = self[0]
+        return Estimates.to_dict(self, confidence_level) | plain_dict(
+            {
+                "loss": self.loss,
+                "estimator": first.estimator,
+                "target": first.target,
+                "n": first.n,
+                "population_size": first.population_size,
+                "lam": self.lam,
+                "covariance": self.covariance,
+            }
+        )
+
+
+def _title(loss: str, estimator: str, lam: FloatArray, n: int, size: float, target: str) -> str:
+    kind = f"{loss} regression" if loss in ("linear", "logistic", "poisson") else loss
+    power = ""
+    if np.any(lam):
+        shown = ", ".join(f"{value:.2f}" for value in lam[:6]) + (", …" if len(lam) > 6 else "")
+        power = f" (λ = {shown if len(set(lam.tolist())) > 1 else f'{lam[0]:.2f}'})"
+    return f"{kind}, {estimator}{power}, {n:,} labels of {size:,.0f} units, target: {target}"
 
 
 def _sandwich(
@@ -736,7 +828,7 @@ def _within(rectified: RectifiedLoss, gradients: FloatArray) -> FloatArray:
     return np.nan_to_num(within, copy=False)
 
 
-def mean_vector(outcome: Any, *, weighting: Weighting, **arguments: Any) -> MEstimate:
+def mean_vector(outcome: Any, *, weighting: Weighting, **arguments: Any) -> Coefficients:
     """Estimate the mean of one or several outcomes together.
 
     Parameters
@@ -747,22 +839,18 @@ def mean_vector(outcome: Any, *, weighting: Weighting, **arguments: Any) -> MEst
     **arguments
         Of `m_estimate`.
 
-    Returns
-    -------
-    MEstimate
-
     Examples
     --------
     >>> import numpy as np
     >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0, 1, 1]), sizes=np.array([10, 30]))
-    >>> mean_vector([1.0, 3.0, 5.0, 5.0], weighting=weighting).coefficients
+    >>> mean_vector([1.0, 3.0, 5.0, 5.0], weighting=weighting).values
     array([4.25])
     """
     return m_estimate(MeanLoss(), outcome, weighting=weighting, **arguments)
 
 
-def linear_regression(features: Any, outcome: Any, *, weighting: Weighting, **arguments: Any) -> MEstimate:
+def linear_regression(features: Any, outcome: Any, *, weighting: Weighting, **arguments: Any) -> Coefficients:
     """Estimate the least-squares coefficients of the population.
 
     Parameters
@@ -774,10 +862,6 @@ def linear_regression(features: Any, outcome: Any, *, weighting: Weighting, **ar
     **arguments
         Of `m_estimate`.
 
-    Returns
-    -------
-    MEstimate
-
     Examples
     --------
     >>> import numpy as np
@@ -785,13 +869,15 @@ def linear_regression(features: Any, outcome: Any, *, weighting: Weighting, **ar
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([40]))
     >>> x, y = [1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 5.0, 7.0]
     >>> fit = linear_regression(x, y, weighting=weighting, intercept=True)
-    >>> fit.coefficients.round(6)
+    >>> fit.values.round(6)
     array([-1.,  2.])
     """
     return m_estimate(LinearLoss(), outcome, features=features, weighting=weighting, **arguments)
 
 
-def logistic_regression(features: Any, outcome: Any, *, weighting: Weighting, **arguments: Any) -> MEstimate:
+def logistic_regression(
+    features: Any, outcome: Any, *, weighting: Weighting, **arguments: Any
+) -> Coefficients:
     """Estimate the logistic coefficients of the population; outcome and proxy in [0, 1].
 
     The parameters are those of `linear_regression`.
@@ -802,13 +888,15 @@ def logistic_regression(features: Any, outcome: Any, *, weighting: Weighting, **
     >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([40]))
     >>> fit = logistic_regression(np.ones(4), [0, 1, 1, 1], weighting=weighting, names=["intercept"])
-    >>> bool(abs(fit.coefficients[0] - np.log(3)) < 1e-9)
+    >>> bool(abs(fit.values[0] - np.log(3)) < 1e-9)
     True
     """
     return m_estimate(LogisticLoss(), outcome, features=features, weighting=weighting, **arguments)
 
 
-def poisson_regression(features: Any, outcome: Any, *, weighting: Weighting, **arguments: Any) -> MEstimate:
+def poisson_regression(
+    features: Any, outcome: Any, *, weighting: Weighting, **arguments: Any
+) -> Coefficients:
     """Estimate the log-linear coefficients of the population; outcome and proxy are counts.
 
     The parameters are those of `linear_regression`.
@@ -819,7 +907,7 @@ def poisson_regression(features: Any, outcome: Any, *, weighting: Weighting, **a
     >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([40]))
     >>> fit = poisson_regression(np.ones(4), [0, 1, 4, 3], weighting=weighting, names=["intercept"])
-    >>> bool(abs(fit.coefficients[0] - np.log(2)) < 1e-9)
+    >>> bool(abs(fit.values[0] - np.log(2)) < 1e-9)
     True
     """
     return m_estimate(PoissonLoss(), outcome, features=features, weighting=weighting, **arguments)

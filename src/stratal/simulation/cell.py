@@ -14,7 +14,7 @@ import numpy as np
 from stratal import __version__
 from stratal.arrays import IntArray
 from stratal.errors import BudgetError, InputError
-from stratal.estimation.mean import default_estimator
+from stratal.estimation.outcome_means import default_estimator
 from stratal.simulation import formulas
 from stratal.simulation.adaptive_rounds import adaptive_sums
 from stratal.simulation.benchmark import Truth

@@ -9,8 +9,13 @@ from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.lam import ProxyMoments
-from stratal.estimation.mean import ESTIMATORS, MeanEstimate, default_estimator, mean_estimate
-from stratal.estimation.outcome_means import estimate_mean
+from stratal.estimation.outcome_means import (
+    ESTIMATORS,
+    MeanEstimate,
+    default_estimator,
+    estimate_mean,
+    mean_estimate,
+)
 from stratal.population.summary import StratumSummary
 
 FITTED = ["ppi++", "stratppi"]

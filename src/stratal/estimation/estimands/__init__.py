@@ -20,7 +20,6 @@ from stratal.estimation.estimands.classification import (
 from stratal.estimation.estimands.functions import MeanFunction, RatioOfMeans
 from stratal.estimation.estimands.means import LevelMeans, Mean, Means
 from stratal.estimation.estimands.models import Difference, Differences, Ratio, WinRate
-from stratal.estimation.estimands.quantile import Quantile
 from stratal.estimation.estimands.ranking import AUC, AveragePrecision
 
 __all__ = [
@@ -46,7 +45,6 @@ __all__ = [
     "Precision",
     "PredictedPrevalence",
     "Prevalence",
-    "Quantile",
     "Ratio",
     "RatioOfMeans",
     "Recall",

@@ -30,10 +30,9 @@ from stratal.estimation.confusion import (
     is_f_measure,
     metric_function,
 )
-from stratal.estimation.estimand import Estimand, LabelledInfluence
+from stratal.estimation.estimand import PLAIN, RIGHT_OPTIONS, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimands.means import Mean
 from stratal.estimation.estimate import Estimate, Estimates, title_of, undefined_estimate
-from stratal.estimation.request import PLAIN, RIGHT_OPTIONS, Request
 from stratal.estimation.respondents import CannotTellError, Respondents
 from stratal.estimation.shares import possible_answers
 from stratal.intervals.limits import BinomialLimits

@@ -14,10 +14,14 @@ from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_means
 from stratal.errors import InputError
 from stratal.estimation.columns import number_columns
-from stratal.estimation.estimand import Estimand, LabelledInfluence
-from stratal.estimation.estimate import Estimate, linearised_estimate
-from stratal.estimation.linearisation import Linearised, ratio_of_means, smooth_mean_function
-from stratal.estimation.request import PLAIN, Request
+from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
+from stratal.estimation.estimate import (
+    Estimate,
+    Linearised,
+    linearised_estimate,
+    ratio_of_means,
+    smooth_mean_function,
+)
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import ROUNDING
 from stratal.intervals.limits import OffsetLimits

@@ -13,10 +13,17 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names, not_bounds
 from stratal.estimation.anticipated import RESIDUAL_SHARE, AnticipatedOutcome, Division
 from stratal.estimation.columns import class_column, group_column, number_columns
-from stratal.estimation.estimand import Estimand, LabelledInfluence, LabelledOutcomes, Several
+from stratal.estimation.estimand import (
+    MEAN_OPTIONS,
+    PLAIN,
+    Estimand,
+    LabelledInfluence,
+    LabelledOutcomes,
+    Request,
+    Several,
+)
 from stratal.estimation.estimate import Estimate, Estimates, title_of
 from stratal.estimation.outcome_means import outcome_mean
-from stratal.estimation.request import MEAN_OPTIONS, PLAIN, Request
 from stratal.estimation.respondents import Respondents, combined, known_outcome, outcomes, said
 from stratal.estimation.shares import domain_mean
 from stratal.intervals.evidence import OutcomeKind, infer_outcome

@@ -19,11 +19,9 @@ from stratal.errors import InputError
 from stratal.estimation.calibrated import sample_folds
 from stratal.estimation.columns import number_columns, shares_equal
 from stratal.estimation.comparison import Comparisons, ModelPair, bounds_of_outcomes, comparisons
-from stratal.estimation.estimand import Estimand, LabelledInfluence, Several, together
+from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request, Several, together
 from stratal.estimation.estimands.classification import UNTOLD
-from stratal.estimation.estimate import Estimate
-from stratal.estimation.linearisation import ratio_of_means
-from stratal.estimation.request import PLAIN, Request
+from stratal.estimation.estimate import Estimate, ratio_of_means
 from stratal.estimation.respondents import Respondents
 from stratal.labels.labels import join
 from stratal.population.cells import Cells

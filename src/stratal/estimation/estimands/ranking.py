@@ -19,10 +19,14 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError
 from stratal.estimation.columns import class_column, class_text, number_column
 from stratal.estimation.confusion import satterthwaite_of_groups
-from stratal.estimation.estimand import Estimand, LabelledInfluence
-from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
-from stratal.estimation.linearisation import Linearised, of_variable
-from stratal.estimation.request import PLAIN, Request
+from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
+from stratal.estimation.estimate import (
+    Estimate,
+    Linearised,
+    linearised_estimate,
+    of_variable,
+    undefined_estimate,
+)
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.limits import BinomialLimits, Limits, OuterLimits
 
