@@ -13,9 +13,8 @@ from stratal.allocation.integers import Bounds, nearest_integers, optimal_intege
 from stratal.allocation.rates import smoothed_standard_deviations
 from stratal.arrays import FloatArray, IntArray, Record
 from stratal.errors import BudgetError, InputError
-from stratal.planning.labels_so_far import CountsSoFar
 from stratal.planning.plan import Plan
-from stratal.planning.rounds import further
+from stratal.planning.rounds import CountsSoFar, further
 from stratal.planning.widths import interval_of_counts
 from stratal.sampling import Stratified
 from stratal.simulation.benchmark import Truth
@@ -137,9 +136,14 @@ def stopped(
 
 def _next(seen: CountsSoFar, now: FloatArray, wanted: float, level: float, looked: bool) -> IntArray:
     """Return n_h (R, H) after the next round."""
-    drawn = seen.drawn.sum(axis=1)
+    drawn = seen.counts.sum(axis=1)
+
+    def width(total: IntArray, rows: IntArray) -> FloatArray:
+        some = seen.part(rows)
+        return some.half_width(some.allocation(total), level)
+
     extra, _ = further(
-        lambda total, rows: seen.part(rows).expected_half_width(total, level),
+        width,
         now,
         wanted,
         drawn,

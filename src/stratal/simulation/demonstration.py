@@ -17,8 +17,7 @@ from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import MissingExtraError
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
-from stratal.planning.plan import Plan
-from stratal.planning.planner import plan
+from stratal.planning.plan import Plan, plan
 from stratal.population import Population
 from stratal.sampling.files import replacing
 from stratal.sampling.handover import empty_folder

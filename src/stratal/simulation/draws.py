@@ -23,7 +23,7 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.errors import InputError, StratalWarning
 from stratal.estimation.estimand import Several
 from stratal.estimation.evaluation import estimate
-from stratal.planning.planner import plan
+from stratal.planning.plan import plan
 from stratal.planning.rounds import next_round, units_left
 from stratal.sampling import Design, Poisson, ProportionalToSize, SimpleRandom, Stratified, Systematic
 from stratal.sampling.sample import Sample
