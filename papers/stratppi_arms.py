@@ -210,7 +210,7 @@ def _row(arm: Arm, world: _World, sums: StratumSums, rng: np.random.Generator) -
         estimators=(arm.estimator,),
         intervals=(arm.interval,),
         budgets=(),
-        replicates=len(found.values),
+        replicates=len(found.value),
         seed=0,
         target="superpopulation",
         bounds=(0.0, 1.0),
@@ -218,7 +218,7 @@ def _row(arm: Arm, world: _World, sums: StratumSums, rng: np.random.Generator) -
     low, high = replicate_intervals(found, settings)[arm.interval]
     known = world.truth
     target = float(world.sizes @ known.means / world.sizes.sum()) if world.redrawn else known.value
-    error = (found.values - target) ** 2
+    error = (found.value - target) ** 2
     rmse = float(np.sqrt(error.mean()))
     rmse_se = float(error.std(ddof=1) / np.sqrt(len(error)) / (2 * rmse)) if rmse else 0.0
     return {**summarise_interval(low, high, target), "rmse": rmse, "rmse_se": rmse_se}
@@ -246,12 +246,12 @@ def _with_new_weights(
     """Return estimates with the W_h of the replicate's own N units, and the variance that this adds."""
     size = int(world.sizes.sum())
     weights = world.sizes / size
-    drawn = rng.multinomial(size, weights, size=len(found.values)) / size
+    drawn = rng.multinomial(size, weights, size=len(found.value)) / size
     means = sums.means
     centre = means @ weights
     between = (means - centre[:, None]) ** 2 @ weights
     return replace(
         found,
-        values=found.values + ((drawn - weights) * means).sum(axis=1),
-        variances=found.variances + between / size,
+        value=found.value + ((drawn - weights) * means).sum(axis=1),
+        estimated_variances=found.estimated_variances + between / size,
     )

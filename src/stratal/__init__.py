@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from stratal.planning.findings import Findings as Findings
     from stratal.planning.findings import findings as findings
     from stratal.planning.plan import Plan as Plan
-    from stratal.planning.planner import plan as plan
+    from stratal.planning.plan import plan as plan
     from stratal.population import Population as Population
     from stratal.population.distribution import Distribution as Distribution
     from stratal.proxy import Proxy as Proxy
@@ -87,8 +87,7 @@ _NAMES = {
     "labels": "Labels annotator_agreement read_labels",
     "planning": "labels_needed next_round opt_a1 opt_a2",
     "planning.findings": "Findings findings",
-    "planning.plan": "Plan",
-    "planning.planner": "plan",
+    "planning.plan": "Plan plan",
     "population": "Population",
     "population.distribution": "Distribution",
     "proxy": "Proxy",

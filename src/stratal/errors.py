@@ -233,6 +233,20 @@ def near_names(name: str, names: Iterable[str]) -> str:
     return ", ".join([*near, "…"] if len(near) == 20 < len(existing) else near)
 
 
+def refuse_unknown(what: str, given: object, known: Iterable[str]) -> None:
+    """Raise an `InputError` for a name that is none of the known ones.
+
+    Examples
+    --------
+    >>> refuse_unknown("target", "populatoin", ["population", "superpopulation"])
+    Traceback (most recent call last):
+    stratal.errors.InputError: no such target (given: 'populatoin'; allowed: 'population', 'superpopulation').
+    """
+    names = list(known)
+    if given not in names:
+        raise InputError(f"no such {what}", given=repr(given), allowed=near_names(str(given), names))
+
+
 def same_name(name: str, names: Iterable[str]) -> str | None:
     """Return the one of `names` that is `name`, or is it but for case and spaces around where only one is.
 

@@ -286,7 +286,7 @@ class Planning(Reading):
         `earlier` are files of labels, their column and the label that counts as 1.
         """
         from stratal.labels.label_file import read_labels
-        from stratal.planning.planner import plan
+        from stratal.planning.plan import plan
 
         with progress("reading and stratifying"):
             population, labels = self.with_columns_of_estimand().population(), None

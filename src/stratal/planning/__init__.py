@@ -6,8 +6,16 @@
 
 from stratal.designs.extending import extend
 from stratal.planning.costs import CheapestSamples, cheapest_samples
-from stratal.planning.labels_so_far import estimated_deviations, next_allocation, raw_deviations
-from stratal.planning.rounds import Narrowing, first_round, labels_needed, next_round, opt_a1, opt_a2
+from stratal.planning.rounds import (
+    Narrowing,
+    estimated_deviations,
+    labels_needed,
+    next_allocation,
+    next_round,
+    opt_a1,
+    opt_a2,
+    raw_deviations,
+)
 
 __all__ = [
     "CheapestSamples",
@@ -15,7 +23,6 @@ __all__ = [
     "cheapest_samples",
     "estimated_deviations",
     "extend",
-    "first_round",
     "labels_needed",
     "next_allocation",
     "next_round",

@@ -22,14 +22,15 @@ from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.anticipated import ALL_COME_BACK
 from stratal.estimation.evaluation import estimate
 from stratal.labels.labels import Labels, as_labels, join
-from stratal.planning.widths import likely_means
+from stratal.planning.widths import likely_means, smoothed_deviations
 from stratal.randomness import id_texts
 from stratal.strata import Strata, stratify
 from stratal.strata.moments import Scenario, expected_variance
-from stratal.strata.rates import likely_rates, smoothed_standard_deviations
+from stratal.strata.rates import likely_rates
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
+
 
 LEFT_OPEN = 0.05
 """Chance that the labels give the cautious end of being passed, and the hopeful one of being missed."""
@@ -157,18 +158,8 @@ class EarlierLabels(Record):
         counts = stratum_counts(codes, strata.n_strata)
         sums = np.bincount(codes, self.z, minlength=strata.n_strata)
         squares = None if self.binary else np.bincount(codes, self.z**2, minlength=strata.n_strata)
-        expected = smoothed_standard_deviations(
-            strata.sizes,
-            counts,
-            sums,
-            squares,
-            proxy_means=strata.proxy_means,
-            proxy_variances=strata.proxy_variances,
-            conditional_variances=strata.conditional_variances,
-            kurtoses=stratum_kurtoses(self.z, codes, strata.n_strata),
-            bounds=self.bounds,
-            scaled=strata.scaled,
-        )
+        kurtoses = stratum_kurtoses(self.z, codes, strata.n_strata)
+        expected = smoothed_deviations(strata, counts, sums, squares, kurtoses=kurtoses, bounds=self.bounds)
         own = np.where(counts > 0, sums / np.maximum(counts, 1), self.z.mean())
         factors = self._factors(self.z - own[codes])
         low, high = self.bounds

@@ -1,24 +1,37 @@
-"""`Plan`: a budget shared among strata, and the range of what it is expected to buy."""
+"""`plan`: what a budget will buy, before any label is bought; or the budget that a precision needs.
+
+One `Planner` plans for every estimand, which says itself what is expected of it and what strata a budget
+bears: `Estimand.anticipated`. A `Plan` is a budget shared among strata, and the range of what it is expected
+to buy.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray
+from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import SimpleRandom, Stratified
 from stratal.designs.extending import require_planned
-from stratal.errors import InputError, names_mistyped, not_positive
+from stratal.errors import BudgetError, InputError, names_mistyped, no_level, not_positive, refuse_unknown
+from stratal.estimation.anticipated import Anticipated, Division
+from stratal.estimation.estimand import Asked, Estimand, as_estimand, influences_of, parts_of
+from stratal.estimation.estimands.classification import refuse_a_misread_proxy
+from stratal.estimation.outcome_means import default_estimator
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.earlier_labels import EarlierLabels
 from stratal.planning.widths import expected_half_width, smallest_budget
+from stratal.population.influence import Influence, InfluenceOfLevels, influence_moments
+from stratal.population.population import require_population
+from stratal.population.rules.possible import cells_of
 from stratal.population.rules.rule import Everything
 from stratal.report import Bars, Page, Plotted, Printed, Tabular, plain, plain_dict, plan_page
-from stratal.strata import Allocation, Strata
+from stratal.strata import Allocation, Strata, allocate, allocate_several
 from stratal.strata.integers import check_budget, whole_number
 from stratal.strata.moments import Scenario, expected_variance, scenarios
 
@@ -29,12 +42,6 @@ if TYPE_CHECKING:
 
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++")
 """The estimators that a plan compares under each design."""
-
-_EXPECTED = (
-    *("expected_standard_error", "hopeful_standard_error"),
-    *("cautious_standard_error", "relative_efficiency"),
-)
-"""What is unknown of a design where nothing can be expected of the proxy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,15 +72,15 @@ class PlannedDesign:
 
     design: str
     estimator: str
-    expected_standard_error: float | None
-    hopeful_standard_error: float | None
-    cautious_standard_error: float | None
-    relative_efficiency: float | None
+    expected_standard_error: float | None = None
+    hopeful_standard_error: float | None = None
+    cautious_standard_error: float | None = None
+    relative_efficiency: float | None = None
     worst_standard_error: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return a plain dict."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return asdict(self)
 
 
 def expectations(
@@ -112,21 +119,15 @@ def expectations(
     usable: tuple[str, ...] = ESTIMATORS if n_proxies else ESTIMATORS[:1]
     if not whole.scaled:
         usable = tuple(name for name in usable if name != "difference")
-    unknown: dict[str, float | None] = dict.fromkeys(_EXPECTED)
     n_h, census = allocation.n_h, allocation.budget == whole.sizes[0]
-    blind = not whole.scaled or (whole.standard_deviations[0] == 0 and not census)
-    if labels is None and blind:
+    if labels is None and (not whole.scaled or (whole.standard_deviations[0] == 0 and not census)):
         low, high = worst_bounds(whole)
         # The worst: half of each stratum's labels lie at either end of their bounds.
         worst = math.sqrt(expected_variance(strata.sizes, n_h, np.full(len(n_h), ((high - low) / 2) ** 2)))
+        errors = {name: None if name == "difference" else worst for name in usable}
         return [
-            PlannedDesign(
-                design=design,
-                estimator=name,
-                worst_standard_error=None if name == "difference" else worst,
-                **unknown,
-            )
-            for name in usable
+            PlannedDesign(design=design, estimator=name, worst_standard_error=error)
+            for name, error in errors.items()
         ]
     n = np.array([allocation.budget])
     ways = scenarios(strata) if labels is None else labels.scenario(strata, n_h)
@@ -134,11 +135,18 @@ def expectations(
     random = float(expected_variance(whole.sizes, n, simple.variances[0]))
     rows = []
     for name in usable:
-        errors = ways.standard_errors(strata, n_h, name)
-        error = float(errors[0])
-        efficiency = random / error**2 if error > 0 else (1.0 if random == 0 else None)
-        found = error, float(errors.min()), float(errors.max()), efficiency
-        rows.append(PlannedDesign(design=design, estimator=name, **dict(zip(_EXPECTED, found, strict=True))))
+        possible = ways.standard_errors(strata, n_h, name)
+        error = float(possible[0])
+        rows.append(
+            PlannedDesign(
+                design=design,
+                estimator=name,
+                expected_standard_error=error,
+                hopeful_standard_error=float(possible.min()),
+                cautious_standard_error=float(possible.max()),
+                relative_efficiency=random / error**2 if error > 0 else (1.0 if random == 0 else None),
+            )
+        )
     return rows
 
 
@@ -154,6 +162,20 @@ def simple_allocation(whole: Strata, budget: int) -> Allocation:
     one = np.array([1])
     return Allocation(
         n_h=one * budget, method="proportional", budget=budget, minimum=one, maximum=whole.sizes
+    )
+
+
+def one_stratum(size: int, mean: float = math.nan, variance: float = 0.0, *, scaled: bool = True) -> Strata:
+    """Return N units as one stratum, of which nothing else is known."""
+    return Strata(
+        rule=Everything(),
+        names=("all",),
+        sizes=np.array([size]),
+        proxy_means=np.array([mean]),
+        proxy_variances=np.zeros(1),
+        conditional_variances=np.array([variance]),
+        scaled=scaled,
+        method="none",
     )
 
 
@@ -206,82 +228,25 @@ class PlannedPart:
         return plain_dict(asdict(self))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InfluenceMoments:
-    """Mean and mean square of J influences in H strata, each (J, H).
+def influence_spreads(
+    population: Population, strata: Strata, influences: Sequence[Influence | InfluenceOfLevels]
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Return how J influences are expected to vary, and where no label tells more of them.
 
-    Examples
-    --------
-    >>> InfluenceMoments(means=np.array([[1.0]]), squares=np.array([[5.0]])).deviations
-    array([[2.]])
+    Returns
+    -------
+    deviations : float (J, H)
+        Standard deviation of each in each stratum, divisor N_h.
+    variances : float (J,)
+        Of each over all units.
+    known : bool (J, H)
+        Whether a stratum holds only units that the estimand knows without a label.
     """
-
-    means: FloatArray
-    squares: FloatArray
-
-    @property
-    def deviations(self) -> FloatArray:
-        """The standard deviations (J, H)."""
-        return np.asarray(np.sqrt(np.maximum(self.squares - self.means**2, 0.0)))
-
-    def spreads(self, strata: Strata) -> FloatArray:
-        """Return S_h of each influence (J, H), whose divisor is N_h − 1."""
-        sizes = strata.sizes
-        return np.asarray(self.deviations * np.sqrt(sizes / np.maximum(sizes - 1, 1)))
-
-    def overall(self, strata: Strata) -> FloatArray:
-        """Return the variance of each influence over all units (J,)."""
-        shares = strata.weights
-        return np.asarray(np.maximum(self.squares @ shares - (self.means @ shares) ** 2, 0.0))
-
-
-def planned_parts(
-    names: Sequence[str],
-    moments: InfluenceMoments,
-    strata: Strata,
-    n_h: Any,
-    wanted: FloatArray | None,
-    confidence_level: float,
-) -> tuple[PlannedPart, ...]:
-    """Return a row for each of J estimands.
-
-    Parameters
-    ----------
-    names : sequence of str (J,)
-    moments : InfluenceMoments
-    strata : Strata
-    n_h : int (H,)
-    wanted : float (J,), optional
-    confidence_level : float
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 100)
-    >>> strata = stratal.stratify(population, "none")
-    >>> moments = InfluenceMoments(means=np.zeros((1, 1)), squares=np.ones((1, 1)))
-    >>> part = planned_parts(["mean"], moments, strata, np.array([25]), None, 0.95)[0]
-    >>> round(part.expected_standard_error, 4), round(part.relative_efficiency, 4), part.labels
-    (0.1741, 1.0, 25)
-    """
-    normal = -float(student_quantile((1.0 - confidence_level) / 2.0, np.inf))
-    left = 1.0 / int(np.sum(n_h)) - 1.0 / strata.size
-    rows = []
-    overall, every = moments.overall(strata), np.where(strata.is_known, 0.0, moments.deviations)
-    for j, (name, deviations) in enumerate(zip(names, every, strict=True)):
-        error = float(np.sqrt(expected_variance(strata.sizes, n_h, deviations**2)))
-        random = float(overall[j]) * left * strata.size / max(strata.size - 1, 1)
-        rows.append(
-            PlannedPart(
-                estimand=name,
-                labels=int(n_h[deviations > 0].sum()),
-                expected_standard_error=error,
-                expected_half_width=normal * error,
-                wanted_half_width=None if wanted is None else float(wanted[j]),
-                relative_efficiency=random / error**2 if error > 0 else np.inf,
-            )
-        )
-    return tuple(rows)
+    means, own, squares, known = influence_moments(population, strata.rule, influences)
+    squares = np.maximum(squares, own)
+    overall = squares @ strata.weights - (means @ strata.weights) ** 2
+    deviations = np.sqrt(np.maximum(squares - means**2, 0.0))
+    return deviations, np.maximum(overall, 0.0), np.asarray(known > 1.0 - 1e-9)
 
 
 POWER = 0.8
@@ -557,8 +522,11 @@ class Plan(Printed, Tabular, Plotted):
         )
 
 
-def checked_half_widths(half_widths: Any, count: int) -> FloatArray:
+def checked_half_widths(half_widths: Any, count: int, whole: Strata | None = None) -> FloatArray:
     """Return the wanted half-widths (J,) of J estimands, checked.
+
+    Of one estimand, whose population is the stratum `whole`, a half-width that every interval within its
+    bounds is under is refused.
 
     Examples
     --------
@@ -570,19 +538,8 @@ def checked_half_widths(half_widths: Any, count: int) -> FloatArray:
         raise not_positive("half_width", half_widths)
     if several is half_widths and len(several) != count:
         raise InputError("there must be a half-width for each", given=len(several), allowed=f"{count}")
-    return np.array(np.broadcast_to(np.asarray(several, np.float64), (count,)))
-
-
-def refuse_wide(half_width: float, bounds: tuple[float, float]) -> None:
-    """Refuse a half-width that every interval within the bounds is under.
-
-    Examples
-    --------
-    >>> refuse_wide(2, (0.0, 1.0))
-    Traceback (most recent call last):
-    stratal.errors.InputError: every interval of an outcome from 0 to 1 is narrower than that...
-    """
-    low, high = bounds
+    low, high = (-math.inf, math.inf) if whole is None or count > 1 else whole.bounds
+    half_width = float(several[0])
     if math.isfinite(high - low) and half_width >= (high - low) / 2:
         percent = f"; for {half_width:g} percent points write {half_width / 100:g}" if high == 1 else ""
         raise InputError(
@@ -591,18 +548,427 @@ def refuse_wide(half_width: float, bounds: tuple[float, float]) -> None:
             allowed=f"below {(high - low) / 2:g}",
             action=f"Half-widths are on the outcome's own scale{percent}.",
         )
+    return np.array(np.broadcast_to(np.asarray(several, np.float64), (count,)))
 
 
-def not_one_goal() -> InputError:
-    """Return the error of a plan with both a budget and a half-width, or neither.
+def _refuse_two_goals(budget: int | None, half_width: Any) -> None:
+    """Refuse a plan with both a budget and a half-width, or neither."""
+    if (budget is None) == (half_width is None):
+        either = "one of budget= (--budget N) and half_width= (--half-width W)"
+        raise InputError("give either a budget or a half-width", allowed=either)
+
+
+WORTHWHILE = 1.02
+"""Stratified sampling is recommended when its expected relative efficiency exceeds this."""
+
+ENDS = ("cautious", "expected", "hopeful")
+"""What a budget for a half-width may assume of the proxy."""
+
+PILOT_SHARE = 0.5
+"""Share of the hopeful budget that goes to the first round."""
+
+MOST_PARTS = 500
+"""Most numbers planned for at once: their shared allocation takes seconds, twice as many a minute."""
+
+
+@names_mistyped
+def plan(
+    population: Population,
+    budget: int | None = None,
+    *,
+    half_width: float | Sequence[float] | None = None,
+    method: str | None = None,
+    n_strata: int | None = None,
+    by: str | None = None,
+    proxy: str | None = None,
+    allocation: str | None = None,
+    minimum: int = 2,
+    confidence_level: float = 0.95,
+    assume: str = "cautious",
+    pilot: bool = False,
+    residual_sd: float | None = None,
+    estimand: Asked = None,
+    labels: Any = None,
+) -> Plan:
+    """Plan which units to label and say what to expect, before any label is bought.
+
+    Give either `budget` or `half_width`.
+
+    Parameters
+    ----------
+    population : Population
+    budget : int, optional
+        Labels that can be bought.
+    half_width : float or sequence of float, optional
+        Half the width of the interval that is wanted, in the outcome's units; the smallest budget expected to
+        reach it is found. Which budget that is depends on how good the proxy is, so that a pilot first is
+        cheaper.
+    method, n_strata, by, proxy
+        See `stratal.stratify`. For the mean k-means, and ten strata by default (of each category, with `by`),
+        fewer for small budgets: on average at least five draws each.
+    allocation : str, optional
+        See `stratal.allocate`; for the mean `"robust"` unless given.
+    minimum : int
+        Draws that every stratum gets at least; 2, so that its variance can be estimated.
+    confidence_level : float
+        Of `half_width`.
+    assume : {"cautious", "expected", "hopeful"}
+        How good the proxy is taken to be when a budget is found for `half_width`.
+    pilot : bool
+        Plan only the first round on the way to `half_width`. Its labels then say how many more are needed:
+        see `next_round`.
+    residual_sd : float, optional
+        Standard deviation of outcome less proxy, for outcomes without bounds; half the proxy's own if left
+        out.
+    estimand : Estimand, str, mapping or list of these, optional
+        What the labels are for, such as `F1("match")` or `"f1:match"` (see `stratal.estimands`); the mean
+        unless given. Strata are then Neyman's of its influence, up to fifteen in each of its cells. With a
+        list, `half_width` may be a list too: the fewest labels that reach all of them; with a budget the
+        largest expected standard error is made small.
+    labels : Labels, mapping of id to label or Series, optional
+        Labels of any of the units, of an earlier sample or a pilot: what is expected then follows from what
+        they show of the proxy, from hopeful to cautious as far as they leave it open. Which units the plan
+        labels does not change, but where they say that strata will not help.
+
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    InputError
+        If not exactly one of `budget` and `half_width` is given, for unknown methods or columns, for options
+        that the estimand does not take, such as `by`, `proxy`, `allocation` and `labels` with any but the
+        mean, and for `labels` with a pilot, which they are.
+    LabelError
+        For labels of ids that are not in the population.
+    BudgetError
+        If the budget is below what the design needs or above N, or no budget reaches the half-width.
+
+    Notes
+    -----
+    Expected variances are those of Fogliato et al. (2024), eq. 3-5 and 8, with the S_h of an overconfident
+    proxy: outcomes are taken to follow it with a slope of 0.8 (`CALIBRATION_SLOPE`). A judge that says 0 or 1
+    is not taken to be certain.
 
     Examples
     --------
-    >>> not_one_goal().what
-    'give either a budget or a half-width'
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1] * 500 + [0.9] * 500)
+    >>> careful = stratal.plan(population, half_width=0.05)
+    >>> careful.assume, round(careful.half_width_range[1], 2)
+    ('cautious', 0.05)
     """
-    either = "one of budget= (--budget N) and half_width= (--half-width W)"
-    return InputError("give either a budget or a half-width", allowed=either)
+    _refuse_two_goals(budget, half_width)
+    if not (isinstance(confidence_level, int | float) and 0 < confidence_level < 1):
+        raise no_level(confidence_level)
+    refuse_unknown("assumption of the proxy", assume, ENDS)
+    if pilot and labels is not None:
+        raise InputError("earlier labels take the place of a pilot", action="Leave pilot or labels out.")
+    if pilot and budget is not None:
+        raise InputError("a pilot needs a half-width to lead to", action="Give half_width=.")
+    asked = as_estimand(estimand)
+    division = Division(
+        method=method,
+        n_strata=n_strata,
+        by=by,
+        proxy=proxy,
+        allocation=allocation,
+        minimum=minimum,
+        residual_sd=residual_sd,
+    )
+    asked.refuse_plan_options({"labels": labels} | asdict(division))
+    planner = Planner(
+        population=require_population(population, "plan"),
+        estimand=asked,
+        asked=division,
+        confidence_level=confidence_level,
+        half_width=half_width,
+    )
+    if labels is not None:
+        proxy = planner.anticipated.asked.proxy
+        planner = replace(planner, labels=EarlierLabels.of(population, labels, proxy))
+    for part in filter(lambda part: part.by_answer, planner.parts):
+        refuse_a_misread_proxy(part, population)
+    if budget is not None:
+        return planner.at(budget)
+    return planner.first_round() if pilot else planner.reaching(assume)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planner:
+    """What was asked of `plan`, for whatever estimand.
+
+    Parameters
+    ----------
+    population : Population
+    estimand : Estimand
+        One, or several at once.
+    asked : Division
+        How to divide the units.
+    confidence_level : float
+    half_width : float or (J,), optional
+        What is wanted: one for all parts of the estimand, or one for each.
+    labels : EarlierLabels, optional
+        What earlier labels say, instead of the proxy.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(
+    ...     proxy=[0.9, 0.6] * 50, groups={"answer": ["cat", "dog"] * 50}, predicted="answer")
+    >>> planner = Planner(population=population, estimand=Estimand.parse_text("f1:cat"))
+    >>> planner.at(20).allocation.budget
+    20
+    """
+
+    population: Population
+    estimand: Estimand
+    asked: Division = field(default_factory=Division)
+    confidence_level: float = 0.95
+    half_width: Any = None
+    labels: EarlierLabels | None = None
+
+    @cached_property
+    def parts(self) -> list[Estimand]:
+        """The single estimands that are asked for."""
+        found = list(parts_of(self.estimand, self.population))
+        if len(found) > MOST_PARTS:
+            raise InputError(
+                f"{self.estimand.text} asks for more numbers at once than can be planned for",
+                given=f"{len(found):,}",
+                allowed=f"up to {MOST_PARTS}",
+                action="Name fewer levels or estimands, or plan for the mean and ask for the levels of the "
+                "estimate: estimate(…, by=…), estimate --by.",
+            )
+        return found
+
+    @cached_property
+    def anticipated(self) -> Anticipated:
+        """What is expected of the estimand, and the strata for it."""
+        return self.estimand.anticipated(self.population, self.asked)
+
+    @cached_property
+    def half_widths(self) -> FloatArray:
+        """The wanted half-widths (J,), checked."""
+        return checked_half_widths(self.half_width, len(self.parts), self.anticipated.whole)
+
+    @property
+    def blind(self) -> bool:
+        """Whether nothing can be expected of the proxy: it only orders, or calls every outcome certain."""
+        whole = self.anticipated.whole
+        return self.labels is None and (not whole.scaled or whole.standard_deviations[0] == 0)
+
+    def at(self, budget: int) -> Plan:
+        """Return the plan of a budget; of all units that matter, if there are fewer."""
+        size = self.population.contents.size
+        check_budget(budget, size)
+        strata = self.anticipated.strata(budget)
+        most = int(strata.sizes[~strata.is_known].sum())
+        if not budget >= most < size:
+            return self._planned(strata, budget)
+        note = f"The labels of {most:,} units know it exactly; the others do not matter."
+        return self._planned(strata, most, (note,))
+
+    def reaching(self, assume: str) -> Plan:
+        """Return the plan of the fewest labels that are expected to reach the half-widths."""
+        wanted, told = self.half_widths, self.anticipated
+        if len(wanted) > 1:
+            return self._planned(told.strata(PILOT * told.most_strata), None)
+        (least, most), half_width = told.budgets, float(wanted[0])
+        normal = -float(student_quantile((1.0 - self.confidence_level) / 2.0, np.inf))
+
+        def width(budget: int) -> float:
+            found = self.at(budget)
+            half = found.worst_half_width if self.blind else found.half_width_if(assume)
+            return math.inf if half is None else half
+
+        def normal_width(budget: int) -> float:
+            error = getattr(self.at(budget).recommended, f"{assume}_standard_error")
+            return math.inf if error is None else normal * float(error)
+
+        start = PILOT
+        if self.blind:
+            assume = "cautious"
+        elif not math.isfinite(width(most)):
+            raise BudgetError(
+                "nothing can be expected of this proxy, so no half-width can be planned for",
+                action="Give a budget, or plan a pilot (pilot=True).",
+            )
+        else:
+            start = smallest_budget(normal_width, half_width, PILOT, least, most)
+        found = smallest_budget(width, half_width, start, least, most)
+        return replace(self.at(found), half_width=half_width, assume=assume)
+
+    def first_round(self) -> Plan:
+        """Return the plan of a pilot: half of what would do if the proxies were better than they say."""
+        wanted, size = self.half_widths, self.population.contents.size
+        # Where nothing can be expected of the proxy the pilot will tell.
+        enough = PILOT if len(wanted) == 1 and self.blind else self.reaching("hopeful").budget
+        least = max(self.anticipated.budgets[0], min(PILOT, enough))
+        found = self.at(min(size, max(least, round(PILOT_SHARE * enough))))
+        return replace(found, half_width=float(wanted[0]) if len(wanted) == 1 else None, pilot=True)
+
+    def _planned(self, strata: Strata, budget: int | None, notes: tuple[str, ...] = ()) -> Plan:
+        """Return the plan of a budget; of the half-widths of several estimands, if there is none."""
+        told, whole, earlier = self.anticipated, self.anticipated.whole, self.labels
+        parts: tuple[PlannedPart, ...] = ()
+        shared, divided = None, strata.n_strata > 1 or not told.simple
+        if divided and len(self.parts) > 1:
+            shared, parts = self._shared_by_all(strata, budget)
+        elif divided:
+            rule, minimum = self.asked.allocation or told.allocation, self.asked.minimum
+            shared = self._above_the_floor(strata, minimum, partial(allocate, strata, budget, rule))
+        budget = budget if shared is None else shared.budget
+        assert budget is not None
+        random = simple_allocation(whole, budget)
+        expected = partial(expectations, whole=whole, n_proxies=told.n_proxies, labels=earlier)
+        designs = expected(SimpleRandom.kind, whole, random)
+        if shared is not None:
+            designs += expected(Stratified.kind, strata, shared)
+        if parts:  # the error of all their influences as one says nothing
+            ends: Any = dict.fromkeys(f"{name}_standard_error" for name in reversed(ENDS))
+            designs = [replace(row, **ends) for row in designs]
+        chosen, why = self._recommended(designs, strata, budget)
+        remarks = () if earlier is not None else told.remarks(strata)
+        why = why if divided else strata.notes
+        if shared is None or chosen.design == SimpleRandom.kind:
+            strata, shared = whole, random
+        return Plan(
+            budget=budget,
+            population_size=whole.size,
+            strata=strata,
+            allocation=shared,
+            designs=tuple(designs),
+            recommended=chosen,
+            assumptions=told.assumptions if earlier is None else earlier.assumptions,
+            notes=(*self.population.contents.notes, *remarks, *why, *strata.notes, *notes, *shared.notes),
+            scenario=None if earlier is None else earlier.scenario(strata, shared.n_h),
+            labels=None if earlier is None else earlier.to_dict(),
+            confidence_level=self.confidence_level,
+            population=self.population,
+            estimand=self.estimand.to_dict() if self.estimand.recorded else None,
+            parts=parts,
+        )
+
+    def _above_the_floor(self, strata: Strata, minimum: int, made: Callable[..., Allocation]) -> Allocation:
+        """Return the allocation that is made with no stratum far below its share of its answer's labels."""
+        found = made(minimum=minimum)
+        least = floor_of(strata, self.parts, found.n_h, minimum)
+        if least is None:
+            return found
+        n_h = made(minimum=least).n_h
+        return replace(found, n_h=n_h, budget=int(n_h.sum()))
+
+    def _shared_by_all(
+        self, strata: Strata, budget: int | None
+    ) -> tuple[Allocation, tuple[PlannedPart, ...]]:
+        """Return the allocation among several estimands, and what it is expected to give each of them.
+
+        It is of the budget, or of the fewest labels with which all half-widths are reached.
+        """
+        influences = list(influences_of(self.estimand, self.population))
+        deviations, variances, _ = influence_spreads(self.population, strata, influences)
+        spreads = deviations * np.sqrt(strata.sizes / np.maximum(strata.sizes - 1, 1))
+        normal = -float(student_quantile((1.0 - self.confidence_level) / 2.0, np.inf))
+        wanted = np.ones(len(spreads)) if self.half_width is None else self.half_widths
+        names = [part.text for part in self.parts]
+
+        def made(minimum: Any) -> Allocation:
+            # Without a budget the errors themselves count, not what they are to each other.
+            errors = wanted / normal if budget is None else wanted
+            how: dict[str, Any] = {"known": strata.is_known, "names": names, "minimum": minimum}
+            return allocate_several(strata.sizes, spreads, budget, standard_errors=errors, **how).allocation
+
+        shared = self._above_the_floor(strata, self.asked.minimum, made)
+        left = (1.0 / shared.budget - 1.0 / strata.size) * strata.size / max(strata.size - 1, 1)
+        parts = []
+        for j, spread in enumerate(np.where(strata.is_known, 0.0, deviations)):
+            error = float(np.sqrt(expected_variance(strata.sizes, shared.n_h, spread**2)))
+            parts.append(
+                PlannedPart(
+                    estimand=names[j],
+                    labels=int(shared.n_h[spread > 0].sum()),
+                    expected_standard_error=error,
+                    expected_half_width=normal * error,
+                    wanted_half_width=None if self.half_width is None else float(wanted[j]),
+                    relative_efficiency=float(variances[j]) * left / error**2 if error > 0 else np.inf,
+                )
+            )
+        return shared, tuple(parts)
+
+    def _recommended(
+        self, designs: list[PlannedDesign], strata: Strata, budget: int
+    ) -> tuple[PlannedDesign, tuple[str, ...]]:
+        """Return the row of the design to draw, with the estimator that it will have, and a note."""
+        told, usual = self.anticipated, {}
+        for row in designs:
+            n_strata = strata.n_strata if row.design == Stratified.kind else 1
+            if row.estimator == default_estimator(
+                row.design, budget, n_strata, told.n_proxies, scaled=told.whole.scaled
+            ):
+                usual[row.design] = row
+        random, stratified = usual[SimpleRandom.kind], usual.get(Stratified.kind)
+        if stratified is None:
+            return random, ()
+        gain, simple = stratified.relative_efficiency, random.relative_efficiency or 0.0
+        wanted = not told.simple or told.asked.by is not None or told.asked.n_strata is not None
+        if wanted or gain is None or gain >= max(WORTHWHILE, 0.98 * simple):
+            return stratified, ()
+        if simple >= WORTHWHILE:
+            return random, ()
+        return random, (
+            f"This proxy will hardly help: stratified sampling is expected to be worth {gain:.2f}×.",
+        )
+
+
+LEAST_SHARE = 0.5
+"""Of the proportional share of a stratum among those of its answer."""
+
+_HALVINGS = 20
+
+
+def floor_of(strata: Strata, parts: Iterable[Estimand], n_h: IntArray, least: Any) -> IntArray | None:
+    """Return minima (H,) that give each stratum half of its share of its answer's labels; None for means.
+
+    Parameters
+    ----------
+    strata : Strata
+    parts : iterable of Estimand
+        The single ones that are planned for.
+    n_h : int (H,)
+        An allocation without them.
+    least : int or int (H,)
+        What it was not to be less than, such as units drawn already.
+    """
+    cells = cells_of(strata.rule)
+    if cells is None or not any(part.by_answer for part in parts):
+        return None
+    return floored(strata.sizes, cells, n_h, np.minimum(least, n_h), strata.is_known)
+
+
+def floored(sizes: IntArray, cells: IntArray, n_h: IntArray, drawn: IntArray, known: BoolArray) -> IntArray:
+    """Return the minima (H,) that give each stratum half of its share among those of its cell.
+
+    Less than half where units drawn already leave too few labels for all strata.
+
+    Examples
+    --------
+    >>> sizes, cells, known = np.array([900, 100, 500]), np.array([0, 0, 1]), np.zeros(3, dtype=bool)
+    >>> floored(sizes, cells, np.array([10, 40, 50]), np.array([2, 2, 2]), known)
+    array([23,  3, 25])
+    """
+    n_cell, size = (np.bincount(cells, values * ~known) for values in (n_h, sizes))
+    share = LEAST_SHARE * (n_cell / np.maximum(size, 1))[cells] * np.where(known, 0, sizes)
+    total, part = int(n_h.sum()), 1.0
+    step = 0.5
+    for _ in range(_HALVINGS):
+        minima = np.minimum(np.maximum(np.ceil(part * share - 1e-9).astype(np.int64), drawn), sizes)
+        fits = int(minima.sum()) <= total
+        if fits and part == 1.0:
+            return minima
+        part, step = (part + step if fits else part - step), step / 2.0
+    return minima if fits else drawn
 
 
 def plan_for_rate(
@@ -644,17 +1010,8 @@ def plan_for_rate(
     if not 0 < rate < 1:
         percent = f"For {rate:g} % write {rate / 100:g}." if 1 <= rate < 100 else None
         raise InputError("rate must lie between 0 and 1", given=f"{rate:g}", action=percent)
-    if (budget is None) == (half_width is None):
-        raise not_one_goal()
-    whole = Strata(
-        rule=Everything(),
-        names=("all",),
-        sizes=np.array([size]),
-        proxy_means=np.array([rate]),
-        proxy_variances=np.zeros(1),
-        conditional_variances=np.array([rate * (1 - rate)]),
-        method="none",
-    )
+    _refuse_two_goals(budget, half_width)
+    whole = one_stratum(size, rate, rate * (1 - rate))
 
     def at(labels: int) -> Plan:
         check_budget(labels, size)
@@ -674,11 +1031,10 @@ def plan_for_rate(
 
     if budget is not None:
         return at(budget)
-    wanted = float(checked_half_widths(half_width, 1)[0])
-    refuse_wide(wanted, whole.bounds)
-
-    def width(labels: int) -> float:
-        found = at(labels).expected_half_width
-        return math.inf if found is None else found
-
-    return at(smallest_budget(width, wanted, min(2 * PILOT, size), min(2, size), size))
+    wanted = float(checked_half_widths(half_width, 1, whole)[0])
+    return at(
+        smallest_budget(
+            lambda labels: at(labels).expected_half_width or 0.0,
+            *(wanted, min(2 * PILOT, size), min(2, size), size),
+        )
+    )

@@ -1,4 +1,10 @@
-"""One more round: S_h estimated again from the labels so far, and the same draw extended."""
+"""Rounds: what the labels so far say of an estimand, and where the next ones help most.
+
+`LabelsSoFar` has, for any estimand and for several at once, where a round helps most, how wide intervals
+are now, and how wide they are expected to be with more units. For the mean of one outcome the interval is
+worked out on likely labels of the units to come. Otherwise a half-width is, to first order, a constant times
+the root of Σ W_h² (1/n_h − 1/N_h) S_h², so that labels in each stratum make it narrower by a known share.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +16,40 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs import SimpleRandom, Stratified
 from stratal.designs.extending import extend, last_round, population_of, refuse_other_designs
 from stratal.designs.sample import Sample, require_sample
-from stratal.errors import BudgetError, InputError, StratalWarning, names_mistyped, warn_caller
-from stratal.estimation.calibrated import Calibrating
-from stratal.estimation.estimand import Estimand, Several, as_estimand
+from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_kurtoses
+from stratal.errors import (
+    BudgetError,
+    InputError,
+    StratalWarning,
+    names_mistyped,
+    refuse_unknown,
+    warn_caller,
+)
+from stratal.estimation.calibrated import Calibrating, calibrated_proxy
+from stratal.estimation.estimand import Estimand, LabelledOutcomes, Several, as_estimand, influences_of
+from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
+from stratal.estimation.respondents import Respondents
+from stratal.intervals.proportion import student_quantile
 from stratal.labels.labels import join
-from stratal.planning.labels_so_far import LabelsSoFar, half_width_of
-from stratal.planning.plan import checked_half_widths
-from stratal.planning.widths import smallest_budgets
+from stratal.planning.plan import checked_half_widths, floor_of, influence_spreads, one_stratum
+from stratal.planning.widths import (
+    expected_half_width,
+    expected_of_counts,
+    half_width_of_counts,
+    likely_means,
+    smallest_budgets,
+    smoothed_deviations,
+)
 from stratal.population.population import require_population
 from stratal.proxy.learners import NAMES, is_learner
-from stratal.strata import Allocation, Strata, allocate
-from stratal.strata.integers import check_budget, whole_number
+from stratal.strata import Allocation, Strata, allocate, allocate_several, neyman
+from stratal.strata.integers import Bounds, check_budget, optimal_integers, whole_number
+from stratal.strata.moments import expected_variance
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
@@ -43,6 +67,576 @@ round then goes for, and half of the way at most, so that no label is spent wher
 
 TIMES = (1.5, 2.0, 3.0, 4.0)
 """So many times the units that were drawn are looked at for what more labels would buy."""
+
+
+DEVIATIONS = ("recalibrated", "raw")
+
+STRENGTH = 16.0
+"""Labels' worth of what the predictions themselves say of a stratum's residuals."""
+
+POOLED = 0.2
+"""Share of the pooled residual variance in that: no stratum is believed to be settled."""
+
+
+def estimated_deviations(
+    strata: Strata,
+    z: FloatArray,
+    stratum: IntArray,
+    *,
+    deviations: str = "recalibrated",
+    bounds: tuple[float, float] | None = None,
+) -> FloatArray:
+    """Return S_h (H,) from labelled units.
+
+    Parameters
+    ----------
+    strata : Strata
+    z : float (n,)
+        Outcome of the labelled units.
+    stratum : int (n,)
+        Stratum of each.
+    deviations : {"recalibrated", "raw"}
+        The proxy recalibrated on the labels and smoothed (`stratal.strata.rates`), or the sample's own
+        (Kumar & Raj 2016, eq. 3), which are 0 where a stratum's labels all agree.
+    bounds : (float, float), optional
+        Of the outcome, infinite where it has none. Those of the proxy if left out and all labels lie within;
+        0 and 1 if there are none and all labels are 0 or 1.
+
+    Raises
+    ------
+    InputError
+        For an unknown kind.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1] * 50 + [0.9] * 50)
+    >>> strata = stratal.stratify(population, n_strata=2)
+    >>> z, h = np.array([0.0, 0, 0, 1, 1, 0]), np.array([0, 0, 0, 1, 1, 1])
+    >>> estimated_deviations(strata, z, h).round(2)
+    array([0.31, 0.41])
+    >>> estimated_deviations(strata, z, h, deviations="raw").round(2)
+    array([0.  , 0.58])
+    """
+    refuse_unknown("kind of deviations", deviations, DEVIATIONS)
+    n_strata = strata.n_strata
+    if deviations == "raw":
+        return raw_deviations(z, stratum, n_strata)
+    binary, limits = _outcome_of(strata, z, bounds)
+    return smoothed_deviations(
+        strata,
+        stratum_counts(stratum, n_strata),
+        np.bincount(stratum, z, minlength=n_strata),
+        None if binary else np.bincount(stratum, z**2, minlength=n_strata),
+        kurtoses=None if np.isfinite(limits[1] - limits[0]) else stratum_kurtoses(z, stratum, n_strata),
+        bounds=limits,
+    )
+
+
+def raw_deviations(z: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
+    """Return the sample's s_h (H,) with divisor n_h − 1; the pooled one below two labels.
+
+    Examples
+    --------
+    >>> raw_deviations(np.array([0.0, 1.0, 1.0, 1.0]), np.array([0, 0, 1, 1]), 2).round(3)
+    array([0.707, 0.   ])
+    """
+    own = stratum_covariances(z[:, None], stratum, n_strata)[:, 0, 0]
+    free = np.maximum(stratum_counts(stratum, n_strata) - 1, 0)
+    pooled = float(np.nansum(own * free)) / max(int(free.sum()), 1)
+    return np.asarray(np.sqrt(np.where(np.isnan(own), pooled, own)))
+
+
+def _outcome_of(
+    strata: Strata, z: FloatArray, bounds: tuple[float, float] | None
+) -> tuple[bool, tuple[float, float]]:
+    """Return whether the outcome takes only the values of its bounds, and the bounds."""
+    limits = strata.bounds if bounds is None else bounds
+    if not np.all(np.isfinite(limits)) and (bounds is not None or strata.scaled):
+        return False, (-np.inf, np.inf)
+    binary = bool(np.all((z == 0) | (z == 1)))
+    finite = bool(np.isfinite(limits[0]) and np.isfinite(limits[1]))
+    if binary and (not finite or tuple(limits) == (0.0, 1.0)):
+        return True, (0.0, 1.0)
+    if finite and bool(np.all((z >= limits[0]) & (z <= limits[1]))):
+        return False, (float(limits[0]), float(limits[1]))
+    if bounds is not None:
+        raise InputError(
+            "a label lies outside the bounds", given=f"{z.min():g} to {z.max():g}", allowed=f"{bounds}"
+        )
+    return False, (-np.inf, np.inf)
+
+
+def residual_deviations(
+    sample: Sample, labelled: BoolArray, z: FloatArray, how: Calibrating
+) -> tuple[FloatArray, str]:
+    """Return the standard deviation of z − φ(x) in each stratum (H,), smoothed, and what is to be said of φ.
+
+    Parameters
+    ----------
+    sample : Sample
+    labelled : bool (n,)
+    z : float (m,)
+        Outcomes of the labelled units.
+    how : Calibrating
+        The learner and what it learns from.
+
+    Notes
+    -----
+    φ is cross-fitted and chosen as `estimate(…, calibration=learner)` does it, so residuals are of labels
+    that φ has not seen. A stratum's own are mixed with what φ's mean m_h and variance V_h over the stratum
+    lead one to expect, (m_h − low)(high − m_h) − V_h, scaled to the residuals of all strata.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> x = np.linspace(0, 1, 200)
+    >>> population = stratal.Population.from_arrays(proxy=x)
+    >>> sample = stratal.plan(population, budget=60).draw(seed=7)
+    >>> z = (np.abs(sample.proxies[:, 0] - 0.5) < 0.2) * 1.0
+    >>> how = Calibrating(column=[0], method="ridge")
+    >>> residual_deviations(sample, np.ones(60, dtype=bool), z, how)[1].split(":")[0]
+    'deviations of residuals; ridge learned from proxy'
+    """
+    frame = Respondents.of(sample, labelled)
+    found = calibrated_proxy(sample, labelled, frame, z, how)
+    sizes, stratum = found.summary.sizes, frame.stratum
+    means, expected = found.summary.proxy_means[:, 0], np.ones(len(sizes))
+    if how.bounds is not None and np.all(np.isfinite(how.bounds)):
+        low, high = how.bounds
+        left = (means - low) * (high - means) - found.summary.proxy_covariances[:, 0, 0]
+        expected = np.maximum(left, 0.0)
+    counts = np.bincount(stratum, minlength=len(sizes))
+    sums = np.bincount(stratum, (z - found.values[:, 0]) ** 2, minlength=len(sizes))
+    pooled = float(sizes @ (sums / np.maximum(counts, 1)) / sizes[counts > 0].sum())
+    awaited = float(counts @ expected)
+    factor = sums.sum() / awaited if awaited > 0 else 0.0
+    prior = POOLED * pooled + (1 - POOLED) * factor * expected
+    deviations = np.sqrt((STRENGTH * prior + sums) / (STRENGTH + counts))
+    if frame.codes is not None:
+        deviations = deviations[frame.codes]
+    return np.asarray(deviations), f"deviations of residuals; {found.note}"
+
+
+PLANNED = 0.5
+"""Share of the plan's own variances of an influence in those that a round goes by: sizes that depend on few
+labels alone leave strata in which these saw nothing without more, and bias the estimate."""
+
+
+def half_width_of(found: Estimate, confidence_level: float, method: str = "auto") -> float:
+    """Return half the width of the interval; infinite where there is none yet.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 400)
+    >>> sample = stratal.SimpleRandom(budget=100).draw(population, seed=7)
+    >>> round(half_width_of(stratal.estimate(sample, [0.0, 1.0] * 50), 0.95), 2)
+    0.09
+    """
+    try:
+        given = {} if method == "auto" else {"method": method}  # only means have several methods
+        width = found.confidence_interval(confidence_level, **given).width / 2.0
+    except InputError:  # labels of an unbounded outcome that all agree
+        return math.inf
+    return width if math.isfinite(width) else math.inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CountsSoFar(Record):
+    """Labels of 0 and 1 in several strata: of one sample, or of replicates on leading axes.
+
+    Parameters
+    ----------
+    sizes : int (H,)
+        N_h.
+    counts, ones : int (…, H)
+        Labels, and those of them that are 1.
+    deviations, means : float (…, H)
+        S_h and the rate of each stratum, smoothed.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.2] * 500 + [0.9] * 500)
+    >>> strata = stratal.stratify(population, n_strata=2)
+    >>> seen = CountsSoFar.of(strata, np.array([[50, 50]]), np.array([[10, 45]]))
+    >>> seen.half_width(seen.allocation(np.array([400])), 0.95).round(3)
+    array([0.027])
+    """
+
+    sizes: IntArray
+    counts: IntArray
+    ones: IntArray
+    deviations: FloatArray
+    means: FloatArray
+
+    @classmethod
+    def of(cls, strata: Strata, counts: IntArray, ones: IntArray) -> CountsSoFar:
+        """Return what the counts say, the strata's proxy recalibrated on them."""
+        deviations = smoothed_deviations(strata, counts, ones)
+        means = likely_means(counts, ones, deviations)
+        return cls(sizes=strata.sizes, counts=counts, ones=ones, deviations=deviations, means=means)
+
+    def part(self, rows: IntArray | BoolArray) -> CountsSoFar:
+        """Return some of the replicates."""
+        moved = ("counts", "ones", "deviations", "means")
+        return replace(self, **{name: getattr(self, name)[rows] for name in moved})
+
+    def allocation(self, total: IntArray) -> IntArray:
+        """Return n_h (…, H) with `total` (…,) labels in all: Neyman's, none of them taken back."""
+        bounds = Bounds(sizes=self.sizes, lower=self.counts, upper=self.sizes)
+        return optimal_integers(self.sizes * self.deviations, bounds, np.asarray(total)[..., None])
+
+    def half_width(self, labels: IntArray, confidence_level: float, *, looked: bool = True) -> FloatArray:
+        """Return half the expected width (…,) of the interval with so many labels (…, H), these included.
+
+        `looked` is whether labels decided how many these are.
+        """
+        if np.array_equal(labels, self.counts):
+            return half_width_of_counts(self.sizes, labels, self.ones, confidence_level, looked=looked)
+        seen = self.counts, self.ones
+        return expected_of_counts(self.sizes, labels, self.means, confidence_level, seen=seen)
+
+
+def _of_outcomes(
+    strata: Strata, known: LabelledOutcomes, stratum: IntArray
+) -> tuple[FloatArray, Callable[..., Any]]:
+    """Return S_h (H,) of the labelled outcomes, and half the width to expect of more labels.
+
+    The width is a function of labels (H,), those so far included, the level, and whether labels decided how
+    many there are.
+    """
+    z, bounds, n_strata = known.z, known.bounds, strata.n_strata
+    counts = np.bincount(stratum, minlength=n_strata)
+    sums = np.bincount(stratum, z, minlength=n_strata)
+    if known.binary and n_strata > 1:
+        counted = CountsSoFar.of(strata, counts, np.rint(sums).astype(np.int64))
+        return counted.deviations, counted.half_width
+    deviations = estimated_deviations(strata, z, stratum, bounds=bounds)
+    # A stratum's mean is that of its labels, moved to where the smoothed deviation is possible.
+    means = np.where(counts > 0, sums / np.maximum(counts, 1), z.mean())
+    low, high = bounds
+    if math.isfinite(high - low):
+        root = np.sqrt(np.maximum(1.0 - 4.0 * (deviations / (high - low)) ** 2, 0.0))
+        unit = np.clip((means - low) / (high - low), (1.0 - root) / 2.0, (1.0 + root) / 2.0)
+        means = low + (high - low) * unit
+
+    def width(labels: IntArray, confidence_level: float, *, looked: bool = True) -> float:
+        return expected_half_width(
+            *(strata.sizes, labels, means, deviations**2),
+            bounds=bounds,
+            confidence_level=confidence_level,
+            seen=(z, stratum, looked),
+        )
+
+    return deviations, width
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LabelsSoFar(Record):
+    """What the labels of a sample say of J estimands in H strata, and of the intervals that more would give.
+
+    Parameters
+    ----------
+    parts : tuple of Estimand (J,)
+    strata : Strata
+        One stratum of all units for a simple random sample.
+    drawn, labelled : int (H,)
+        Units drawn so far, and those that have a label.
+    deviations : float (J, H)
+        S_h by which a round is shared out; of several estimands on the scale of their half-widths.
+    learned : float (J, H)
+        S_h as the labels have them, before the plan's own are mixed in.
+    half_widths : float (J,)
+        Of the intervals now; infinite where there is none yet.
+    scale : float (J,)
+        What expected half-widths are multiplied by, so that those with the labels so far are those of now.
+    confidence_level : float
+    looked : bool
+        Whether labels decided how many units were drawn so far.
+    width : callable, optional
+        Half the width to expect of the interval of the mean of one outcome, from labels (H,) and the level.
+    note : str
+        What the deviations are.
+    refuted : tuple of str
+        What the plan took for granted and the labels refute.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> groups = {"new": ["a", "b"] * 50, "old": ["a"] * 100}
+    >>> population = stratal.Population.from_arrays(groups=groups)
+    >>> sample = stratal.plan(population, budget=10, estimand="difference:new,old").draw(seed=1)
+    >>> seen = labels_so_far(sample, ["a", "b"] * 5)
+    >>> seen.names, seen.deviations[0] > 0
+    (('difference:new,old',), array([ True, False]))
+    """
+
+    parts: tuple[Estimand, ...]
+    strata: Strata
+    drawn: IntArray
+    labelled: IntArray
+    deviations: FloatArray
+    learned: FloatArray
+    half_widths: FloatArray
+    scale: FloatArray
+    confidence_level: float
+    looked: bool
+    width: Callable[..., Any] | None
+    note: str
+    refuted: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The text forms of the estimands (J,)."""
+        return tuple(part.text for part in self.parts)
+
+    @property
+    def most(self) -> IntArray:
+        """The units (H,) that may be drawn: no more where nothing varies by construction."""
+        return np.where(self.strata.is_known, self.drawn, self.strata.sizes)
+
+    def allocation(
+        self, total: int, wanted: FloatArray | None = None, *, allocation_of: str = "total"
+    ) -> IntArray:
+        """Return n_h (H,) with so many units drawn in all, none of them taken back.
+
+        Neyman's for one estimand; of several the largest half-width over the wanted (J,), which are alike
+        unless given, is smallest.
+        """
+        extra = total - int(self.drawn.sum())
+        if extra == 0:
+            return self.drawn
+
+        def allocated(least: IntArray) -> IntArray:
+            if len(self.parts) == 1:
+                least = np.minimum(least, self.most)
+                own = self.deviations[0]
+                return next_allocation(
+                    self.most, self.drawn, own, extra, allocation_of=allocation_of, least=least
+                )
+            return allocate_several(
+                self.strata.sizes,
+                self.deviations,
+                total,
+                standard_errors=np.ones(len(self.parts)) if wanted is None else wanted,
+                minimum=least,
+                known=self.strata.is_known & (self.drawn == 0),
+                names=self.names,
+            ).n_h
+
+        n_h = allocated(self.drawn)
+        least = floor_of(self.strata, self.parts, n_h, self.drawn)
+        return n_h if least is None else allocated(least)
+
+    def labels_of(self, n_h: IntArray) -> IntArray:
+        """Return the labels (H,) that n_h drawn units bring if as many as so far are answered."""
+        rate = int(self.labelled.sum()) / int(self.drawn.sum())
+        return np.asarray(self.labelled + np.round(rate * (n_h - self.drawn)).astype(np.int64))
+
+    def expected(self, n_h: IntArray) -> FloatArray:
+        """Return half the expected widths (J,) of the intervals with n_h (H,) units drawn in all.
+
+        Those of influences narrow as the deviations do that were learned from the labels, or as those by
+        which the round is shared out if that is less: the plan's share in these may widen what is expected,
+        and never narrow it.
+        """
+        labels = self.labels_of(n_h)
+        if self.width is not None:
+            return np.asarray(self.scale * self.width(labels, self.confidence_level))
+        shares = []
+        for deviations in (self.learned, self.deviations):
+            now, then = (_errors(self.strata, n, deviations) for n in (self.labelled, labels))
+            shares.append(np.divide(then, now, out=np.zeros_like(now), where=now > 0))
+        return np.asarray(self.scale * np.maximum(*shares))
+
+
+def labels_so_far(
+    sample: Sample,
+    labels: Any,
+    confidence_level: float = 0.95,
+    options: Mapping[str, Any] | None = None,
+    *,
+    asked: Estimand | None = None,
+    found: Any = None,
+    labelled: BoolArray | None = None,
+    interval: str = "auto",
+    deviations: str = "recalibrated",
+    learner: Calibrating | None = None,
+    quiet: bool = False,
+) -> LabelsSoFar:
+    """Return what labels say of an estimand, or of each of several.
+
+    Parameters
+    ----------
+    sample : Sample
+        With its population, where one is needed.
+    labels : see `stratal.estimate`
+    confidence_level : float
+    options : mapping
+        Of `stratal.estimate`.
+    asked : Estimand, optional
+        What the sample was planned for unless given.
+    found : Estimate, optional
+        What the labels give, if that is known already; of several estimands that of each.
+    labelled : bool (n,), optional
+        Which drawn units have a label that counts; those that are labelled unless given.
+    interval : str
+        Method of the intervals.
+    deviations : {"recalibrated", "raw"}
+    learner : Calibrating, optional
+        What will be learned with: the deviations are then those of what it leaves open.
+    quiet : bool
+        Whether the estimate warns of nothing: where no interval is asked for.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 400)
+    >>> sample = stratal.SimpleRandom(budget=100).draw(population, seed=7)
+    >>> seen = labels_so_far(sample, [0.0, 1.0] * 50)
+    >>> seen.half_widths.round(2), seen.expected(seen.allocation(200)).round(2)
+    (array([0.09]), array([0.05]))
+    """
+    asked = as_estimand(sample.estimand) if asked is None else asked
+    if found is None:
+        with warnings.catch_warnings():
+            if quiet:
+                warnings.simplefilter("ignore", StratalWarning)
+            if not asked.label_columns(sample):
+                labels = join(sample, labels)
+            found = estimate(sample, labels, estimand=asked, **(options or {}))
+    pairs = list(asked.parts_with_labels(labels, sample.population))
+    if labelled is None:
+        labelled = join(sample, pairs[0][1]).labelled
+    strata = one_stratum(sample.population_size, scaled=False)
+    if sample.design.strata is not None:
+        strata = sample.design.strata
+    stratum = sample.stratum[labelled]
+    counts = np.bincount(stratum, minlength=strata.n_strata)
+    looked = sample.weighting(labelled).sizes_follow_labels
+    each = [found] if isinstance(found, Estimate) else found
+    widths = [half_width_of(row, confidence_level, interval) for row in each]
+    half_widths = np.array((widths + [np.inf] * len(pairs))[: len(pairs)])
+    width, note = None, "influence's deviations"
+    known = asked.labelled_outcomes(found, labelled)
+    if known is None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", StratalWarning)  # the estimate has warned of the same
+            learned, shared, scale = _of_influences(
+                asked, pairs, sample, strata, counts, half_widths, confidence_level
+            )
+    else:
+        own, width = _of_outcomes(strata, known, stratum)
+        now, note = width(counts, confidence_level, looked=looked), f"{deviations} deviations"
+        if learner is not None:
+            how = replace(learner, outcome=found.outcome, bounds=found.bounds)
+            own, note = residual_deviations(sample, labelled, known.z, how)
+        elif deviations != "recalibrated":
+            own = estimated_deviations(strata, known.z, stratum, deviations=deviations, bounds=known.bounds)
+        learned = shared = own[None]
+        scale = half_widths / now if math.isfinite(half_widths[0]) and now > 0 else np.ones(1)
+    return LabelsSoFar(
+        parts=tuple(part for part, _ in pairs),
+        strata=strata,
+        drawn=sample.n_h,
+        labelled=counts,
+        deviations=shared,
+        learned=learned,
+        half_widths=half_widths,
+        scale=scale,
+        confidence_level=confidence_level,
+        looked=looked,
+        width=width,
+        note=note,
+        refuted=() if known is None else found.refuted,
+    )
+
+
+def _of_influences(
+    asked: Estimand,
+    pairs: Sequence[tuple[Estimand, Any]],
+    sample: Sample,
+    strata: Strata,
+    labelled: IntArray,
+    half_widths: FloatArray,
+    confidence_level: float,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return deviations (J, H) learned from the labels and of the next round, and half-widths (J,) now.
+
+    Where there is no interval yet, the half-width is the one that the plan expects.
+    """
+    usable, several = np.isfinite(half_widths) & (half_widths > 0), len(pairs) > 1
+    planned, needless = strata.standard_deviations[None], strata.is_known[None]
+    if several or (not np.all(usable) and strata.n_strata == 1):
+        assert sample.population is not None
+        influences = list(influences_of(asked, sample.population))
+        planned, _, needless = influence_spreads(sample.population, strata, influences)
+    learned = np.ones(planned.shape)
+    for j, (part, own) in enumerate(pairs if strata.n_strata > 1 else ()):
+        learned[j] = part.learned_deviations(sample, own, strata, planned[j] if several else None)
+    learned, expected = _relative(learned, strata), _relative(planned, strata)
+    shared = np.sqrt(PLANNED * expected**2 + (1.0 - PLANNED) * learned**2)
+    learned, shared = np.where(needless, 0.0, learned), np.where(needless, 0.0, shared)
+    normal = -float(student_quantile((1.0 - confidence_level) / 2.0, np.inf))
+    reached = np.where(usable, half_widths, normal * _errors(strata, labelled, planned))
+    error = _errors(strata, labelled, shared)
+    shared *= np.divide(reached, error, out=np.ones_like(error), where=error > 0)[:, None]
+    return learned, shared, np.where(half_widths == 0, 0.0, reached)
+
+
+def _relative(deviations: FloatArray, strata: Strata) -> FloatArray:
+    """Return deviations (J, H) whose weighted mean is 1; alike where none varies."""
+    totals = (deviations @ strata.weights)[:, None]
+    flat = np.where(strata.is_known, 0.0, 1.0)
+    return np.asarray(np.where(totals > 0, deviations / np.where(totals > 0, totals, 1.0), flat))
+
+
+def _errors(strata: Strata, labelled: Any, deviations: FloatArray) -> FloatArray:
+    """Return the standard errors (J,) of means that vary so (J, H), with so many labels (H,)."""
+    variances = np.where(strata.is_known, 0.0, deviations) ** 2
+    return np.asarray(np.sqrt(expected_variance(strata.sizes, np.maximum(labelled, 1), variances)))
+
+
+def next_allocation(
+    sizes: IntArray,
+    drawn: IntArray,
+    deviations: FloatArray,
+    additional: int,
+    *,
+    allocation_of: str = "total",
+    least: IntArray | None = None,
+) -> IntArray:
+    """Return the total n_h (H,) after another round by Neyman's rule.
+
+    Parameters
+    ----------
+    sizes : int (H,)
+        N_h.
+    drawn : int (H,)
+        Units drawn so far.
+    deviations : float (H,)
+        S_h.
+    additional : int
+        Units to add.
+    allocation_of : {"total", "remainder"}
+        See `next_round`.
+    least : int (H,), optional
+        n_h at least, where that is more than is drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sizes, drawn, s = np.array([100, 100]), np.array([10, 10]), np.array([0.1, 0.4])
+    >>> next_allocation(sizes, drawn, s, 20), next_allocation(sizes, drawn, s, 20, allocation_of="remainder")
+    (array([10, 30]), array([14, 26]))
+    """
+    if allocation_of == "total":
+        minimum = drawn if least is None else np.maximum(drawn, least)
+        return neyman(sizes, deviations, int(drawn.sum()) + additional, minimum=minimum)
+    more = 0 if least is None else np.maximum(least - drawn, 0)
+    return drawn + neyman(sizes, deviations, additional, minimum=more, maximum=sizes - drawn)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,47 +807,6 @@ def labels_needed(
     return narrowing(seen, half_width)[0]
 
 
-def labels_so_far(
-    sample: Sample,
-    labels: Any,
-    confidence_level: float,
-    options: Mapping[str, Any],
-    *,
-    quiet: bool = False,
-    **how: Any,
-) -> LabelsSoFar:
-    """Return what labels say of what the sample was planned for; the sample has its population, if need be.
-
-    Parameters
-    ----------
-    sample : Sample
-    labels : see `stratal.estimate`
-    confidence_level : float
-    options : mapping
-        Of `stratal.estimate`.
-    quiet : bool
-        Whether the estimate warns of nothing: where no interval is asked for.
-    **how
-        As of `LabelsSoFar.of`.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.5] * 400)
-    >>> sample = stratal.SimpleRandom(budget=100).draw(population, seed=7)
-    >>> labels_so_far(sample, [0.0, 1.0] * 50, 0.95, {}).half_widths.round(2)
-    array([0.09])
-    """
-    asked = as_estimand(sample.estimand)
-    with warnings.catch_warnings():
-        if quiet:
-            warnings.simplefilter("ignore", StratalWarning)
-        if not asked.label_columns(sample):
-            labels = join(sample, labels)
-        found = estimate(sample, labels, estimand=asked, **options)
-    return LabelsSoFar.of(asked, sample, labels, found, confidence_level=confidence_level, **how)
-
-
 def narrowing(
     seen: LabelsSoFar, half_width: Any, *, allocation_of: str = "total"
 ) -> tuple[Narrowing, IntArray]:
@@ -298,7 +851,7 @@ def narrowing(
         half_width=float(seen.half_widths[furthest]),
         additional=extra,
         expected_total=total,
-        estimand=seen.names[furthest] if seen.outcomes is None else None,
+        estimand=seen.names[furthest] if seen.width is None else None,
     )
     return needed, seen.allocation(drawn + extra, wanted, allocation_of=allocation_of)
 
@@ -353,39 +906,26 @@ def more_labels(
     if isinstance(asked, Several):
         return []
     now, drawn, answered = half_width_of(found, confidence_level, interval), sample.size, int(labelled.sum())
-    seen, most = None, sample.population_size
+    size, most, seen = sample.population_size, sample.population_size, None
     if not math.isfinite(now):
         return []
     if sample.design.rounds_by_labels and answered > 1:
+        known: dict[str, Any] = {"asked": asked, "found": found, "labelled": labelled, "interval": interval}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", StratalWarning)
-            seen = LabelsSoFar.of(
-                *(asked, sample, labels, found),
-                labelled=labelled,
-                confidence_level=confidence_level,
-                interval=interval,
-            )
+            seen = labels_so_far(sample, labels, confidence_level, **known)
         most = int(seen.most.sum())
-    if drawn >= most:
-        return []
-    rows = [{"labels": answered, "half_width": now}]
-    for total in dict.fromkeys(min(round(times * drawn), most) for times in TIMES):
+    rows = [{"labels": answered, "half_width": now}] if drawn < most else []
+    for total in dict.fromkeys(min(round(times * drawn), most) for times in TIMES if drawn < most):
         if seen is None:
-            width = now * _shrunk(sample.population_size, answered, total / drawn, target)
-            rows.append({"labels": round(answered * total / drawn), "half_width": width})
-            continue
-        n_h = seen.allocation(total)
-        width = float(seen.expected(n_h)[0])
-        rows.append({"labels": int(seen.labels_of(n_h).sum()), "half_width": width})
+            number, finite = answered * total / drawn, target == "population"
+            left, before = (max(1.0 / n - finite / size, 0.0) for n in (number, answered))
+            width = now * math.sqrt(left / before) if before > 0 else 0.0
+        else:
+            n_h = seen.allocation(total)
+            number, width = seen.labels_of(n_h).sum(), float(seen.expected(n_h)[0])
+        rows.append({"labels": round(number), "half_width": width})
     return rows
-
-
-def _shrunk(size: int, n: int, times: float, target: str) -> float:
-    """Return what a standard error is multiplied by in a sample so many times as large."""
-    if target != "population":
-        return 1.0 / math.sqrt(times)
-    left, now = max(1.0 / (times * n) - 1.0 / size, 0.0), 1.0 / n - 1.0 / size
-    return math.sqrt(left / now) if now > 0 else 0.0
 
 
 ALLOCATIONS = ("total", "remainder")
@@ -469,10 +1009,7 @@ def next_round(
     (30, 1, 2)
     """
     require_sample(sample, "next_round")
-    if allocation_of not in ALLOCATIONS:
-        raise InputError(
-            "no such allocation", given=repr(allocation_of), allowed=", ".join(map(repr, ALLOCATIONS))
-        )
+    refuse_unknown("allocation", allocation_of, ALLOCATIONS)
     refuse_other_designs(sample)
     where = population_of(sample, population)
     given, sample = sample, replace(sample, population=where)  # compared once, for what follows
@@ -602,35 +1139,6 @@ Oracle = Callable[[AnyArray], Any]
 PILOTS = ("proportional", "equal")
 
 
-def first_round(
-    population: Population, strata: Strata, size: int, *, seed: int, pilot: str = "proportional"
-) -> Sample:
-    """Draw the pilot.
-
-    Parameters
-    ----------
-    population : Population
-    strata : Strata
-    size : int
-        Units; at least two per stratum.
-    seed : int
-    pilot : {"proportional", "equal"}
-        How it is shared; equal is the paper's.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1] * 80 + [0.6] * 20)
-    >>> strata = stratal.stratify(population, n_strata=2)
-    >>> first_round(population, strata, 10, seed=7).n_h
-    array([8, 2])
-    """
-    require_population(population, "an adaptive draw")
-    if pilot not in PILOTS:
-        raise InputError("no such pilot", given=repr(pilot), allowed=", ".join(map(repr, PILOTS)))
-    return Stratified(strata=strata, allocation=allocate(strata, size, pilot)).draw(population, seed)
-
-
 @names_mistyped
 def opt_a1(
     population: Population,
@@ -679,9 +1187,15 @@ def opt_a1(
     >>> sample.size, len(labels)
     (20, 20)
     """
-    size = _pilot_size(strata, budget, initial)
-    sample = first_round(population, strata, size, seed=seed, pilot=pilot)
-    return _finish(sample, oracle, budget, budget, allocation_of=allocation_of, deviations=deviations)
+    return opt_a2(
+        *(population, strata, budget, oracle),
+        seed=seed,
+        step=budget,
+        initial=initial,
+        pilot=pilot,
+        allocation_of=allocation_of,
+        deviations=deviations,
+    )
 
 
 @names_mistyped
@@ -725,34 +1239,29 @@ def opt_a2(
     >>> int(sample.round.max()), len(labels)
     (4, 40)
     """
-    size = _pilot_size(strata, budget, initial)
-    sample = first_round(population, strata, size, seed=seed, pilot=pilot)
-    chunk = max(whole_number("step", step), 1)
-    return _finish(sample, oracle, budget, chunk, allocation_of=allocation_of, deviations=deviations)
-
-
-def _pilot_size(strata: Strata, budget: int, initial: int | None) -> int:
+    require_population(population, "an adaptive draw")
     total = whole_number("budget", budget)
-    if initial is None:
-        return max(total // 2, 2 * strata.n_strata)
-    size = whole_number("initial", initial) * strata.n_strata
-    if size > total:
-        raise BudgetError(
-            "the pilot alone exceeds the budget",
-            given=f"{size} for {strata.n_strata} strata",
-            allowed=f"up to {total}",
-        )
-    return size
-
-
-def _finish(
-    sample: Sample, oracle: Oracle, budget: int, step: int, **options: str
-) -> tuple[Sample, dict[Any, Any]]:
-    """Return sample and labels after as many rounds of `step` as the budget allows, the last one smaller."""
+    size = max(total // 2, 2 * strata.n_strata)
+    if initial is not None:
+        size = whole_number("initial", initial) * strata.n_strata
+        if size > total:
+            raise BudgetError(
+                "the pilot alone exceeds the budget",
+                given=f"{size} for {strata.n_strata} strata",
+                allowed=f"up to {total}",
+            )
+    refuse_unknown("pilot", pilot, PILOTS)
+    chunk = max(whole_number("step", step), 1)
+    sample = Stratified(strata=strata, allocation=allocate(strata, size, pilot)).draw(population, seed)
     labels = _answers(oracle, sample.ids)
-    while sample.size < budget:
+    while sample.size < total:
         drawn = sample.size
-        sample = next_round(sample, labels, additional=min(step, budget - drawn), **options)  # type: ignore[arg-type]
+        sample = next_round(
+            *(sample, labels),
+            additional=min(chunk, total - drawn),
+            allocation_of=allocation_of,
+            deviations=deviations,
+        )
         labels |= _answers(oracle, sample.ids[drawn:])
     return sample, labels
 

@@ -10,9 +10,8 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record
 from stratal.errors import BudgetError, InputError
-from stratal.planning.labels_so_far import CountsSoFar
 from stratal.planning.plan import Plan
-from stratal.planning.rounds import further
+from stratal.planning.rounds import CountsSoFar, further
 from stratal.planning.widths import interval_of_counts
 from stratal.simulation.benchmark import Truth
 from stratal.simulation.draws import Draws, StratumSums, spread
@@ -135,9 +134,14 @@ def stopped(
 
 def _next(seen: CountsSoFar, now: FloatArray, wanted: float, level: float, looked: bool) -> IntArray:
     """Return n_h (R, H) after the next round."""
-    drawn = seen.drawn.sum(axis=1)
+    drawn = seen.counts.sum(axis=1)
+
+    def width(total: IntArray, rows: IntArray) -> FloatArray:
+        some = seen.part(rows)
+        return some.half_width(some.allocation(total), level)
+
     extra, _ = further(
-        lambda total, rows: seen.part(rows).expected_half_width(total, level),
+        width,
         now,
         wanted,
         drawn,

@@ -198,10 +198,10 @@ def _collect(
             stratum_weights_known=settings.stratum_weights_known,
             bounds=settings.bounds,
         )
-        values = found.values
+        values = found.value
         if settings.bounds is not None and not estimator.startswith("published-"):
             values = np.clip(values, *settings.bounds)
-        parts = {"values": values, "variances": found.variances}
+        parts = {"values": values, "variances": found.estimated_variances}
         ranges = replicate_intervals(found, settings)
         for interval, (low, high) in ranges.items():
             parts[f"{interval} low"], parts[f"{interval} high"] = low, high

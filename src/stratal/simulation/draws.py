@@ -25,7 +25,7 @@ from stratal.designs.stratum_moments import StratumMoments, kurtoses_of
 from stratal.errors import InputError, StratalWarning
 from stratal.estimation.estimand import Several
 from stratal.estimation.evaluation import estimate
-from stratal.planning.planner import plan
+from stratal.planning.plan import plan
 from stratal.planning.rounds import next_round, units_left
 from stratal.simulation.benchmark import Truth
 from stratal.simulation.simulated_design import MECHANISMS, SimulatedDesign, SimulationTask

@@ -14,7 +14,7 @@ import numpy as np
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs.stratified import free_labels, stratified_factors, stratum_parts
 from stratal.designs.stratum_moments import collapse_singletons, population_spread, satterthwaite
-from stratal.errors import InputError, near_names
+from stratal.errors import InputError, refuse_unknown
 from stratal.estimation.lam import SHRINKAGE, Trust, fit_stratified, inflation
 from stratal.intervals import proportion
 from stratal.intervals.evidence import (
@@ -36,45 +36,6 @@ from stratal.simulation.simulated_design import FIXED_LAM, Settings
 
 ESTIMATORS = (*FIXED_LAM, "ppi++", "stratppi", "published-ppi++", "published-stratppi")
 """`published-…`: λ unshrunk and no degrees of freedom taken off for fitting it, as the papers have it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Replicates:
-    """Estimates of R replicates.
-
-    Parameters
-    ----------
-    values : float (R,)
-    variances : float (R,)
-        Estimated, of the target.
-    population_parts : float (R,) or 0
-        The part of it that is due to drawing the N units themselves.
-    degrees_of_freedom : float (R,)
-    tuned : bool (R,)
-        Whether λ is not 0.
-    lam : float (H,) or (R, H)
-        λ of each stratum.
-    sums : StratumSums
-        Of outcomes with the truth's centre taken off.
-    layout : Layout
-
-    Examples
-    --------
-    >>> truth = Truth.of(np.array([0.0, 1.0, 1.0, 1.0]), None, np.zeros(4, dtype=int), 1)
-    >>> layout = Layout(truth=truth, counts=np.array([[2.0]]))
-    >>> sums = StratumSums(counts=layout.counts, z=np.array([[-0.5]]), zz=np.array([[0.625]]))
-    >>> replicate_means(sums, layout).tuned
-    array([False])
-    """
-
-    values: FloatArray
-    variances: FloatArray
-    population_parts: FloatArray
-    degrees_of_freedom: FloatArray
-    tuned: BoolArray
-    lam: FloatArray
-    sums: StratumSums
-    layout: Layout
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -157,6 +118,138 @@ class Layout:
         return stratum_parts(self.factors, within)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Replicates(IntervalEvidence):
+    """Estimates of R replicates, and what the interval methods see of them.
+
+    Parameters
+    ----------
+    value : float (R,)
+    estimated_variances : float (R,)
+        Of the target.
+    population_parts : float (R,) or 0
+        The part of it that is due to drawing the N units themselves.
+    degrees_of_freedom : float (R,)
+    fitted : bool (R,)
+        Whether λ is not 0.
+    lam : float (H,) or (R, H)
+        λ of each stratum.
+    sums : StratumSums
+        Of outcomes with the truth's centre taken off.
+    layout : Layout
+    tuned : bool
+        Whether λ is taken to differ from 0 in all replicates, or in none.
+    outcome, bounds, superpopulation, own, linearised
+        As in `Evidence`.
+    stratum_weights_known : bool
+
+    Examples
+    --------
+    >>> truth = Truth.of(np.array([0.0, 1.0, 1.0, 1.0]), None, np.zeros(4, dtype=int), 1)
+    >>> layout = Layout(truth=truth, counts=np.array([[2.0]]))
+    >>> sums = StratumSums(counts=layout.counts, z=np.array([[-0.5]]), zz=np.array([[0.625]]))
+    >>> replicate_means(sums, layout).fitted
+    array([False])
+    """
+
+    value: FloatArray
+    estimated_variances: FloatArray
+    population_parts: FloatArray
+    degrees_of_freedom: FloatArray
+    fitted: BoolArray
+    lam: FloatArray
+    sums: StratumSums
+    layout: Layout
+    tuned: bool = True
+    outcome: OutcomeKind = "unbounded"
+    bounds: tuple[float, float] | None = None
+    superpopulation: bool = False
+    stratum_weights_known: bool = True
+    own: Limits | None = None
+    linearised: bool = False
+
+    @property
+    def n(self) -> int:
+        """Labels of every replicate."""
+        return int(self.layout.counts[0].sum())
+
+    @property
+    def census(self) -> bool:
+        """Whether every unit is labelled."""
+        return bool(np.all(self.layout.census)) and not self.superpopulation
+
+    @property
+    def textbook_variance(self) -> FloatArray:
+        """The variances by the formula."""
+        return np.maximum(self.estimated_variances, 0.0)
+
+    @property
+    def in_strata(self) -> bool:
+        """Whether there are several strata."""
+        return len(self.layout.sizes) > 1
+
+    @property
+    def in_one_stratum(self) -> bool:
+        """Whether there is one, whose units are all that counts."""
+        return not self.in_strata and not self.superpopulation
+
+    @cached_property
+    def _powers(self) -> tuple[FloatArray, FloatArray]:
+        """Σ z and Σ z² (R, H) on the 0–1 scale."""
+        (low, high), layout, sums = self.limits, self.layout, self.sums
+        counts, scale, shift = layout.counts, high - low, layout.truth.centre - low
+        second = sums.zz + 2.0 * shift * sums.z + shift**2 * counts
+        return (sums.z + shift * counts) / scale, second / scale**2
+
+    @cached_property
+    def moments(self) -> UnitMoments:
+        """What the labels add up to, on the 0–1 scale."""
+        layout, (first, second) = self.layout, self._powers
+        return UnitMoments(
+            means=first / layout.counts,
+            squares=second / layout.counts,
+            counts=layout.counts,
+            shares=layout.weights,
+            factors=layout.factors,
+            draws=layout.draws,
+            looked=layout.looked,
+            units=float(layout.sizes.sum()),
+            binary=layout.truth.binary,
+        )
+
+    @cached_property
+    def trials(self) -> FloatArray:
+        """Independent binary trials that the labels are worth."""
+        smooth = smoothed_moments(self.moments)
+        return binary_trials(worth(smooth, self.variances(self.moments)), smooth)
+
+    @cached_property
+    def skewness(self) -> FloatArray:
+        """γ of the estimates, from what their labels (or residuals) show."""
+        lam, layout = self.lam, self.layout
+        spreads = spread(layout.counts, *self.sums.residual(lam))
+        thirds = self.sums.centred_thirds(lam)
+        return np.asarray(mean_skewness(layout.counts, layout.factors, spreads, thirds))
+
+    def variances(self, labels: UnitMoments) -> Variances:
+        """Return the variances that the guards compare, on the 0–1 scale."""
+        (low, high), layout = self.limits, self.layout
+        within = layout.spread(*self._powers)
+        own, between = population_spread(
+            labels.means[..., None], within[..., None, None], labels.counts, layout.sizes
+        )
+        scale = (high - low) ** 2
+        return Variances(
+            residual=(self.estimated_variances - self.population_parts) / scale,
+            plain=layout.parts(within).sum(axis=1),
+            spread=(own + np.maximum(between, 0.0))[..., 0, 0],
+            population_part=self.population_parts / scale,
+            tuned=self.tuned,
+            drawn_from=float(layout.sizes.sum()) if self.superpopulation else np.inf,
+            weights_known=self.stratum_weights_known,
+        )
+
+
 def replicate_means(
     sums: StratumSums,
     layout: Layout,
@@ -191,13 +284,10 @@ def replicate_means(
     >>> layout = Layout(truth=truth, counts=np.array([[2.0]]))
     >>> sums = StratumSums(counts=layout.counts, z=np.array([[-0.5]]), zz=np.array([[0.625]]))
     >>> found = replicate_means(sums, layout)
-    >>> found.values, found.variances
+    >>> found.value, found.estimated_variances
     (array([0.5]), array([0.125]))
     """
-    if estimator not in ESTIMATORS:
-        raise InputError(
-            "no such estimator", given=repr(estimator), allowed=near_names(estimator, ("auto", *ESTIMATORS))
-        )
+    refuse_unknown("estimator", estimator, ("auto", *ESTIMATORS))
     require_target(target)
     if FIXED_LAM.get(estimator) != 0.0 and sums.p is None:
         raise InputError(f"estimator '{estimator}' needs a proxy", action="Give the population a proxy.")
@@ -218,13 +308,12 @@ def replicate_means(
             parts_of = population_spread(means, within[..., None, None], layout.counts, layout.sizes)
             own, between = (part[..., 0, 0] for part in parts_of)
             extra = (own + np.maximum(between, 0.0)) / truth.size
-    tuned = np.broadcast_to(np.any(np.atleast_2d(lam) != 0, axis=1), values.shape)
     return Replicates(
-        values=values,
-        variances=variances + extra,
+        value=values,
+        estimated_variances=variances + extra,
         population_parts=np.broadcast_to(extra, values.shape),
         degrees_of_freedom=np.maximum(freedom, 1.0),
-        tuned=tuned,
+        fitted=np.broadcast_to(np.any(np.atleast_2d(lam) != 0, axis=1), values.shape),
         lam=np.asarray(lam),
         sums=sums,
         layout=layout,
@@ -283,147 +372,28 @@ def replicate_intervals(found: Replicates, settings: Settings) -> dict[str, tupl
     (array([0.69]), array([1.]))
     """
     for method in settings.intervals:
-        if method not in INTERVALS:
-            raise InputError(
-                "no such kind of interval in a simulation",
-                given=repr(method),
-                allowed=near_names(method, INTERVALS),
-            )
+        refuse_unknown("kind of interval in a simulation", method, INTERVALS)
     bounds, level = settings.bounds, settings.confidence_level
-    whole = ReplicateEvidence(
-        value=found.values if bounds is None else np.clip(found.values, *bounds),
-        degrees_of_freedom=found.degrees_of_freedom,
+    whole = replace(
+        found,
+        value=found.value if bounds is None else np.clip(found.value, *bounds),
         outcome="unbounded" if bounds is None else "binary" if found.layout.truth.binary else "bounded",
         bounds=bounds,
-        tuned=bool(found.tuned.all()),
+        tuned=bool(found.fitted.all()),
         superpopulation=settings.target == "superpopulation",
-        found=found,
         stratum_weights_known=settings.stratum_weights_known,
     )
     # Some methods are others where λ is 0: a published λ is so in samples that show nothing.
-    cases = [whole] if whole.tuned or not found.tuned.any() else [replace(whole, tuned=True), whole]
+    cases = [whole] if whole.tuned or not found.fitted.any() else [replace(whole, tuned=True), whole]
 
     def limits(method: str) -> tuple[FloatArray, FloatArray]:
         if method == PUBLISHED:
             error = np.sqrt(whole.textbook_variance)
-            return proportion.student_t(found.values, error, confidence_level=level)
+            return proportion.student_t(found.value, error, confidence_level=level)
         ends = [bounds_function(case, method, "two-sided")[1](level) for case in cases]
         low, high = (
-            ends[0] if len(ends) == 1 else (np.where(found.tuned, *pair) for pair in zip(*ends, strict=True))
+            ends[0] if len(ends) == 1 else (np.where(found.fitted, *pair) for pair in zip(*ends, strict=True))
         )
-        return np.broadcast_to(low, found.values.shape), np.broadcast_to(high, found.values.shape)
+        return np.broadcast_to(low, found.value.shape), np.broadcast_to(high, found.value.shape)
 
     return {method: limits(method) for method in settings.intervals}
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ReplicateEvidence(IntervalEvidence):
-    """What the interval methods see of R replicates, each number an array (R,).
-
-    Parameters
-    ----------
-    value, degrees_of_freedom : float (R,)
-    outcome, bounds, superpopulation, own
-        As in `Evidence`.
-    tuned : bool
-        Whether λ is taken to differ from 0 in all replicates, or in none.
-    found : Replicates
-    stratum_weights_known : bool
-
-    Examples
-    --------
-    >>> issubclass(ReplicateEvidence, IntervalEvidence)
-    True
-    """
-
-    value: FloatArray
-    degrees_of_freedom: FloatArray
-    outcome: OutcomeKind
-    bounds: tuple[float, float] | None
-    tuned: bool
-    superpopulation: bool
-    found: Replicates
-    stratum_weights_known: bool
-    own: Limits | None = None
-    linearised: bool = False
-
-    @property
-    def n(self) -> int:
-        """Labels of every replicate."""
-        return int(self.found.layout.counts[0].sum())
-
-    @property
-    def census(self) -> bool:
-        """Whether every unit is labelled."""
-        return bool(np.all(self.found.layout.census)) and not self.superpopulation
-
-    @property
-    def textbook_variance(self) -> FloatArray:
-        """The variances by the formula."""
-        return np.maximum(self.found.variances, 0.0)
-
-    @property
-    def in_strata(self) -> bool:
-        """Whether there are several strata."""
-        return len(self.found.layout.sizes) > 1
-
-    @property
-    def in_one_stratum(self) -> bool:
-        """Whether there is one, whose units are all that counts."""
-        return not self.in_strata and not self.superpopulation
-
-    @cached_property
-    def _powers(self) -> tuple[FloatArray, FloatArray]:
-        """Σ z and Σ z² (R, H) on the 0–1 scale."""
-        (low, high), layout, sums = self.limits, self.found.layout, self.found.sums
-        counts, scale, shift = layout.counts, high - low, layout.truth.centre - low
-        second = sums.zz + 2.0 * shift * sums.z + shift**2 * counts
-        return (sums.z + shift * counts) / scale, second / scale**2
-
-    @cached_property
-    def moments(self) -> UnitMoments:
-        """What the labels add up to, on the 0–1 scale."""
-        layout, (first, second) = self.found.layout, self._powers
-        return UnitMoments(
-            means=first / layout.counts,
-            squares=second / layout.counts,
-            counts=layout.counts,
-            shares=layout.weights,
-            factors=layout.factors,
-            draws=layout.draws,
-            looked=layout.looked,
-            units=float(layout.sizes.sum()),
-            binary=layout.truth.binary,
-        )
-
-    @cached_property
-    def trials(self) -> FloatArray:
-        """Independent binary trials that the labels are worth."""
-        smooth = smoothed_moments(self.moments)
-        return binary_trials(worth(smooth, self.variances(self.moments)), smooth)
-
-    @cached_property
-    def skewness(self) -> FloatArray:
-        """γ of the estimates, from what their labels (or residuals) show."""
-        lam, layout = self.found.lam, self.found.layout
-        spreads = spread(layout.counts, *self.found.sums.residual(lam))
-        thirds = self.found.sums.centred_thirds(lam)
-        return np.asarray(mean_skewness(layout.counts, layout.factors, spreads, thirds))
-
-    def variances(self, labels: UnitMoments) -> Variances:
-        """Return the variances that the guards compare, on the 0–1 scale."""
-        (low, high), layout, size = self.limits, self.found.layout, float(self.found.layout.sizes.sum())
-        within = layout.spread(*self._powers)
-        own, between = population_spread(
-            labels.means[..., None], within[..., None, None], labels.counts, layout.sizes
-        )
-        part = self.found.population_parts / (high - low) ** 2
-        return Variances(
-            residual=(self.found.variances - self.found.population_parts) / (high - low) ** 2,
-            plain=layout.parts(within).sum(axis=1),
-            spread=(own + np.maximum(between, 0.0))[..., 0, 0],
-            population_part=part,
-            tuned=self.tuned,
-            drawn_from=size if self.superpopulation else np.inf,
-            weights_known=self.stratum_weights_known,
-        )

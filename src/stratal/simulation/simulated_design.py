@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from stratal.arrays import AnyArray, FloatArray
-from stratal.errors import BudgetError, InputError, near_names, no_level
+from stratal.errors import BudgetError, InputError, no_level, refuse_unknown
 from stratal.intervals.methods import TABLE
 from stratal.strata.strata import METHODS
 
@@ -80,8 +80,8 @@ class SimulatedDesign:
             ("stratification", self.stratification, METHODS),
             ("allocation in a simulation", self.allocation, (*ONE_ROUND, *ROUNDS)),
         ):
-            if given is not None and given not in known:
-                raise InputError(f"no such {what}", given=repr(given), allowed=near_names(given, known))
+            if given is not None:
+                refuse_unknown(what, given, known)
         if self.allocation == "two-round" and not 0 < self.pilot_size < 1:
             raise InputError(
                 "the pilot is a share of the budget", given=self.pilot, allowed="between 0 and 1"

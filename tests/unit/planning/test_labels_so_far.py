@@ -7,8 +7,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.planning.labels_so_far import CountsSoFar
-from stratal.planning.rounds import labels_so_far
+from stratal.planning.rounds import CountsSoFar, labels_so_far
 from stratal.planning.widths import expected_of_counts, interval_of_counts, quantiles
 
 
@@ -47,13 +46,13 @@ def test_replicates_are_worked_out_as_each_alone():
     ones = rng.binomial(n_h, 0.8)
     together = CountsSoFar.of(strata, n_h, ones)
     totals = n_h.sum(axis=1) + np.array([10, 50, 200])
-    widths = together.expected_half_width(totals, 0.95)
+    widths = together.half_width(together.allocation(totals), 0.95)
 
     for row in range(3):
         alone = CountsSoFar.of(strata, n_h[row], ones[row])
-        assert alone.expected_half_width(totals[row], 0.95) == pytest.approx(widths[row])
+        assert alone.half_width(alone.allocation(totals[row]), 0.95) == pytest.approx(widths[row])
         assert np.array_equal(alone.allocation(totals[row]), together.allocation(totals)[row])
-    assert together.part(np.array([2])).drawn.tolist() == [n_h[2].tolist()]
+    assert together.part(np.array([2])).counts.tolist() == [n_h[2].tolist()]
 
 
 def test_the_simulated_rule_expects_what_the_rule_itself_does():
@@ -64,7 +63,7 @@ def test_the_simulated_rule_expects_what_the_rule_itself_does():
     larger = seen.allocation(sample.size + 100)
 
     assert np.array_equal(larger, counted.allocation(np.array(sample.size + 100)))
-    expected = counted.expected_half_width(np.array(sample.size + 100), 0.95)
+    expected = counted.half_width(larger, 0.95)
     assert seen.expected(larger)[0] == pytest.approx(float(expected))
 
 

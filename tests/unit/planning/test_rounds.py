@@ -6,7 +6,7 @@ import pytest
 import stratal
 from stratal.designs import Stratified
 from stratal.errors import BudgetError, InputError, LabelError
-from stratal.planning import estimated_deviations, first_round, next_allocation, raw_deviations
+from stratal.planning import estimated_deviations, next_allocation, raw_deviations
 
 N = 3000
 RNG = np.random.default_rng(0)
@@ -31,11 +31,16 @@ def labelled(sample):
     return dict(zip(sample.ids.tolist(), oracle(sample.ids), strict=True))
 
 
+def drawn(units, strata, size, seed):
+    allocation = stratal.allocate(strata, size, "proportional")
+    return Stratified(strata=strata, allocation=allocation).draw(units, seed)
+
+
 @pytest.fixture(name="pilot")
 def _pilot():
     units = population()
     strata = stratal.stratify(units, n_strata=5)
-    return first_round(units, strata, 60, seed=7)
+    return drawn(units, strata, 60, seed=7)
 
 
 class TestNextRound:
@@ -238,7 +243,7 @@ class TestDeviations:
 
     def test_a_margin_orders_only(self):
         units = stratal.Population.from_arrays(proxy=PROXY * 10 - 5, ids=IDS)
-        pilot = first_round(units, stratal.stratify(units, n_strata=4), 40, seed=1)
+        pilot = drawn(units, stratal.stratify(units, n_strata=4), 40, seed=1)
 
         larger = stratal.next_round(pilot, labelled(pilot), additional=40)
 

@@ -14,13 +14,7 @@ from stratal.population.summary import StratumSummary
 from stratal.simulation.benchmark import Truth
 from stratal.simulation.cell import cell_key
 from stratal.simulation.draws import OrderedUnits, Urns, ordered_units
-from stratal.simulation.replicates import (
-    ESTIMATORS,
-    INTERVALS,
-    Layout,
-    replicate_intervals,
-    replicate_means,
-)
+from stratal.simulation.replicates import ESTIMATORS, INTERVALS, Layout, replicate_intervals, replicate_means
 from stratal.simulation.simulated_design import Settings, SimulatedDesign
 from stratal.simulation.simulation_table import COLUMNS, SimulationTable
 
@@ -88,8 +82,8 @@ def test_replicates_equal_the_library_one_by_one(target, known, n_h, graded):
             )
 
             near = {"rel": 1e-12, "abs": 1e-12}
-            assert expected.value == pytest.approx(np.clip(found.values[r], 0, 1), **near)
-            assert expected.standard_error**2 == pytest.approx(found.variances[r], **near)
+            assert expected.value == pytest.approx(np.clip(found.value[r], 0, 1), **near)
+            assert expected.standard_error**2 == pytest.approx(found.estimated_variances[r], **near)
             assert expected.degrees_of_freedom == pytest.approx(found.degrees_of_freedom[r], **near)
             for method in GUARDED:
                 interval = expected.confidence_interval(method=method)
@@ -154,8 +148,8 @@ def test_published_estimator_is_the_libraries_without_shrinkage_or_lost_degrees(
             value += truth.weights[h] * np.mean(y - lam * (f - truth.proxy_means[h]))
             left = (1 - n_h[h] / truth.sizes[h]) / n_h[h]
             variance += truth.weights[h] ** 2 * left * np.var(y - lam * f, ddof=1)
-        assert found.values[r] == pytest.approx(value)
-        assert found.variances[r] == pytest.approx(variance)
+        assert found.value[r] == pytest.approx(value)
+        assert found.estimated_variances[r] == pytest.approx(variance)
 
 
 @pytest.mark.parametrize(("size", "n"), [(5, 2), (5, 4), (40, 2)])
