@@ -35,7 +35,7 @@ from stratal.intervals.proportion import clopper_pearson
 from stratal.intervals.stratified import stratified_clopper_pearson
 from stratal.planning.labels_so_far import PLANNED, floored, next_allocation
 from stratal.population.influence import stratum_averages
-from stratal.population.rules.possible import cells_of
+from stratal.population.rules import cells_of
 from stratal.strata import smoothed_standard_deviations
 
 ROOT = Path(__file__).resolve().parents[1]

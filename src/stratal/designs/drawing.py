@@ -8,7 +8,7 @@ from typing import Any
 from stratal.arrays import AnyArray, FloatArray
 from stratal.designs.sample import Design, Sample
 from stratal.population.population import Population
-from stratal.population.rules.rule import Everything
+from stratal.population.rules import Everything
 from stratal.population.summary import Drawn, StratumSummary
 
 

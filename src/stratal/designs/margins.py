@@ -14,7 +14,7 @@ from stratal.designs.stratified import SimpleRandom
 from stratal.designs.weighting import StratifiedWeighting, Weighting
 from stratal.errors import InputError, names_mistyped, near_names, warn_caller
 from stratal.population.population import Population
-from stratal.population.rules.rule import Categories
+from stratal.population.rules import Categories
 from stratal.population.summary import StratumSummary
 
 METHODS = ("raking", "regression")

@@ -15,7 +15,7 @@ from stratal.designs.stratum_moments import satterthwaite
 from stratal.designs.weighting import StratifiedWeighting, Weighting
 from stratal.errors import BudgetError, InputError
 from stratal.population.population import Population, require_population
-from stratal.population.size_measures import Size, SizeProfile
+from stratal.population.summary import Size, SizeProfile
 from stratal.randomness import check_seed
 from stratal.strata.integers import check_budget
 

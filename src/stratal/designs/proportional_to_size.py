@@ -12,7 +12,7 @@ from stratal.designs.drawing import sample_of
 from stratal.designs.poisson import PoissonWeighting, inclusion_scale, measure, responding
 from stratal.designs.sample import Design, Sample
 from stratal.population.population import Population, require_population
-from stratal.population.size_measures import Candidates, Size
+from stratal.population.summary import Candidates, Size
 from stratal.randomness import check_seed, id_texts
 from stratal.strata.integers import check_budget
 

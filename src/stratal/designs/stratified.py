@@ -13,7 +13,7 @@ from stratal.designs.sample import Design, Sample
 from stratal.designs.weighting import StratifiedWeighting
 from stratal.errors import BudgetError, InputError
 from stratal.population.population import Population, require_population
-from stratal.population.rules.rule import Rule
+from stratal.population.rules import Rule
 from stratal.randomness import check_seed
 from stratal.strata import Allocation, Everything, Strata
 from stratal.strata.allocation import FROM_LABELS

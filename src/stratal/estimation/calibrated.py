@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from stratal.estimation.mean import EstimateOptions
     from stratal.estimation.respondents import Respondents
     from stratal.population.population import Population
-    from stratal.population.rules.rule import Rule
+    from stratal.population.rules import Rule
 
 
 FEWEST_FOLDS = 3

@@ -34,7 +34,7 @@ from stratal.planning.widths import (
     likely_means,
 )
 from stratal.population.influence import influence_moments
-from stratal.population.rules.possible import cells_of
+from stratal.population.rules import cells_of
 from stratal.strata import Everything, Strata, allocate_several, neyman
 from stratal.strata.integers import Bounds, optimal_integers
 from stratal.strata.moments import expected_variance, of_sizes

@@ -16,7 +16,7 @@ from stratal.errors import InputError, names_mistyped, not_positive
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.earlier_labels import EarlierLabels
 from stratal.planning.widths import expected_half_width, smallest_budget
-from stratal.population.rules.rule import Everything
+from stratal.population.rules import Everything
 from stratal.report import Bars, Page, Plotted, Printed, Tabular, plain, plain_dict, plan_page
 from stratal.strata import Allocation, Strata
 from stratal.strata.integers import check_budget, whole_number

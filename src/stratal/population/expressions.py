@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from stratal.arrays import AnyArray, Described, FloatArray, IntArray
+from stratal.arrays import AnyArray, Described, FloatArray, IntArray, Record
 
 
 class Engine(Protocol):
@@ -378,3 +378,159 @@ class OnArrays:
             levels, inverse = np.unique(np.asarray(self._columns[name]).astype(np.str_), return_inverse=True)
             self._known[name] = levels.tolist(), inverse
         return self._known[name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelSet(Record):
+    """Some levels of a group column, or all but these.
+
+    Parameters
+    ----------
+    name : str
+    levels : frozenset of str
+    others : bool
+        Whether the set is all levels but these.
+
+    Examples
+    --------
+    >>> is_cat = LevelSet.of(ByLevel(name="answer", levels=("cat",), values=(1.0,)))
+    >>> is_cat.excludes(is_cat.rest), is_cat.excludes(is_cat)
+    (True, False)
+    """
+
+    name: str
+    levels: frozenset[str]
+    others: bool = False
+
+    @classmethod
+    def of(cls, test: Expression | None) -> LevelSet | None:
+        """Return the levels that pass a test; None of a test that is no matter of levels."""
+        if not isinstance(test, ByLevel) or not {*test.values, test.otherwise} <= {0.0, 1.0}:
+            return None
+        listed = frozenset(
+            level for level, value in zip(test.levels, test.values, strict=True) if value != test.otherwise
+        )
+        return cls(name=test.name, levels=listed, others=test.otherwise == 1.0)
+
+    @property
+    def rest(self) -> LevelSet:
+        """All other levels."""
+        return LevelSet(name=self.name, levels=self.levels, others=not self.others)
+
+    def excludes(self, other: LevelSet) -> bool:
+        """Return whether no level is sure to be in both."""
+        if self.name != other.name or (self.others and other.others):
+            return False
+        if self.others or other.others:
+            few, left_out = (other, self) if self.others else (self, other)
+            return few.levels <= left_out.levels
+        return not self.levels & other.levels
+
+    def both(self, other: LevelSet) -> LevelSet:
+        """Return the levels of one column that are in both."""
+        if self.others and other.others:
+            return LevelSet(name=self.name, levels=self.levels | other.levels, others=True)
+        if self.others or other.others:
+            few, left_out = (other, self) if self.others else (self, other)
+            return LevelSet(name=self.name, levels=few.levels - left_out.levels)
+        return LevelSet(name=self.name, levels=self.levels & other.levels)
+
+    @property
+    def test(self) -> ByLevel:
+        """The formula that is 1 at these levels, else 0."""
+        value = 0.0 if self.others else 1.0
+        levels = tuple(sorted(self.levels))
+        return ByLevel(name=self.name, levels=levels, values=(value,) * len(levels), otherwise=1.0 - value)
+
+
+def implies(test: Expression, other: Expression | None) -> bool:
+    """Return whether every unit that passes a test is sure to pass another.
+
+    It is where both are the same; where fewer models agree; where levels are fewer; and where a test that
+    asks for several things asks for that too.
+
+    Examples
+    --------
+    >>> implies(Agree(names=("a", "b", "c")), Agree(names=("c", "a"))), implies(Agree(names=("a", "b")), None)
+    (True, False)
+    """
+    if other is None:
+        return False
+    if test == other:
+        return True
+    if isinstance(test, Agree) and isinstance(other, Agree):
+        return set(other.names) <= set(test.names)
+    own, wanted = LevelSet.of(test), LevelSet.of(other)
+    if own is not None and wanted is not None:
+        return own.excludes(wanted.rest)
+    return isinstance(test, Times) and any(implies(part, other) for part in test.parts)
+
+
+def both_tests(test: Expression | None, other: Expression | None) -> Expression | None:
+    """Return the formula that is 1 where two tests are; None asks for nothing.
+
+    Examples
+    --------
+    >>> is_cat = ByLevel(name="answer", levels=("cat",), values=(1.0,))
+    >>> no_dog = ByLevel(name="answer", levels=("dog",), values=(0.0,), otherwise=1.0)
+    >>> both_tests(is_cat, no_dog) == is_cat
+    True
+    """
+    if test is None or other is None:
+        return other if test is None else test
+    own, more = LevelSet.of(test), LevelSet.of(other)
+    if own is not None and more is not None and own.name == more.name:
+        return own.both(more).test
+    return test * other
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells(Described):
+    """Which of several cells a unit is in: the first whose formula is 1, else the last.
+
+    Parameters
+    ----------
+    names : tuple of str (C,)
+    tests : tuple of Expression (C − 1,)
+        1 for the units of a cell, else 0.
+
+    Examples
+    --------
+    >>> from stratal.population.expressions import Agree
+    >>> cells = Cells(names=("agree", "differ"), tests=(Agree(names=("new", "old")),))
+    >>> cells.of({"new": np.array(["cat", "dog"]), "old": np.array(["cat", "cat"])}).tolist()
+    ['agree', 'differ']
+    """
+
+    noun: ClassVar[str] = "division"
+    registry: ClassVar[dict[str, Any]] = {}
+    kind: ClassVar[str] = "cells"
+    names: tuple[str, ...]
+    tests: tuple[Expression, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._set(names=tuple(self.names), tests=tuple(self.tests))
+
+    def test_of(self, name: str) -> Expression | None:
+        """Return the formula that is 1 in a cell; None for the last, which is what the others leave."""
+        at = self.names.index(name)
+        return self.tests[at] if at < len(self.tests) else None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that the formulas read."""
+        return tuple(dict.fromkeys(name for test in self.tests for name in test.columns))
+
+    def of(self, columns: Mapping[str, AnyArray]) -> AnyArray:
+        """Return each unit's cell as text (n,), from arrays (n,) by name."""
+        size = len(next(iter(columns.values())))
+        numbers = np.full(size, len(self.tests))
+        engine = OnArrays(columns)
+        for number, test in reversed(list(enumerate(self.tests))):
+            numbers[np.broadcast_to(test.of(engine) > 0.5, (size,))] = number
+        return np.asarray(np.array(self.names, dtype=np.str_)[numbers])
+
+    @classmethod
+    def parse(cls, fields: dict[str, Any]) -> Self:
+        """Return the cells from the fields of `to_dict` but `kind`."""
+        return cls(names=fields["names"], tests=tuple(Expression.from_dict(test) for test in fields["tests"]))

@@ -18,18 +18,20 @@ from stratal.arrays import (
     without_mask,
 )
 from stratal.errors import InputError
-from stratal.population.array_units import ArrayUnits
 from stratal.population.declaration import (
+    CONFIDENCE,
     OWN_STRATUM,
     OWN_STRATUM_GROUP,
+    PREDICTED,
     ArrayRequest,
     label_bounds,
     middle,
     own_stratum_note,
 )
-from stratal.population.in_memory import ArrayPopulation
+from stratal.population.in_memory import ArrayPopulation, ArrayUnits
 from stratal.population.population import Population
 from stratal.population.summary import Contents, ProxyInfo, proxy_info_for
+from stratal.proxy.losses import accuracy, margin
 from stratal.randomness import id_array
 
 
@@ -70,9 +72,6 @@ def from_arrays(given: ArrayRequest) -> ArrayPopulation:
         own_stratum=None if absent is None else OWN_STRATUM_GROUP,
     )
     return ArrayPopulation(contents, units, given.threads)
-
-
-Population.makers["arrays"] = from_arrays
 
 
 def describe_proxy(
@@ -250,3 +249,42 @@ def _common_size(units: ArrayUnits) -> int:
     if size == 0:
         raise InputError("the population is empty", given="0 units", allowed="at least one")
     return size
+
+
+def from_estimator(model: Any, rows: Any, columns: dict[str, Any]) -> Population:
+    """Build a population from a classifier's own confidence; see `Population.from_estimator`."""
+    for name in ("proxy", "predicted"):
+        if name in columns:
+            raise InputError(f"{name} is the classifier's own", action="Give it to Population.from_arrays.")
+    classes = getattr(model, "classes_", None)
+    if classes is None or any(isinstance(entry, np.ndarray) for entry in classes):
+        raise InputError(
+            "the model is not a fitted classifier with one answer per unit",
+            given=type(model).__name__,
+            allowed="a model with classes_, and predict_proba or decision_function",
+            action="Give any other model's own prediction of the outcome to Population.from_arrays(proxy=…).",
+        )
+    proxy, answers = _confidence(model, rows)
+    groups = {**(columns.pop("groups", None) or {}), PREDICTED: np.asarray(classes)[answers]}
+    return Population.from_arrays(proxy=proxy, groups=groups, predicted=PREDICTED, **columns)
+
+
+def _confidence(model: Any, rows: Any) -> tuple[Any, AnyArray]:
+    """Return the proxy of each row (N,) and the number of its answer's class (N,)."""
+    if hasattr(model, "predict_proba"):
+        probabilities = np.asarray(model.predict_proba(rows))
+        return accuracy(probabilities, name=CONFIDENCE), probabilities.argmax(axis=1)
+    if not hasattr(model, "decision_function"):
+        raise InputError(
+            "the model says nothing of its confidence",
+            given=type(model).__name__,
+            allowed="predict_proba or decision_function",
+            action="Calibrate it: sklearn.calibration.CalibratedClassifierCV.",
+        )
+    scores = np.asarray(model.decision_function(rows))
+    if scores.ndim == 1:
+        return margin(scores), (scores > 0).astype(np.int64)
+    return margin(scores), scores.argmax(axis=1)
+
+
+Population.makers |= {"arrays": from_arrays, "estimator": from_estimator}

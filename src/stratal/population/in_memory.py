@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import TypeVar
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, checked_threads
 from stratal.errors import InputError, near_names
-from stratal.population.array_units import ArrayUnits, refuse_duplicates
 from stratal.population.digest import (
     Digested,
     PopulationDigest,
@@ -28,15 +29,22 @@ from stratal.population.distribution import (
     Extent,
     Grid,
     Histogram,
+    LevelBins,
     Span,
     Steps,
+    bins_of_levels,
 )
-from stratal.population.passes import PART, over
-from stratal.population.pictures import LevelBins, bins_of_levels
 from stratal.population.population import Population
-from stratal.population.rules.rule import Everything, Rule, kind_of_codes
-from stratal.population.size_measures import Candidates, Size, SizeProfile
-from stratal.population.summary import Contents, Drawn, ProxyInfo, StratumSummary
+from stratal.population.rules import Everything, Rule, kind_of_codes
+from stratal.population.summary import (
+    Candidates,
+    Contents,
+    Drawn,
+    ProxyInfo,
+    Size,
+    SizeProfile,
+    StratumSummary,
+)
 from stratal.randomness import (
     KeyArray,
     check_seed,
@@ -48,6 +56,117 @@ from stratal.randomness import (
     thresholds,
     uniforms,
 )
+
+Found = TypeVar("Found")
+
+PART = 1 << 16
+"""Rows of a part."""
+
+_AHEAD = 2
+"""Parts per thread that are begun before the first is asked for: what a pass holds does not grow with N."""
+
+
+def threads_to_use(asked: int | None = None) -> int:
+    """Return how many threads a pass takes: those asked for, else OMP_NUM_THREADS, else all that there are.
+
+    `OMP_NUM_THREADS` is what joblib and clusters set for processes that share a machine.
+
+    Raises
+    ------
+    InputError
+        If fewer than one are asked for.
+
+    Examples
+    --------
+    >>> threads_to_use(3)
+    3
+    """
+    if asked is not None:
+        return checked_threads(asked)
+    given = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if given.isdecimal() and int(given) > 0:
+        return int(given)
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
+
+
+def over(size: int, work: Callable[[slice], Found], threads: int | None = None) -> Iterator[Found]:
+    """Yield what `work` finds in each part of `size` rows, in their order.
+
+    Parameters
+    ----------
+    size : int
+        N.
+    work : callable
+        Called with one part, a slice, on any thread; it may write into rows of its part alone.
+    threads : int, optional
+        As in `threads_to_use`.
+
+    Examples
+    --------
+    >>> list(over(100_000, lambda part: part.stop - part.start, threads=2))
+    [65536, 34464]
+    """
+    parts = [slice(start, min(start + PART, size)) for start in range(0, size, PART)]
+    workers = min(threads_to_use(threads), len(parts)) if len(parts) > 1 else 1
+    if workers < 2:
+        yield from map(work, parts)
+        return
+    from concurrent.futures import ThreadPoolExecutor  # 3 ms, not needed by few rows
+
+    with ThreadPoolExecutor(workers, thread_name_prefix="stratal") as pool:
+        begun = deque(pool.submit(work, part) for part in parts[: _AHEAD * workers])
+        for part in parts[_AHEAD * workers :]:
+            yield begun.popleft().result()
+            begun.append(pool.submit(work, part))
+        while begun:
+            yield begun.popleft().result()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayUnits:
+    """The columns of N units as arrays, each (N,), by name.
+
+    Parameters
+    ----------
+    values, second : mapping
+        Proxies, and the second moments of each or None.
+    ids : optional
+        int64 or text; row numbers if left out.
+    groups, features, shown : mapping
+        Text, numbers, payload.
+    """
+
+    values: Mapping[str, FloatArray]
+    second: Mapping[str, FloatArray | None]
+    ids: AnyArray | None
+    groups: Mapping[str, AnyArray]
+    features: Mapping[str, FloatArray]
+    shown: Mapping[str, AnyArray]
+
+    @property
+    def others(self) -> tuple[Mapping[str, AnyArray], ...]:
+        """All columns but ids and proxies."""
+        return self.groups, self.features, self.shown
+
+
+def refuse_duplicates(texts: list[str]) -> None:
+    """Raise an `InputError` that counts the ids that stand more than once and names the first.
+
+    Examples
+    --------
+    >>> refuse_duplicates(["a", "b"])
+    """
+    if len(set(texts)) == len(texts):
+        return
+    repeated = [text for text, count in Counter(texts).items() for _ in range(count - 1)]
+    ids = "1 id is" if len(repeated) == 1 else f"{len(repeated)} ids are"
+    raise InputError(
+        f"{ids} duplicated (first: {repeated[0]!r})",
+        allowed="one unit per id",
+        action="Remove the duplicates, or make an id that tells the units apart.",
+    )
+
 
 _LAST_KEY = np.uint64(2**64 - 1)
 
@@ -68,7 +187,7 @@ class ArrayPopulation(Population):
     contents : Contents
     units : ArrayUnits
     threads : int, optional
-        As in `stratal.population.passes.threads_to_use`.
+        As in `stratal.population.in_memory.threads_to_use`.
 
     Examples
     --------
@@ -348,7 +467,7 @@ class ArrayCounter:
         Finite.
     second_moments : float (N,), optional
     threads : int, optional
-        As in `stratal.population.passes.threads_to_use`.
+        As in `stratal.population.in_memory.threads_to_use`.
 
     Examples
     --------

@@ -7,22 +7,59 @@ summaries, or the units that were drawn.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Unpack
 
-from stratal.errors import InputError, kind_of, names_mistyped, near_names
-from stratal.population.asked import told
+import numpy as np
+
+from stratal.arrays import AnyArray, FloatArray, IntArray
+from stratal.errors import InputError, kind_of, listing, names_mistyped, near_names, of_caller
 from stratal.population.declaration import ArrayKeywords, ArrayRequest, Declared, FileKeywords, TableKeywords
 from stratal.population.digest import PopulationDigest
-from stratal.population.distribution import Distribution, build_distribution
-from stratal.population.keywords import listing, of_caller
-from stratal.population.pictures import Pictures
-from stratal.population.questions import Questions
-from stratal.population.summary import Contents, ProxyInfo
+from stratal.population.distribution import Counter, Distribution, LevelBins, Pictures, build_distribution
+from stratal.population.expressions import Expression, OnArrays
+from stratal.population.rules import Rule
+from stratal.population.summary import (
+    Candidates,
+    Contents,
+    Drawn,
+    ProxyInfo,
+    Size,
+    SizeProfile,
+    StratumSummary,
+)
 from stratal.tables.source import FileReading
 
+_READING = "id='ID', proxy='PROXY'"
 
-class Population(Questions):
+
+def population_needed(given: Any) -> tuple[str, str]:
+    """Return what was given, in words, and what to write instead.
+
+    Examples
+    --------
+    >>> population_needed("predictions.csv")[0]
+    "the path 'predictions.csv'"
+    """
+    if isinstance(given, str | os.PathLike):
+        path = os.fspath(given)
+        return f"the path {path!r}", f"Read it first: stratal.Population.read({path!r}, {_READING})."
+    if hasattr(given, "columns") or hasattr(given, "__arrow_c_stream__"):
+        if hasattr(given, "columns"):
+            return kind_of(given), f"Make one first: stratal.Population.from_table(frame, {_READING})."
+        return kind_of(given), "Make one first: stratal.Population.from_arrays(proxy=values)."
+    if isinstance(given, Mapping):
+        return kind_of(given), "Make one first: stratal.Population.from_arrays(proxy=…, ids=…)."
+    if hasattr(given, "population_size") and hasattr(given, "design"):
+        what = f"{kind_of(given)}, drawn or planned from a population"
+        return what, "Give the population itself; labels of a sample go to stratal.estimate."
+    if hasattr(given, "__len__"):
+        return kind_of(given), "Make one first: stratal.Population.from_arrays(proxy=values)."
+    return kind_of(given), "Make one by Population.read, Population.from_table or Population.from_arrays."
+
+
+class Population(ABC):
     """N units with ids, one or more proxies, optional groups and features.
 
     Build one with `Population.read` (a file), `Population.from_arrays` or `Population.from_table` (any
@@ -148,6 +185,77 @@ class Population(Questions):
     def digest_of_draw(self, seed: int) -> PopulationDigest | Callable[[], PopulationDigest]:
         """Return the digest for a sample that was just drawn, or what makes it once it is needed."""
         return self.digest(seed)
+
+    # ---- what its rows answer, in memory or in a table
+
+    @abstractmethod
+    def _counter(self, info: ProxyInfo) -> Counter:
+        """Return what counts a proxy."""
+
+    @abstractmethod
+    def _level_bins(self, by: str, info: ProxyInfo) -> LevelBins:
+        """Return what a proxy's values are within each level of a group column, levels sorted."""
+
+    @abstractmethod
+    def levels(self, group: str) -> dict[str, int]:
+        """Return the number of units in each level of a group column, levels sorted as text."""
+
+    @abstractmethod
+    def codes(self, rule: Rule) -> IntArray | None:
+        """Return each unit's stratum (N,), or `None` where the rows are not in memory."""
+
+    @abstractmethod
+    def summarise(self, rule: Rule, codes: IntArray | None = None) -> StratumSummary:
+        """Return sizes and proxy moments per stratum of `rule`."""
+
+    @abstractmethod
+    def smallest(self, rule: Rule, counts: IntArray, seed: int, codes: IntArray | None = None) -> Drawn:
+        """Return, of each stratum, the `counts` (H,) units with the smallest permanent random numbers."""
+
+    def means_of(self, formulas: Sequence[Expression]) -> FloatArray:
+        """Return the means (q,) of formulas over all units; one of them at least reads a column."""
+        columns = tuple(dict.fromkeys(name for formula in formulas for name in formula.columns))
+        sums, units = np.zeros(len(formulas)), 0
+        for batch in self.batches(columns):
+            size = len(next(iter(batch.values())))
+            units += size
+            engine = OnArrays(batch)
+            sums += [np.broadcast_to(formula.of(engine), (size,)).sum() for formula in formulas]
+        return np.asarray(sums / units)
+
+    @abstractmethod
+    def batches(self, columns: tuple[str, ...], size: int = 262_144) -> Iterator[dict[str, AnyArray]]:
+        """Yield the named proxy, group or feature columns, `size` units at a time, in a fixed order."""
+
+    @abstractmethod
+    def digest(self, seed: int) -> PopulationDigest:
+        """Return the sums by which samples of this seed know the population again."""
+
+    # ---- what designs with unequal probabilities, an order or groups ask
+
+    @abstractmethod
+    def has_second_moments(self, proxy: str) -> bool:
+        """Return whether E[z² | x] is known beside a proxy."""
+
+    @abstractmethod
+    def size_profile(self, size: Size, count: int) -> SizeProfile:
+        """Return the extent, the sum and the `count` largest values of a size measure."""
+
+    @abstractmethod
+    def below(self, size: Size, limit: float, seed: int) -> Candidates:
+        """Return the units whose permanent random number u is below `limit` times their size."""
+
+    @abstractmethod
+    def at_ranks(self, column: str, ranks: IntArray, seed: int) -> Drawn:
+        """Return the units at these ranks (n,), from 0, when sorted by a column; ties in random order."""
+
+    @abstractmethod
+    def members(self, group: str, levels: tuple[str, ...], seed: int) -> Drawn:
+        """Return every unit of these levels of a group column."""
+
+    @abstractmethod
+    def find(self, ids: Sequence[str]) -> Drawn:
+        """Return the units that have one of these ids, as text; those of no unit are left out."""
 
     # ---- how it is made
 
@@ -387,5 +495,5 @@ def require_population(given: Any, verb: str) -> Population:
     """
     if isinstance(given, Population):
         return given
-    what, action = told(given)
+    what, action = population_needed(given)
     raise InputError(f"{verb} takes a Population", given=what, action=action)

@@ -18,8 +18,7 @@ from stratal.estimation.request import PLAIN, Request
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.limits import OffsetLimits
 from stratal.labels.labels import join
-from stratal.population.cells import Cells
-from stratal.population.expressions import Constant, Exponential, Expression, Logistic, Number, total
+from stratal.population.expressions import Cells, Constant, Exponential, Expression, Logistic, Number, total
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.regression.coefficients import MEstimate

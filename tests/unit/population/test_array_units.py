@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from stratal.errors import InputError
-from stratal.population.array_units import refuse_duplicates
+from stratal.population.in_memory import refuse_duplicates
 
 
 def test_ids_that_differ_pass():

@@ -7,7 +7,7 @@ import stratal
 from stratal.population import in_memory
 from stratal.population.distribution import BIN_COUNT, OFFSET_COUNT, Grid, Span, Steps
 from stratal.population.in_memory import ArrayCounter
-from stratal.population.rules.rule import CutPoints
+from stratal.population.rules import CutPoints
 
 N = 250_000
 """Several parts, the last of them short."""

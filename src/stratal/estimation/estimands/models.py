@@ -26,8 +26,7 @@ from stratal.estimation.linearisation import ratio_of_means
 from stratal.estimation.request import PLAIN, Request
 from stratal.estimation.respondents import Respondents
 from stratal.labels.labels import join
-from stratal.population.cells import Cells
-from stratal.population.expressions import Agree, Expression, Number, Share
+from stratal.population.expressions import Agree, Cells, Expression, Number, Share
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 

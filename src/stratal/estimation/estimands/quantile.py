@@ -20,8 +20,7 @@ from stratal.estimation.request import PLAIN, Request
 from stratal.estimation.respondents import Respondents
 from stratal.estimation.shares import domain_trials
 from stratal.intervals.limits import BinomialLimits, Limits
-from stratal.population.cells import Cells
-from stratal.population.expressions import Logistic
+from stratal.population.expressions import Cells, Logistic
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 

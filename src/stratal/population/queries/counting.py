@@ -18,11 +18,11 @@ from stratal.population.distribution import (
     Extent,
     Grid,
     Histogram,
+    LevelBins,
     Span,
     Steps,
     wants_distinct,
 )
-from stratal.population.pictures import LevelBins
 from stratal.tables.engine import double, small_table
 
 _OFFSET_BITS = OFFSET_COUNT.bit_length() - 1

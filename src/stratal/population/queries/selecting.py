@@ -13,8 +13,8 @@ from stratal.errors import InputError
 from stratal.population.digest import Digested, PopulationDigest, digits
 from stratal.population.queries.translate import with_codes
 from stratal.population.queries.units import Units
-from stratal.population.rules.rule import CutPoints, Rule
-from stratal.population.size_measures import STEPS, Size
+from stratal.population.rules import CutPoints, Rule
+from stratal.population.summary import STEPS, Size
 from stratal.randomness import KEY_DIGITS, KeyArray
 from stratal.tables.engine import collects, digest, double, key_bits, small_table
 

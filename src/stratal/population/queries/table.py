@@ -11,22 +11,29 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
-from stratal.errors import InputError
+from stratal.errors import InputError, of_caller
 from stratal.population.declaration import OWN_STRATUM_GROUP, Declaration, Declared
 from stratal.population.digest import KEY_BITS, Digested, PopulationDigest, exponent_of
-from stratal.population.distribution import Extent
+from stratal.population.distribution import Extent, LevelBins
 from stratal.population.expressions import Expression
-from stratal.population.keywords import of_caller
-from stratal.population.pictures import LevelBins
 from stratal.population.population import Population
 from stratal.population.queries import selecting
 from stratal.population.queries.counting import TableCounter, columns_of, level_bins
 from stratal.population.queries.derived import prepared
 from stratal.population.queries.translate import query_averages, with_codes
 from stratal.population.queries.units import checked, units_of
-from stratal.population.rules.rule import Rule
-from stratal.population.size_measures import Candidates, Size, SizeProfile, rest_of
-from stratal.population.summary import Contents, Drawn, ProxyInfo, StratumSummary, proxy_info_for
+from stratal.population.rules import Rule
+from stratal.population.summary import (
+    Candidates,
+    Contents,
+    Drawn,
+    ProxyInfo,
+    Size,
+    SizeProfile,
+    StratumSummary,
+    proxy_info_for,
+    rest_of,
+)
 from stratal.randomness import (
     KEY_DIGITS,
     KeyArray,

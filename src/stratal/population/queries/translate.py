@@ -14,13 +14,19 @@ from typing import Any
 import numpy as np
 
 from stratal.errors import InputError
-from stratal.population.cells import Cells
-from stratal.population.expressions import Expression
+from stratal.population.expressions import Cells, Expression
 from stratal.population.queries.units import Units
-from stratal.population.rules.centres import NearestCentre
-from stratal.population.rules.crossed import Crossed
-from stratal.population.rules.derived import CELL, INFLUENCE, Derived
-from stratal.population.rules.rule import Categories, CutPoints, Everything, Rule
+from stratal.population.rules import (
+    CELL,
+    INFLUENCE,
+    Categories,
+    Crossed,
+    CutPoints,
+    Derived,
+    Everything,
+    NearestCentre,
+    Rule,
+)
 from stratal.tables.engine import double, small_table
 
 
@@ -116,7 +122,7 @@ def with_formulas(rule: Derived, units: Units, table: Any, out: str) -> tuple[An
     --------
     >>> import ibis, pyarrow as pa
     >>> from stratal.population.expressions import Number
-    >>> from stratal.population.rules.rule import Everything
+    >>> from stratal.population.rules import Everything
     >>> table = ibis.memtable(pa.table({"x0": [0.25]}))
     >>> units = Units(table=table, numbers={"p": "x0"}, categories={}, shown={}, integer_ids=True,
     ...               backend=None)

@@ -179,7 +179,7 @@ def test_equal_hashes_of_different_ids_are_no_duplicates(monkeypatch: pytest.Mon
 
 
 def test_a_rule_without_a_translation_says_so() -> None:
-    from stratal.population.rules.rule import Rule
+    from stratal.population.rules import Rule
 
     class Odd(Rule):
         __slots__ = ()

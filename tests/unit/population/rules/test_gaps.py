@@ -7,9 +7,7 @@ import pandas as pd
 import pytest
 
 import stratal
-from stratal.population.rules.crossed import Crossed
-from stratal.population.rules.gaps import cut_between, in_digits
-from stratal.population.rules.rule import Categories, CutPoints
+from stratal.population.rules import Categories, Crossed, CutPoints, cut_between, in_digits
 
 
 def test_units_stay_in_their_strata_though_the_last_bit_differs():

@@ -3,10 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stratal.population.cells import Cells
-from stratal.population.expressions import Agree, ByLevel, Number
-from stratal.population.rules import Categories, Crossed, CutPoints, Derived, Everything
-from stratal.population.rules.possible import possible_levels
+from stratal.population.expressions import Agree, ByLevel, Cells, Number
+from stratal.population.rules import Categories, Crossed, CutPoints, Derived, Everything, possible_levels
 
 ANSWERS = Categories(column="answer", levels=("a", "b", "c"), codes=np.array([0, 1, 1]))
 HALVES = CutPoints(column="proxy", cuts=np.array([0.5]))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stratal.errors import InputError
-from stratal.population.rules import rule as rules
+from stratal.population import rules
 from stratal.strata import Categories, Crossed, CutPoints, Everything, NearestCentre, Rule
 
 
