@@ -6,8 +6,8 @@ has seen the labels of the units to which it is applied makes intervals too shor
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import scipy
@@ -36,14 +36,50 @@ _EDGE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Calibration(Record):
+class Fit(Record):
+    """A function from scores to mean outcomes that was fitted on labels.
+
+    Parameters
+    ----------
+    bounds : (float, float)
+        Bounds of the outcome.
+    residual_variance : float, optional
+        Mean squared residual on the labels, in squared units of the outcome; `None` where every outcome was
+        at a bound, so that the mean alone gives the variance.
+    """
+
+    proxy_name: ClassVar[str] = "calibrated"
+    bounds: tuple[float, float] = (0.0, 1.0)
+    residual_variance: float | None = None
+
+    def apply(self, scores: Any) -> FloatArray:
+        """Return the mean outcome of each score (N,)."""
+        raise NotImplementedError
+
+    def proxy(self, scores: Any, *, name: str | None = None) -> Proxy:
+        """Return the proxy of N scores on the outcome's scale, called after the kind of fit unless named."""
+        return proxy_around(self.apply(scores), self.residual_variance, self.bounds, name or self.proxy_name)
+
+
+Fitted = TypeVar("Fitted", bound=Fit)
+
+
+def with_residuals(fit: Fitted, x: FloatArray, y: FloatArray, w: FloatArray) -> Fitted:
+    """Return the fit with its weighted mean squared residual on outcomes (n,), where it tells anything."""
+    if np.all((y == fit.bounds[0]) | (y == fit.bounds[1])):
+        return fit
+    return replace(fit, residual_variance=float(np.average((y - fit.apply(x)) ** 2, weights=w)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Calibration(Fit):
     """A fitted curve from scores to mean outcomes; increasing if isotonic.
 
     Parameters
     ----------
     method : {"isotonic", "logistic"}
-    bounds : (float, float)
-        Bounds of the outcome.
+    bounds, residual_variance : optional
+        As in `Fit`.
     scores, levels : float (m,)
         Isotonic: mean outcome at increasing scores, linear in between and flat beyond.
     intercept, slope : float
@@ -51,9 +87,6 @@ class Calibration(Record):
         score, or the standardised score.
     centre, scale : float
         By which scores are standardised; scale 0 stands for the logit.
-    residual_variance : float, optional
-        Mean squared residual on the labels, in squared units of the outcome; `None` where every outcome was
-        at a bound, so that the mean alone gives the variance.
 
     Examples
     --------
@@ -63,14 +96,12 @@ class Calibration(Record):
     """
 
     method: str
-    bounds: tuple[float, float] = (0.0, 1.0)
     scores: FloatArray = field(default_factory=lambda: np.empty(0))
     levels: FloatArray = field(default_factory=lambda: np.empty(0))
     intercept: float = 0.0
     slope: float = 1.0
     centre: float = 0.0
     scale: float = 0.0
-    residual_variance: float | None = None
 
     def apply(self, scores: Any) -> FloatArray:
         """Return the calibrated mean outcome of each score (N,)."""
@@ -83,18 +114,14 @@ class Calibration(Record):
         )
         return np.asarray(low + (high - low) * curve)
 
-    def proxy(self, scores: Any, *, name: str = "calibrated") -> Proxy:
-        """Return the calibrated proxy of N scores (or of a `Proxy`), now on the outcome's scale."""
-        return proxy_around(self.apply(scores), self.residual_variance, self.bounds, name)
-
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready description."""
-        return {name: plain(getattr(self, name)) for name in self.__slots__}
+        return {entry.name: plain(getattr(self, entry.name)) for entry in fields(self)}
 
     @staticmethod
-    def from_dict(fields: dict[str, Any]) -> Calibration:
+    def from_dict(description: dict[str, Any]) -> Calibration:
         """Return the calibration that `to_dict` described."""
-        return Calibration(**(fields | {"bounds": tuple(fields["bounds"])}))
+        return Calibration(**(description | {"bounds": tuple(description["bounds"])}))
 
 
 def calibrate(
@@ -138,8 +165,7 @@ def calibrate(
         raise InputError("no such calibration", given=repr(method), allowed=", ".join(METHODS))
     x, y, w = checked_labels(_score_values(scores), outcomes, weights, bounds)
     fitted = _isotonic(x, y, w) if method == "isotonic" else _logistic(x, y, w, bounds)
-    curve = Calibration(method=method, bounds=bounds, **fitted)
-    return replace(curve, residual_variance=residual_variance_of(y, curve.apply(x), w, bounds))
+    return with_residuals(Calibration(method=method, bounds=bounds, **fitted), x, y, w)
 
 
 def proxy_around(
@@ -158,21 +184,6 @@ def proxy_around(
         widest = np.maximum((values - low) * (high - values), 0.0)
         second = values**2 + np.minimum(residual_variance, widest)
     return Proxy(values=values, second_moments=second, bounds=bounds, name=name)
-
-
-def residual_variance_of(
-    y: FloatArray, fitted: FloatArray, w: FloatArray, bounds: tuple[float, float]
-) -> float | None:
-    """Return the weighted mean squared residual, `None` where every outcome (n,) is at a bound.
-
-    Examples
-    --------
-    >>> residual_variance_of(np.array([0.5, 1.0]), np.array([0.5, 0.5]), np.ones(2), (0.0, 1.0))
-    0.125
-    """
-    if np.all((y == bounds[0]) | (y == bounds[1])):
-        return None
-    return float(np.average((y - fitted) ** 2, weights=w))
 
 
 def checked_labels(
@@ -273,7 +284,7 @@ RIDGE = 1e-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Combination(Record):
+class Combination(Fit):
     """A fitted function of k scores.
 
     Parameters
@@ -281,12 +292,10 @@ class Combination(Record):
     intercept : float
     coefficients : float (k,)
         Of the linear index.
-    bounds : (float, float)
-        Bounds of the outcome; the index is clipped to them if there is no curve.
+    bounds, residual_variance : optional
+        As in `Fit`; the index is clipped to the bounds if there is no curve.
     curve : Calibration, optional
         From the index to the outcome.
-    residual_variance : float, optional
-        Mean squared residual; `None` where outcomes were all at the bounds.
 
     Examples
     --------
@@ -295,11 +304,10 @@ class Combination(Record):
     array([1. , 0.9, 0. , 0.1])
     """
 
+    proxy_name: ClassVar[str] = "combined"
     intercept: float
     coefficients: FloatArray
-    bounds: tuple[float, float] = (0.0, 1.0)
     curve: Calibration | None = None
-    residual_variance: float | None = None
 
     def apply(self, scores: Any) -> FloatArray:
         """Return the combined mean outcome (N,) of scores (N, k)."""
@@ -312,10 +320,6 @@ class Combination(Record):
             )
         index = self.intercept + matrix @ self.coefficients
         return np.clip(index, *self.bounds) if self.curve is None else self.curve.apply(index)
-
-    def proxy(self, scores: Any, *, name: str = "combined") -> Proxy:
-        """Return the combined proxy of scores (N, k), on the outcome's scale."""
-        return proxy_around(self.apply(scores), self.residual_variance, self.bounds, name)
 
 
 def combine(
@@ -359,7 +363,7 @@ def combine(
     if method != "linear":
         curve = calibrate(intercept + matrix @ coefficients, y, method=method, weights=w, bounds=bounds)
     combined = Combination(intercept=intercept, coefficients=coefficients, bounds=bounds, curve=curve)
-    return replace(combined, residual_variance=residual_variance_of(y, combined.apply(matrix), w, bounds))
+    return with_residuals(combined, matrix, y, w)
 
 
 def score_matrix(scores: Any) -> FloatArray:

@@ -10,7 +10,7 @@ import inspect
 import warnings
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,12 +19,13 @@ from stratal.errors import InputError, MissingExtraError
 from stratal.proxy.calibration import (
     Calibration,
     Combination,
+    Fit,
     calibrate,
     checked_labels,
     combine,
     proxy_around,
-    residual_variance_of,
     score_matrix,
+    with_residuals,
 )
 from stratal.proxy.proxy import Proxy
 
@@ -38,7 +39,7 @@ ALPHAS = tuple(10.0 ** (k / 2) for k in range(-4, 9))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Learned(Record):
+class Learned(Fit):
     """A learner fitted on labelled units.
 
     Parameters
@@ -47,10 +48,8 @@ class Learned(Record):
         Fitted; None where all outcomes were equal, so that there was nothing to learn.
     level : float
         The mean outcome, which stands for the model where there is none.
-    bounds : (float, float)
-        Of the outcome; infinite where it has none.
-    residual_variance : float, optional
-        Mean squared residual on the labels; None where outcomes were all at the bounds.
+    bounds, residual_variance : optional
+        As in `Fit`; the bounds are infinite where the outcome has none.
 
     Examples
     --------
@@ -58,10 +57,9 @@ class Learned(Record):
     array([0.5, 0.5])
     """
 
+    proxy_name: ClassVar[str] = "learned"
     model: Any = field(default=None, compare=False)
     level: float = 0.0
-    bounds: tuple[float, float] = (0.0, 1.0)
-    residual_variance: float | None = None
 
     def apply(self, scores: Any) -> FloatArray:
         """Return the predicted mean outcome (N,) of features (N, d), within the bounds."""
@@ -71,10 +69,6 @@ class Learned(Record):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return np.clip(_predicted(self.model, matrix, self.bounds), *self.bounds)
-
-    def proxy(self, scores: Any, *, name: str = "learned") -> Proxy:
-        """Return the learned proxy of features (N, d), on the outcome's scale."""
-        return proxy_around(self.apply(scores), self.residual_variance, self.bounds, name)
 
 
 def learn(
@@ -121,7 +115,7 @@ def learn(
     matrix, y, w = checked_labels(score_matrix(scores), outcomes, weights, bounds)
     mean = float(np.average(y, weights=w))
     if np.ptp(y) == 0:
-        return Learned(level=mean, bounds=bounds, residual_variance=residual_variance_of(y, y, w, bounds))
+        return with_residuals(Learned(level=mean, bounds=bounds), matrix, y, w)
     model = fresh(learner, binary=bool(np.all(np.isin(y, bounds))))
     try:
         with warnings.catch_warnings():
@@ -134,9 +128,7 @@ def learn(
             f"the learner {described(learner)} cannot be fitted: {error}",
             action="Give numeric features without missing values, or a learner that takes others.",
         ) from None
-    learned = Learned(model=model, level=mean, bounds=bounds)
-    residual = residual_variance_of(y, learned.apply(matrix), w, bounds)
-    return Learned(model=model, level=mean, bounds=bounds, residual_variance=residual)
+    return with_residuals(Learned(model=model, level=mean, bounds=bounds), matrix, y, w)
 
 
 def described(learner: Any) -> str:
@@ -295,9 +287,7 @@ class CrossFit(Record):
 
     def apply(self, scores: Any) -> FloatArray:
         """Return the mean of all fits (N,): for units without a label."""
-        several = not isinstance(scores, Proxy) and (isinstance(scores, dict) or np.ndim(scores) == 2)
-        if isinstance(self.fits[0], Learned) and not several:
-            scores = np.asarray(getattr(scores, "values", scores), np.float64)[:, None]
+        scores = _as_fitted(scores, isinstance(self.fits[0], Learned))
         return np.asarray(np.mean([fit.apply(scores) for fit in self.fits], axis=0))
 
     def proxy(self, scores: Any, *, labelled_rows: Any = None, name: str = "calibrated") -> Proxy:
@@ -362,11 +352,8 @@ def cross_fit(
     (4,)
     """
     y = np.asarray(outcomes, np.float64)
-    several = not isinstance(scores, Proxy) and (isinstance(scores, dict) or np.ndim(scores) == 2)
     learned = is_learner(method)
-    if learned and not several:
-        scores, several = np.asarray(getattr(scores, "values", scores), np.float64)[:, None], True
-    x = score_matrix(scores) if several else np.asarray(getattr(scores, "values", scores), np.float64)
+    x = _as_fitted(scores, learned)
     w = np.ones(len(y)) if weights is None else np.asarray(weights, np.float64)
     if not 2 <= n_folds <= len(y) or len(x) != len(y) or len(w) != len(y):
         raise InputError(
@@ -374,11 +361,19 @@ def cross_fit(
         )
     folds = np.empty(len(y), np.int64)
     folds[np.random.default_rng(seed).permutation(len(y))] = np.arange(len(y)) % n_folds
-    fit = combine if several else calibrate
-    how: Any = partial(learn, learner=method) if learned else partial(fit, method=method)
+    fit: Any = learn if learned else combine if x.ndim == 2 else calibrate
+    how = partial(fit, **{"learner" if learned else "method": method}, bounds=bounds)
     parts = (folds != k for k in range(n_folds))
-    fits = tuple(how(x[kept], y[kept], weights=w[kept], bounds=bounds) for kept in parts)
+    fits = tuple(how(x[kept], y[kept], weights=w[kept]) for kept in parts)
     labelled = np.empty(len(y))
     for k, fitted in enumerate(fits):
         labelled[folds == k] = fitted.apply(x[folds == k])
     return CrossFit(fits=fits, folds=folds, labelled=labelled)
+
+
+def _as_fitted(scores: Any, learned: bool) -> FloatArray:
+    """Return scores as a matrix (n, k) where they are several or for a learner, else as a vector (n,)."""
+    if not isinstance(scores, Proxy) and (isinstance(scores, dict) or np.ndim(scores) == 2):
+        return score_matrix(scores)
+    values = np.asarray(getattr(scores, "values", scores), np.float64)
+    return values[:, None] if learned else values
