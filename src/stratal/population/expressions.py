@@ -32,9 +32,6 @@ class Engine(Protocol):
     def same(self, names: tuple[str, ...]) -> Any:
         """Return 1 where group columns all agree, else 0."""
 
-    def logistic(self, value: Any) -> Any:
-        """Return 1 / (1 + exp(−value))."""
-
     def exponential(self, value: Any) -> Any:
         """Return exp(value)."""
 
@@ -43,6 +40,12 @@ class Engine(Protocol):
 
     def at_least(self, value: Any, least: float) -> Any:
         """Return the larger of a value and a constant."""
+
+    def root(self, value: Any) -> Any:
+        """Return √value."""
+
+    def floor(self, value: Any) -> Any:
+        """Return the largest whole number that is not above a value."""
 
 
 class Expression(Described):
@@ -178,7 +181,8 @@ class ByLevel(Expression):
     otherwise: float = 0.0
 
     def __post_init__(self) -> None:
-        self._set(levels=tuple(self.levels), values=tuple(float(value) for value in self.values))
+        self._freeze()
+        self._set(values=tuple(float(value) for value in self.values))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -204,9 +208,6 @@ class Agree(Expression):
     kind: ClassVar[str] = "agree"
     names: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        self._set(names=tuple(self.names))
-
     @property
     def columns(self) -> tuple[str, ...]:
         """The group columns."""
@@ -217,12 +218,9 @@ class Agree(Expression):
         return engine.same(self.names)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _OfParts(Expression):
-    __slots__ = ()
     parts: tuple[Expression, ...]
-
-    def __post_init__(self) -> None:
-        self._set(parts=tuple(self.parts))
 
     @classmethod
     def parse(cls, fields: dict[str, Any]) -> Self:
@@ -230,7 +228,6 @@ class _OfParts(Expression):
         return cls(**{**fields, "parts": tuple(Expression.from_dict(part) for part in fields["parts"])})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Sum(_OfParts):
     """The sum of formulas.
 
@@ -240,15 +237,14 @@ class Sum(_OfParts):
     array([1.5])
     """
 
+    __slots__ = ()
     kind: ClassVar[str] = "sum"
-    parts: tuple[Expression, ...]
 
     def on(self, engine: Engine) -> Any:
         """Return the sum."""
         return reduce(add, (part.on(engine) for part in self.parts))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Times(_OfParts):
     """The product of formulas.
 
@@ -258,15 +254,14 @@ class Times(_OfParts):
     array([0.25])
     """
 
+    __slots__ = ()
     kind: ClassVar[str] = "times"
-    parts: tuple[Expression, ...]
 
     def on(self, engine: Engine) -> Any:
         """Return the product."""
         return reduce(mul, (part.on(engine) for part in self.parts))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Logistic(_OfParts):
     """1 / (1 + exp(−x)) of one formula.
 
@@ -276,15 +271,14 @@ class Logistic(_OfParts):
     array(0.5)
     """
 
+    __slots__ = ()
     kind: ClassVar[str] = "logistic"
-    parts: tuple[Expression, ...]
 
     def on(self, engine: Engine) -> Any:
         """Return the share."""
-        return engine.logistic(self.parts[0].on(engine))
+        return 1.0 / (1.0 + engine.exponential(-self.parts[0].on(engine)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Exponential(_OfParts):
     """exp(x) of one formula.
 
@@ -294,8 +288,8 @@ class Exponential(_OfParts):
     array(1.)
     """
 
+    __slots__ = ()
     kind: ClassVar[str] = "exponential"
-    parts: tuple[Expression, ...]
 
     def on(self, engine: Engine) -> Any:
         """Return the number."""
@@ -314,7 +308,6 @@ class Share(_OfParts):
     """
 
     kind: ClassVar[str] = "share"
-    parts: tuple[Expression, ...]
     least: float
 
     def on(self, engine: Engine) -> Any:
@@ -356,10 +349,6 @@ class OnArrays:
         others = [np.asarray(self._columns[name]) for name in names[1:]]
         return np.asarray(reduce(mul, [first == other for other in others]), dtype=np.float64)
 
-    def logistic(self, value: FloatArray) -> FloatArray:
-        """Return 1 / (1 + exp(−value))."""
-        return np.asarray(1.0 / (1.0 + np.exp(-value)))
-
     def exponential(self, value: FloatArray) -> FloatArray:
         """Return exp(value)."""
         return np.asarray(np.exp(value))
@@ -371,6 +360,14 @@ class OnArrays:
     def at_least(self, value: FloatArray, least: float) -> FloatArray:
         """Return the larger of a value and a constant."""
         return np.asarray(np.maximum(value, least))
+
+    def root(self, value: FloatArray) -> FloatArray:
+        """Return √value."""
+        return np.asarray(np.sqrt(value))
+
+    def floor(self, value: FloatArray) -> FloatArray:
+        """Return the largest whole number that is not above a value."""
+        return np.asarray(np.floor(value))
 
     def _levels(self, name: str) -> tuple[list[str], IntArray]:
         """Return the levels of a group column, and which each unit has (n,); found once."""
@@ -419,21 +416,17 @@ class LevelSet(Record):
 
     def excludes(self, other: LevelSet) -> bool:
         """Return whether no level is sure to be in both."""
-        if self.name != other.name or (self.others and other.others):
-            return False
-        if self.others or other.others:
-            few, left_out = (other, self) if self.others else (self, other)
-            return few.levels <= left_out.levels
-        return not self.levels & other.levels
+        found = self.both(other)
+        return self.name == other.name and not found.others and not found.levels
 
     def both(self, other: LevelSet) -> LevelSet:
         """Return the levels of one column that are in both."""
-        if self.others and other.others:
-            return LevelSet(name=self.name, levels=self.levels | other.levels, others=True)
-        if self.others or other.others:
+        if self.others == other.others:
+            levels = self.levels | other.levels if self.others else self.levels & other.levels
+        else:
             few, left_out = (other, self) if self.others else (self, other)
-            return LevelSet(name=self.name, levels=few.levels - left_out.levels)
-        return LevelSet(name=self.name, levels=self.levels & other.levels)
+            levels = few.levels - left_out.levels
+        return LevelSet(name=self.name, levels=levels, others=self.others and other.others)
 
     @property
     def test(self) -> ByLevel:
@@ -507,9 +500,6 @@ class Cells(Described):
     kind: ClassVar[str] = "cells"
     names: tuple[str, ...]
     tests: tuple[Expression, ...] = ()
-
-    def __post_init__(self) -> None:
-        self._set(names=tuple(self.names), tests=tuple(self.tests))
 
     def test_of(self, name: str) -> Expression | None:
         """Return the formula that is 1 in a cell; None for the last, which is what the others leave."""

@@ -14,6 +14,7 @@ from stratal.arrays import (
     array_of,
     finite_vector,
     frozen,
+    is_null,
     same_length,
     without_mask,
 )
@@ -155,8 +156,7 @@ def _group_column(name: str, values: Any) -> AnyArray:
         )
     if array.dtype.kind == "O":
         _refuse_objects(name, array)
-    absent = np.ma.getmaskarray(values) if np.ma.is_masked(values) else _missing(array)
-    missing = np.flatnonzero(absent).tolist()
+    missing = np.flatnonzero(_missing(array, values)).tolist()
     if missing:
         raise InputError(
             f"group column '{name}' holds {len(missing)} missing value{'s' if len(missing) > 1 else ''} "
@@ -176,10 +176,14 @@ def _moment_text(text: str) -> str:
     return f"{whole}{point}{fraction}".rstrip("0").rstrip(".") if point else whole
 
 
-def _missing(array: AnyArray) -> Any:
+def _missing(array: AnyArray, values: Any) -> Any:
+    """Return which categories (N,) are masked, None, NaN or a dataframe's NA; a text never is."""
+    if np.ma.is_masked(values):
+        return np.ma.getmaskarray(values)
     if array.dtype.kind in "mM":
         return np.isnat(array)
-    return [_is_missing(entry) for entry in array.tolist()]
+    entries = array.tolist() if array.dtype.kind in "fO" else []
+    return [is_null(entry) or bool(entry != entry) for entry in entries]
 
 
 def _refuse_objects(name: str, array: AnyArray) -> None:
@@ -213,20 +217,11 @@ def object_column(values: Any) -> AnyArray:
     entries = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
     texts = any(isinstance(entry, str) for entry in entries)
     column = np.empty(len(entries), dtype=object)
-    column[:] = [None if _is_gone(entry, texts) else entry for entry in entries]
+    column[:] = [
+        None if is_null(entry) or (texts and isinstance(entry, float) and entry != entry) else entry
+        for entry in entries
+    ]
     return column
-
-
-def _is_gone(entry: Any, beside_texts: bool) -> bool:
-    """Return whether an entry is a dataframe's NA or NaT, or NaN where there should be a text."""
-    return type(entry).__name__ in ("NAType", "NaTType") or (
-        beside_texts and isinstance(entry, float) and entry != entry
-    )
-
-
-def _is_missing(entry: Any) -> bool:
-    """Return whether a category is None, NaN or a dataframe's NA, which is equal to nothing and to itself."""
-    return entry is None or type(entry).__name__ in ("NAType", "NaTType") or bool(entry != entry)
 
 
 def _ids(given: Any) -> AnyArray:

@@ -79,62 +79,48 @@ class Population(ABC):
     contents: Contents
     """What is known without asking an engine: N, the columns, what was done to read them."""
 
+    size: int
+    """N."""
+
+    proxies: tuple[ProxyInfo, ...]
+    """The proxies; the first is the one that strata are cut on unless another is named."""
+
+    group_names: tuple[str, ...]
+    """Group columns: categories to stratify by or to report on."""
+
+    shown_names: tuple[str, ...]
+    """Payload columns that ride along to the annotators."""
+
+    feature_names: tuple[str, ...]
+    """Numeric columns to cluster on or to regress on."""
+
+    id_name: str
+    """Name of the id column."""
+
+    predicted: str | None
+    """Group column that holds the model's answer, kept in the sample and never shown."""
+
+    notes: tuple[str, ...]
+    """What was done to read the units: blank rows left out, a softmax found, proxies missing."""
+
+    own_stratum: str | None
+    """Group whose level `missing` holds the units without a proxy, where they were kept."""
+
     def __init__(self, contents: Contents) -> None:
         self.contents = contents
+        self.size, self.proxies, self.id_name = contents.size, contents.proxies, contents.id_name
+        self.group_names, self.feature_names = contents.groups, contents.features
+        self.shown_names, self.predicted = contents.shown, contents.predicted
+        self.notes, self.own_stratum = contents.notes, contents.own_stratum
         self._distributions: dict[str, Distribution] = {}
         self._digests: dict[int, PopulationDigest] = {}
 
     # ---- what it is
 
     @property
-    def size(self) -> int:
-        """N."""
-        return self.contents.size
-
-    @property
-    def proxies(self) -> tuple[ProxyInfo, ...]:
-        """The proxies; the first is the one that strata are cut on unless another is named."""
-        return self.contents.proxies
-
-    @property
-    def group_names(self) -> tuple[str, ...]:
-        """Group columns: categories to stratify by or to report on."""
-        return self.contents.groups
-
-    @property
-    def shown_names(self) -> tuple[str, ...]:
-        """Payload columns that ride along to the annotators."""
-        return self.contents.shown
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Numeric columns to cluster on or to regress on."""
-        return self.contents.features
-
-    @property
-    def id_name(self) -> str:
-        """Name of the id column."""
-        return self.contents.id_name
-
-    @property
     def numbered_by_row(self) -> bool:
         """Whether the ids are row numbers, 0 … N − 1, because none were given."""
         return False
-
-    @property
-    def predicted(self) -> str | None:
-        """Group column that holds the model's answer, kept in the sample and never shown."""
-        return self.contents.predicted
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was done to read the units: blank rows left out, a softmax found, proxies missing."""
-        return self.contents.notes
-
-    @property
-    def own_stratum(self) -> str | None:
-        """Group whose level `missing` holds the units without a proxy, where they were kept."""
-        return self.contents.own_stratum
 
     @property
     def proxy_names(self) -> tuple[str, ...]:
@@ -143,13 +129,13 @@ class Population(ABC):
 
     def proxy_info(self, name: str | None = None) -> ProxyInfo:
         """Return what is known of a proxy: the first, or the one named."""
-        if not self.contents.proxies:
+        if not self.proxies:
             raise InputError(
                 "this population has no proxy", action="Name a proxy column, or draw a simple random sample."
             )
         if name is None:
-            return self.contents.proxies[0]
-        for info in self.contents.proxies:
+            return self.proxies[0]
+        for info in self.proxies:
             if info.name == name:
                 return info
         raise InputError(f"no such proxy: {name!r}", allowed=near_names(name, self.proxy_names))

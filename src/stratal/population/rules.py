@@ -186,7 +186,6 @@ class Categories(Rule):
 
     def __post_init__(self) -> None:
         self._freeze()
-        self._set(levels=tuple(self.levels))
         if list(self.levels) != sorted(set(self.levels)) or len(self.codes) != len(self.levels):
             raise InputError(
                 "levels must be sorted and distinct, with one code each",
@@ -253,7 +252,6 @@ class NearestCentre(Rule):
 
     def __post_init__(self) -> None:
         self._freeze()
-        self._set(names=tuple(self.names))
         shapes = (self.centres.ndim, self.centres.shape[-1:], self.scale.shape)
         if shapes != (2, (len(self.names),), (len(self.names),)) or not np.all(self.scale > 0):
             raise InputError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.errors import InputError
+from stratal.population.expressions import Engine, OnArrays
 
 LARGEST_PROXY = 1e100
 """Proxies and labels beyond this overflow in sums of squares."""
@@ -315,24 +316,18 @@ class Size:
 
     def of_arrays(self, values: FloatArray, second: FloatArray | None = None) -> FloatArray:
         """Return x (n,) from the column's values (n,) and, where they count, its second moments (n,)."""
-        return np.asarray(self.express(values, second, float, np.sqrt, lambda v: np.maximum(v, 0.0)))
+        return np.asarray(self.on(OnArrays({}), values, second))
 
-    def express(
-        self,
-        values: Any,
-        second: Any,
-        constant: Callable[[float], Any],
-        root: Callable[[Any], Any],
-        positive: Callable[[Any], Any],
-    ) -> Any:
+    def on(self, engine: Engine, values: Any, second: Any) -> Any:
         """Return x as an expression of whatever `values` are: arrays or columns of a table."""
         if self.kind == "column":
             return values
-        keep, moved = constant(1.0 - HEDGE), constant(HEDGE * self.centre)
+        keep, moved = engine.constant(1.0 - HEDGE), engine.constant(HEDGE * self.centre)
         if self.second:
-            return root(positive(second - values * values) * keep + moved)
+            return engine.root(engine.at_least(second - values * values, 0.0) * keep + moved)
+        low, high = engine.constant(self.low), engine.constant(self.high)
         hedged = values * keep + moved
-        return root(positive((hedged - constant(self.low)) * (constant(self.high) - hedged)))
+        return engine.root(engine.at_least((hedged - low) * (high - hedged), 0.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

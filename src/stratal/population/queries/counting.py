@@ -47,6 +47,8 @@ class TableCounter:
         Of all proxies, where known already.
     second_extent : (float, float), optional
         Of all second moments, where known already.
+    first : mapping of column to array, optional
+        The histogram over all, where one query found it for many tables.
 
     Examples
     --------
@@ -63,6 +65,7 @@ class TableCounter:
     second: str | None = None
     whole: Extent | None = None
     second_extent: tuple[float, float] | None = None
+    first: Mapping[str, Any] | None = None
 
     def extent(self, span: Span) -> Extent:
         """Return smallest and largest proxy and count within the span."""
@@ -89,20 +92,25 @@ class TableCounter:
         """Return all distinct values with counts."""
         table = self.table
         measures = {"n": table.count()}
-        if steps is not None and self.second is not None:
-            parameters = double(float(steps.low)), double(float(steps.scale))
-            measures["second"] = in_steps(table[self.second], *parameters).sum().cast("int64")
+        if (moments := self._moments(table, steps)) is not None:
+            measures["second"] = moments.sum().cast("int64")
         found = self.run(table.group_by(value=table[self.value] + double(0.0)).aggregate(**measures))
         return _distinct(columns_of(found))
 
     def histogram(self, grid: Grid, span: Span, steps: Steps | None) -> Histogram:
         """Return the histogram of the proxies within the span."""
+        if self.first is not None and span == Span():
+            return _histogram(self.first)
         inside = self._inside(span)
-        moments = None
-        if steps is not None and self.second is not None:
-            moments = in_steps(inside[self.second], double(float(steps.low)), double(float(steps.scale)))
+        moments = self._moments(inside, steps)
         placed = _placed(inside, inside[self.value], double(grid.low), double(grid.scale), moments)
         return _histogram(columns_of(self.run(_binned(placed, "bin"))))
+
+    def _moments(self, table: Any, steps: Steps | None) -> Any:
+        """Return the steps of the second moments as an Ibis expression, None where they are not wanted."""
+        if steps is None or self.second is None:
+            return None
+        return in_steps(table[self.second], double(float(steps.low)), double(float(steps.scale)))
 
     def _inside(self, span: Span) -> Any:
         table = self.table
@@ -176,33 +184,6 @@ def _distinct(found: Mapping[str, Any]) -> Distinct:
 # ---- all levels of a category at once
 
 
-@dataclass(frozen=True, kw_only=True)
-class LevelCounter(TableCounter):
-    """Answers for one level of a category from what one query found for all of them.
-
-    The engine is asked again for the rare bin that is looked at more closely.
-
-    Parameters
-    ----------
-    found : mapping of column to array
-        The level's rows of the query's result.
-    level, name : str
-        The column of categories, and the level that is counted.
-    """
-
-    found: Mapping[str, Any]
-    level: str
-    name: str
-
-    def histogram(self, grid: Grid, span: Span, steps: Steps | None) -> Histogram:
-        """Return the histogram of the proxies within the span."""
-        return _histogram(self.found) if span == Span() else super().histogram(grid, span, steps)
-
-    def _inside(self, span: Span) -> Any:
-        one = replace(self, table=self.table.filter(self.table[self.level] == self.name))
-        return super(LevelCounter, one)._inside(span)
-
-
 def level_bins(
     run: Run, backend: Any, table: Any, level: str, value: str, second: str | None = None
 ) -> LevelBins:
@@ -242,7 +223,7 @@ def level_bins(
         values=found["value"][order],
         counts=counts,
         second=means,
-        large=_large_levels(run, joined, levels, TableCounter(run, table, value, second), level),
+        large=_large_levels(joined, levels, TableCounter(run, table, value, second), level),
     )
 
 
@@ -314,30 +295,24 @@ def _with_parameters(backend: Any, table: Any, level: str, levels: _Levels) -> A
     return table.join(known, table[level] == known.level_name)
 
 
-def _large_levels(
-    run: Run, joined: Any, levels: _Levels, whole: TableCounter, level: str
-) -> dict[int, LevelCounter]:
+def _large_levels(joined: Any, levels: _Levels, whole: TableCounter, level: str) -> dict[int, TableCounter]:
     """Return the counters of the levels that are binned, from one query for all of them."""
     numbers = np.flatnonzero(~levels.few)
     if not len(numbers):
         return {}
-    found = columns_of(run(_histogram_by_level(joined.filter(~joined.few), whole.value, whole.second)))
+    found = columns_of(whole.run(_histogram_by_level(joined.filter(~joined.few), whole.value, whole.second)))
     counters = {}
     for number in numbers.tolist():
         rows = found["level_number"] == number
         moments = None
         if levels.second_low is not None and levels.second_high is not None:
             moments = float(levels.second_low[number]), float(levels.second_high[number])
-        counters[number] = LevelCounter(
-            run,
-            whole.table,
-            whole.value,
-            whole.second,
+        counters[number] = replace(
+            whole,
+            table=whole.table.filter(whole.table[level] == levels.names[number]),
             whole=levels.extent(number),
             second_extent=moments,
-            found={name: values[rows] for name, values in found.items()},
-            level=level,
-            name=levels.names[number],
+            first={name: values[rows] for name, values in found.items()},
         )
     return counters
 

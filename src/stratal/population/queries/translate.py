@@ -74,10 +74,6 @@ class TableColumns:
         first, *others = (self._table[self._units.internal(name, self._units.categories)] for name in names)
         return ibis.ifelse(reduce(and_, (first == other for other in others)), double(1.0), double(0.0))
 
-    def logistic(self, value: Any) -> Any:
-        """Return 1 / (1 + exp(−value))."""
-        return 1.0 / (1.0 + (-value).exp())
-
     def exponential(self, value: Any) -> Any:
         """Return exp(value)."""
         return value.exp()
@@ -91,6 +87,14 @@ class TableColumns:
         import ibis
 
         return ibis.greatest(value, double(least))
+
+    def root(self, value: Any) -> Any:
+        """Return √value."""
+        return value.sqrt()
+
+    def floor(self, value: Any) -> Any:
+        """Return the largest whole number that is not above a value."""
+        return value.floor()
 
 
 def cell_column(cells: Cells, columns: TableColumns) -> Any:
