@@ -235,9 +235,9 @@ def _ids(given: Any) -> AnyArray:
 
 
 def _common_size(units: ArrayUnits) -> int:
-    named = {f"column '{name}'": column for kind in units.others for name, column in kind.items()}
-    ids = {} if units.ids is None else {"ids": units.ids}
-    columns = {**ids, **units.values, **named}
+    kinds = (units.groups, units.features, units.shown)
+    named = {f"column '{name}'": column for kind in kinds for name, column in kind.items()}
+    columns = {**({} if units.ids is None else {"ids": units.ids}), **units.values, **named}
     if not columns:
         raise InputError("the population is empty", action="Give a proxy, ids or groups.")
     size = same_length(**columns)

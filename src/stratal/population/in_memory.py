@@ -24,6 +24,7 @@ from stratal.population.digest import (
 )
 from stratal.population.distribution import (
     BIN_COUNT,
+    EXACT_LIMIT,
     OFFSET_COUNT,
     Distinct,
     Extent,
@@ -32,7 +33,7 @@ from stratal.population.distribution import (
     LevelBins,
     Span,
     Steps,
-    bins_of_levels,
+    wants_distinct,
 )
 from stratal.population.population import Population
 from stratal.population.rules import Everything, Rule, kind_of_codes
@@ -51,9 +52,7 @@ from stratal.randomness import (
     id_texts,
     keys_of_ids,
     keys_of_rows,
-    rank_smallest,
     shown_order,
-    thresholds,
     uniforms,
 )
 
@@ -143,11 +142,6 @@ class ArrayUnits:
     groups: Mapping[str, AnyArray]
     features: Mapping[str, FloatArray]
     shown: Mapping[str, AnyArray]
-
-    @property
-    def others(self) -> tuple[Mapping[str, AnyArray], ...]:
-        """All columns but ids and proxies."""
-        return self.groups, self.features, self.shown
 
 
 def refuse_duplicates(texts: list[str]) -> None:
@@ -289,26 +283,15 @@ class ArrayPopulation(Population):
             proxy_covariances=covariances.reshape(1, k, k),
         )
 
-    def smallest(self, rule: Rule, counts: IntArray, seed: int, codes: IntArray | None = None) -> Drawn:
-        """Return, of each stratum, the `counts` (H,) units with the smallest permanent random numbers."""
-        seed = check_seed(seed)
+    def _under(
+        self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int, codes: IntArray | None
+    ) -> tuple[IntArray, IntArray, KeyArray, IntArray]:
         codes = self.codes(rule) if codes is None else codes
-        sizes = self.summarise(rule, codes).sizes
-        for widening in range(64):
-            limits = thresholds(counts, sizes, widening)
-            rows, keys = self._where(seed, lambda rows, keys: keys <= limits[codes[rows]], limits.max())  # noqa: B023
-            stratum = codes[rows].astype(np.int64)
-            if np.all(np.bincount(stratum, minlength=len(counts)) >= counts):
-                break
-        kept = rank_smallest(stratum, keys, rows, counts)
-        return self.take(rows[kept], stratum[kept], seed)
+        rows, keys = self._where(seed, lambda rows, keys: keys <= limits[codes[rows]], limits.max())
+        return rows, codes[rows].astype(np.int64), keys, rows
 
-    def take(self, rows: IntArray, stratum: IntArray, seed: int) -> Drawn:
-        """Return the units in these rows, in the order in which they are shown."""
-        return self._taken(rows, stratum, seed)[0]
-
-    def _taken(self, rows: IntArray, stratum: IntArray, seed: int) -> tuple[Drawn, IntArray]:
-        """Return the units in these rows as they are shown, and that order (n,)."""
+    def _taken(self, rows: IntArray, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
+        stratum = np.zeros(len(rows), np.int64) if stratum is None else stratum
         ids = rows.astype(np.int64) if self._units.ids is None else self._units.ids[rows]
         order = shown_order(ids, seed)
         rows, ids, stratum = rows[order], ids[order], stratum[order]
@@ -390,7 +373,7 @@ class ArrayPopulation(Population):
         """Return the units whose permanent random number u is below `limit` times their size."""
         sizes = self._sizes_of(size)
         rows, keys = self._where(check_seed(seed), lambda rows, keys: uniforms(keys) < limit * sizes[rows])
-        drawn, order = self._taken(rows, np.zeros(len(rows), np.int64), seed)
+        drawn, order = self._taken(rows, seed)
         return Candidates(drawn=drawn, uniform=uniforms(keys)[order], size=sizes[rows][order])
 
     def at_ranks(self, column: str, ranks: IntArray, seed: int) -> Drawn:
@@ -398,12 +381,12 @@ class ArrayPopulation(Population):
         _, keys = self._where(check_seed(seed), lambda rows, keys: np.ones(len(rows), bool))
         ties: tuple[AnyArray, ...] = (keys,) if self._texts is None else (np.array(self._texts), keys)
         rows = np.lexsort((*ties, self._numbers(column)))[ranks]
-        return self.take(rows, np.zeros(len(rows), np.int64), seed)
+        return self._taken(rows, seed)[0]
 
     def members(self, group: str, levels: tuple[str, ...], seed: int) -> Drawn:
         """Return every unit of these levels of a group column."""
         rows = np.flatnonzero(np.isin(self._units.groups[self.require_group(group)], np.array(levels)))
-        return self.take(rows, np.zeros(len(rows), np.int64), seed)
+        return self._taken(rows, seed)[0]
 
     def find(self, ids: Sequence[str]) -> Drawn:
         """Return the units that have one of these ids, as text; those of no unit are left out."""
@@ -412,7 +395,7 @@ class ArrayPopulation(Population):
             rows = np.unique(np.array([row for row in numbers if row < self.size], dtype=np.int64))
         else:
             rows = np.flatnonzero(np.isin(np.array(self._texts), np.array(list(ids), np.str_)))
-        return self.take(rows, np.zeros(len(rows), np.int64), 0)
+        return self._taken(rows, 0)[0]
 
     def _sizes_of(self, size: Size) -> FloatArray:
         if size.column is None:
@@ -559,3 +542,44 @@ def _still_atoms(known: FloatArray | None, more: FloatArray | None) -> FloatArra
     if not np.array_equal(known[both], more[both]):
         return None
     return np.where(fresh, more, known)
+
+
+def bins_of_levels(names: tuple[str, ...], level: IntArray, counter: ArrayCounter) -> LevelBins:
+    """Return the distinct values within each level, from the number of each unit's level (N,).
+
+    Examples
+    --------
+    >>> found = bins_of_levels(("a", "b"), np.array([1, 0, 1]), ArrayCounter(np.array([0.9, 0.5, 0.9])))
+    >>> found.values, found.counts
+    (array([0.5, 0.9]), array([1, 2]))
+    """
+    values, second = counter.values + 0.0, counter.second_moments
+    order = np.lexsort((values, level))
+    first = np.searchsorted(level[order], np.arange(len(names) + 1))
+    large: dict[int, ArrayCounter] = {}
+    few = np.ones(len(values), bool)
+    for number in np.flatnonzero(np.diff(first) > EXACT_LIMIT).tolist():
+        alone = counter.of_rows(np.sort(order[first[number] : first[number + 1]]))
+        if not wants_distinct(alone.extent(Span())):
+            large[number] = alone
+            few[first[number] : first[number + 1]] = False
+    order = order[few]
+    values, level = values[order], level[order]
+    starts = np.flatnonzero(np.append(True, (np.diff(level) > 0) | (np.diff(values) > 0))[: len(order)])
+    counts = np.diff(np.append(starts, len(order)))
+    means = None if second is None else _level_means(second[order], level, starts, counts)
+    return LevelBins(
+        names=names, level=level[starts], values=values[starts], counts=counts, second=means, large=large
+    )
+
+
+def _level_means(second: FloatArray, level: IntArray, starts: IntArray, counts: IntArray) -> FloatArray:
+    """Return the mean second moment of each bin, in steps of the level that the bin is of."""
+    if not len(level):
+        return np.zeros(0)
+    found, place = np.unique(level, return_index=True)
+    low, high = np.minimum.reduceat(second, place), np.maximum.reduceat(second, place)
+    number = np.searchsorted(found, level)
+    steps = Steps.of_levels(low, high)
+    sums = np.add.reduceat(steps[number].numbers(second), starts)
+    return steps[number[starts]].means(sums, counts)

@@ -29,6 +29,7 @@ from stratal.population.summary import (
     SizeProfile,
     StratumSummary,
 )
+from stratal.randomness import KeyArray, check_seed, rank_smallest, thresholds
 from stratal.tables.source import FileReading
 
 _READING = "id='ID', proxy='PROXY'"
@@ -194,9 +195,33 @@ class Population(ABC):
     def summarise(self, rule: Rule, codes: IntArray | None = None) -> StratumSummary:
         """Return sizes and proxy moments per stratum of `rule`."""
 
-    @abstractmethod
     def smallest(self, rule: Rule, counts: IntArray, seed: int, codes: IntArray | None = None) -> Drawn:
         """Return, of each stratum, the `counts` (H,) units with the smallest permanent random numbers."""
+        seed, counts = check_seed(seed), np.asarray(counts, np.int64)
+        sizes = self.summarise(rule, codes).sizes
+        for stratum in np.flatnonzero(counts > sizes)[:1].tolist():
+            raise InputError(
+                f"stratum {stratum} has fewer units than are to be drawn",
+                given=int(counts[stratum]),
+                allowed=f"up to {sizes[stratum]}",
+            )
+        for widening in range(64):  # each doubles the margin, so that the last has every unit
+            limits = thresholds(counts, np.maximum(sizes, 1), widening)
+            found, strata, keys, ties = self._under(rule, limits, counts, seed, codes)
+            if np.all(np.bincount(strata, minlength=len(counts)) >= counts):
+                break
+        kept = rank_smallest(strata, keys, ties, counts)
+        return self._taken(found.take(kept), seed, strata[kept])[0]
+
+    @abstractmethod
+    def _under(
+        self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int, codes: IntArray | None
+    ) -> tuple[Any, IntArray, KeyArray, AnyArray]:
+        """Return the units whose key is at most their stratum's limit (H,): rows, strata, keys, ties (m,)."""
+
+    @abstractmethod
+    def _taken(self, found: Any, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
+        """Return found rows (n,) in the order in which they are shown, and that order (n,)."""
 
     def means_of(self, formulas: Sequence[Expression]) -> FloatArray:
         """Return the means (q,) of formulas over all units; one of them at least reads a column."""

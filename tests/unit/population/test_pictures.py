@@ -5,8 +5,8 @@ import pytest
 from tests.work import calls
 
 from stratal import Population
-from stratal.population.distribution import EXACT_LIMIT, Pictures, bins_of_levels, build_distribution
-from stratal.population.in_memory import ArrayCounter
+from stratal.population.distribution import EXACT_LIMIT, Pictures, build_distribution
+from stratal.population.in_memory import ArrayCounter, bins_of_levels
 from stratal.strata.moments import joined, of_bins, of_pictures
 
 
