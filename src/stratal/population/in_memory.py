@@ -286,7 +286,7 @@ class ArrayPopulation(Population):
     def _under(
         self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int, codes: IntArray | None
     ) -> tuple[IntArray, IntArray, KeyArray, IntArray]:
-        codes = self.codes(rule) if codes is None else codes
+        assert codes is not None
         rows, keys = self._where(seed, lambda rows, keys: keys <= limits[codes[rows]], limits.max())
         return rows, codes[rows].astype(np.int64), keys, rows
 

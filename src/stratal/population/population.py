@@ -198,6 +198,7 @@ class Population(ABC):
     def smallest(self, rule: Rule, counts: IntArray, seed: int, codes: IntArray | None = None) -> Drawn:
         """Return, of each stratum, the `counts` (H,) units with the smallest permanent random numbers."""
         seed, counts = check_seed(seed), np.asarray(counts, np.int64)
+        codes = self.codes(rule) if codes is None else codes
         sizes = self.summarise(rule, codes).sizes
         for stratum in np.flatnonzero(counts > sizes)[:1].tolist():
             raise InputError(
