@@ -170,7 +170,7 @@ _PEEK = 4096
 """Rows in which bins with two values show, if most have two: their one value is then not looked for."""
 
 _COUNT_SHIFT = 32
-"""A sum of up to `passes.PART` offsets is below 2³², and with the count above it below 2⁵³: exact."""
+"""A sum of up to `PART` offsets is below 2³², and with the count above it below 2⁵³: exact."""
 
 
 class ArrayPopulation(Population):

@@ -55,7 +55,7 @@ def extent(sized: Any) -> Any:
 
 
 def total_steps(sized: Any, cap: float) -> Any:
-    """Return the query for the sum of capped sizes in steps; see `size_measures.in_steps`."""
+    """Return the query for the sum of capped sizes in steps; see `summary.in_steps`."""
     import ibis
 
     capped = ibis.least(sized.size_measure, double(cap))
