@@ -36,7 +36,7 @@ from stratal.intervals.stratified import stratified_clopper_pearson
 from stratal.planning.plan import floored
 from stratal.planning.rounds import PLANNED, next_allocation
 from stratal.population.influence import stratum_averages
-from stratal.population.rules.possible import cells_of
+from stratal.population.rules import cells_of
 from stratal.strata import smoothed_standard_deviations
 
 ROOT = Path(__file__).resolve().parents[1]

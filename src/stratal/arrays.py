@@ -224,7 +224,8 @@ class Record:
     """Base of frozen dataclasses: equality by value, arrays checked into their declared type and read-only.
 
     A field annotated `FloatArray`, `IntArray`, `BoolArray` or `AnyArray` (or one of these or None) is frozen
-    when the record is made. Fields declared with `compare=False` are left out of equality.
+    when the record is made; a list in a field annotated as a tuple becomes one. Fields declared with
+    `compare=False` are left out of equality.
 
     Examples
     --------
@@ -239,12 +240,14 @@ class Record:
     __slots__ = ()
 
     def _freeze(self) -> None:
-        """Make every array field a read-only array of its declared type."""
+        """Make every array field a read-only array of its declared type, and a tuple's list a tuple."""
         for entry in fields(self):  # type: ignore[arg-type]
             declared = str(entry.type).removesuffix(" | None")
             value = getattr(self, entry.name)
             if declared in _DTYPES and value is not None:
                 object.__setattr__(self, entry.name, frozen(value, _DTYPES[declared]))
+            elif isinstance(value, list) and declared.startswith("tuple["):
+                object.__setattr__(self, entry.name, tuple(value))
 
     __post_init__ = _freeze
 

@@ -17,7 +17,7 @@ from stratal.labels.damaged_ids import bare_form
 from stratal.labels.labels import Labels, UnitRows
 from stratal.population.declaration import ROW
 from stratal.population.population import Population
-from stratal.population.rules.rule import Categories, Everything, Rule
+from stratal.population.rules import Categories, Everything, Rule
 from stratal.population.same_value import fewer_digits, same_value
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
 from stratal.randomness import id_texts

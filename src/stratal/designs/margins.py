@@ -13,7 +13,7 @@ from stratal.designs.sample import Design, Sample, require_sample
 from stratal.designs.stratified import SimpleRandom, StratifiedWeighting
 from stratal.designs.weighting import Weighting
 from stratal.errors import InputError, names_mistyped, near_names, warn_caller
-from stratal.population.rules.rule import Categories
+from stratal.population.rules import Categories
 from stratal.population.summary import StratumSummary
 
 METHODS = ("raking", "regression")

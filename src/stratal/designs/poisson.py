@@ -15,8 +15,7 @@ from stratal.designs.stratum_moments import satterthwaite
 from stratal.designs.weighting import Weighting
 from stratal.errors import BudgetError, InputError
 from stratal.population.population import Population
-from stratal.population.size_measures import Size, SizeProfile
-from stratal.population.summary import Drawn
+from stratal.population.summary import Drawn, Size, SizeProfile
 from stratal.strata.integers import check_budget
 
 

@@ -11,8 +11,7 @@ from stratal.arrays import FloatArray, IntArray
 from stratal.designs.poisson import UnequalProbabilities, inclusion_scale, measure
 from stratal.designs.sample import Design
 from stratal.population.population import Population
-from stratal.population.size_measures import Candidates, Size
-from stratal.population.summary import Drawn
+from stratal.population.summary import Candidates, Drawn, Size
 from stratal.randomness import id_texts
 from stratal.strata.integers import check_budget
 

@@ -19,12 +19,11 @@ from stratal.designs.elsewhere import parts_of_labelled
 from stratal.designs.labelled import Labelled, LabelledKeywords
 from stratal.designs.sample_parts import columns_of, description_of, parts_from
 from stratal.designs.weighting import Weighting
-from stratal.errors import InputError, kind_of, names_mistyped, not_bounds
+from stratal.errors import InputError, kind_of, listing, names_mistyped, not_bounds, of_caller
 from stratal.labels.labels import Labels
 from stratal.population.digest import PopulationDigest
-from stratal.population.keywords import listing, of_caller
 from stratal.population.population import Population, require_population
-from stratal.population.rules.rule import Everything, Rule
+from stratal.population.rules import Everything, Rule
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
 from stratal.randomness import check_seed, id_texts
 from stratal.report import Tabular

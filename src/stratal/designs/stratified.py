@@ -19,7 +19,7 @@ from stratal.designs.stratum_moments import (
 from stratal.designs.weighting import Weighting
 from stratal.errors import BudgetError, InputError
 from stratal.population.population import Population
-from stratal.population.rules.rule import Everything, Rule
+from stratal.population.rules import Everything, Rule
 from stratal.population.summary import Drawn, StratumSummary
 from stratal.strata import Allocation, Strata, allocate
 from stratal.strata.allocation import FROM_LABELS

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from stratal.designs.sample import Sample
     from stratal.estimation.respondents import Respondents
     from stratal.population.population import Population
-    from stratal.population.rules.rule import Rule
+    from stratal.population.rules import Rule
 
 
 FEWEST_FOLDS = 3

@@ -33,7 +33,7 @@ from stratal.intervals.evidence import design_effect
 from stratal.intervals.limits import Limits, OffsetLimits, StudentLimits, SumLimits, Term, nothing_varies
 from stratal.intervals.proportion import student_quantile
 from stratal.population.expressions import Agree
-from stratal.population.rules.derived import Derived
+from stratal.population.rules import Derived
 from stratal.population.summary import StratumSummary
 from stratal.report import Intervals, Page, leaderboard_table, noted
 

@@ -22,10 +22,8 @@ from stratal.estimation.anticipated import Anticipated, AnticipatedInfluence, Di
 from stratal.estimation.estimate import Estimate, Estimates, title_of
 from stratal.intervals.evidence import require_target
 from stratal.labels.labels import join
-from stratal.population.cells import Cells
-from stratal.population.expressions import Constant, Expression, total
+from stratal.population.expressions import Cells, Constant, Expression, LevelSet, both_tests, total
 from stratal.population.influence import Influence, InfluenceOfLevels, averages
-from stratal.population.level_tests import LevelSet, both_tests
 from stratal.population.population import Population
 from stratal.strata import Strata
 from stratal.strata.rates import smoothed_standard_deviations

@@ -18,8 +18,7 @@ from stratal.intervals.evidence import OutcomeKind
 from stratal.labels.annotators import COMBINATIONS, without_ties
 from stratal.labels.labels import Joined
 from stratal.labels.numbers import averaged, understood, zeros_and_ones
-from stratal.population.expressions import Expression
-from stratal.population.level_tests import implies
+from stratal.population.expressions import Expression, implies
 from stratal.population.summary import StratumSummary
 from stratal.randomness import id_text
 from stratal.strata import Strata

@@ -26,7 +26,7 @@ from stratal.intervals.interval import tail_shares
 from stratal.intervals.limits import BinomialLimits, Limits, OffsetLimits, StudentLimits, SumLimits, Term
 from stratal.intervals.methods import interval_of
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
-from stratal.population.rules.possible import possible_levels
+from stratal.population.rules import possible_levels
 
 _BORROWED_LABELS = 1.0
 

@@ -19,7 +19,14 @@ from stratal.arrays import BoolArray
 from stratal.designs.files import replacing
 from stratal.designs.sample import Sample, require_sample
 from stratal.designs.sample_file import sample_digest
-from stratal.errors import InputError, MissingExtraError, StratalWarning, names_mistyped
+from stratal.errors import (
+    InputError,
+    MissingExtraError,
+    StratalWarning,
+    listing,
+    names_mistyped,
+    refuse_unlisted,
+)
 from stratal.estimation.estimand import Estimand, as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, Nonresponse, with_tables
 from stratal.estimation.evaluation import estimate
@@ -31,7 +38,6 @@ from stratal.labels.annotators import Agreement, agreement_of
 from stratal.labels.labels import join, with_ids_of
 from stratal.labels.numbers import words_for_one
 from stratal.planning.rounds import more_labels
-from stratal.population.keywords import listing, refuse_unlisted
 from stratal.report import WRITERS, answer_sentence, described_method, plain_dict, report_html
 
 KIND = "stratal report"

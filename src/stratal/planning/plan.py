@@ -28,8 +28,7 @@ from stratal.planning.earlier_labels import EarlierLabels
 from stratal.planning.widths import expected_half_width, smallest_budget
 from stratal.population.influence import Influence, InfluenceOfLevels, influence_moments
 from stratal.population.population import require_population
-from stratal.population.rules.possible import cells_of
-from stratal.population.rules.rule import Everything
+from stratal.population.rules import Everything, cells_of
 from stratal.report import Bars, Page, Plotted, Printed, Tabular, plain, plain_dict, plan_page
 from stratal.strata import Allocation, Strata, allocate, allocate_several
 from stratal.strata.integers import check_budget, whole_number

@@ -1,7 +1,6 @@
 """Populations: N units with proxies, in memory or in a table."""
 
 import stratal.population.from_arrays
-import stratal.population.from_estimator
 import stratal.population.queries.table  # noqa: F401  (both enter what they make)
 from stratal.population.population import Population
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary

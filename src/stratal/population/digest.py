@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray
+from stratal.population.expressions import Engine, OnArrays
 from stratal.population.summary import Contents
 from stratal.randomness import KEY_DIGITS, KeyArray
 
@@ -131,13 +132,7 @@ def n_digits(exponent: int) -> int:
     return 2 if exponent <= _WHOLE_BITS else 4
 
 
-def digits(
-    values: Any,
-    exponent: int,
-    constant: Callable[[float], Any],
-    floor: Callable[[Any], Any],
-    within: Callable[[Any, float], Any],
-) -> Iterator[Any]:
+def digits(values: Any, exponent: int, engine: Engine) -> Iterator[Any]:
     """Yield values as whole numbers from 0 to 2³¹: 30 bits and a sign, then the next 31 bits.
 
     Scaling by powers of two, floor and the difference to it round alike on every engine. Where some value is
@@ -148,25 +143,19 @@ def digits(
     values : array, or column of a table
     exponent : int
         As in `exponent_of`.
-    constant, floor, within : callable
-        A number, the largest whole number below, and values cut off at ± a number, as the engine has them.
     """
-    scaled = values * constant(2.0 ** (_WHOLE_BITS - exponent))
-    whole = floor(scaled)
-    yield whole + constant(2.0**_WHOLE_BITS)
-    yield floor((scaled - whole) * constant(2.0**_FRACTION_BITS))
+    scaled = values * engine.constant(2.0 ** (_WHOLE_BITS - exponent))
+    whole = engine.floor(scaled)
+    yield whole + engine.constant(2.0**_WHOLE_BITS)
+    yield engine.floor((scaled - whole) * engine.constant(2.0**_FRACTION_BITS))
     if exponent > _WHOLE_BITS:
-        yield from digits(within(values, 2.0**_WHOLE_BITS), _WHOLE_BITS, constant, floor, within)
+        most = -engine.at_least(-values, -(2.0**_WHOLE_BITS))
+        yield from digits(engine.at_least(most, -(2.0**_WHOLE_BITS)), _WHOLE_BITS, engine)
 
 
 def array_digits(values: FloatArray, exponent: int) -> Iterator[KeyArray]:
     """Yield the whole numbers (n,) of doubles (n,)."""
-
-    def within(values: FloatArray, most: float) -> FloatArray:
-        return np.clip(values, -most, most)
-
-    for digit in digits(values, exponent, float, np.floor, within):
-        yield digit.astype(np.uint64)
+    return (digit.astype(np.uint64) for digit in digits(values, exponent, OnArrays({})))
 
 
 def level_numbers(levels: AnyArray) -> KeyArray:

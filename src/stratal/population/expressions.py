@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from stratal.arrays import AnyArray, Described, FloatArray, IntArray
+from stratal.arrays import AnyArray, Described, FloatArray, IntArray, Record
 
 
 class Engine(Protocol):
@@ -32,9 +32,6 @@ class Engine(Protocol):
     def same(self, names: tuple[str, ...]) -> Any:
         """Return 1 where group columns all agree, else 0."""
 
-    def logistic(self, value: Any) -> Any:
-        """Return 1 / (1 + exp(−value))."""
-
     def exponential(self, value: Any) -> Any:
         """Return exp(value)."""
 
@@ -43,6 +40,12 @@ class Engine(Protocol):
 
     def at_least(self, value: Any, least: float) -> Any:
         """Return the larger of a value and a constant."""
+
+    def root(self, value: Any) -> Any:
+        """Return √value."""
+
+    def floor(self, value: Any) -> Any:
+        """Return the largest whole number that is not above a value."""
 
 
 class Expression(Described):
@@ -178,7 +181,8 @@ class ByLevel(Expression):
     otherwise: float = 0.0
 
     def __post_init__(self) -> None:
-        self._set(levels=tuple(self.levels), values=tuple(float(value) for value in self.values))
+        self._freeze()
+        self._set(values=tuple(float(value) for value in self.values))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -204,9 +208,6 @@ class Agree(Expression):
     kind: ClassVar[str] = "agree"
     names: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        self._set(names=tuple(self.names))
-
     @property
     def columns(self) -> tuple[str, ...]:
         """The group columns."""
@@ -217,12 +218,9 @@ class Agree(Expression):
         return engine.same(self.names)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _OfParts(Expression):
-    __slots__ = ()
     parts: tuple[Expression, ...]
-
-    def __post_init__(self) -> None:
-        self._set(parts=tuple(self.parts))
 
     @classmethod
     def parse(cls, fields: dict[str, Any]) -> Self:
@@ -230,7 +228,6 @@ class _OfParts(Expression):
         return cls(**{**fields, "parts": tuple(Expression.from_dict(part) for part in fields["parts"])})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Sum(_OfParts):
     """The sum of formulas.
 
@@ -240,15 +237,14 @@ class Sum(_OfParts):
     array([1.5])
     """
 
+    __slots__ = ()
     kind: ClassVar[str] = "sum"
-    parts: tuple[Expression, ...]
 
     def on(self, engine: Engine) -> Any:
         """Return the sum."""
         return reduce(add, (part.on(engine) for part in self.parts))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Times(_OfParts):
     """The product of formulas.
 
@@ -258,15 +254,14 @@ class Times(_OfParts):
     array([0.25])
     """
 
+    __slots__ = ()
     kind: ClassVar[str] = "times"
-    parts: tuple[Expression, ...]
 
     def on(self, engine: Engine) -> Any:
         """Return the product."""
         return reduce(mul, (part.on(engine) for part in self.parts))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Logistic(_OfParts):
     """1 / (1 + exp(−x)) of one formula.
 
@@ -276,15 +271,14 @@ class Logistic(_OfParts):
     array(0.5)
     """
 
+    __slots__ = ()
     kind: ClassVar[str] = "logistic"
-    parts: tuple[Expression, ...]
 
     def on(self, engine: Engine) -> Any:
         """Return the share."""
-        return engine.logistic(self.parts[0].on(engine))
+        return 1.0 / (1.0 + engine.exponential(-self.parts[0].on(engine)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Exponential(_OfParts):
     """exp(x) of one formula.
 
@@ -294,8 +288,8 @@ class Exponential(_OfParts):
     array(1.)
     """
 
+    __slots__ = ()
     kind: ClassVar[str] = "exponential"
-    parts: tuple[Expression, ...]
 
     def on(self, engine: Engine) -> Any:
         """Return the number."""
@@ -314,7 +308,6 @@ class Share(_OfParts):
     """
 
     kind: ClassVar[str] = "share"
-    parts: tuple[Expression, ...]
     least: float
 
     def on(self, engine: Engine) -> Any:
@@ -356,10 +349,6 @@ class OnArrays:
         others = [np.asarray(self._columns[name]) for name in names[1:]]
         return np.asarray(reduce(mul, [first == other for other in others]), dtype=np.float64)
 
-    def logistic(self, value: FloatArray) -> FloatArray:
-        """Return 1 / (1 + exp(−value))."""
-        return np.asarray(1.0 / (1.0 + np.exp(-value)))
-
     def exponential(self, value: FloatArray) -> FloatArray:
         """Return exp(value)."""
         return np.asarray(np.exp(value))
@@ -372,9 +361,166 @@ class OnArrays:
         """Return the larger of a value and a constant."""
         return np.asarray(np.maximum(value, least))
 
+    def root(self, value: FloatArray) -> FloatArray:
+        """Return √value."""
+        return np.asarray(np.sqrt(value))
+
+    def floor(self, value: FloatArray) -> FloatArray:
+        """Return the largest whole number that is not above a value."""
+        return np.asarray(np.floor(value))
+
     def _levels(self, name: str) -> tuple[list[str], IntArray]:
         """Return the levels of a group column, and which each unit has (n,); found once."""
         if name not in self._known:
             levels, inverse = np.unique(np.asarray(self._columns[name]).astype(np.str_), return_inverse=True)
             self._known[name] = levels.tolist(), inverse
         return self._known[name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelSet(Record):
+    """Some levels of a group column, or all but these.
+
+    Parameters
+    ----------
+    name : str
+    levels : frozenset of str
+    others : bool
+        Whether the set is all levels but these.
+
+    Examples
+    --------
+    >>> is_cat = LevelSet.of(ByLevel(name="answer", levels=("cat",), values=(1.0,)))
+    >>> is_cat.excludes(is_cat.rest), is_cat.excludes(is_cat)
+    (True, False)
+    """
+
+    name: str
+    levels: frozenset[str]
+    others: bool = False
+
+    @classmethod
+    def of(cls, test: Expression | None) -> LevelSet | None:
+        """Return the levels that pass a test; None of a test that is no matter of levels."""
+        if not isinstance(test, ByLevel) or not {*test.values, test.otherwise} <= {0.0, 1.0}:
+            return None
+        listed = frozenset(
+            level for level, value in zip(test.levels, test.values, strict=True) if value != test.otherwise
+        )
+        return cls(name=test.name, levels=listed, others=test.otherwise == 1.0)
+
+    @property
+    def rest(self) -> LevelSet:
+        """All other levels."""
+        return LevelSet(name=self.name, levels=self.levels, others=not self.others)
+
+    def excludes(self, other: LevelSet) -> bool:
+        """Return whether no level is sure to be in both."""
+        found = self.both(other)
+        return self.name == other.name and not found.others and not found.levels
+
+    def both(self, other: LevelSet) -> LevelSet:
+        """Return the levels of one column that are in both."""
+        if self.others == other.others:
+            levels = self.levels | other.levels if self.others else self.levels & other.levels
+        else:
+            few, left_out = (other, self) if self.others else (self, other)
+            levels = few.levels - left_out.levels
+        return LevelSet(name=self.name, levels=levels, others=self.others and other.others)
+
+    @property
+    def test(self) -> ByLevel:
+        """The formula that is 1 at these levels, else 0."""
+        value = 0.0 if self.others else 1.0
+        levels = tuple(sorted(self.levels))
+        return ByLevel(name=self.name, levels=levels, values=(value,) * len(levels), otherwise=1.0 - value)
+
+
+def implies(test: Expression, other: Expression | None) -> bool:
+    """Return whether every unit that passes a test is sure to pass another.
+
+    It is where both are the same; where fewer models agree; where levels are fewer; and where a test that
+    asks for several things asks for that too.
+
+    Examples
+    --------
+    >>> implies(Agree(names=("a", "b", "c")), Agree(names=("c", "a"))), implies(Agree(names=("a", "b")), None)
+    (True, False)
+    """
+    if other is None:
+        return False
+    if test == other:
+        return True
+    if isinstance(test, Agree) and isinstance(other, Agree):
+        return set(other.names) <= set(test.names)
+    own, wanted = LevelSet.of(test), LevelSet.of(other)
+    if own is not None and wanted is not None:
+        return own.excludes(wanted.rest)
+    return isinstance(test, Times) and any(implies(part, other) for part in test.parts)
+
+
+def both_tests(test: Expression | None, other: Expression | None) -> Expression | None:
+    """Return the formula that is 1 where two tests are; None asks for nothing.
+
+    Examples
+    --------
+    >>> is_cat = ByLevel(name="answer", levels=("cat",), values=(1.0,))
+    >>> no_dog = ByLevel(name="answer", levels=("dog",), values=(0.0,), otherwise=1.0)
+    >>> both_tests(is_cat, no_dog) == is_cat
+    True
+    """
+    if test is None or other is None:
+        return other if test is None else test
+    own, more = LevelSet.of(test), LevelSet.of(other)
+    if own is not None and more is not None and own.name == more.name:
+        return own.both(more).test
+    return test * other
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells(Described):
+    """Which of several cells a unit is in: the first whose formula is 1, else the last.
+
+    Parameters
+    ----------
+    names : tuple of str (C,)
+    tests : tuple of Expression (C − 1,)
+        1 for the units of a cell, else 0.
+
+    Examples
+    --------
+    >>> from stratal.population.expressions import Agree
+    >>> cells = Cells(names=("agree", "differ"), tests=(Agree(names=("new", "old")),))
+    >>> cells.of({"new": np.array(["cat", "dog"]), "old": np.array(["cat", "cat"])}).tolist()
+    ['agree', 'differ']
+    """
+
+    noun: ClassVar[str] = "division"
+    registry: ClassVar[dict[str, Any]] = {}
+    kind: ClassVar[str] = "cells"
+    names: tuple[str, ...]
+    tests: tuple[Expression, ...] = ()
+
+    def test_of(self, name: str) -> Expression | None:
+        """Return the formula that is 1 in a cell; None for the last, which is what the others leave."""
+        at = self.names.index(name)
+        return self.tests[at] if at < len(self.tests) else None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that the formulas read."""
+        return tuple(dict.fromkeys(name for test in self.tests for name in test.columns))
+
+    def of(self, columns: Mapping[str, AnyArray]) -> AnyArray:
+        """Return each unit's cell as text (n,), from arrays (n,) by name."""
+        size = len(next(iter(columns.values())))
+        numbers = np.full(size, len(self.tests))
+        engine = OnArrays(columns)
+        for number, test in reversed(list(enumerate(self.tests))):
+            numbers[np.broadcast_to(test.of(engine) > 0.5, (size,))] = number
+        return np.asarray(np.array(self.names, dtype=np.str_)[numbers])
+
+    @classmethod
+    def parse(cls, fields: dict[str, Any]) -> Self:
+        """Return the cells from the fields of `to_dict` but `kind`."""
+        return cls(names=fields["names"], tests=tuple(Expression.from_dict(test) for test in fields["tests"]))

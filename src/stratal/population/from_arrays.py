@@ -14,22 +14,25 @@ from stratal.arrays import (
     array_of,
     finite_vector,
     frozen,
+    is_null,
     same_length,
     without_mask,
 )
 from stratal.errors import InputError
-from stratal.population.array_units import ArrayUnits
 from stratal.population.declaration import (
+    CONFIDENCE,
     OWN_STRATUM,
     OWN_STRATUM_GROUP,
+    PREDICTED,
     ArrayRequest,
     label_bounds,
     middle,
     own_stratum_note,
 )
-from stratal.population.in_memory import ArrayPopulation
+from stratal.population.in_memory import ArrayPopulation, ArrayUnits
 from stratal.population.population import Population
 from stratal.population.summary import Contents, ProxyInfo, proxy_info_for
+from stratal.proxy.losses import accuracy, margin
 from stratal.randomness import id_array
 
 
@@ -70,9 +73,6 @@ def from_arrays(given: ArrayRequest) -> ArrayPopulation:
         own_stratum=None if absent is None else OWN_STRATUM_GROUP,
     )
     return ArrayPopulation(contents, units, given.threads)
-
-
-Population.makers["arrays"] = from_arrays
 
 
 def describe_proxy(
@@ -156,8 +156,7 @@ def _group_column(name: str, values: Any) -> AnyArray:
         )
     if array.dtype.kind == "O":
         _refuse_objects(name, array)
-    absent = np.ma.getmaskarray(values) if np.ma.is_masked(values) else _missing(array)
-    missing = np.flatnonzero(absent).tolist()
+    missing = np.flatnonzero(_missing(array, values)).tolist()
     if missing:
         raise InputError(
             f"group column '{name}' holds {len(missing)} missing value{'s' if len(missing) > 1 else ''} "
@@ -177,10 +176,14 @@ def _moment_text(text: str) -> str:
     return f"{whole}{point}{fraction}".rstrip("0").rstrip(".") if point else whole
 
 
-def _missing(array: AnyArray) -> Any:
+def _missing(array: AnyArray, values: Any) -> Any:
+    """Return which categories (N,) are masked, None, NaN or a dataframe's NA; a text never is."""
+    if np.ma.is_masked(values):
+        return np.ma.getmaskarray(values)
     if array.dtype.kind in "mM":
         return np.isnat(array)
-    return [_is_missing(entry) for entry in array.tolist()]
+    entries = array.tolist() if array.dtype.kind in "fO" else []
+    return [is_null(entry) or bool(entry != entry) for entry in entries]
 
 
 def _refuse_objects(name: str, array: AnyArray) -> None:
@@ -214,20 +217,11 @@ def object_column(values: Any) -> AnyArray:
     entries = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
     texts = any(isinstance(entry, str) for entry in entries)
     column = np.empty(len(entries), dtype=object)
-    column[:] = [None if _is_gone(entry, texts) else entry for entry in entries]
+    column[:] = [
+        None if is_null(entry) or (texts and isinstance(entry, float) and entry != entry) else entry
+        for entry in entries
+    ]
     return column
-
-
-def _is_gone(entry: Any, beside_texts: bool) -> bool:
-    """Return whether an entry is a dataframe's NA or NaT, or NaN where there should be a text."""
-    return type(entry).__name__ in ("NAType", "NaTType") or (
-        beside_texts and isinstance(entry, float) and entry != entry
-    )
-
-
-def _is_missing(entry: Any) -> bool:
-    """Return whether a category is None, NaN or a dataframe's NA, which is equal to nothing and to itself."""
-    return entry is None or type(entry).__name__ in ("NAType", "NaTType") or bool(entry != entry)
 
 
 def _ids(given: Any) -> AnyArray:
@@ -241,12 +235,51 @@ def _ids(given: Any) -> AnyArray:
 
 
 def _common_size(units: ArrayUnits) -> int:
-    named = {f"column '{name}'": column for kind in units.others for name, column in kind.items()}
-    ids = {} if units.ids is None else {"ids": units.ids}
-    columns = {**ids, **units.values, **named}
+    kinds = (units.groups, units.features, units.shown)
+    named = {f"column '{name}'": column for kind in kinds for name, column in kind.items()}
+    columns = {**({} if units.ids is None else {"ids": units.ids}), **units.values, **named}
     if not columns:
         raise InputError("the population is empty", action="Give a proxy, ids or groups.")
     size = same_length(**columns)
     if size == 0:
         raise InputError("the population is empty", given="0 units", allowed="at least one")
     return size
+
+
+def from_estimator(model: Any, rows: Any, columns: dict[str, Any]) -> Population:
+    """Build a population from a classifier's own confidence; see `Population.from_estimator`."""
+    for name in ("proxy", "predicted"):
+        if name in columns:
+            raise InputError(f"{name} is the classifier's own", action="Give it to Population.from_arrays.")
+    classes = getattr(model, "classes_", None)
+    if classes is None or any(isinstance(entry, np.ndarray) for entry in classes):
+        raise InputError(
+            "the model is not a fitted classifier with one answer per unit",
+            given=type(model).__name__,
+            allowed="a model with classes_, and predict_proba or decision_function",
+            action="Give any other model's own prediction of the outcome to Population.from_arrays(proxy=…).",
+        )
+    proxy, answers = _confidence(model, rows)
+    groups = {**(columns.pop("groups", None) or {}), PREDICTED: np.asarray(classes)[answers]}
+    return Population.from_arrays(proxy=proxy, groups=groups, predicted=PREDICTED, **columns)
+
+
+def _confidence(model: Any, rows: Any) -> tuple[Any, AnyArray]:
+    """Return the proxy of each row (N,) and the number of its answer's class (N,)."""
+    if hasattr(model, "predict_proba"):
+        probabilities = np.asarray(model.predict_proba(rows))
+        return accuracy(probabilities, name=CONFIDENCE), probabilities.argmax(axis=1)
+    if not hasattr(model, "decision_function"):
+        raise InputError(
+            "the model says nothing of its confidence",
+            given=type(model).__name__,
+            allowed="predict_proba or decision_function",
+            action="Calibrate it: sklearn.calibration.CalibratedClassifierCV.",
+        )
+    scores = np.asarray(model.decision_function(rows))
+    if scores.ndim == 1:
+        return margin(scores), (scores > 0).astype(np.int64)
+    return margin(scores), scores.argmax(axis=1)
+
+
+Population.makers |= {"arrays": from_arrays, "estimator": from_estimator}

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import TypeVar
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, checked_threads
 from stratal.errors import InputError, near_names
-from stratal.population.array_units import ArrayUnits, refuse_duplicates
 from stratal.population.digest import (
     Digested,
     PopulationDigest,
@@ -23,31 +24,143 @@ from stratal.population.digest import (
 )
 from stratal.population.distribution import (
     BIN_COUNT,
+    EXACT_LIMIT,
     OFFSET_COUNT,
     Distinct,
     Extent,
     Grid,
     Histogram,
+    LevelBins,
     Span,
     Steps,
+    wants_distinct,
 )
-from stratal.population.passes import PART, over
-from stratal.population.pictures import LevelBins, bins_of_levels
 from stratal.population.population import Population
-from stratal.population.rules.rule import Everything, Rule, kind_of_codes
-from stratal.population.size_measures import Candidates, Size, SizeProfile
-from stratal.population.summary import Contents, Drawn, ProxyInfo, StratumSummary
+from stratal.population.rules import Everything, Rule, kind_of_codes
+from stratal.population.summary import (
+    Candidates,
+    Contents,
+    Drawn,
+    ProxyInfo,
+    Size,
+    SizeProfile,
+    StratumSummary,
+)
 from stratal.randomness import (
     KeyArray,
     check_seed,
     id_texts,
     keys_of_ids,
     keys_of_rows,
-    rank_smallest,
     shown_order,
-    thresholds,
     uniforms,
 )
+
+Found = TypeVar("Found")
+
+PART = 1 << 16
+"""Rows of a part."""
+
+_AHEAD = 2
+"""Parts per thread that are begun before the first is asked for: what a pass holds does not grow with N."""
+
+
+def threads_to_use(asked: int | None = None) -> int:
+    """Return how many threads a pass takes: those asked for, else OMP_NUM_THREADS, else all that there are.
+
+    `OMP_NUM_THREADS` is what joblib and clusters set for processes that share a machine.
+
+    Raises
+    ------
+    InputError
+        If fewer than one are asked for.
+
+    Examples
+    --------
+    >>> threads_to_use(3)
+    3
+    """
+    if asked is not None:
+        return checked_threads(asked)
+    given = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if given.isdecimal() and int(given) > 0:
+        return int(given)
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
+
+
+def over(size: int, work: Callable[[slice], Found], threads: int | None = None) -> Iterator[Found]:
+    """Yield what `work` finds in each part of `size` rows, in their order.
+
+    Parameters
+    ----------
+    size : int
+        N.
+    work : callable
+        Called with one part, a slice, on any thread; it may write into rows of its part alone.
+    threads : int, optional
+        As in `threads_to_use`.
+
+    Examples
+    --------
+    >>> list(over(100_000, lambda part: part.stop - part.start, threads=2))
+    [65536, 34464]
+    """
+    parts = [slice(start, min(start + PART, size)) for start in range(0, size, PART)]
+    workers = min(threads_to_use(threads), len(parts)) if len(parts) > 1 else 1
+    if workers < 2:
+        yield from map(work, parts)
+        return
+    from concurrent.futures import ThreadPoolExecutor  # 3 ms, not needed by few rows
+
+    with ThreadPoolExecutor(workers, thread_name_prefix="stratal") as pool:
+        begun = deque(pool.submit(work, part) for part in parts[: _AHEAD * workers])
+        for part in parts[_AHEAD * workers :]:
+            yield begun.popleft().result()
+            begun.append(pool.submit(work, part))
+        while begun:
+            yield begun.popleft().result()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayUnits:
+    """The columns of N units as arrays, each (N,), by name.
+
+    Parameters
+    ----------
+    values, second : mapping
+        Proxies, and the second moments of each or None.
+    ids : optional
+        int64 or text; row numbers if left out.
+    groups, features, shown : mapping
+        Text, numbers, payload.
+    """
+
+    values: Mapping[str, FloatArray]
+    second: Mapping[str, FloatArray | None]
+    ids: AnyArray | None
+    groups: Mapping[str, AnyArray]
+    features: Mapping[str, FloatArray]
+    shown: Mapping[str, AnyArray]
+
+
+def refuse_duplicates(texts: list[str]) -> None:
+    """Raise an `InputError` that counts the ids that stand more than once and names the first.
+
+    Examples
+    --------
+    >>> refuse_duplicates(["a", "b"])
+    """
+    if len(set(texts)) == len(texts):
+        return
+    repeated = [text for text, count in Counter(texts).items() for _ in range(count - 1)]
+    ids = "1 id is" if len(repeated) == 1 else f"{len(repeated)} ids are"
+    raise InputError(
+        f"{ids} duplicated (first: {repeated[0]!r})",
+        allowed="one unit per id",
+        action="Remove the duplicates, or make an id that tells the units apart.",
+    )
+
 
 _LAST_KEY = np.uint64(2**64 - 1)
 
@@ -57,7 +170,7 @@ _PEEK = 4096
 """Rows in which bins with two values show, if most have two: their one value is then not looked for."""
 
 _COUNT_SHIFT = 32
-"""A sum of up to `passes.PART` offsets is below 2³², and with the count above it below 2⁵³: exact."""
+"""A sum of up to `PART` offsets is below 2³², and with the count above it below 2⁵³: exact."""
 
 
 class ArrayPopulation(Population):
@@ -68,7 +181,7 @@ class ArrayPopulation(Population):
     contents : Contents
     units : ArrayUnits
     threads : int, optional
-        As in `stratal.population.passes.threads_to_use`.
+        As in `stratal.population.in_memory.threads_to_use`.
 
     Examples
     --------
@@ -170,26 +283,15 @@ class ArrayPopulation(Population):
             proxy_covariances=covariances.reshape(1, k, k),
         )
 
-    def smallest(self, rule: Rule, counts: IntArray, seed: int, codes: IntArray | None = None) -> Drawn:
-        """Return, of each stratum, the `counts` (H,) units with the smallest permanent random numbers."""
-        seed = check_seed(seed)
-        codes = self.codes(rule) if codes is None else codes
-        sizes = self.summarise(rule, codes).sizes
-        for widening in range(64):
-            limits = thresholds(counts, sizes, widening)
-            rows, keys = self._where(seed, lambda rows, keys: keys <= limits[codes[rows]], limits.max())  # noqa: B023
-            stratum = codes[rows].astype(np.int64)
-            if np.all(np.bincount(stratum, minlength=len(counts)) >= counts):
-                break
-        kept = rank_smallest(stratum, keys, rows, counts)
-        return self.take(rows[kept], stratum[kept], seed)
+    def _under(
+        self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int, codes: IntArray | None
+    ) -> tuple[IntArray, IntArray, KeyArray, IntArray]:
+        assert codes is not None
+        rows, keys = self._where(seed, lambda rows, keys: keys <= limits[codes[rows]], limits.max())
+        return rows, codes[rows].astype(np.int64), keys, rows
 
-    def take(self, rows: IntArray, stratum: IntArray, seed: int) -> Drawn:
-        """Return the units in these rows, in the order in which they are shown."""
-        return self._taken(rows, stratum, seed)[0]
-
-    def _taken(self, rows: IntArray, stratum: IntArray, seed: int) -> tuple[Drawn, IntArray]:
-        """Return the units in these rows as they are shown, and that order (n,)."""
+    def _taken(self, rows: IntArray, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
+        stratum = np.zeros(len(rows), np.int64) if stratum is None else stratum
         ids = rows.astype(np.int64) if self._units.ids is None else self._units.ids[rows]
         order = shown_order(ids, seed)
         rows, ids, stratum = rows[order], ids[order], stratum[order]
@@ -271,7 +373,7 @@ class ArrayPopulation(Population):
         """Return the units whose permanent random number u is below `limit` times their size."""
         sizes = self._sizes_of(size)
         rows, keys = self._where(check_seed(seed), lambda rows, keys: uniforms(keys) < limit * sizes[rows])
-        drawn, order = self._taken(rows, np.zeros(len(rows), np.int64), seed)
+        drawn, order = self._taken(rows, seed)
         return Candidates(drawn=drawn, uniform=uniforms(keys)[order], size=sizes[rows][order])
 
     def at_ranks(self, column: str, ranks: IntArray, seed: int) -> Drawn:
@@ -279,12 +381,12 @@ class ArrayPopulation(Population):
         _, keys = self._where(check_seed(seed), lambda rows, keys: np.ones(len(rows), bool))
         ties: tuple[AnyArray, ...] = (keys,) if self._texts is None else (np.array(self._texts), keys)
         rows = np.lexsort((*ties, self._numbers(column)))[ranks]
-        return self.take(rows, np.zeros(len(rows), np.int64), seed)
+        return self._taken(rows, seed)[0]
 
     def members(self, group: str, levels: tuple[str, ...], seed: int) -> Drawn:
         """Return every unit of these levels of a group column."""
         rows = np.flatnonzero(np.isin(self._units.groups[self.require_group(group)], np.array(levels)))
-        return self.take(rows, np.zeros(len(rows), np.int64), seed)
+        return self._taken(rows, seed)[0]
 
     def find(self, ids: Sequence[str]) -> Drawn:
         """Return the units that have one of these ids, as text; those of no unit are left out."""
@@ -293,7 +395,7 @@ class ArrayPopulation(Population):
             rows = np.unique(np.array([row for row in numbers if row < self.size], dtype=np.int64))
         else:
             rows = np.flatnonzero(np.isin(np.array(self._texts), np.array(list(ids), np.str_)))
-        return self.take(rows, np.zeros(len(rows), np.int64), 0)
+        return self._taken(rows, 0)[0]
 
     def _sizes_of(self, size: Size) -> FloatArray:
         if size.column is None:
@@ -348,7 +450,7 @@ class ArrayCounter:
         Finite.
     second_moments : float (N,), optional
     threads : int, optional
-        As in `stratal.population.passes.threads_to_use`.
+        As in `stratal.population.in_memory.threads_to_use`.
 
     Examples
     --------
@@ -440,3 +542,44 @@ def _still_atoms(known: FloatArray | None, more: FloatArray | None) -> FloatArra
     if not np.array_equal(known[both], more[both]):
         return None
     return np.where(fresh, more, known)
+
+
+def bins_of_levels(names: tuple[str, ...], level: IntArray, counter: ArrayCounter) -> LevelBins:
+    """Return the distinct values within each level, from the number of each unit's level (N,).
+
+    Examples
+    --------
+    >>> found = bins_of_levels(("a", "b"), np.array([1, 0, 1]), ArrayCounter(np.array([0.9, 0.5, 0.9])))
+    >>> found.values, found.counts
+    (array([0.5, 0.9]), array([1, 2]))
+    """
+    values, second = counter.values + 0.0, counter.second_moments
+    order = np.lexsort((values, level))
+    first = np.searchsorted(level[order], np.arange(len(names) + 1))
+    large: dict[int, ArrayCounter] = {}
+    few = np.ones(len(values), bool)
+    for number in np.flatnonzero(np.diff(first) > EXACT_LIMIT).tolist():
+        alone = counter.of_rows(np.sort(order[first[number] : first[number + 1]]))
+        if not wants_distinct(alone.extent(Span())):
+            large[number] = alone
+            few[first[number] : first[number + 1]] = False
+    order = order[few]
+    values, level = values[order], level[order]
+    starts = np.flatnonzero(np.append(True, (np.diff(level) > 0) | (np.diff(values) > 0))[: len(order)])
+    counts = np.diff(np.append(starts, len(order)))
+    means = None if second is None else _level_means(second[order], level, starts, counts)
+    return LevelBins(
+        names=names, level=level[starts], values=values[starts], counts=counts, second=means, large=large
+    )
+
+
+def _level_means(second: FloatArray, level: IntArray, starts: IntArray, counts: IntArray) -> FloatArray:
+    """Return the mean second moment of each bin, in steps of the level that the bin is of."""
+    if not len(level):
+        return np.zeros(0)
+    found, place = np.unique(level, return_index=True)
+    low, high = np.minimum.reduceat(second, place), np.maximum.reduceat(second, place)
+    number = np.searchsorted(found, level)
+    steps = Steps.of_levels(low, high)
+    sums = np.add.reduceat(steps[number].numbers(second), starts)
+    return steps[number[starts]].means(sums, counts)

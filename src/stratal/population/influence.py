@@ -14,12 +14,9 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, Record
 from stratal.errors import InputError
-from stratal.population.cells import Cells
-from stratal.population.expressions import ByLevel, Expression, OnArrays, total
+from stratal.population.expressions import ByLevel, Cells, Expression, OnArrays, total
 from stratal.population.population import Population
-from stratal.population.rules.derived import CELL, INFLUENCE
-from stratal.population.rules.gaps import in_digits
-from stratal.population.rules.rule import Everything, Rule
+from stratal.population.rules import CELL, INFLUENCE, Everything, Rule, in_digits
 from stratal.proxy.proxy import Proxy
 
 
@@ -110,7 +107,7 @@ def stratum_averages(population: Population, rule: Rule, formulas: list[Expressi
     Examples
     --------
     >>> from stratal.population.expressions import Number
-    >>> from stratal.population.rules.rule import CutPoints
+    >>> from stratal.population.rules import CutPoints
     >>> population = Population.from_arrays(proxy={"p": [0.25, 0.75, 0.5]})
     >>> halves = CutPoints(column="p", cuts=np.array([0.5]))
     >>> stratum_averages(population, halves, [Number(name="p")]).ravel()

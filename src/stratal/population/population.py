@@ -7,22 +7,60 @@ summaries, or the units that were drawn.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Unpack
 
-from stratal.errors import InputError, kind_of, names_mistyped, near_names
-from stratal.population.asked import told
+import numpy as np
+
+from stratal.arrays import AnyArray, FloatArray, IntArray
+from stratal.errors import InputError, kind_of, listing, names_mistyped, near_names, of_caller
 from stratal.population.declaration import ArrayKeywords, ArrayRequest, Declared, FileKeywords, TableKeywords
 from stratal.population.digest import PopulationDigest
-from stratal.population.distribution import Distribution, build_distribution
-from stratal.population.keywords import listing, of_caller
-from stratal.population.pictures import Pictures
-from stratal.population.questions import Questions
-from stratal.population.summary import Contents, ProxyInfo
+from stratal.population.distribution import Counter, Distribution, LevelBins, Pictures, build_distribution
+from stratal.population.expressions import Expression, OnArrays
+from stratal.population.rules import Rule
+from stratal.population.summary import (
+    Candidates,
+    Contents,
+    Drawn,
+    ProxyInfo,
+    Size,
+    SizeProfile,
+    StratumSummary,
+)
+from stratal.randomness import KeyArray, check_seed, rank_smallest, thresholds
 from stratal.tables.source import FileReading
 
+_READING = "id='ID', proxy='PROXY'"
 
-class Population(Questions):
+
+def population_needed(given: Any) -> tuple[str, str]:
+    """Return what was given, in words, and what to write instead.
+
+    Examples
+    --------
+    >>> population_needed("predictions.csv")[0]
+    "the path 'predictions.csv'"
+    """
+    if isinstance(given, str | os.PathLike):
+        path = os.fspath(given)
+        return f"the path {path!r}", f"Read it first: stratal.Population.read({path!r}, {_READING})."
+    if hasattr(given, "columns") or hasattr(given, "__arrow_c_stream__"):
+        if hasattr(given, "columns"):
+            return kind_of(given), f"Make one first: stratal.Population.from_table(frame, {_READING})."
+        return kind_of(given), "Make one first: stratal.Population.from_arrays(proxy=values)."
+    if isinstance(given, Mapping):
+        return kind_of(given), "Make one first: stratal.Population.from_arrays(proxy=…, ids=…)."
+    if hasattr(given, "population_size") and hasattr(given, "design"):
+        what = f"{kind_of(given)}, drawn or planned from a population"
+        return what, "Give the population itself; labels of a sample go to stratal.estimate."
+    if hasattr(given, "__len__"):
+        return kind_of(given), "Make one first: stratal.Population.from_arrays(proxy=values)."
+    return kind_of(given), "Make one by Population.read, Population.from_table or Population.from_arrays."
+
+
+class Population(ABC):
     """N units with ids, one or more proxies, optional groups and features.
 
     Build one with `Population.read` (a file), `Population.from_arrays` or `Population.from_table` (any
@@ -42,62 +80,48 @@ class Population(Questions):
     contents: Contents
     """What is known without asking an engine: N, the columns, what was done to read them."""
 
+    size: int
+    """N."""
+
+    proxies: tuple[ProxyInfo, ...]
+    """The proxies; the first is the one that strata are cut on unless another is named."""
+
+    group_names: tuple[str, ...]
+    """Group columns: categories to stratify by or to report on."""
+
+    shown_names: tuple[str, ...]
+    """Payload columns that ride along to the annotators."""
+
+    feature_names: tuple[str, ...]
+    """Numeric columns to cluster on or to regress on."""
+
+    id_name: str
+    """Name of the id column."""
+
+    predicted: str | None
+    """Group column that holds the model's answer, kept in the sample and never shown."""
+
+    notes: tuple[str, ...]
+    """What was done to read the units: blank rows left out, a softmax found, proxies missing."""
+
+    own_stratum: str | None
+    """Group whose level `missing` holds the units without a proxy, where they were kept."""
+
     def __init__(self, contents: Contents) -> None:
         self.contents = contents
+        self.size, self.proxies, self.id_name = contents.size, contents.proxies, contents.id_name
+        self.group_names, self.feature_names = contents.groups, contents.features
+        self.shown_names, self.predicted = contents.shown, contents.predicted
+        self.notes, self.own_stratum = contents.notes, contents.own_stratum
         self._distributions: dict[str, Distribution] = {}
         self._digests: dict[int, PopulationDigest] = {}
 
     # ---- what it is
 
     @property
-    def size(self) -> int:
-        """N."""
-        return self.contents.size
-
-    @property
-    def proxies(self) -> tuple[ProxyInfo, ...]:
-        """The proxies; the first is the one that strata are cut on unless another is named."""
-        return self.contents.proxies
-
-    @property
-    def group_names(self) -> tuple[str, ...]:
-        """Group columns: categories to stratify by or to report on."""
-        return self.contents.groups
-
-    @property
-    def shown_names(self) -> tuple[str, ...]:
-        """Payload columns that ride along to the annotators."""
-        return self.contents.shown
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """Numeric columns to cluster on or to regress on."""
-        return self.contents.features
-
-    @property
-    def id_name(self) -> str:
-        """Name of the id column."""
-        return self.contents.id_name
-
-    @property
     def numbered_by_row(self) -> bool:
         """Whether the ids are row numbers, 0 … N − 1, because none were given."""
         return False
-
-    @property
-    def predicted(self) -> str | None:
-        """Group column that holds the model's answer, kept in the sample and never shown."""
-        return self.contents.predicted
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was done to read the units: blank rows left out, a softmax found, proxies missing."""
-        return self.contents.notes
-
-    @property
-    def own_stratum(self) -> str | None:
-        """Group whose level `missing` holds the units without a proxy, where they were kept."""
-        return self.contents.own_stratum
 
     @property
     def proxy_names(self) -> tuple[str, ...]:
@@ -106,13 +130,13 @@ class Population(Questions):
 
     def proxy_info(self, name: str | None = None) -> ProxyInfo:
         """Return what is known of a proxy: the first, or the one named."""
-        if not self.contents.proxies:
+        if not self.proxies:
             raise InputError(
                 "this population has no proxy", action="Name a proxy column, or draw a simple random sample."
             )
         if name is None:
-            return self.contents.proxies[0]
-        for info in self.contents.proxies:
+            return self.proxies[0]
+        for info in self.proxies:
             if info.name == name:
                 return info
         raise InputError(f"no such proxy: {name!r}", allowed=near_names(name, self.proxy_names))
@@ -148,6 +172,102 @@ class Population(Questions):
     def digest_of_draw(self, seed: int) -> PopulationDigest | Callable[[], PopulationDigest]:
         """Return the digest for a sample that was just drawn, or what makes it once it is needed."""
         return self.digest(seed)
+
+    # ---- what its rows answer, in memory or in a table
+
+    @abstractmethod
+    def _counter(self, info: ProxyInfo) -> Counter:
+        """Return what counts a proxy."""
+
+    @abstractmethod
+    def _level_bins(self, by: str, info: ProxyInfo) -> LevelBins:
+        """Return what a proxy's values are within each level of a group column, levels sorted."""
+
+    @abstractmethod
+    def levels(self, group: str) -> dict[str, int]:
+        """Return the number of units in each level of a group column, levels sorted as text."""
+
+    @abstractmethod
+    def codes(self, rule: Rule) -> IntArray | None:
+        """Return each unit's stratum (N,), or `None` where the rows are not in memory."""
+
+    @abstractmethod
+    def summarise(self, rule: Rule, codes: IntArray | None = None) -> StratumSummary:
+        """Return sizes and proxy moments per stratum of `rule`."""
+
+    def smallest(self, rule: Rule, counts: IntArray, seed: int, codes: IntArray | None = None) -> Drawn:
+        """Return, of each stratum, the `counts` (H,) units with the smallest permanent random numbers."""
+        seed, counts = check_seed(seed), np.asarray(counts, np.int64)
+        codes = self.codes(rule) if codes is None else codes
+        sizes = self.summarise(rule, codes).sizes
+        for stratum in np.flatnonzero(counts > sizes)[:1].tolist():
+            raise InputError(
+                f"stratum {stratum} has fewer units than are to be drawn",
+                given=int(counts[stratum]),
+                allowed=f"up to {sizes[stratum]}",
+            )
+        for widening in range(64):  # each doubles the margin, so that the last has every unit
+            limits = thresholds(counts, np.maximum(sizes, 1), widening)
+            found, strata, keys, ties = self._under(rule, limits, counts, seed, codes)
+            if np.all(np.bincount(strata, minlength=len(counts)) >= counts):
+                break
+        kept = rank_smallest(strata, keys, ties, counts)
+        return self._taken(found.take(kept), seed, strata[kept])[0]
+
+    @abstractmethod
+    def _under(
+        self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int, codes: IntArray | None
+    ) -> tuple[Any, IntArray, KeyArray, AnyArray]:
+        """Return the units whose key is at most their stratum's limit (H,): rows, strata, keys, ties (m,)."""
+
+    @abstractmethod
+    def _taken(self, found: Any, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
+        """Return found rows (n,) in the order in which they are shown, and that order (n,)."""
+
+    def means_of(self, formulas: Sequence[Expression]) -> FloatArray:
+        """Return the means (q,) of formulas over all units; one of them at least reads a column."""
+        columns = tuple(dict.fromkeys(name for formula in formulas for name in formula.columns))
+        sums, units = np.zeros(len(formulas)), 0
+        for batch in self.batches(columns):
+            size = len(next(iter(batch.values())))
+            units += size
+            engine = OnArrays(batch)
+            sums += [np.broadcast_to(formula.of(engine), (size,)).sum() for formula in formulas]
+        return np.asarray(sums / units)
+
+    @abstractmethod
+    def batches(self, columns: tuple[str, ...], size: int = 262_144) -> Iterator[dict[str, AnyArray]]:
+        """Yield the named proxy, group or feature columns, `size` units at a time, in a fixed order."""
+
+    @abstractmethod
+    def digest(self, seed: int) -> PopulationDigest:
+        """Return the sums by which samples of this seed know the population again."""
+
+    # ---- what designs with unequal probabilities, an order or groups ask
+
+    @abstractmethod
+    def has_second_moments(self, proxy: str) -> bool:
+        """Return whether E[z² | x] is known beside a proxy."""
+
+    @abstractmethod
+    def size_profile(self, size: Size, count: int) -> SizeProfile:
+        """Return the extent, the sum and the `count` largest values of a size measure."""
+
+    @abstractmethod
+    def below(self, size: Size, limit: float, seed: int) -> Candidates:
+        """Return the units whose permanent random number u is below `limit` times their size."""
+
+    @abstractmethod
+    def at_ranks(self, column: str, ranks: IntArray, seed: int) -> Drawn:
+        """Return the units at these ranks (n,), from 0, when sorted by a column; ties in random order."""
+
+    @abstractmethod
+    def members(self, group: str, levels: tuple[str, ...], seed: int) -> Drawn:
+        """Return every unit of these levels of a group column."""
+
+    @abstractmethod
+    def find(self, ids: Sequence[str]) -> Drawn:
+        """Return the units that have one of these ids, as text; those of no unit are left out."""
 
     # ---- how it is made
 
@@ -387,5 +507,5 @@ def require_population(given: Any, verb: str) -> Population:
     """
     if isinstance(given, Population):
         return given
-    what, action = told(given)
+    what, action = population_needed(given)
     raise InputError(f"{verb} takes a Population", given=what, action=action)

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from stratal.arrays import is_null
+
 
 def same_value(one: Any, other: Any) -> bool:
     """Return whether two values are the same in any format.
@@ -54,7 +56,7 @@ def _canonical(value: Any) -> str:
         value = value.tolist()
     if isinstance(value, list | tuple | dict):
         return json.dumps(value, sort_keys=True, default=str)
-    if value is None or type(value).__name__ in ("NAType", "NaTType") or value != value:
+    if is_null(value) or value != value:
         return ""
     if isinstance(value, datetime | date):
         value = value.isoformat(" ") if isinstance(value, datetime) else value.isoformat()

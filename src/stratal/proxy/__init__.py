@@ -1,12 +1,16 @@
 """Proxies: predictions of the outcome for every unit, from probabilities, variances, scores or judges."""
 
-from stratal.proxy.calibration import Calibration, calibrate
-from stratal.proxy.combination import Combination, combine
-from stratal.proxy.cross_fitted import CrossFit, cross_fit
-from stratal.proxy.learners import Learned, learn
-from stratal.proxy.probabilities import accuracy, cross_entropy, margin, squared_error
+from stratal.proxy.calibration import Calibration, Combination, calibrate, combine
+from stratal.proxy.learners import CrossFit, Learned, cross_fit, learn
+from stratal.proxy.losses import (
+    absolute_regression_error,
+    accuracy,
+    cross_entropy,
+    margin,
+    squared_error,
+    squared_regression_error,
+)
 from stratal.proxy.proxy import Proxy
-from stratal.proxy.regressors import absolute_regression_error, squared_regression_error
 
 __all__ = [
     "Calibration",

@@ -6,13 +6,21 @@ has seen the labels of the units to which it is applied makes intervals too shor
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-import scipy  # of which a part is loaded at its first use
+import scipy
 
-from stratal.arrays import FloatArray, Record, finite_vector, plain, same_length
+from stratal.arrays import (
+    FloatArray,
+    Record,
+    finite_vector,
+    numeric_array,
+    plain,
+    refuse_nonfinite,
+    same_length,
+)
 from stratal.errors import InputError
 from stratal.proxy.proxy import Proxy
 
@@ -28,14 +36,50 @@ _EDGE = 1e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Calibration(Record):
+class Fit(Record):
+    """A function from scores to mean outcomes that was fitted on labels.
+
+    Parameters
+    ----------
+    bounds : (float, float)
+        Bounds of the outcome.
+    residual_variance : float, optional
+        Mean squared residual on the labels, in squared units of the outcome; `None` where every outcome was
+        at a bound, so that the mean alone gives the variance.
+    """
+
+    proxy_name: ClassVar[str] = "calibrated"
+    bounds: tuple[float, float] = (0.0, 1.0)
+    residual_variance: float | None = None
+
+    def apply(self, scores: Any) -> FloatArray:
+        """Return the mean outcome of each score (N,)."""
+        raise NotImplementedError
+
+    def proxy(self, scores: Any, *, name: str | None = None) -> Proxy:
+        """Return the proxy of N scores on the outcome's scale, called after the kind of fit unless named."""
+        return proxy_around(self.apply(scores), self.residual_variance, self.bounds, name or self.proxy_name)
+
+
+Fitted = TypeVar("Fitted", bound=Fit)
+
+
+def with_residuals(fit: Fitted, x: FloatArray, y: FloatArray, w: FloatArray) -> Fitted:
+    """Return the fit with its weighted mean squared residual on outcomes (n,), where it tells anything."""
+    if np.all((y == fit.bounds[0]) | (y == fit.bounds[1])):
+        return fit
+    return replace(fit, residual_variance=float(np.average((y - fit.apply(x)) ** 2, weights=w)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Calibration(Fit):
     """A fitted curve from scores to mean outcomes; increasing if isotonic.
 
     Parameters
     ----------
     method : {"isotonic", "logistic"}
-    bounds : (float, float)
-        Bounds of the outcome.
+    bounds, residual_variance : optional
+        As in `Fit`.
     scores, levels : float (m,)
         Isotonic: mean outcome at increasing scores, linear in between and flat beyond.
     intercept, slope : float
@@ -43,9 +87,6 @@ class Calibration(Record):
         score, or the standardised score.
     centre, scale : float
         By which scores are standardised; scale 0 stands for the logit.
-    residual_variance : float, optional
-        Mean squared residual on the labels, in squared units of the outcome; `None` where every outcome was
-        at a bound, so that the mean alone gives the variance.
 
     Examples
     --------
@@ -55,14 +96,12 @@ class Calibration(Record):
     """
 
     method: str
-    bounds: tuple[float, float] = (0.0, 1.0)
     scores: FloatArray = field(default_factory=lambda: np.empty(0))
     levels: FloatArray = field(default_factory=lambda: np.empty(0))
     intercept: float = 0.0
     slope: float = 1.0
     centre: float = 0.0
     scale: float = 0.0
-    residual_variance: float | None = None
 
     def apply(self, scores: Any) -> FloatArray:
         """Return the calibrated mean outcome of each score (N,)."""
@@ -75,18 +114,14 @@ class Calibration(Record):
         )
         return np.asarray(low + (high - low) * curve)
 
-    def proxy(self, scores: Any, *, name: str = "calibrated") -> Proxy:
-        """Return the calibrated proxy of N scores (or of a `Proxy`), now on the outcome's scale."""
-        return proxy_around(self.apply(scores), self.residual_variance, self.bounds, name)
-
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready description."""
-        return {name: plain(getattr(self, name)) for name in self.__slots__}
+        return {entry.name: plain(getattr(self, entry.name)) for entry in fields(self)}
 
     @staticmethod
-    def from_dict(fields: dict[str, Any]) -> Calibration:
+    def from_dict(description: dict[str, Any]) -> Calibration:
         """Return the calibration that `to_dict` described."""
-        return Calibration(**(fields | {"bounds": tuple(fields["bounds"])}))
+        return Calibration(**(description | {"bounds": tuple(description["bounds"])}))
 
 
 def calibrate(
@@ -130,8 +165,7 @@ def calibrate(
         raise InputError("no such calibration", given=repr(method), allowed=", ".join(METHODS))
     x, y, w = checked_labels(_score_values(scores), outcomes, weights, bounds)
     fitted = _isotonic(x, y, w) if method == "isotonic" else _logistic(x, y, w, bounds)
-    curve = Calibration(method=method, bounds=bounds, **fitted)
-    return replace(curve, residual_variance=residual_variance_of(y, curve.apply(x), w, bounds))
+    return with_residuals(Calibration(method=method, bounds=bounds, **fitted), x, y, w)
 
 
 def proxy_around(
@@ -150,21 +184,6 @@ def proxy_around(
         widest = np.maximum((values - low) * (high - values), 0.0)
         second = values**2 + np.minimum(residual_variance, widest)
     return Proxy(values=values, second_moments=second, bounds=bounds, name=name)
-
-
-def residual_variance_of(
-    y: FloatArray, fitted: FloatArray, w: FloatArray, bounds: tuple[float, float]
-) -> float | None:
-    """Return the weighted mean squared residual, `None` where every outcome (n,) is at a bound.
-
-    Examples
-    --------
-    >>> residual_variance_of(np.array([0.5, 1.0]), np.array([0.5, 0.5]), np.ones(2), (0.0, 1.0))
-    0.125
-    """
-    if np.all((y == bounds[0]) | (y == bounds[1])):
-        return None
-    return float(np.average((y - fitted) ** 2, weights=w))
 
 
 def checked_labels(
@@ -256,3 +275,125 @@ def _penalised(t: FloatArray, share: FloatArray, w: FloatArray, prior_slope: flo
         if value - previous <= 1e-13 * (1.0 + abs(value)):
             break
     return float(beta[0]), float(beta[1])
+
+
+COMBINATIONS = ("linear", "isotonic", "logistic")
+
+RIDGE = 1e-3
+"""Penalty on the coefficients of standardised scores: keeps judges that agree from cancelling each other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Combination(Fit):
+    """A fitted function of k scores.
+
+    Parameters
+    ----------
+    intercept : float
+    coefficients : float (k,)
+        Of the linear index.
+    bounds, residual_variance : optional
+        As in `Fit`; the index is clipped to the bounds if there is no curve.
+    curve : Calibration, optional
+        From the index to the outcome.
+
+    Examples
+    --------
+    >>> judges = np.array([[0.9, 0.2], [0.8, 0.9], [0.1, 0.3], [0.2, 0.8]])
+    >>> combine(judges, [1, 1, 0, 0]).apply(judges).round(1)
+    array([1. , 0.9, 0. , 0.1])
+    """
+
+    proxy_name: ClassVar[str] = "combined"
+    intercept: float
+    coefficients: FloatArray
+    curve: Calibration | None = None
+
+    def apply(self, scores: Any) -> FloatArray:
+        """Return the combined mean outcome (N,) of scores (N, k)."""
+        matrix = score_matrix(scores)
+        if matrix.shape[1] != len(self.coefficients):
+            raise InputError(
+                "as many scores are needed as were fitted",
+                given=matrix.shape[1],
+                allowed=str(len(self.coefficients)),
+            )
+        index = self.intercept + matrix @ self.coefficients
+        return np.clip(index, *self.bounds) if self.curve is None else self.curve.apply(index)
+
+
+def combine(
+    scores: Any,
+    outcomes: Any,
+    *,
+    method: str = "linear",
+    weights: Any = None,
+    bounds: tuple[float, float] = (0.0, 1.0),
+) -> Combination:
+    """Fit one proxy to several judges' scores.
+
+    Fit on labels that the estimate does not use, or cross-fit (`stratal.proxy.cross_fit`).
+
+    Parameters
+    ----------
+    scores : array-like (n, k), or mapping of name to array-like (n,) or `Proxy`
+        Scores of labelled units.
+    outcomes : array-like (n,)
+        Their outcomes.
+    method : {"linear", "isotonic", "logistic"}
+        Least squares clipped to the bounds, alone or followed by a calibration of the index.
+    weights : array-like (n,), optional
+        Design weights.
+    bounds : (float, float)
+        Bounds of the outcome.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.random(400)
+    >>> judges = truth[:, None] + rng.normal(0, [0.2, 0.4], (400, 2))
+    >>> combine(judges, truth).coefficients.round(1)
+    array([0.6, 0.2])
+    """
+    if method not in COMBINATIONS:
+        raise InputError("no such combination", given=repr(method), allowed=", ".join(COMBINATIONS))
+    matrix, y, w = checked_labels(score_matrix(scores), outcomes, weights, bounds)
+    intercept, coefficients = _ridge(matrix, y, w)
+    curve = None
+    if method != "linear":
+        curve = calibrate(intercept + matrix @ coefficients, y, method=method, weights=w, bounds=bounds)
+    combined = Combination(intercept=intercept, coefficients=coefficients, bounds=bounds, curve=curve)
+    return with_residuals(combined, matrix, y, w)
+
+
+def score_matrix(scores: Any) -> FloatArray:
+    """Return scores as (N, k), from a matrix or from a mapping of name to vector or `Proxy`.
+
+    Examples
+    --------
+    >>> score_matrix({"a": [0.1, 0.2], "b": [0.3, 0.4]}).shape
+    (2, 2)
+    """
+    if hasattr(scores, "values") and callable(scores.values):
+        columns = [getattr(entry, "values", entry) for entry in scores.values()]
+        scores = np.stack([np.asarray(column) for column in columns], axis=1)
+    matrix = numeric_array("scores", scores)
+    if matrix.ndim != 2 or matrix.shape[1] == 0:
+        raise InputError("scores do not fit", given=f"shape {matrix.shape}", allowed="(N, k)")
+    refuse_nonfinite("scores", matrix)
+    return matrix
+
+
+def _ridge(matrix: FloatArray, y: FloatArray, w: FloatArray) -> tuple[float, FloatArray]:
+    """Return intercept and coefficients of weighted least squares with a small ridge."""
+    share = w / w.sum()
+    centre = share @ matrix
+    centred = matrix - centre
+    scale = np.sqrt(share @ centred**2)
+    constant = scale <= 1e-12 * np.maximum(np.abs(centre), 1e-300)
+    standardised = np.where(constant, 0.0, centred / np.where(constant, 1.0, scale))
+    mean = float(share @ y)
+    gram = standardised.T @ (standardised * share[:, None]) + RIDGE * np.eye(matrix.shape[1])
+    solution = np.linalg.solve(gram, standardised.T @ (share * (y - mean)))
+    coefficients = np.where(constant, 0.0, solution / np.where(constant, 1.0, scale))
+    return mean - float(centre @ coefficients), np.asarray(coefficients)

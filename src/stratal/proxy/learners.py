@@ -9,14 +9,24 @@ from __future__ import annotations
 import inspect
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 
-from stratal.arrays import FloatArray, Record
+from stratal.arrays import FloatArray, IntArray, Record
 from stratal.errors import InputError, MissingExtraError
-from stratal.proxy.calibration import checked_labels, proxy_around, residual_variance_of
-from stratal.proxy.combination import score_matrix
+from stratal.proxy.calibration import (
+    Calibration,
+    Combination,
+    Fit,
+    calibrate,
+    checked_labels,
+    combine,
+    proxy_around,
+    score_matrix,
+    with_residuals,
+)
 from stratal.proxy.proxy import Proxy
 
 NAMES = ("gradient-boosting", "logistic-regression", "ridge")
@@ -29,7 +39,7 @@ ALPHAS = tuple(10.0 ** (k / 2) for k in range(-4, 9))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Learned(Record):
+class Learned(Fit):
     """A learner fitted on labelled units.
 
     Parameters
@@ -38,10 +48,8 @@ class Learned(Record):
         Fitted; None where all outcomes were equal, so that there was nothing to learn.
     level : float
         The mean outcome, which stands for the model where there is none.
-    bounds : (float, float)
-        Of the outcome; infinite where it has none.
-    residual_variance : float, optional
-        Mean squared residual on the labels; None where outcomes were all at the bounds.
+    bounds, residual_variance : optional
+        As in `Fit`; the bounds are infinite where the outcome has none.
 
     Examples
     --------
@@ -49,10 +57,9 @@ class Learned(Record):
     array([0.5, 0.5])
     """
 
+    proxy_name: ClassVar[str] = "learned"
     model: Any = field(default=None, compare=False)
     level: float = 0.0
-    bounds: tuple[float, float] = (0.0, 1.0)
-    residual_variance: float | None = None
 
     def apply(self, scores: Any) -> FloatArray:
         """Return the predicted mean outcome (N,) of features (N, d), within the bounds."""
@@ -62,10 +69,6 @@ class Learned(Record):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return np.clip(_predicted(self.model, matrix, self.bounds), *self.bounds)
-
-    def proxy(self, scores: Any, *, name: str = "learned") -> Proxy:
-        """Return the learned proxy of features (N, d), on the outcome's scale."""
-        return proxy_around(self.apply(scores), self.residual_variance, self.bounds, name)
 
 
 def learn(
@@ -112,7 +115,7 @@ def learn(
     matrix, y, w = checked_labels(score_matrix(scores), outcomes, weights, bounds)
     mean = float(np.average(y, weights=w))
     if np.ptp(y) == 0:
-        return Learned(level=mean, bounds=bounds, residual_variance=residual_variance_of(y, y, w, bounds))
+        return with_residuals(Learned(level=mean, bounds=bounds), matrix, y, w)
     model = fresh(learner, binary=bool(np.all(np.isin(y, bounds))))
     try:
         with warnings.catch_warnings():
@@ -125,9 +128,7 @@ def learn(
             f"the learner {described(learner)} cannot be fitted: {error}",
             action="Give numeric features without missing values, or a learner that takes others.",
         ) from None
-    learned = Learned(model=model, level=mean, bounds=bounds)
-    residual = residual_variance_of(y, learned.apply(matrix), w, bounds)
-    return Learned(model=model, level=mean, bounds=bounds, residual_variance=residual)
+    return with_residuals(Learned(model=model, level=mean, bounds=bounds), matrix, y, w)
 
 
 def described(learner: Any) -> str:
@@ -256,3 +257,123 @@ def _predicted(model: Any, matrix: FloatArray, bounds: tuple[float, float]) -> F
     probabilities = np.asarray(model.predict_proba(matrix), np.float64)
     place = int(np.flatnonzero(np.asarray(model.classes_) == 1)[0])
     return np.asarray(low + (high - low) * probabilities[:, place])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CrossFit(Record):
+    """Fits that each left a fold of the labelled units out.
+
+    Parameters
+    ----------
+    fits : tuple of Calibration, Combination or Learned (K,)
+        One for each fold, fitted on the others.
+    folds : int (n,)
+        Fold of each labelled unit.
+    labelled : float (n,)
+        Calibrated value of each labelled unit, by the fit that has not seen its label.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.random(100)
+    >>> fitted = cross_fit(scores, rng.random(100) < scores**2, method="logistic")
+    >>> len(fitted.fits), fitted.apply([0.5]).shape
+    (5, (1,))
+    """
+
+    fits: tuple[Calibration | Combination | Learned, ...]
+    folds: IntArray
+    labelled: FloatArray
+
+    def apply(self, scores: Any) -> FloatArray:
+        """Return the mean of all fits (N,): for units without a label."""
+        scores = _as_fitted(scores, isinstance(self.fits[0], Learned))
+        return np.asarray(np.mean([fit.apply(scores) for fit in self.fits], axis=0))
+
+    def proxy(self, scores: Any, *, labelled_rows: Any = None, name: str = "calibrated") -> Proxy:
+        """Return the proxy of the whole population.
+
+        Parameters
+        ----------
+        scores : array-like (N,) or (N, k)
+            All units' scores.
+        labelled_rows : array-like of int (n,), optional
+            Rows of the labelled units, in the order in which they were given to `cross_fit`; they get the
+            value of the fit that has not seen them.
+        name : str
+            Name of the proxy.
+        """
+        values = self.apply(scores)
+        if labelled_rows is not None:
+            values[np.asarray(labelled_rows, np.int64)] = self.labelled
+        residuals = [fit.residual_variance for fit in self.fits if fit.residual_variance is not None]
+        variance = float(np.mean(residuals)) if residuals else None
+        return proxy_around(values, variance, self.fits[0].bounds, name)
+
+
+def cross_fit(
+    scores: Any,
+    outcomes: Any,
+    *,
+    method: Any = "logistic",
+    n_folds: int = 5,
+    weights: Any = None,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    seed: int = 0,
+) -> CrossFit:
+    """Calibrate one score, or combine several, on labelled units by folds.
+
+    Parameters
+    ----------
+    scores : array-like (n,) or (n, k)
+        Scores of the labelled units. One score is calibrated (`calibrate`), several are combined (`combine`).
+    outcomes : array-like (n,)
+        Their outcomes.
+    method : str
+        As in `calibrate` (`"isotonic"`, `"logistic"`) or `combine` (`"linear"` too), or a learner as in
+        `learn`: a scikit-learn estimator, `"gradient-boosting"`, `"logistic-regression"` or `"ridge"`.
+    n_folds : int
+        K; at most n.
+    weights : array-like (n,), optional
+        Design weights.
+    bounds : (float, float)
+        Bounds of the outcome.
+    seed : int
+        Of the folds.
+
+    Raises
+    ------
+    InputError
+        If a fold would leave fewer than two labels to fit on.
+
+    Examples
+    --------
+    >>> cross_fit([0.2, 0.4, 0.6, 0.8], [0, 0, 1, 1], n_folds=2).folds.shape
+    (4,)
+    """
+    y = np.asarray(outcomes, np.float64)
+    learned = is_learner(method)
+    x = _as_fitted(scores, learned)
+    w = np.ones(len(y)) if weights is None else np.asarray(weights, np.float64)
+    if not 2 <= n_folds <= len(y) or len(x) != len(y) or len(w) != len(y):
+        raise InputError(
+            "n_folds does not fit the labels", given=f"{n_folds} for {len(y)}", allowed=f"2 to {len(y)}"
+        )
+    folds = np.empty(len(y), np.int64)
+    folds[np.random.default_rng(seed).permutation(len(y))] = np.arange(len(y)) % n_folds
+    fit: Any = learn if learned else combine if x.ndim == 2 else calibrate
+    how = partial(fit, **{"learner" if learned else "method": method}, bounds=bounds)
+    parts = (folds != k for k in range(n_folds))
+    fits = tuple(how(x[kept], y[kept], weights=w[kept]) for kept in parts)
+    labelled = np.empty(len(y))
+    for k, fitted in enumerate(fits):
+        labelled[folds == k] = fitted.apply(x[folds == k])
+    return CrossFit(fits=fits, folds=folds, labelled=labelled)
+
+
+def _as_fitted(scores: Any, learned: bool) -> FloatArray:
+    """Return scores as a matrix (n, k) where they are several or for a learner, else as a vector (n,)."""
+    if not isinstance(scores, Proxy) and (isinstance(scores, dict) or np.ndim(scores) == 2):
+        return score_matrix(scores)
+    values = np.asarray(getattr(scores, "values", scores), np.float64)
+    return values[:, None] if learned else values

@@ -15,8 +15,7 @@ from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Requ
 from stratal.estimation.estimands.means import Outlook
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.respondents import Respondents
-from stratal.population.cells import Cells
-from stratal.population.expressions import Constant, Exponential, Expression, Logistic, Number, total
+from stratal.population.expressions import Cells, Constant, Exponential, Expression, Logistic, Number, total
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.regression.from_sample import FAMILIES, from_population, regress

@@ -20,7 +20,7 @@ from stratal.estimation.respondents import Respondents
 from stratal.labels.labels import join
 from stratal.labels.numbers import numeric_values
 from stratal.population.population import Population
-from stratal.population.rules.rule import Rule
+from stratal.population.rules import Rule
 from stratal.randomness import id_texts
 from stratal.regression.losses import LinearLoss, LogisticLoss, Loss, PoissonLoss
 from stratal.regression.m_estimation import Coefficients, m_estimate

@@ -1,8 +1,6 @@
 """Strata: how a population is divided, and how a budget of labels is shared among the parts."""
 
-from stratal.population.rules.centres import NearestCentre
-from stratal.population.rules.crossed import Crossed
-from stratal.population.rules.rule import Categories, CutPoints, Everything, Rule
+from stratal.population.rules import Categories, Crossed, CutPoints, Everything, NearestCentre, Rule
 from stratal.strata.allocation import (
     Allocation,
     allocate,

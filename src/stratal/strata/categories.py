@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stratal.arrays import IntArray
-from stratal.population.distribution import Distribution
-from stratal.population.pictures import Pictures
-from stratal.population.rules.crossed import Crossed
-from stratal.population.rules.rule import Categories, CutPoints
+from stratal.population.distribution import Distribution, Pictures
+from stratal.population.rules import Categories, Crossed, CutPoints
 from stratal.strata.moments import Moments, joined, of_bins, of_pictures, of_sizes
 from stratal.strata.proxy_intervals import (
     StratificationDraft,

@@ -13,9 +13,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError, MissingExtraError, near_names
-from stratal.population.rules.centres import NearestCentre, feature_rows
-from stratal.population.rules.crossed import Crossed
-from stratal.population.rules.rule import Everything, Rule
+from stratal.population.rules import Crossed, Everything, NearestCentre, Rule, feature_rows
 from stratal.strata.categories import Groups, pooled_groups
 from stratal.strata.moments import Moments, of_sizes
 from stratal.strata.proxy_intervals import (

@@ -23,8 +23,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record
 from stratal.errors import InputError
-from stratal.population.distribution import Distribution
-from stratal.population.pictures import LevelBins, Pictures
+from stratal.population.distribution import Distribution, LevelBins, Pictures
 
 
 class KnownMoments(Protocol):

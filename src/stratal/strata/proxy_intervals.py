@@ -13,7 +13,7 @@ import numpy as np
 from stratal.arrays import FloatArray, IntArray
 from stratal.errors import BudgetError, InputError
 from stratal.population.distribution import Distribution
-from stratal.population.rules.rule import CutPoints, Rule
+from stratal.population.rules import CutPoints, Rule
 from stratal.strata.classical import (
     cumulative_root,
     equal_size,

@@ -14,10 +14,16 @@ from stratal.errors import InputError, names_mistyped, near_names
 from stratal.population.expressions import Expression
 from stratal.population.influence import Influence
 from stratal.population.population import require_population
-from stratal.population.rules.crossed import Crossed
-from stratal.population.rules.derived import CELL, INFLUENCE, Derived
-from stratal.population.rules.gaps import cut_between
-from stratal.population.rules.rule import Categories, Everything, Rule
+from stratal.population.rules import (
+    CELL,
+    INFLUENCE,
+    Categories,
+    Crossed,
+    Derived,
+    Everything,
+    Rule,
+    cut_between,
+)
 from stratal.report import Bars, Plotted, Tabular
 from stratal.strata.categories import category_draft, crossed_draft
 from stratal.strata.clusters import Clustering, cluster_draft, feature_columns

@@ -8,7 +8,7 @@ import stratal
 from stratal.designs import Design, inclusion_probabilities
 from stratal.designs.poisson import inclusion_scale, measure
 from stratal.errors import BudgetError, InputError
-from stratal.population.size_measures import SizeProfile
+from stratal.population.summary import SizeProfile
 from stratal.proxy import Proxy
 
 

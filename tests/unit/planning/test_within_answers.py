@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import stratal
 from stratal.planning.plan import floored
-from stratal.population.rules.possible import cells_of
+from stratal.population.rules import cells_of
 
 F1 = "f1:match,probability=score"
 RECALL = "recall:match,probability=score"

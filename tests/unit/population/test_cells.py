@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stratal.population.cells import Cells
-from stratal.population.expressions import Agree, ByLevel
+from stratal.population.expressions import Agree, ByLevel, Cells
 
 COLUMNS = {"a": np.array(["x", "y", "x"]), "b": np.array(["x", "x", "y"])}
 CELLS = Cells(

@@ -7,8 +7,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.population.cells import Cells
-from stratal.population.expressions import Agree, Constant, Number
+from stratal.population.expressions import Agree, Cells, Constant, Number
 from stratal.population.influence import Influence, averages
 
 P = Number(name="p")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import stratal
-from stratal.population.keywords import listing
+from stratal.errors import listing
 
 LISTED = [
     stratal.Population.from_arrays,

@@ -7,8 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from stratal.population.expressions import Agree, ByLevel
-from stratal.population.level_tests import LevelSet, both_tests, implies
+from stratal.population.expressions import Agree, ByLevel, LevelSet, both_tests, implies
 
 LEVEL = ByLevel(name="a", levels=("x",), values=(2.0,), otherwise=-1.0)
 COLUMNS = {"g": np.array(list("uvwx")), "a": np.array(list("uuuu")), "b": np.array(list("uvuv"))}

@@ -300,7 +300,7 @@ class TestCombination:
         assert np.mean((found - truth[1000:]) ** 2) < np.mean((best - truth[1000:]) ** 2)
 
     def test_linear_is_least_squares(self, monkeypatch):
-        from stratal.proxy import combination
+        from stratal.proxy import calibration as combination
 
         monkeypatch.setattr(combination, "RIDGE", 0.0)
         scores, z, _ = self.judges()

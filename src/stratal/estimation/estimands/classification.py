@@ -36,8 +36,7 @@ from stratal.estimation.estimate import Estimate, Estimates, title_of, undefined
 from stratal.estimation.respondents import CannotTellError, Respondents
 from stratal.estimation.shares import possible_answers
 from stratal.intervals.limits import BinomialLimits
-from stratal.population.cells import Cells
-from stratal.population.expressions import ByLevel, Constant, Expression, Number
+from stratal.population.expressions import ByLevel, Cells, Constant, Expression, Number
 from stratal.population.influence import Influence, averages, stratum_averages
 from stratal.population.population import Population
 from stratal.strata import Strata

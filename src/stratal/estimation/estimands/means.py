@@ -29,11 +29,10 @@ from stratal.estimation.shares import domain_mean
 from stratal.intervals.evidence import OutcomeKind, infer_outcome
 from stratal.intervals.interval import unseen_share
 from stratal.labels.labels import Joined, join
-from stratal.population.cells import Cells
-from stratal.population.expressions import ByLevel, Constant, Expression, Number
+from stratal.population.expressions import ByLevel, Cells, Constant, Expression, Number
 from stratal.population.influence import Influence, InfluenceOfLevels, averages, stratum_averages
 from stratal.population.population import Population
-from stratal.population.rules.rule import Categories
+from stratal.population.rules import Categories
 
 _EVERYONE = Cells(names=("all",))
 

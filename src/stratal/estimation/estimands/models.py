@@ -24,8 +24,7 @@ from stratal.estimation.estimands.classification import UNTOLD
 from stratal.estimation.estimate import Estimate, ratio_of_means
 from stratal.estimation.respondents import Respondents
 from stratal.labels.labels import join
-from stratal.population.cells import Cells
-from stratal.population.expressions import Agree, Expression, Number, Share
+from stratal.population.expressions import Agree, Cells, Expression, Number, Share
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 

@@ -18,11 +18,11 @@ from stratal.population.distribution import (
     Extent,
     Grid,
     Histogram,
+    LevelBins,
     Span,
     Steps,
     wants_distinct,
 )
-from stratal.population.pictures import LevelBins
 from stratal.tables.engine import double, small_table
 
 _OFFSET_BITS = OFFSET_COUNT.bit_length() - 1
@@ -47,6 +47,8 @@ class TableCounter:
         Of all proxies, where known already.
     second_extent : (float, float), optional
         Of all second moments, where known already.
+    first : mapping of column to array, optional
+        The histogram over all, where one query found it for many tables.
 
     Examples
     --------
@@ -63,6 +65,7 @@ class TableCounter:
     second: str | None = None
     whole: Extent | None = None
     second_extent: tuple[float, float] | None = None
+    first: Mapping[str, Any] | None = None
 
     def extent(self, span: Span) -> Extent:
         """Return smallest and largest proxy and count within the span."""
@@ -87,22 +90,25 @@ class TableCounter:
 
     def distinct(self, steps: Steps | None) -> Distinct:
         """Return all distinct values with counts."""
-        table = self.table
-        measures = {"n": table.count()}
-        if steps is not None and self.second is not None:
-            parameters = double(float(steps.low)), double(float(steps.scale))
-            measures["second"] = in_steps(table[self.second], *parameters).sum().cast("int64")
-        found = self.run(table.group_by(value=table[self.value] + double(0.0)).aggregate(**measures))
-        return _distinct(columns_of(found))
+        moments = self._moments(self.table, steps)
+        found = columns_of(self.run(_distinct_rows(self.table, self.table[self.value], moments)))
+        order = np.argsort(found["value"])
+        second = found["second"][order].astype(np.int64) if "second" in found else None
+        return Distinct(found["value"][order], found["n"][order].astype(np.int64), second)
 
     def histogram(self, grid: Grid, span: Span, steps: Steps | None) -> Histogram:
         """Return the histogram of the proxies within the span."""
+        if self.first is not None and span == Span():
+            return _histogram(self.first)
         inside = self._inside(span)
-        moments = None
-        if steps is not None and self.second is not None:
-            moments = in_steps(inside[self.second], double(float(steps.low)), double(float(steps.scale)))
-        placed = _placed(inside, inside[self.value], double(grid.low), double(grid.scale), moments)
-        return _histogram(columns_of(self.run(_binned(placed, "bin"))))
+        moments, ends = self._moments(inside, steps), (double(grid.low), double(grid.scale))
+        return _histogram(columns_of(self.run(_histogram_rows(inside, inside[self.value], *ends, moments))))
+
+    def _moments(self, table: Any, steps: Steps | None) -> Any:
+        """Return the steps of the second moments as an Ibis expression, None where they are not wanted."""
+        if steps is None or self.second is None:
+            return None
+        return in_steps(table[self.second], double(float(steps.low)), double(float(steps.scale)))
 
     def _inside(self, span: Span) -> Any:
         table = self.table
@@ -123,22 +129,24 @@ def columns_of(table: Any) -> dict[str, Any]:
     return {name: table.column(name).to_numpy() for name in table.column_names}
 
 
-def _placed(table: Any, values: Any, low: Any, scale: Any, moments: Any) -> Any:
-    """Return each unit's position on the grid, its value and its second moment in steps."""
+def _distinct_rows(table: Any, values: Any, moments: Any, *keys: str) -> Any:
+    """Return the group-by of distinct values: counts, and sums of the second moments in steps."""
+    measures = {"n": table.count()}
+    if moments is not None:
+        measures["second"] = moments.sum().cast("int64")
+    return table.group_by(**{key: table[key] for key in keys}, value=values + double(0.0)).aggregate(
+        **measures
+    )
+
+
+def _histogram_rows(table: Any, values: Any, low: Any, scale: Any, moments: Any, *keys: str) -> Any:
+    """Return the group-by of bins: counts, integer sums, and the smallest and largest value of each."""
     import ibis
 
     position = ((values - low) * scale).floor().cast("int64")
     last = ibis.literal(BIN_COUNT * OFFSET_COUNT - 1, "int64")
-    columns = {"position": ibis.least(position, last), "value": values}
-    if moments is not None:
-        columns["moment"] = moments
-    if "level_number" in table.columns:
-        columns["level_number"] = table["level_number"]
-    return table.select(**columns)
-
-
-def _binned(placed: Any, *keys: str) -> Any:
-    """Return the group-by: counts, integer sums, and the smallest and largest value of each bin."""
+    columns = {"position": ibis.least(position, last), "value": values} | {key: table[key] for key in keys}
+    placed = table.select(**columns, **({} if moments is None else {"moment": moments}))
     placed = placed.mutate(bin=placed.position >> _OFFSET_BITS)
     measures = {
         "n": placed.count(),
@@ -146,9 +154,9 @@ def _binned(placed: Any, *keys: str) -> Any:
         "low": placed.value.min(),
         "high": placed.value.max(),
     }
-    if "moment" in placed.columns:
+    if moments is not None:
         measures["second"] = placed.moment.sum().cast("int64")
-    return placed.group_by(list(keys)).aggregate(**measures)
+    return placed.group_by([*keys, "bin"]).aggregate(**measures)
 
 
 def _histogram(found: Mapping[str, Any]) -> Histogram:
@@ -167,40 +175,7 @@ def _histogram(found: Mapping[str, Any]) -> Histogram:
     return Histogram(spread("n"), spread("offsets"), second, atoms)
 
 
-def _distinct(found: Mapping[str, Any]) -> Distinct:
-    order = np.argsort(found["value"])
-    second = found["second"][order].astype(np.int64) if "second" in found else None
-    return Distinct(found["value"][order], found["n"][order].astype(np.int64), second)
-
-
 # ---- all levels of a category at once
-
-
-@dataclass(frozen=True, kw_only=True)
-class LevelCounter(TableCounter):
-    """Answers for one level of a category from what one query found for all of them.
-
-    The engine is asked again for the rare bin that is looked at more closely.
-
-    Parameters
-    ----------
-    found : mapping of column to array
-        The level's rows of the query's result.
-    level, name : str
-        The column of categories, and the level that is counted.
-    """
-
-    found: Mapping[str, Any]
-    level: str
-    name: str
-
-    def histogram(self, grid: Grid, span: Span, steps: Steps | None) -> Histogram:
-        """Return the histogram of the proxies within the span."""
-        return _histogram(self.found) if span == Span() else super().histogram(grid, span, steps)
-
-    def _inside(self, span: Span) -> Any:
-        one = replace(self, table=self.table.filter(self.table[self.level] == self.name))
-        return super(LevelCounter, one)._inside(span)
 
 
 def level_bins(
@@ -230,7 +205,8 @@ def level_bins(
     """
     levels = _level_facts(run, table, level, value, second)
     joined = _with_parameters(backend, table, level, levels)
-    found = columns_of(run(_distinct_by_level(joined.filter(joined.few), value, second)))
+    few = joined.filter(joined.few)
+    found = columns_of(run(_distinct_rows(few, few[value], _moments(few, second), "level_number")))
     order = np.lexsort((found["value"], found["level_number"]))
     numbers, counts = found["level_number"][order], found["n"][order].astype(np.int64)
     means = None
@@ -242,7 +218,7 @@ def level_bins(
         values=found["value"][order],
         counts=counts,
         second=means,
-        large=_large_levels(run, joined, levels, TableCounter(run, table, value, second), level),
+        large=_large_levels(joined, levels, TableCounter(run, table, value, second), level),
     )
 
 
@@ -314,46 +290,29 @@ def _with_parameters(backend: Any, table: Any, level: str, levels: _Levels) -> A
     return table.join(known, table[level] == known.level_name)
 
 
-def _large_levels(
-    run: Run, joined: Any, levels: _Levels, whole: TableCounter, level: str
-) -> dict[int, LevelCounter]:
+def _large_levels(joined: Any, levels: _Levels, whole: TableCounter, level: str) -> dict[int, TableCounter]:
     """Return the counters of the levels that are binned, from one query for all of them."""
     numbers = np.flatnonzero(~levels.few)
     if not len(numbers):
         return {}
-    found = columns_of(run(_histogram_by_level(joined.filter(~joined.few), whole.value, whole.second)))
+    many = joined.filter(~joined.few)
+    grid = many.grid_low, many.grid_scale, _moments(many, whole.second)
+    found = columns_of(whole.run(_histogram_rows(many, many[whole.value], *grid, "level_number")))
     counters = {}
     for number in numbers.tolist():
         rows = found["level_number"] == number
         moments = None
         if levels.second_low is not None and levels.second_high is not None:
             moments = float(levels.second_low[number]), float(levels.second_high[number])
-        counters[number] = LevelCounter(
-            run,
-            whole.table,
-            whole.value,
-            whole.second,
+        counters[number] = replace(
+            whole,
+            table=whole.table.filter(whole.table[level] == levels.names[number]),
             whole=levels.extent(number),
             second_extent=moments,
-            found={name: values[rows] for name, values in found.items()},
-            level=level,
-            name=levels.names[number],
+            first={name: values[rows] for name, values in found.items()},
         )
     return counters
 
 
 def _moments(table: Any, second: str | None) -> Any:
     return None if second is None else in_steps(table[second], table.step_low, table.step_scale)
-
-
-def _distinct_by_level(table: Any, value: str, second: str | None) -> Any:
-    measures = {"n": table.count()}
-    if second is not None:
-        measures["second"] = _moments(table, second).sum().cast("int64")
-    keys = {"level_number": table.level_number, "value": table[value] + double(0.0)}
-    return table.group_by(**keys).aggregate(**measures)
-
-
-def _histogram_by_level(table: Any, value: str, second: str | None) -> Any:
-    placed = _placed(table, table[value], table.grid_low, table.grid_scale, _moments(table, second))
-    return _binned(placed, "level_number", "bin")

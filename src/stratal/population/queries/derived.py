@@ -23,7 +23,7 @@ from stratal.population.declaration import (
     middle,
     own_stratum_note,
 )
-from stratal.population.queries.units import category, number
+from stratal.population.queries.units import absent, category, number
 from stratal.tables.engine import stored
 from stratal.tables.source import Source, readable
 
@@ -179,8 +179,10 @@ def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, De
         raise InputError("missing='own-stratum' needs a proxy", action="Name one: proxy=…, --proxy COLUMN.")
     names = (*declared.proxies, *declared.second_moments.values())
     values = {name: number(source, name) for name in names}
-    absent = reduce(or_, (_absent(source, name) for name in names))
-    counted = source.table.mutate(absent=absent, **{f"v{at}": v for at, v in enumerate(values.values())})
+    gone = reduce(
+        or_, (absent(source.column(name), MISSING_WORDS if source.is_text(name) else ()) for name in names)
+    )
+    counted = source.table.mutate(absent=gone, **{f"v{at}": v for at, v in enumerate(values.values())})
     facts = {"n": counted.absent.sum()}
     for at in range(len(names)):
         known = ibis.ifelse(counted.absent | counted[f"v{at}"].isnan(), None, counted[f"v{at}"])
@@ -189,20 +191,12 @@ def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, De
     count = int(found["n"] or 0)
     if not count:
         return source, replace(declared, missing=None)
-    made: dict[str, Any] = {OWN_STRATUM_GROUP: ibis.ifelse(absent, "missing", "known")}
+    made: dict[str, Any] = {OWN_STRATUM_GROUP: ibis.ifelse(gone, "missing", "known")}
     for at, (name, value) in enumerate(values.items()):
         fill = middle(declared.bounds, found[f"low{at}"], found[f"high{at}"])
         text = source.is_text(name)  # stays text, so that what is no number is still named as it is written
         made[name] = ibis.ifelse(
-            absent, ibis.literal(repr(fill) if text else fill), source.column(name) if text else value
+            gone, ibis.literal(repr(fill) if text else fill), source.column(name) if text else value
         )
     groups = (*declared.groups, OWN_STRATUM_GROUP)
     return _with_columns(source, (own_stratum_note(count),), **made), replace(declared, groups=groups)
-
-
-def _absent(source: Source, name: str) -> Any:
-    """Return whether a number is missing: null, NaN, or what text files write for it."""
-    raw = source.column(name)
-    if source.is_text(name):
-        return raw.isnull() | raw.strip().lower().isin(MISSING_WORDS)
-    return raw.isnull() | raw.isnan() if raw.type().is_floating() else raw.isnull()

@@ -11,10 +11,10 @@ import numpy as np
 from stratal.arrays import IntArray
 from stratal.errors import InputError
 from stratal.population.digest import Digested, PopulationDigest, digits
-from stratal.population.queries.translate import with_codes
+from stratal.population.queries.translate import TableColumns, with_codes
 from stratal.population.queries.units import Units
-from stratal.population.rules.rule import CutPoints, Rule
-from stratal.population.size_measures import STEPS, Size
+from stratal.population.rules import CutPoints, Rule
+from stratal.population.summary import STEPS, Size
 from stratal.randomness import KEY_DIGITS, KeyArray
 from stratal.tables.engine import collects, digest, double, key_bits, small_table
 
@@ -34,15 +34,12 @@ def with_size(size: Size, units: Units, second: str | None) -> Any:
     second : str, optional
         The user's name of the column of second moments, where the size measure needs it.
     """
-    import ibis
-
     table = units.table
     if size.column is None:
         return table.mutate(size_measure=double(1.0))
     values = numeric(units, size.column)
     moments = None if second is None else units.number(second)
-    found = size.express(values, moments, double, lambda v: v.sqrt(), lambda v: ibis.greatest(v, double(0.0)))
-    return table.mutate(size_measure=found)
+    return table.mutate(size_measure=size.on(TableColumns(units, table), values, moments))
 
 
 def numeric(units: Units, name: str) -> Any:
@@ -58,7 +55,7 @@ def extent(sized: Any) -> Any:
 
 
 def total_steps(sized: Any, cap: float) -> Any:
-    """Return the query for the sum of capped sizes in steps; see `size_measures.in_steps`."""
+    """Return the query for the sum of capped sizes in steps; see `summary.in_steps`."""
     import ibis
 
     capped = ibis.least(sized.size_measure, double(cap))
@@ -191,13 +188,8 @@ def only(units: Units, found: Any) -> Units:
 
 def _whole_numbers(units: Units, table: Any, told: Digested) -> Iterator[Any]:
     """Yield what the keys are multiplied by: digits of numbers, then the numbers of levels."""
-    import ibis
-
-    def within(values: Any, most: float) -> Any:
-        return ibis.greatest(ibis.least(values, double(most)), double(-most))
-
     for column, exponent in told.numbers.values():
-        for digit in digits(table[column], exponent, double, lambda v: v.floor(), within):
+        for digit in digits(table[column], exponent, TableColumns(units, table)):
             yield digit.cast("int64")
     for column in told.groups.values():
         yield key_bits(units.backend, table[column]) >> 1

@@ -11,37 +11,40 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
-from stratal.errors import InputError
+from stratal.errors import InputError, of_caller
 from stratal.population.declaration import OWN_STRATUM_GROUP, Declaration, Declared
 from stratal.population.digest import KEY_BITS, Digested, PopulationDigest, exponent_of
-from stratal.population.distribution import Extent
+from stratal.population.distribution import Extent, LevelBins
 from stratal.population.expressions import Expression
-from stratal.population.keywords import of_caller
-from stratal.population.pictures import LevelBins
 from stratal.population.population import Population
 from stratal.population.queries import selecting
 from stratal.population.queries.counting import TableCounter, columns_of, level_bins
 from stratal.population.queries.derived import prepared
 from stratal.population.queries.translate import query_averages, with_codes
 from stratal.population.queries.units import checked, units_of
-from stratal.population.rules.rule import Rule
-from stratal.population.size_measures import Candidates, Size, SizeProfile, rest_of
-from stratal.population.summary import Contents, Drawn, ProxyInfo, StratumSummary, proxy_info_for
+from stratal.population.rules import Rule
+from stratal.population.summary import (
+    Candidates,
+    Contents,
+    Drawn,
+    ProxyInfo,
+    Size,
+    SizeProfile,
+    StratumSummary,
+    proxy_info_for,
+    rest_of,
+)
 from stratal.randomness import (
     KEY_DIGITS,
     KeyArray,
     check_seed,
-    rank_smallest,
     shown_order,
-    thresholds,
     uniforms,
 )
 from stratal.tables.engine import in_byte_order
 from stratal.tables.frames import table_source
 from stratal.tables.readers import read_source
 from stratal.tables.source import FileReading, Source
-
-_ATTEMPTS = 64
 
 _FEW = 2**58
 """Keys up to this are those of one unit in 64: as many rows come back beside the sums."""
@@ -140,23 +143,12 @@ class TablePopulation(Population):
         self._summaries.append((rule, summary))
         return summary
 
-    def smallest(self, rule: Rule, counts: IntArray, seed: int, codes: IntArray | None = None) -> Drawn:
-        """Return, of each stratum, the `counts` (H,) units with the smallest permanent random numbers.
-
-        One pass: a unit is kept when the MD5 digest of seed and id is under its stratum's threshold.
-        """
-        seed, counts = check_seed(seed), np.asarray(counts, np.int64)
-        sizes = self.summarise(rule).sizes
-        _refuse_more_than_there_are(counts, sizes)
-        for widening in range(_ATTEMPTS):
-            limits = thresholds(counts, np.maximum(sizes, 1), widening)
-            found = self._below(rule, limits, counts, seed)
-            stratum = found.column("code").to_numpy().astype(np.int64)
-            if np.all(np.bincount(stratum, minlength=len(counts)) >= counts):
-                break
+    def _under(
+        self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int, codes: IntArray | None
+    ) -> tuple[Any, IntArray, KeyArray, AnyArray]:
+        found = self._below(rule, limits, counts, seed)
         keys = _keys(found.column("digest").to_pylist())
-        kept = rank_smallest(stratum, keys, _texts(found.column("unit_id")), counts)
-        return self._shown(found.take(kept), seed, stratum[kept])[0]
+        return found, found.column("code").to_numpy().astype(np.int64), keys, _texts(found.column("unit_id"))
 
     def _below(self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int) -> Any:
         """Return the units whose key is at most their stratum's limit (H,); the pass also makes the digest.
@@ -240,29 +232,29 @@ class TablePopulation(Population):
         u = uniforms(_keys(found.column("digest").to_pylist()))
         sizes = found.column("size_measure").to_numpy()
         kept = np.flatnonzero(u < limit * sizes)
-        drawn, order = self._shown(found.take(kept), seed)
+        drawn, order = self._taken(found.take(kept), seed)
         return Candidates(drawn=drawn, uniform=u[kept][order], size=sizes[kept][order])
 
     def at_ranks(self, column: str, ranks: IntArray, seed: int) -> Drawn:
         """Return the units at these ranks (n,), from 0, when sorted by a column: one sort by the engine."""
         seed = check_seed(seed)
         found = self._source.run(selecting.ranked(self._units, column, ranks, seed))
-        return self._shown(found, seed)[0]
+        return self._taken(found, seed)[0]
 
     def members(self, group: str, levels: tuple[str, ...], seed: int) -> Drawn:
         """Return every unit of these levels of a group column."""
         found = self._source.run(selecting.in_levels(self._units, self.require_group(group), levels))
-        return self._shown(found, seed)[0]
+        return self._taken(found, seed)[0]
 
     def find(self, ids: Sequence[str]) -> Drawn:
         """Return the units that have one of these ids, as text; those of no unit are left out."""
-        return self._shown(self._source.run(selecting.with_ids(self._units, ids)), 0)[0]
+        return self._taken(self._source.run(selecting.with_ids(self._units, ids)), 0)[0]
 
     def _sized(self, size: Size) -> Any:
         second = self.proxy_info(size.column).second_moment if size.second else None
         return selecting.with_size(size, self._units, second)
 
-    def _shown(self, found: Any, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
+    def _taken(self, found: Any, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
         """Return found units in the order in which they are shown, and that order (n,)."""
         ids, units = _ids(found.column("unit_id"), self._units.integer_ids), self._units
         order = shown_order(ids, seed)
@@ -304,15 +296,6 @@ def _summary(found: dict[str, Any], rule: Rule, k: int) -> StratumSummary:
         proxy_means=np.stack(means, axis=1) if means else np.empty((rule.n_strata, 0)),
         proxy_covariances=covariances,
     )
-
-
-def _refuse_more_than_there_are(counts: IntArray, sizes: IntArray) -> None:
-    for stratum in np.flatnonzero(counts > sizes)[:1].tolist():
-        raise InputError(
-            f"stratum {stratum} has fewer units than are to be drawn",
-            given=int(counts[stratum]),
-            allowed=f"up to {sizes[stratum]}",
-        )
 
 
 def _keys(digests: list[str]) -> KeyArray:

@@ -14,13 +14,19 @@ from typing import Any
 import numpy as np
 
 from stratal.errors import InputError
-from stratal.population.cells import Cells
-from stratal.population.expressions import Expression
+from stratal.population.expressions import Cells, Expression
 from stratal.population.queries.units import Units
-from stratal.population.rules.centres import NearestCentre
-from stratal.population.rules.crossed import Crossed
-from stratal.population.rules.derived import CELL, INFLUENCE, Derived
-from stratal.population.rules.rule import Categories, CutPoints, Everything, Rule
+from stratal.population.rules import (
+    CELL,
+    INFLUENCE,
+    Categories,
+    Crossed,
+    CutPoints,
+    Derived,
+    Everything,
+    NearestCentre,
+    Rule,
+)
 from stratal.tables.engine import double, small_table
 
 
@@ -68,10 +74,6 @@ class TableColumns:
         first, *others = (self._table[self._units.internal(name, self._units.categories)] for name in names)
         return ibis.ifelse(reduce(and_, (first == other for other in others)), double(1.0), double(0.0))
 
-    def logistic(self, value: Any) -> Any:
-        """Return 1 / (1 + exp(−value))."""
-        return 1.0 / (1.0 + (-value).exp())
-
     def exponential(self, value: Any) -> Any:
         """Return exp(value)."""
         return value.exp()
@@ -85,6 +87,14 @@ class TableColumns:
         import ibis
 
         return ibis.greatest(value, double(least))
+
+    def root(self, value: Any) -> Any:
+        """Return √value."""
+        return value.sqrt()
+
+    def floor(self, value: Any) -> Any:
+        """Return the largest whole number that is not above a value."""
+        return value.floor()
 
 
 def cell_column(cells: Cells, columns: TableColumns) -> Any:
@@ -116,7 +126,7 @@ def with_formulas(rule: Derived, units: Units, table: Any, out: str) -> tuple[An
     --------
     >>> import ibis, pyarrow as pa
     >>> from stratal.population.expressions import Number
-    >>> from stratal.population.rules.rule import Everything
+    >>> from stratal.population.rules import Everything
     >>> table = ibis.memtable(pa.table({"x0": [0.25]}))
     >>> units = Units(table=table, numbers={"p": "x0"}, categories={}, shown={}, integer_ids=True,
     ...               backend=None)

@@ -115,11 +115,6 @@ def id_text_of(column: Any, name: str) -> Any:
     )
 
 
-def is_whole(column: Any) -> Any:
-    """Return whether each floating-point value is a whole number below 2⁵³, as an Ibis expression."""
-    return whole_number(column).notnull()
-
-
 def whole_number(column: Any) -> Any:
     """Return floating-point values as integers, null where they are not whole or not below 2⁵³.
 
@@ -243,7 +238,8 @@ def checked(units: Units, source: Source, declared: Declaration) -> Facts:
             _refuse_number(source, declared, name)
     for name, column in units.categories.items():
         if found[f"{column}_n"] < size:
-            _refuse_category(source, declared, name)
+            refuse = _refusal(source, declared, name, f"group column {name!r}")
+            refuse("missing value", absent, action="Give them a category of their own.")
     _refuse_duplicates(units, source)
     extents = {
         name: (float(found[f"{column}_low"]), float(found[f"{column}_high"]))
@@ -283,21 +279,21 @@ def _maybe_blank(found: Mapping[str, Any]) -> bool:
     return found.get("first_id") is not None and bool(found["first_id"] < "!")
 
 
-def _refuse_ids(source: Source, declared: Declaration) -> None:
-    kind = source.column(declared.id).type()
-
-    def missing(ids: Any) -> Any:
-        if kind.is_string():
-            return ids.isnull() | (ids.strip() == "")
-        return ids.isnull() | ids.isnan() if kind.is_floating() else ids.isnull()
-
-    table = _Table(source, declared, f"column {declared.id!r}")
-    table.refuse(declared.id, "missing id", missing, action="Every unit needs an id.")
+def absent(raw: Any, words: tuple[str, ...] = ()) -> Any:
+    """Return whether there is no value, NaN or one of these words in lower case, as an Ibis expression."""
+    kind = raw.type()
     if kind.is_floating():
-        table.refuse(
-            declared.id,
+        return raw.isnull() | raw.isnan()
+    return raw.isnull() | raw.strip().lower().isin(words) if words and kind.is_string() else raw.isnull()
+
+
+def _refuse_ids(source: Source, declared: Declaration) -> None:
+    refuse = _refusal(source, declared, declared.id)
+    refuse("missing id", lambda ids: absent(ids, ("",)), action="Every unit needs an id.")
+    if source.column(declared.id).type().is_floating():
+        refuse(
             "id that cannot be an id",
-            lambda ids: ~is_whole(ids),
+            lambda ids: whole_number(ids).isnull(),
             allowed="text, integers, whole floats below 2**53, UUIDs",
             action="Make a text column of them.",
         )
@@ -338,23 +334,13 @@ def _refuse_number(source: Source, declared: Declaration, name: str) -> None:
     if text or source.column(name).type().is_floating():
         kinds["value that is NaN"] = lambda raw: number(raw).isnan()
         kinds["value that is infinite"] = lambda raw: number(raw).isinf()
-    table = _Table(source, declared, f"column {name!r}")
+    refuse = _refusal(source, declared, name)
     for kind, predicate in kinds.items():
-        table.refuse(name, kind, predicate, "; allowed: finite numbers", action=_REMEDIES.get(kind, _FILL))
+        refuse(kind, predicate, "; allowed: finite numbers", action=_REMEDIES.get(kind, _FILL))
     raise InputError(
         f"{source.label}: column {name!r} holds a value that cannot be used",
         allowed="finite numbers",
         action=_FILL,
-    )
-
-
-def _refuse_category(source: Source, declared: Declaration, name: str) -> None:
-    floating = source.column(name).type().is_floating()
-    _Table(source, declared, f"group column {name!r}").refuse(
-        name,
-        "missing value",
-        lambda raw: raw.isnull() | raw.isnan() if floating else raw.isnull(),
-        action="Give them a category of their own.",
     )
 
 
@@ -376,42 +362,30 @@ def _refuse_duplicates(units: Units, source: Source) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """A table in which rows are counted that cannot be used, and the first one named."""
+def _refusal(
+    source: Source, declared: Declaration, name: str, words: str | None = None
+) -> Callable[..., None]:
+    """Return what raises an `InputError` that counts the bad rows of a column and names the first of them."""
+    import ibis
 
-    source: Source
-    declared: Declaration
-    words: str
+    place = {"row": ibis.row_number()} if source.ordered else {}
+    table = source.table.select(id=source.column(declared.id), value=source.column(name), **place)
 
-    def refuse(self, name: str, kind: str, bad: Predicate, more: str = "", **details: str) -> None:
-        """Raise an `InputError` if there are rows whose column `name` is bad; `kind` says what they hold."""
-        rows = self._rows(name).filter(lambda t: bad(t.value))
-        count = int(self.source.first(rows.aggregate(n=rows.count()))["n"])
-        if count:
-            held = f"holds {_counted(count, kind)} (first: {self._first(rows, name)}{more})"
-            raise InputError(f"{self.source.label}: {self.words} {held}", **details)
-
-    def _rows(self, name: str) -> Any:
-        import ibis
-
-        source = self.source
-        columns = {"id": source.column(self.declared.id), "value": source.column(name)}
+    def refuse(kind: str, bad: Predicate, more: str = "", **details: str) -> None:
+        rows = table.filter(lambda t: bad(t.value))
+        count = int(source.first(rows.aggregate(n=rows.count()))["n"])
+        if not count:
+            return
+        found = source.first(rows.order_by("row" if source.ordered else "id").limit(1))
+        first = [] if found["value"] is None else [repr(found["value"])]
+        if name != declared.id:
+            first.append(f"id {found['id']!r}")
         if source.ordered:
-            columns["row"] = ibis.row_number()
-        return source.table.select(**columns)
+            first.append(source.place(int(found["row"])))
+        held = f"holds {_counted(count, kind)} (first: {', '.join(first) or 'no id'}{more})"
+        raise InputError(f"{source.label}: {words or f'column {name!r}'} {held}", **details)
 
-    def _first(self, rows: Any, name: str) -> str:
-        """Return words for the first of the rows: its value, its id, its place."""
-        source = self.source
-        first = rows.order_by("row" if source.ordered else "id").limit(1)
-        found = source.first(first)
-        words = [] if found["value"] is None else [repr(found["value"])]
-        if name != self.declared.id:
-            words.append(f"id {found['id']!r}")
-        if source.ordered:
-            words.append(source.place(int(found["row"])))
-        return ", ".join(words) or "no id"
+    return refuse
 
 
 def _counted(count: int, what: str) -> str:

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.population.cells import Cells
-from stratal.population.expressions import Agree, ByLevel, Constant, Logistic, Number, Share
+from stratal.population.expressions import Agree, ByLevel, Cells, Constant, Logistic, Number, Share
 from stratal.population.queries.translate import query_averages
 from stratal.population.rules import CutPoints, Derived
 

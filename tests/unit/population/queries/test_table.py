@@ -10,7 +10,6 @@ import pytest
 
 from stratal.errors import InputError
 from stratal.population import Population
-from stratal.population.queries import table as table_module
 from stratal.randomness import thresholds
 from stratal.strata import Categories, CutPoints, Everything
 
@@ -97,7 +96,7 @@ def test_a_short_pass_is_repeated_wider(monkeypatch: pytest.MonkeyPatch) -> None
         return thresholds(counts, sizes * 10**4, 0) if widening < 2 else thresholds(counts, sizes, 0)
 
     expected = population().smallest(Everything(), np.array([30]), 7)
-    monkeypatch.setattr(table_module, "thresholds", narrow)
+    monkeypatch.setattr("stratal.population.population.thresholds", narrow)
     subject = population()
     source = counted(subject)
     found = subject.smallest(Everything(), np.array([30]), 7)
@@ -179,7 +178,7 @@ def test_equal_hashes_of_different_ids_are_no_duplicates(monkeypatch: pytest.Mon
 
 
 def test_a_rule_without_a_translation_says_so() -> None:
-    from stratal.population.rules.rule import Rule
+    from stratal.population.rules import Rule
 
     class Odd(Rule):
         __slots__ = ()

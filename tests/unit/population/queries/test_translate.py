@@ -5,8 +5,7 @@ import pyarrow as pa
 from tests.work import calls
 
 from stratal.population import Population
-from stratal.population.rules.crossed import Crossed
-from stratal.population.rules.rule import Categories, CutPoints
+from stratal.population.rules import Categories, Crossed, CutPoints
 
 
 def summarised(levels):

@@ -1,0 +1,570 @@
+"""Rules that put units into strata, from columns; `queries.translate` says the same to a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray
+from stratal.errors import InputError, near_names
+from stratal.population.expressions import Cells, Expression
+
+_CHUNK = 1 << 15
+_FEW_CUTS = 24
+
+EAGER_LIMIT = 1_000_000
+"""Codes of more units than this are kept in one byte each, where they fit."""
+
+
+class Rule(Described):
+    """Base of all rules. Subclasses are registered by `kind`, which names them in a sample file.
+
+    Examples
+    --------
+    >>> rule = CutPoints(column="proxy", cuts=np.array([0.5]))
+    >>> rule.assign({"proxy": np.array([0.2, 0.5])})
+    array([0, 1])
+    >>> Rule.from_dict(rule.to_dict()) == rule
+    True
+    """
+
+    __slots__ = ()
+    noun: ClassVar[str] = "stratification rule"
+    registry: ClassVar[dict[str, Any]] = {}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that the rule reads."""
+        raise NotImplementedError
+
+    @property
+    def n_strata(self) -> int:
+        """H."""
+        raise NotImplementedError
+
+    def assign(self, columns: Mapping[str, AnyArray]) -> IntArray:
+        """Return the stratum code of each unit (n,), from the columns (n,) by name."""
+        raise NotImplementedError
+
+
+def kind_of_codes(n_units: int, n_strata: int) -> np.dtype[Any]:
+    """Return the type in which the codes of so many units are kept.
+
+    Examples
+    --------
+    >>> kind_of_codes(10, 3), kind_of_codes(2_000_000, 3)
+    (dtype('int64'), dtype('uint8'))
+    """
+    return np.min_scalar_type(n_strata) if n_units > EAGER_LIMIT else np.dtype(np.int64)
+
+
+def in_chunks(codes_of: Callable[[slice], AnyArray], n_units: int, n_strata: int) -> IntArray:
+    """Return the codes (n,) of all units, found for some at a time; in few bytes for many units.
+
+    Parameters
+    ----------
+    codes_of : callable
+        Returns the codes of a slice of the units.
+    n_units, n_strata : int
+        n and H.
+
+    Examples
+    --------
+    >>> in_chunks(lambda part: np.arange(3)[part] // 2, 3, 2)
+    array([0, 0, 1])
+    """
+    codes = np.empty(n_units, kind_of_codes(n_units, n_strata))
+    for start in range(0, n_units, _CHUNK):
+        part = slice(start, start + _CHUNK)
+        codes[part] = codes_of(part)
+    return codes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Everything(Rule):
+    """One stratum: simple random sampling.
+
+    Examples
+    --------
+    >>> Everything().n_strata
+    1
+    """
+
+    kind: ClassVar[str] = "everything"
+    columns = ()
+    n_strata = 1
+
+    def assign(self, columns: Mapping[str, AnyArray]) -> IntArray:
+        """Return zeros; at least one column is needed to know how many."""
+        return np.zeros(len(next(iter(columns.values()))), dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CutPoints(Rule):
+    """Intervals of one column: stratum h holds `cuts[h−1] <= x < cuts[h]`.
+
+    Parameters
+    ----------
+    column : str
+        Name of a numeric column, usually a proxy.
+    cuts : float (H − 1,)
+        Strictly increasing.
+
+    Examples
+    --------
+    >>> CutPoints(column="proxy", cuts=np.array([0.5, 0.9])).assign({"proxy": np.array([0.9, 0.1, 0.7])})
+    array([2, 0, 1])
+    """
+
+    kind: ClassVar[str] = "cut-points"
+    column: str
+    cuts: FloatArray
+
+    def __post_init__(self) -> None:
+        self._freeze()
+        if np.any(np.diff(self.cuts) <= 0) or not np.all(np.isfinite(self.cuts)):
+            raise InputError(
+                "cut points must be finite and strictly increasing",
+                given=self.cuts.tolist(),
+                action="Sort them, and leave out repeated ones.",
+            )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The one column."""
+        return (self.column,)
+
+    @property
+    def n_strata(self) -> int:
+        """Cut points plus one."""
+        return len(self.cuts) + 1
+
+    def assign(self, columns: Mapping[str, AnyArray]) -> IntArray:
+        """Return the number of cut points at or below each value (n,); in single bytes for many units."""
+        values = columns[self.column]
+        if len(self.cuts) > _FEW_CUTS:
+            return in_chunks(
+                lambda part: np.searchsorted(self.cuts, values[part], side="right"),
+                len(values),
+                self.n_strata,
+            )
+        codes = np.zeros(len(values), dtype=np.uint8)
+        for start in range(0, len(values), _CHUNK):
+            part, chunk = codes[start : start + _CHUNK], values[start : start + _CHUNK]
+            for cut in self.cuts:
+                part += chunk >= cut
+        return codes if len(values) > EAGER_LIMIT else codes.astype(np.int64)  # type: ignore[return-value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Categories(Rule):
+    """An existing column of categories, possibly with some merged.
+
+    Parameters
+    ----------
+    column : str
+        Name of a group column; its values are compared as text.
+    levels : tuple of str (L,)
+        Every level that occurs, sorted.
+    codes : int (L,)
+        Stratum of each level.
+
+    Examples
+    --------
+    >>> rule = Categories(column="language", levels=("de", "en"), codes=np.array([0, 1]))
+    >>> rule.assign({"language": np.array(["en", "de"])})
+    array([1, 0])
+    """
+
+    kind: ClassVar[str] = "categories"
+    column: str
+    levels: tuple[str, ...]
+    codes: IntArray
+
+    def __post_init__(self) -> None:
+        self._freeze()
+        if list(self.levels) != sorted(set(self.levels)) or len(self.codes) != len(self.levels):
+            raise InputError(
+                "levels must be sorted and distinct, with one code each",
+                action="Make such strata by stratal.stratify(population, 'category', by=…).",
+            )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The one column."""
+        return (self.column,)
+
+    @property
+    def n_strata(self) -> int:
+        """Distinct codes."""
+        return int(self.codes.max()) + 1
+
+    def level_numbers(self, values: AnyArray) -> IntArray:
+        """Return the index in `levels` of each value (n,), refusing a level that was not there."""
+        levels, text = np.array(self.levels), np.asarray(values).astype(str)
+        positions = np.minimum(np.searchsorted(levels, text), len(levels) - 1)
+        strange = np.flatnonzero(levels[positions] != text)
+        if len(strange):
+            raise InputError(
+                f"column '{self.column}' has a category that the strata do not know",
+                given=repr(str(text[strange[0]])),
+                allowed=near_names(str(text[strange[0]]), self.levels),
+            )
+        return positions.astype(np.int64)
+
+    def assign(self, columns: Mapping[str, AnyArray]) -> IntArray:
+        """Return the stratum of each unit's level (n,); in few bytes for many units."""
+        values = np.asarray(columns[self.column])
+        return in_chunks(
+            lambda part: self.codes[self.level_numbers(values[part])], len(values), self.n_strata
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NearestCentre(Rule):
+    """The stratum of the nearest centre, by Euclidean distance of scaled columns.
+
+    Parameters
+    ----------
+    names : tuple of str (d,)
+        Numeric columns.
+    centres : float (K, d)
+        In the columns' own units.
+    scale : float (d,)
+        What each column is divided by before distances are taken; positive.
+
+    Examples
+    --------
+    >>> rule = NearestCentre(names=("a", "b"), centres=np.array([[0.0, 0.0], [1.0, 1.0]]), scale=np.ones(2))
+    >>> rule.assign({"a": np.array([0.9, 0.2]), "b": np.array([0.4, 0.1])})
+    array([1, 0])
+    >>> Rule.from_dict(rule.to_dict()) == rule
+    True
+    """
+
+    kind: ClassVar[str] = "nearest-centre"
+    names: tuple[str, ...]
+    centres: FloatArray
+    scale: FloatArray
+
+    def __post_init__(self) -> None:
+        self._freeze()
+        shapes = (self.centres.ndim, self.centres.shape[-1:], self.scale.shape)
+        if shapes != (2, (len(self.names),), (len(self.names),)) or not np.all(self.scale > 0):
+            raise InputError(
+                "centres need one coordinate per column, and scales must be positive",
+                action="Make such strata by stratal.stratify(population, 'features').",
+            )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The feature columns."""
+        return self.names
+
+    @property
+    def n_strata(self) -> int:
+        """One per centre."""
+        return len(self.centres)
+
+    def assign(self, columns: Mapping[str, AnyArray]) -> IntArray:
+        """Return the number of the nearest centre (n,), the first of equally near ones."""
+        middle = self.centres.mean(axis=0)
+        centres = (self.centres - middle) / self.scale
+        half = 0.5 * np.sum(centres**2, axis=1)
+
+        def codes_of(part: slice) -> AnyArray:
+            scaled = (feature_rows(columns, self.names, part) - middle) / self.scale
+            return np.asarray(np.argmax(scaled @ centres.T - half, axis=1))
+
+        return in_chunks(codes_of, len(columns[self.names[0]]), self.n_strata)
+
+
+def feature_rows(
+    columns: Mapping[str, AnyArray], names: tuple[str, ...], part: slice = slice(None)
+) -> FloatArray:
+    """Return the named columns of a slice of the units as a matrix (n, d)."""
+    return np.stack([np.asarray(columns[name][part], np.float64) for name in names], axis=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crossed(Rule):
+    """A category crossed with rules that differ from category to category.
+
+    Parameters
+    ----------
+    categories : Categories
+        Puts a unit into one of G groups by its level.
+    inner : tuple of Rule (G,)
+        The strata within each group, usually `CutPoints` of one column. Strata are numbered group by group.
+
+    Examples
+    --------
+    >>> languages = Categories(column="language", levels=("de", "en"), codes=np.array([0, 1]))
+    >>> halves = CutPoints(column="proxy", cuts=np.array([0.5]))
+    >>> whole = CutPoints(column="proxy", cuts=np.array([]))
+    >>> rule = Crossed(categories=languages, inner=(halves, whole))
+    >>> rule.assign({"language": np.array(["en", "de", "de"]), "proxy": np.array([0.9, 0.5, 0.1])})
+    array([2, 1, 0])
+    >>> Rule.from_dict(rule.to_dict()) == rule
+    True
+    """
+
+    kind: ClassVar[str] = "crossed"
+    categories: Categories
+    inner: tuple[Rule, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.inner) != self.categories.n_strata:
+            raise InputError(
+                "a crossed rule needs an inner rule for every group",
+                given=len(self.inner),
+                allowed=str(self.categories.n_strata),
+            )
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The group column and all columns of the inner rules."""
+        inner = (name for rule in self.inner for name in rule.columns)
+        return tuple(dict.fromkeys((self.categories.column, *inner)))
+
+    @property
+    def n_strata(self) -> int:
+        """All strata of all groups."""
+        return sum(rule.n_strata for rule in self.inner)
+
+    @property
+    def offsets(self) -> IntArray:
+        """Number of the first stratum of each group (G,)."""
+        return np.cumsum([0, *(rule.n_strata for rule in self.inner[:-1])])
+
+    def assign(self, columns: Mapping[str, AnyArray]) -> IntArray:
+        """Return the stratum of each unit (n,); in few bytes for many units."""
+        arrays = {name: np.asarray(columns[name]) for name in self.columns}
+        offsets, cuts = self.offsets, [rule for rule in self.inner if isinstance(rule, CutPoints)]
+        alike = len(cuts) == len(self.inner) and len({rule.column for rule in cuts}) == 1
+        first = np.cumsum([0, *(len(rule.cuts) for rule in cuts)])
+        every = np.concatenate([*(rule.cuts for rule in cuts), [np.inf]])
+
+        def codes_of(part: slice) -> IntArray:
+            here = {name: array[part] for name, array in arrays.items()}
+            groups = self.categories.assign(here)
+            if alike:
+                values = np.asarray(here[cuts[0].column], np.float64)
+                return np.asarray(offsets[groups] + _intervals(every, first, groups, values))
+            return self._assigned(offsets[groups], groups, here)
+
+        return in_chunks(codes_of, len(arrays[self.categories.column]), self.n_strata)
+
+    def _assigned(self, codes: IntArray, groups: IntArray, columns: Mapping[str, AnyArray]) -> IntArray:
+        """Return the first strata of units' groups (n,) with what the group's rule adds."""
+        order = np.argsort(groups, kind="stable")
+        for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
+            rule = self.inner[groups[rows[0]]] if len(rows) else None
+            if rule is not None and rule.n_strata > 1:
+                codes[rows] += rule.assign({name: columns[name][rows] for name in rule.columns})
+        return codes
+
+    @classmethod
+    def parse(cls, fields: dict[str, Any]) -> Self:
+        """Return the rule from the fields of `to_dict` but `kind`."""
+        categories = Rule.from_dict(fields["categories"])
+        if not isinstance(categories, Categories):
+            raise InputError("a crossed rule must cross categories", given=fields["categories"].get("kind"))
+        return cls(categories=categories, inner=tuple(Rule.from_dict(entry) for entry in fields["inner"]))
+
+
+def _intervals(cuts: FloatArray, first: IntArray, groups: IntArray, values: FloatArray) -> IntArray:
+    """Return the interval of each unit within its group (n,): a binary search of all units at once.
+
+    Group g has the cuts from `first[g]` to `first[g + 1]`.
+    """
+    low, high = first[groups], first[groups + 1]
+    start = low.copy()
+    while True:
+        searching = low < high
+        if not searching.any():
+            return np.asarray(low - start)
+        middle = (low + high) // 2
+        right = searching & (cuts[middle] <= values)
+        low = np.where(right, middle + 1, low)
+        high = np.where(searching & ~right, middle, high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derived(Rule):
+    """A rule that looks at formulas of columns.
+
+    Parameters
+    ----------
+    inner : Rule
+        Reads the columns `cell` and `influence`, which no population has.
+    cells : Cells
+    influence : Expression
+
+    Examples
+    --------
+    >>> from stratal.population.expressions import Number
+    >>> from stratal.population.rules import CutPoints
+    >>> halves = CutPoints(column="influence", cuts=np.array([0.0]))
+    >>> rule = Derived(inner=halves, cells=Cells(names=("all",)), influence=Number(name="p") - 0.5)
+    >>> rule.columns, rule.assign({"p": np.array([0.2, 0.7])})
+    (('p',), array([0, 1]))
+    >>> Rule.from_dict(rule.to_dict()) == rule
+    True
+    """
+
+    kind: ClassVar[str] = "derived"
+    inner: Rule
+    cells: Cells
+    influence: Expression
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the formulas read."""
+        return tuple(dict.fromkeys((*self.cells.columns, *self.influence.columns)))
+
+    @property
+    def n_strata(self) -> int:
+        """Those of the inner rule."""
+        return self.inner.n_strata
+
+    def assign(self, columns: Mapping[str, AnyArray]) -> IntArray:
+        """Return the stratum of each unit (n,); in few bytes for many units."""
+        arrays = {name: np.asarray(columns[name]) for name in self.columns}
+
+        def codes_of(part: slice) -> IntArray:
+            chunk = {name: array[part] for name, array in arrays.items()}
+            size = len(next(iter(chunk.values())))
+            values = np.broadcast_to(self.influence.of(chunk), (size,))
+            return self.inner.assign({CELL: self.cells.of(chunk), INFLUENCE: values})
+
+        return in_chunks(codes_of, len(next(iter(arrays.values()))), self.n_strata)
+
+    @classmethod
+    def parse(cls, fields: dict[str, Any]) -> Self:
+        """Return the rule from the fields of `to_dict` but `kind`."""
+        return cls(
+            inner=Rule.from_dict(fields["inner"]),
+            cells=Cells.from_dict(fields["cells"]),
+            influence=Expression.from_dict(fields["influence"]),
+        )
+
+
+CELL = "cell"
+INFLUENCE = "influence"
+"""What the inner rule calls the two columns."""
+
+
+DIGITS = 12
+"""Values of a formula that agree in so many digits are one value."""
+
+
+def in_digits(values: FloatArray) -> FloatArray:
+    """Return values rounded to `DIGITS` significant digits.
+
+    Examples
+    --------
+    >>> in_digits(np.array([1 / 3, 0.0, -20 / 3])).tolist()
+    [0.333333333333, 0.0, -6.66666666667]
+    """
+    size = np.abs(values)
+    digits = DIGITS - 1 - np.floor(np.log10(np.where(size > 0, size, 1.0)))
+    scale = 10.0 ** np.clip(digits, -290, 290)
+    return np.asarray(np.round(values * scale) / scale)
+
+
+def cut_between(rule: Rule, values: FloatArray) -> Rule:
+    """Return a rule that divides values (n,) alike, with each cut in the middle between two of them.
+
+    Parameters
+    ----------
+    rule : Rule
+        Cut points, or such within categories; any other is returned as it is.
+    values : float (n,)
+        In ascending order.
+
+    Examples
+    --------
+    >>> cut_between(CutPoints(column="u", cuts=np.array([0.5])), np.array([0.1, 0.2, 0.5])).cuts
+    array([0.35])
+    """
+    if isinstance(rule, Crossed):
+        return replace(rule, inner=tuple(cut_between(part, values) for part in rule.inner))
+    if not isinstance(rule, CutPoints) or len(rule.cuts) == 0:
+        return rule
+    above = np.searchsorted(values, rule.cuts)
+    between = (above > 0) & (above < len(values))
+    low, high = values[np.maximum(above - 1, 0)], values[np.minimum(above, len(values) - 1)]
+    return replace(rule, cuts=np.where(between, low + (high - low) / 2.0, rule.cuts))
+
+
+def possible_levels(rule: Rule, column: str, levels: tuple[str, ...]) -> BoolArray:
+    """Return which levels (L,) of a column each stratum can hold, and whether any other one (H, L + 1).
+
+    What the rule does not guarantee is possible: strata of a proxy can hold every level.
+
+    Parameters
+    ----------
+    rule : Rule
+    column : str
+        The group column, such as the model's answers.
+    levels : tuple of str (L,)
+        The last column of the result stands for all levels that are not among them.
+
+    Examples
+    --------
+    >>> answers = Categories(column="answer", levels=("cat", "cow", "dog"), codes=np.array([0, 1, 1]))
+    >>> possible_levels(answers, "answer", ("cat", "dog")).tolist()
+    [[True, False, False], [False, True, True]]
+    """
+    if isinstance(rule, Categories) and rule.column == column:
+        return _of_categories(rule, levels)
+    if isinstance(rule, Crossed):
+        groups = possible_levels(rule.categories, column, levels)
+        within = [possible_levels(inner, column, levels) for inner in rule.inner]
+        return np.concatenate([inner & group for inner, group in zip(within, groups, strict=True)])
+    if isinstance(rule, Derived):
+        cells = possible_levels(rule.inner, CELL, rule.cells.names)[:, :-1]
+        return np.asarray((cells[:, :, None] & _of_cells(rule.cells, column, levels)).any(axis=1))
+    return np.ones((rule.n_strata, len(levels) + 1), dtype=bool)
+
+
+def cells_of(rule: Rule) -> IntArray | None:
+    """Return the cell of an influence in which each stratum lies (H,); None where the rule has no cells.
+
+    Examples
+    --------
+    >>> cells_of(Categories(column="answer", levels=("cat", "dog"), codes=np.array([0, 1]))) is None
+    True
+    """
+    if not isinstance(rule, Derived):
+        return None
+    cells = possible_levels(rule.inner, CELL, rule.cells.names)[:, :-1]
+    return np.argmax(cells, axis=1) if np.all(cells.sum(axis=1) == 1) else None
+
+
+def _of_categories(rule: Categories, levels: tuple[str, ...]) -> BoolArray:
+    found = np.zeros((rule.n_strata, len(levels) + 1), dtype=bool)
+    number = {level: k for k, level in enumerate(levels)}
+    for level, code in zip(rule.levels, rule.codes.tolist(), strict=True):
+        found[code, number.get(level, len(levels))] = True
+    return found
+
+
+def _of_cells(cells: Cells, column: str, levels: tuple[str, ...]) -> BoolArray:
+    """Return which levels the units of each cell can have (C, L + 1)."""
+    another = "another than " + ", ".join(levels)
+    values = np.array([*levels, another])
+    left = np.ones(len(values), dtype=bool)
+    found = []
+    for test in cells.tests:
+        if set(test.columns) <= {column}:
+            passes = np.broadcast_to(test.of({column: values}), (len(values),)) > 0.5
+            found.append(left & passes)
+            left = left & ~passes
+        else:
+            found.append(left)
+    return np.array([*found, left])
