@@ -10,11 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import typer.main
 from tests.e2e.pasted import write
 
 import stratal
-from stratal.cli.application import app
+from stratal.cli.application import commands
 from stratal.report.schemas import COMMANDS, PARTS, command_schema
 
 SCHEMAS = Path(__file__).parents[3] / "docs" / "schemas"
@@ -131,7 +130,7 @@ def test_what_is_printed_fits_and_is_documented(world, monkeypatch, run_command,
 
 
 def test_every_command_has_a_schema():
-    assert set(typer.main.get_command(app).commands) == set(COMMANDS)
+    assert set(commands()) == set(COMMANDS)
 
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
