@@ -16,6 +16,7 @@ def command_page() -> str:
 
     parts = [
         "# The command",
+        "`--help` shows the options of a command that most people need, `--help-all` every one.",
         "Every command has `--json`: one object on standard output and nothing else. Exit status 0; 2 for a "
         "mistake, with one message on standard error and nothing written; 3 from `check` and `backup` for a study or a "
         "copy that is not sound; 4 from `estimate` for a requirement that is not met; 130 for Ctrl-C. More for programs: "
@@ -136,9 +137,9 @@ def schemas() -> dict[str, str]:
     """Return the JSON Schema of every command, by the file's name."""
     import json
 
-    from stratal.report.schemas import COMMANDS, command_schema
+    from stratal.cli.printed import PRINTED, command_schema
 
-    return {f"{name}.json": json.dumps(command_schema(name), indent=2) + "\n" for name in sorted(COMMANDS)}
+    return {f"{name}.json": json.dumps(command_schema(name), indent=2) + "\n" for name in sorted(PRINTED)}
 
 
 SHELVES = {

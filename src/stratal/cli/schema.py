@@ -8,12 +8,12 @@ from stratal.cli.command import argument, command
 from stratal.cli.output import print_json
 
 
-@command(name="schema")
+@command()
 def schema(of: Annotated[str, argument("COMMAND", "Such as estimate.")]) -> None:
     """Print the JSON Schema of what a command prints with --json.
 
     Objects may gain names in later versions; those that are there stay. It is JSON with and without --json.
     """
-    from stratal.report import command_schema
+    from stratal.cli.printed import command_schema
 
     print_json(command_schema(of))
