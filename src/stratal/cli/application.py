@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Mapping
 from importlib import import_module
+from typing import Any
 
 import click
 
@@ -36,6 +37,13 @@ FILES = {
 
 class _Commands(click.Group):
     """The subcommands, each imported when it is asked for."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a subcommand; Click would answer Ctrl-C with words of its own."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise SystemExit(stopping.INTERRUPTED) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the help."""
