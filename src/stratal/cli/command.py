@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
 
 import click
 from msgspec import NODEFAULT, Meta, Struct, structs
@@ -99,9 +99,10 @@ class Needs:
         return f"{self._kind} {' or '.join(known)}{self._reason}"
 
 
-def option(text: str, metavar: str | None = None, *, shown: str | None = None, **more: Any) -> Meta:
+def option(text: str = "", metavar: str | None = None, *, shown: str | None = None, **more: Any) -> Meta:
     """Declare an option: its help, the placeholder of its value, and the words shown for its default.
 
+    Help and placeholder of a record's field may stand in the record's docstring instead, as `name : COL,…`.
     `needs` says when it has an effect (`Needs`, their words, or a tuple of them), `names` how it is called if
     not as its field, and `parser` what makes its value of the text.
     """
@@ -240,8 +241,17 @@ def command(
 def _declared(record: Any) -> Iterator[Declared]:
     """Yield the options of a record, or of a function."""
     if isinstance(record, type):
+        described = {
+            name: rest for kind in record.__mro__[::-1] for name, *rest in _parameters(kind.__doc__ or "")
+        }
         for entry in structs.fields(record):
-            kind, meta = get_args(entry.type)
+            kind, meta = entry.type, option()
+            if get_origin(entry.type) is Annotated:
+                kind, meta = get_args(entry.type)
+            if not meta.description:
+                word, text = described.get(entry.name, ("", ""))
+                placeholder = word if word != word.lower() else None
+                meta = Meta(description=text, extra={**(meta.extra or {}), "metavar": placeholder})
             yield Declared(entry.name, kind, meta, entry.default)
         return
     hints = get_type_hints(record, include_extras=True)
@@ -250,6 +260,13 @@ def _declared(record: Any) -> Iterator[Declared]:
             kind, meta = get_args(hints[name])
             empty = parameter.default is inspect.Parameter.empty
             yield Declared(name, kind, meta, NODEFAULT if empty else parameter.default)
+
+
+def _parameters(docstring: str) -> Iterator[tuple[str, str, str]]:
+    """Yield name, type and description of each parameter of a docstring."""
+    text = inspect.cleandoc(docstring)
+    for name, word, lines in re.findall(r"^(\w+) : (.+)\n((?:    .+\n?)+)", text, re.MULTILINE):
+        yield name, word, " ".join(lines.split())
 
 
 def part(kind: type[Chosen], record: Struct) -> Chosen:

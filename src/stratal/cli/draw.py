@@ -38,6 +38,15 @@ DRAW_NEEDS: dict[str, str | Needs] = {
 class SharedDrawOptions(Planning, frozen=True, kw_only=True):
     """How a sample is drawn from a file, for annotators or for a study.
 
+    Parameters
+    ----------
+    size : str
+        Size measure of unequal probabilities: sqrt-variance, equal or a column.
+    cluster : str
+        Column of groups for --design clusters.
+    outcome : str
+        What the labels will be: binary, bounded (with --bounds) or unbounded; kept in the sample.
+
     Examples
     --------
     >>> SharedDrawOptions(file=Path("p.csv"), budget=100).seed
@@ -46,23 +55,9 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
 
     seed: Seed = 0
     design: Annotated[str, option(f"{', '.join(DESIGNS)}; auto is as recommended.")] = "auto"
-    size: Annotated[
-        str,
-        option(
-            "Size measure of unequal probabilities: sqrt-variance, equal or a column.",
-            needs="with --design poisson or proportional-to-size",
-        ),
-    ] = "sqrt-variance"
-    cluster: Annotated[
-        Text, option("Column of groups for --design clusters.", needs="with --design clusters")
-    ] = None
-    outcome: Annotated[
-        Text,
-        option(
-            "What the labels will be: binary, bounded (with --bounds) or unbounded; kept in the sample.",
-            shown="as the proxy's bounds or the model's answers tell",
-        ),
-    ] = None
+    size: Annotated[str, option(needs="with --design poisson or proportional-to-size")] = "sqrt-variance"
+    cluster: Annotated[Text, option(needs="with --design clusters")] = None
+    outcome: Annotated[Text, option(shown="as the proxy's bounds or the model's answers tell")] = None
     bounds: Bounds = None
 
     def sample(self, *, pilot: bool = False) -> Sample:
@@ -85,6 +80,20 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
 class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
     """The options of `draw`: how to draw, where to write, and how to go on from an earlier sample.
 
+    Parameters
+    ----------
+    extend : SAMPLE
+        A sample with labels, to go on from.
+    labels : paths
+        Labels so far, for --extend; may be repeated.
+    value : str
+        Column of the label, for --extend.
+    additional : int
+        Units to add, for --extend.
+    learner : str
+        With --extend and --additional: send new labels where this learner predicts worst, for estimate
+        --calibration: gradient-boosting, logistic-regression or ridge, from --features.
+
     Examples
     --------
     >>> DrawOptions(file=Path("p.csv"), output=Path("audit")).labels is None
@@ -92,20 +101,11 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
     """
 
     output: Output
-    extend: Annotated[Path | None, option("A sample with labels, to go on from.", "SAMPLE")] = None
-    labels: Annotated[
-        list[Path] | None, option("Labels so far, for --extend; may be repeated.", needs="with --extend")
-    ] = None
-    value: Annotated[str, option("Column of the label, for --extend.", needs="with --extend")] = "label"
-    additional: Annotated[Whole, option("Units to add, for --extend.", needs="with --extend")] = None
-    learner: Annotated[
-        Text,
-        option(
-            "With --extend and --additional: send new labels where this learner predicts worst, for "
-            "estimate --calibration: gradient-boosting, logistic-regression or ridge, from --features.",
-            needs=("with --extend", "with --additional"),
-        ),
-    ] = None
+    extend: Path | None = None
+    labels: Annotated[list[Path] | None, option(needs="with --extend")] = None
+    value: Annotated[str, option(needs="with --extend")] = "label"
+    additional: Annotated[Whole, option(needs="with --extend")] = None
+    learner: Annotated[Text, option(needs=("with --extend", "with --additional"))] = None
 
 
 FIRST_ROUND = "budget seed design size cluster estimand residual_sd strata stratify by allocation minimum"

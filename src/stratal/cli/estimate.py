@@ -61,6 +61,71 @@ NO_PLAIN_MEAN = (
 class EvidenceOptions(Struct, frozen=True, kw_only=True):
     """What `estimate` and `report` estimate, and from what.
 
+    Parameters
+    ----------
+    value : str
+        Column of the label.
+    id : str
+        Column of ids in LABELS; row for rows in the order of to_label.csv.
+    map : LABEL=NUMBER,…
+        What each label counts as, such as Pass=1,Fail=0,Unsure= (without a number: no label).
+    combine : str
+        What several annotators' answers of one unit become: mean or majority.
+    predicted : str
+        Labels are classes: compare with this column of answers, kept by draw or in LABELS.
+    estimator : str
+        auto, horvitz-thompson, difference, ppi++, stratppi, hajek or post-stratified.
+    post_stratify : GROUP
+        Weigh the sample by this group, whose sizes the draw kept.
+    margins : COL,…
+        Fit the weights to these groups' sizes and proxies' means, any design.
+    margins_by : str
+        With --margins: raking (positive weights) or regression.
+    lam : float
+        λ given instead of fitted.
+    cross_fit : FOLDS
+        Fit each unit's λ on the other folds' labels.
+    calibration : str
+        Calibrate the proxy on the labels, cross-fitted: isotonic or logistic; or learn from several
+        columns: gradient-boosting, logistic-regression or ridge.
+    features : COL,…
+        With a learner: columns of --population to learn from; also 'judge_*'.
+    population : FILE
+        With --labelled: all units, or the others, with the proxy. With --calibration, or for a coefficient:
+        what the sample was drawn from.
+    outcome : str
+        binary, bounded or unbounded; inferred where that is safe.
+    winsorise : LOW,HIGH
+        Estimate the mean with values beyond these limits at the limits.
+    interval : str
+        auto, or a method of the documentation's table.
+    metric : NAME,…
+        Classification metrics: accuracy,precision,recall,f1.
+    class_ : NAME,…
+        Classes to report.
+    compare : COL,…
+        Columns of LABELS with models' outcomes.
+    model : str
+        LABELS are long, one row per unit and model: column of the models' names.
+    by : str
+        Group to report on, one estimate for each level.
+    labelled : path
+        Units drawn and labelled elsewhere, instead of SAMPLE and LABELS.
+    stratum : str
+        With --labelled: column of strata.
+    sizes : path
+        With --labelled: file with columns stratum,size.
+    cluster : str
+        With --labelled: column of the groups that were drawn together.
+    weight : str
+        With --labelled: column of weights.
+    population_size : int
+        With --labelled: units of the population.
+    proxy : str
+        With --labelled: column of the proxy.
+    proxy_moments : path
+        With --labelled: file with columns stratum,mean,variance,count.
+
     Examples
     --------
     >>> EvidenceOptions(compare="a,b").answered
@@ -75,111 +140,47 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
         list[Path] | None,
         argument("LABELS…", "Labels, joined by id: CSV, Excel, JSON, Parquet, Feather.", needs=DRAWN),
     ] = None
-    value: Annotated[str, option("Column of the label.", names=("--value", "--label"))] = LABEL
-    id: Annotated[
-        Text,
-        option("Column of ids in LABELS; row for rows in the order of to_label.csv.", shown="the sample's"),
-    ] = None
+    value: Annotated[str, option(names=("--value", "--label"))] = LABEL
+    id: Annotated[Text, option(shown="the sample's")] = None
     positive: Positive = None
-    map: Annotated[
-        Text,
-        option(
-            "What each label counts as, such as Pass=1,Fail=0,Unsure= (without a number: no label).",
-            "LABEL=NUMBER,…",
-        ),
-    ] = None
-    combine: Annotated[
-        str, option("What several annotators' answers of one unit become: mean or majority.")
-    ] = "mean"
-    predicted: Annotated[
-        Text, option("Labels are classes: compare with this column of answers, kept by draw or in LABELS.")
-    ] = None
+    map: Text = None
+    combine: str = "mean"
+    predicted: Text = None
     estimand: EstimandText = None
-    estimator: Annotated[
-        str, option("auto, horvitz-thompson, difference, ppi++, stratppi, hajek or post-stratified.")
-    ] = "auto"
-    post_stratify: Annotated[
-        Text,
-        option(
-            "Weigh the sample by this group, whose sizes the draw kept.",
-            "GROUP",
-            needs=(DRAWN, "without --margins (which has it)"),
-        ),
-    ] = None
-    margins: Annotated[
-        Text,
-        option(
-            "Fit the weights to these groups' sizes and proxies' means, any design.", "COL,…", needs=DRAWN
-        ),
-    ] = None
-    margins_by: Annotated[
-        str, option("With --margins: raking (positive weights) or regression.", needs="with --margins")
-    ] = "raking"
-    lam: Annotated[Number, option("λ given instead of fitted.")] = None
-    cross_fit: Annotated[Whole, option("Fit each unit's λ on the other folds' labels.", "FOLDS")] = None
-    calibration: Annotated[
-        Text,
-        option(
-            "Calibrate the proxy on the labels, cross-fitted: isotonic or logistic; or learn from "
-            "several columns: gradient-boosting, logistic-regression or ridge."
-        ),
-    ] = None
+    estimator: str = "auto"
+    post_stratify: Annotated[Text, option(needs=(DRAWN, "without --margins (which has it)"))] = None
+    margins: Annotated[Text, option(needs=DRAWN)] = None
+    margins_by: Annotated[str, option(needs="with --margins")] = "raking"
+    lam: Number = None
+    cross_fit: Whole = None
+    calibration: Text = None
     features: Annotated[
         Text,
         option(
-            "With a learner: columns of --population to learn from; also 'judge_*'.",
-            "COL,…",
             shown="the sample's proxies",
             needs=f"with --calibration {', '.join(LEARNERS[:-1])} or {LEARNERS[-1]}",
         ),
     ] = None
-    population: Annotated[
-        Path | None,
-        option(
-            "With --labelled: all units, or the others, with the proxy. With --calibration, or for a "
-            "coefficient: what the sample was drawn from.",
-            "FILE",
-        ),
-    ] = None
+    population: Path | None = None
     target: Target = "population"
-    outcome: Annotated[Text, option("binary, bounded or unbounded; inferred where that is safe.")] = None
+    outcome: Text = None
     bounds: Bounds = None
-    winsorise: Annotated[
-        Text,
-        option(
-            "Estimate the mean with values beyond these limits at the limits.",
-            "LOW,HIGH",
-            needs=NO_PLAIN_MEAN,
-        ),
-    ] = None
+    winsorise: Annotated[Text, option(needs=NO_PLAIN_MEAN)] = None
     confidence_level: ConfidenceLevel = 0.95
-    interval: Annotated[str, option("auto, or a method of the documentation's table.")] = "auto"
-    metric: Annotated[Text, option("Classification metrics: accuracy,precision,recall,f1.", "NAME,…")] = None
-    class_: Annotated[Text, option("Classes to report.", "NAME,…", needs="with --metric")] = None
-    compare: Annotated[Text, option("Columns of LABELS with models' outcomes.", "COL,…")] = None
-    model: Annotated[
-        Text, option("LABELS are long, one row per unit and model: column of the models' names.")
-    ] = None
-    by: Annotated[Text, option("Group to report on, one estimate for each level.")] = None
-    labelled: Annotated[
-        Path | None, option("Units drawn and labelled elsewhere, instead of SAMPLE and LABELS.")
-    ] = None
-    stratum: Annotated[Text, option("With --labelled: column of strata.", needs=ELSEWHERE)] = None
-    sizes: Annotated[
-        Path | None, option("With --labelled: file with columns stratum,size.", needs=ELSEWHERE)
-    ] = None
-    cluster: Annotated[
-        Text, option("With --labelled: column of the groups that were drawn together.", needs=ELSEWHERE)
-    ] = None
-    weight: Annotated[Text, option("With --labelled: column of weights.", needs=ELSEWHERE)] = None
-    population_size: Annotated[
-        Whole, option("With --labelled: units of the population.", needs=ELSEWHERE)
-    ] = None
-    proxy: Annotated[Text, option("With --labelled: column of the proxy.", needs=ELSEWHERE)] = None
-    proxy_moments: Annotated[
-        Path | None,
-        option("With --labelled: file with columns stratum,mean,variance,count.", needs=ELSEWHERE),
-    ] = None
+    interval: str = "auto"
+    metric: Text = None
+    class_: Annotated[Text, option(needs="with --metric")] = None
+    compare: Text = None
+    model: Text = None
+    by: Text = None
+    labelled: Path | None = None
+    stratum: Annotated[Text, option(needs=ELSEWHERE)] = None
+    sizes: Annotated[Path | None, option(needs=ELSEWHERE)] = None
+    cluster: Annotated[Text, option(needs=ELSEWHERE)] = None
+    weight: Annotated[Text, option(needs=ELSEWHERE)] = None
+    population_size: Annotated[Whole, option(needs=ELSEWHERE)] = None
+    proxy: Annotated[Text, option(needs=ELSEWHERE)] = None
+    proxy_moments: Annotated[Path | None, option(needs=ELSEWHERE)] = None
 
     @property
     def answered(self) -> str:
@@ -192,18 +193,21 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
 class RequiringOptions(EvidenceOptions, frozen=True, kw_only=True):
     """The options of `estimate`, and what is required of its interval.
 
+    Parameters
+    ----------
+    require_lower : float
+        Exit status 4 unless the interval's lower end is at least this.
+    require_upper : float
+        Exit status 4 unless the interval's upper end is at most this.
+
     Examples
     --------
     >>> RequiringOptions(require_lower=0.9).require_upper is None
     True
     """
 
-    require_lower: Annotated[
-        Number, option("Exit status 4 unless the interval's lower end is at least this.")
-    ] = None
-    require_upper: Annotated[
-        Number, option("Exit status 4 unless the interval's upper end is at most this.")
-    ] = None
+    require_lower: Number = None
+    require_upper: Number = None
 
 
 @command(RequiringOptions)

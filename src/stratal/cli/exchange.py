@@ -28,6 +28,25 @@ _NAMELESS = ("csv", "excel", "jsonl")
 class ExportOptions(Struct, frozen=True, kw_only=True):
     """The options of `export`.
 
+    Parameters
+    ----------
+    output : path
+        File or folder to write; must not exist.
+    to : str
+        html (a page in one file), label-studio, argilla, potato, prodigy, excel, csv or jsonl.
+    annotator : str
+        Whom the items are for, and kept for.
+    items : int
+        At most so many items.
+    question : str
+        Of a sample: what annotators are asked.
+    choices : ANSWER,…
+        Of a sample: answers to choose from, Pass,Fail.
+    scale : str
+        Of a sample: answers on a scale, LOW,HIGH.
+    classes : ANSWER,…
+        Of a sample: answers in the annotators' own words, some known.
+
     Examples
     --------
     >>> ExportOptions(study=Path("audit"), output=Path("items.csv"), to="csv").annotator is None
@@ -35,24 +54,14 @@ class ExportOptions(Struct, frozen=True, kw_only=True):
     """
 
     study: Annotated[Path, argument("STUDY", "The folder that `init` made, or a sample that was drawn.")]
-    output: Annotated[Path, option("File or folder to write; must not exist.")]
-    to: Annotated[
-        Text,
-        option(
-            "html (a page in one file), label-studio, argilla, potato, prodigy, excel, csv or jsonl.",
-            shown="what the file's name says, or html",
-        ),
-    ] = None
-    annotator: Annotated[
-        Text, option("Whom the items are for, and kept for.", shown="whoever uses the tool")
-    ] = None
-    items: Annotated[Whole, option("At most so many items.", shown="all that are free")] = None
-    question: Annotated[Text, option("Of a sample: what annotators are asked.")] = None
-    choices: Annotated[Text, option("Of a sample: answers to choose from, Pass,Fail.", "ANSWER,…")] = None
-    scale: Annotated[Text, option("Of a sample: answers on a scale, LOW,HIGH.")] = None
-    classes: Annotated[
-        Text, option("Of a sample: answers in the annotators' own words, some known.", "ANSWER,…")
-    ] = None
+    output: Path
+    to: Annotated[Text, option(shown="what the file's name says, or html")] = None
+    annotator: Annotated[Text, option(shown="whoever uses the tool")] = None
+    items: Annotated[Whole, option(shown="all that are free")] = None
+    question: Text = None
+    choices: Text = None
+    scale: Text = None
+    classes: Text = None
 
 
 @command(ExportOptions)
@@ -167,6 +176,17 @@ def _page(asked: ExportOptions) -> Result:
 class ImportOptions(Struct, frozen=True, kw_only=True):
     """The options of `import`.
 
+    Parameters
+    ----------
+    from_ : str
+        page, label-studio, argilla, potato, prodigy, excel, csv or jsonl.
+    annotator : str
+        Whose answers these are: NAME, or THEIRS=NAME with commas between several
+    id : str
+        Column of ids in a table.
+    dry_run : bool
+        Say what would be taken in, and save nothing.
+
     Examples
     --------
     >>> ImportOptions(study=Path("audit"), file=Path("export.json")).dry_run
@@ -175,19 +195,10 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
 
     study: Study
     file: Annotated[Path, argument("FILE", "What the tool gave back, or Potato's folder.")]
-    from_: Annotated[
-        Text,
-        option("page, label-studio, argilla, potato, prodigy, excel, csv or jsonl.", shown="found out"),
-    ] = None
-    annotator: Annotated[
-        Text,
-        option(
-            "Whose answers these are: NAME, or THEIRS=NAME with commas between several",
-            shown="as the file says",
-        ),
-    ] = None
-    id: Annotated[Text, option("Column of ids in a table.", shown="the sample's")] = None
-    dry_run: Annotated[bool, option("Say what would be taken in, and save nothing.")] = False
+    from_: Annotated[Text, option(shown="found out")] = None
+    annotator: Annotated[Text, option(shown="as the file says")] = None
+    id: Annotated[Text, option(shown="the sample's")] = None
+    dry_run: bool = False
 
 
 @command(ImportOptions, name="import")

@@ -25,41 +25,58 @@ KINDS = ("choices", "scale", "pair", "classes")
 class InitOptions(SharedDrawOptions, frozen=True, kw_only=True):
     """The options of `init`: how to draw, what to ask, and whom.
 
+    Parameters
+    ----------
+    study : DIR
+        The study's folder; must be empty or not exist.
+    question : str
+        What annotators are asked about each item.
+    annotators : NAME,…
+        Who labels.
+    choices : ANSWER,…
+        Answers to choose from: Pass,Fail or Good=1,Partly=0.5,Bad=0.
+    scale : str
+        Answers on a scale of whole numbers: LOW,HIGH.
+    pair : str
+        Two of the shown columns to compare: A,B.
+    classes : ANSWER,…
+        Answers in the annotators' own words, with some to choose from.
+    rubric : path
+        File that says how to judge (Markdown).
+    adjudicators : NAME,…
+        Who decides disagreements.
+    overlap : float
+        Share of the items that several people label.
+    copies : int
+        How many people label each of those.
+    pseudonyms : bool
+        Keep names out of the journal, in a private file.
+    until : float
+        Stop when the half-width of the anytime-valid interval is as small as this; without --budget a pilot
+        is drawn.
+    journal : str
+        SQLite's journal: auto, wal, or rollback for a network disk.
+
     Examples
     --------
     >>> InitOptions(file=Path("p.csv"), study=Path("s"), question="Good?", annotators="ada").copies
     2
     """
 
-    study: Annotated[Path, option("The study's folder; must be empty or not exist.", "DIR")]
-    question: Annotated[str, option("What annotators are asked about each item.")]
-    annotators: Annotated[str, option("Who labels.", "NAME,…")]
-    choices: Annotated[
-        Text, option("Answers to choose from: Pass,Fail or Good=1,Partly=0.5,Bad=0.", "ANSWER,…")
-    ] = None
-    scale: Annotated[Text, option("Answers on a scale of whole numbers: LOW,HIGH.")] = None
-    pair: Annotated[Text, option("Two of the shown columns to compare: A,B.")] = None
-    classes: Annotated[
-        Text, option("Answers in the annotators' own words, with some to choose from.", "ANSWER,…")
-    ] = None
-    rubric: Annotated[Path | None, option("File that says how to judge (Markdown).")] = None
-    adjudicators: Annotated[Text, option("Who decides disagreements.", "NAME,…", shown="every annotator")] = (
-        None
-    )
-    overlap: Annotated[float, option("Share of the items that several people label.")] = 0.0
-    copies: Annotated[
-        int,
-        option("How many people label each of those.", needs="with --overlap (the share that several label)"),
-    ] = 2
-    pseudonyms: Annotated[bool, option("Keep names out of the journal, in a private file.")] = False
-    until: Annotated[
-        Number,
-        option(
-            "Stop when the half-width of the anytime-valid interval is as small as this; without "
-            "--budget a pilot is drawn."
-        ),
-    ] = None
-    journal: Annotated[str, option("SQLite's journal: auto, wal, or rollback for a network disk.")] = "auto"
+    study: Path
+    question: str
+    annotators: str
+    choices: Text = None
+    scale: Text = None
+    pair: Text = None
+    classes: Text = None
+    rubric: Path | None = None
+    adjudicators: Annotated[Text, option(shown="every annotator")] = None
+    overlap: float = 0.0
+    copies: Annotated[int, option(needs="with --overlap (the share that several label)")] = 2
+    pseudonyms: bool = False
+    until: Number = None
+    journal: str = "auto"
 
 
 @command(InitOptions, without="assume", needs=DRAW_NEEDS)

@@ -53,6 +53,51 @@ def _is_text_table(given: Any) -> bool:
 class Reading(Struct, frozen=True, kw_only=True):
     """How a file of predictions is to be read.
 
+    Parameters
+    ----------
+    id : str
+        Column of unique ids; row for the number of the row.
+    proxy : COL,…
+        Column(s) that predict the outcome.
+    groups : COL,…
+        Columns of categories.
+    by : str
+        Column of categories to stratify by.
+    show : COL,…
+        Columns shown to the annotators.
+    features : COL,…
+        Columns of numbers for --stratify features or --learner; also 'emb_*'.
+    predicted : str
+        Column of the model's answer; kept in the sample, not shown.
+    proxy_bounds : str
+        Bounds of the outcome that the proxy predicts: LOW,HIGH.
+    second_moment : str
+        Column of E[z² | x], where the proxy has one.
+    margin : bool
+        The proxy only orders units; it is on no scale.
+    delimiter : str
+        Delimiter of a CSV file.
+    directory : bool
+        FILE is a directory of Parquet parts.
+    softmax : COL,… or PATTERN
+        Columns of probabilities that add up to 1; the proxy is the answer's.
+    missing : str
+        Units without a proxy: refuse, or own-stratum to keep them as one of their own.
+    label : KIND
+        What annotators will say, where the proxy is on another scale: pass/fail or LOW,HIGH.
+    remote : bool
+        FILE may be an address: https://… or s3://….
+    engine : str
+        What reads FILE: duckdb or spark.
+    master : URL
+        Where Spark runs: local[2], spark://host:7077.
+    threads : int
+        Threads that DuckDB may use.
+    memory : AMOUNT
+        What DuckDB may hold before it spills to disk: 2GB.
+    progress : bool
+        Say on standard error how many rows a second each long scan takes, terminal or not.
+
     Examples
     --------
     >>> Reading(file=Path("p.csv"), groups="a, b", by="c").group_names
@@ -60,79 +105,29 @@ class Reading(Struct, frozen=True, kw_only=True):
     """
 
     file: Annotated[Path, argument("FILE", "Predictions: Parquet, CSV, JSON, Excel, Feather.", parser=place)]
-    id: Annotated[
-        Text, option("Column of unique ids; row for the number of the row.", shown="id or item_id")
-    ] = None
-    proxy: Annotated[Text, option("Column(s) that predict the outcome.", COLUMNS)] = None
-    groups: Annotated[Text, option("Columns of categories.", COLUMNS)] = None
-    by: Annotated[Text, option("Column of categories to stratify by.")] = None
-    show: Annotated[Text, option("Columns shown to the annotators.", COLUMNS)] = None
-    features: Annotated[
-        Text,
-        option(
-            "Columns of numbers for --stratify features or --learner; also 'emb_*'.",
-            COLUMNS,
-            needs="with --stratify features or --learner",
-        ),
-    ] = None
-    predicted: Annotated[Text, option("Column of the model's answer; kept in the sample, not shown.")] = None
-    proxy_bounds: Annotated[
-        Text, option("Bounds of the outcome that the proxy predicts: LOW,HIGH.", needs="with --proxy")
-    ] = None
-    second_moment: Annotated[
-        Text, option("Column of E[z² | x], where the proxy has one.", needs="with --proxy")
-    ] = None
-    margin: Annotated[
-        bool, option("The proxy only orders units; it is on no scale.", needs="with --proxy")
-    ] = False
+    id: Annotated[Text, option(shown="id or item_id")] = None
+    proxy: Text = None
+    groups: Text = None
+    by: Text = None
+    show: Text = None
+    features: Annotated[Text, option(needs="with --stratify features or --learner")] = None
+    predicted: Text = None
+    proxy_bounds: Annotated[Text, option(needs="with --proxy")] = None
+    second_moment: Annotated[Text, option(needs="with --proxy")] = None
+    margin: Annotated[bool, option(needs="with --proxy")] = False
     delimiter: Annotated[
-        Text,
-        option(
-            "Delimiter of a CSV file.",
-            shown="found in the header",
-            needs=Needs("for a CSV file", _is_text_table),
-        ),
+        Text, option(shown="found in the header", needs=Needs("for a CSV file", _is_text_table))
     ] = None
-    directory: Annotated[bool, option("FILE is a directory of Parquet parts.")] = False
-    softmax: Annotated[
-        Text,
-        option("Columns of probabilities that add up to 1; the proxy is the answer's.", "COL,… or PATTERN"),
-    ] = None
-    missing: Annotated[
-        str, option("Units without a proxy: refuse, or own-stratum to keep them as one of their own.")
-    ] = "refuse"
-    label: Annotated[
-        Text,
-        option(
-            "What annotators will say, where the proxy is on another scale: pass/fail or LOW,HIGH.", "KIND"
-        ),
-    ] = None
-    remote: Annotated[bool, option("FILE may be an address: https://… or s3://….")] = False
-    engine: Annotated[str, option("What reads FILE: duckdb or spark.")] = "duckdb"
-    master: Annotated[
-        Text,
-        option(
-            "Where Spark runs: local[2], spark://host:7077.",
-            "URL",
-            shown="all cores of this machine",
-            needs="with --engine spark",
-        ),
-    ] = None
-    threads: Annotated[
-        Whole, option("Threads that DuckDB may use.", shown="one for each core", needs=ON_DUCKDB)
-    ] = None
-    memory: Annotated[
-        Text,
-        option(
-            "What DuckDB may hold before it spills to disk: 2GB.",
-            "AMOUNT",
-            shown="a few hundred MB for each thread",
-            needs=ON_DUCKDB,
-        ),
-    ] = None
-    progress: Annotated[
-        bool, option("Say on standard error how many rows a second each long scan takes, terminal or not.")
-    ] = False
+    directory: bool = False
+    softmax: Text = None
+    missing: str = "refuse"
+    label: Text = None
+    remote: bool = False
+    engine: str = "duckdb"
+    master: Annotated[Text, option(shown="all cores of this machine", needs="with --engine spark")] = None
+    threads: Annotated[Whole, option(shown="one for each core", needs=ON_DUCKDB)] = None
+    memory: Annotated[Text, option(shown="a few hundred MB for each thread", needs=ON_DUCKDB)] = None
+    progress: bool = False
 
     @property
     def group_names(self) -> tuple[str, ...]:
@@ -215,51 +210,49 @@ COLUMN_TO_DIVIDE = "with --proxy, --by or --features"
 class Planning(Reading, frozen=True, kw_only=True):
     """What is to be planned, of which file.
 
+    Parameters
+    ----------
+    budget : int
+        Labels that can be bought.
+    half_width : WIDTH,…
+        Half-width of the interval that is wanted, instead of a budget; one for each of several estimands,
+        or one for all.
+    strata : int
+        Number of strata.
+    stratify : str
+        k-means, neyman, equal-size, equal-width, cum-sqrt-f, cum-cbrt-f, weighted-mean, gaussian-mixture,
+        features, category or none.
+    allocation : str
+        robust, proportional, equal, neyman, power or stratppi.
+    minimum : int
+        Least number of labels per stratum.
+    assume : str
+        What --half-width assumes of the proxy: cautious, expected or hopeful.
+    residual_sd : float
+        Standard deviation of outcome less proxy, for outcomes without bounds.
+
     Examples
     --------
     >>> Planning(file=Path("p.csv"), budget=100).assume
     'cautious'
     """
 
-    budget: Annotated[Whole, option("Labels that can be bought.")] = None
-    half_width: Annotated[
-        Any,
-        option(
-            "Half-width of the interval that is wanted, instead of a budget; one for each of several "
-            "estimands, or one for all.",
-            "WIDTH,…",
-            parser=widths,
-        ),
-    ] = None
+    budget: Whole = None
+    half_width: Annotated[Any, option(parser=widths)] = None
     strata: Annotated[
         Whole,
         option(
-            "Number of strata.",
             shown="10, fewer below 50 labels",
             needs=("with --proxy or --features", "without --stratify none or category"),
         ),
     ] = None
-    stratify: Annotated[
-        Text,
-        option(
-            "k-means, neyman, equal-size, equal-width, cum-sqrt-f, cum-cbrt-f, weighted-mean, "
-            "gaussian-mixture, features, category or none.",
-            shown="k-means; neyman with --estimand",
-            needs=COLUMN_TO_DIVIDE,
-        ),
-    ] = None
+    stratify: Annotated[Text, option(shown="k-means; neyman with --estimand", needs=COLUMN_TO_DIVIDE)] = None
     allocation: Annotated[
-        Text,
-        option(
-            "robust, proportional, equal, neyman, power or stratppi.",
-            shown="robust; neyman with --estimand",
-            needs=(COLUMN_TO_DIVIDE, STRATIFIED),
-        ),
+        Text, option(shown="robust; neyman with --estimand", needs=(COLUMN_TO_DIVIDE, STRATIFIED))
     ] = None
     minimum: Annotated[
         int,
         option(
-            "Least number of labels per stratum.",
             needs=(
                 COLUMN_TO_DIVIDE,
                 STRATIFIED,
@@ -267,24 +260,12 @@ class Planning(Reading, frozen=True, kw_only=True):
                     "up to half of --budget, for at least two strata",
                     lambda given: given["budget"] is None or 2 * given["minimum"] <= given["budget"],
                 ),
-            ),
+            )
         ),
     ] = 2
     confidence_level: ConfidenceLevel = 0.95
-    assume: Annotated[
-        str,
-        option(
-            "What --half-width assumes of the proxy: cautious, expected or hopeful.",
-            needs="with --half-width",
-        ),
-    ] = "cautious"
-    residual_sd: Annotated[
-        Number,
-        option(
-            "Standard deviation of outcome less proxy, for outcomes without bounds.",
-            shown="half the proxy's own",
-        ),
-    ] = None
+    assume: Annotated[str, option(needs="with --half-width")] = "cautious"
+    residual_sd: Annotated[Number, option(shown="half the proxy's own")] = None
     estimand: EstimandText = None
 
     def plan(self, *, pilot: bool = False, earlier: tuple[list[Path], str, str | None] | None = None) -> Plan:

@@ -21,6 +21,17 @@ OF_A_FILE = """id proxy groups by features predicted proxy_bounds second_moment 
 class PlanOptions(Planning, frozen=True, kw_only=True):
     """The options of `plan`: with a file, or with the number of units alone.
 
+    Parameters
+    ----------
+    population_size : int
+        Plan without a file: units in all.
+    rate : float
+        With --population-size: the share that is expected to be right.
+    labels : paths
+        Labels of an earlier sample of FILE, to promise by; may be repeated.
+    value : str
+        Column of the label, in --labels.
+
     Examples
     --------
     >>> PlanOptions(population_size=1000).assume
@@ -28,14 +39,10 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
     """
 
     file: Annotated[Path, argument("FILE", "Predictions; none with --population-size.", parser=place)] = None  # type: ignore[assignment]
-    population_size: Annotated[Whole, option("Plan without a file: units in all.")] = None
-    rate: Annotated[
-        Number, option("With --population-size: the share that is expected to be right.", shown="0.5")
-    ] = None
-    labels: Annotated[
-        list[Path] | None, option("Labels of an earlier sample of FILE, to promise by; may be repeated.")
-    ] = None
-    value: Annotated[str, option("Column of the label, in --labels.")] = "label"
+    population_size: Whole = None
+    rate: Annotated[Number, option(shown="0.5")] = None
+    labels: list[Path] | None = None
+    value: str = "label"
     positive: Positive = None
 
 

@@ -25,34 +25,42 @@ OF_NEW_VERSION = "with --against"
 class ReportOptions(EvidenceOptions, frozen=True, kw_only=True):
     """The options of `report`: those of `estimate`, and what the page says besides.
 
+    Parameters
+    ----------
+    output : FILE
+        The report: .html, .md, .tex (tables) or .json.
+    title : str
+        Heading of the page.
+    question : str
+        What the annotators were asked.
+    quantity : str
+        What the estimate is called: accuracy, pass rate, …
+    against : FILE
+        Answers of a new version of the model, joined by id.
+    answer : str
+        Column of the answers in that file.
+    old_answer : str
+        Column of the sample that was judged.
+    new_labels : paths
+        Labels of answers that changed, as far as they are there.
+    with_examples : bool
+        Show some units as annotators saw them; else no payload is in it.
+
     Examples
     --------
     >>> ReportOptions(output=Path("report.html")).with_examples
     False
     """
 
-    output: Annotated[Path, option("The report: .html, .md, .tex (tables) or .json.", "FILE")]
-    title: Annotated[Text, option("Heading of the page.", shown="the question")] = None
-    question: Annotated[Text, option("What the annotators were asked.", shown="the study's")] = None
-    quantity: Annotated[Text, option("What the estimate is called: accuracy, pass rate, …")] = None
-    against: Annotated[
-        Path | None, option("Answers of a new version of the model, joined by id.", "FILE")
-    ] = None
-    answer: Annotated[
-        Text,
-        option("Column of the answers in that file.", shown="as in the sample", needs=OF_NEW_VERSION),
-    ] = None
-    old_answer: Annotated[
-        Text,
-        option("Column of the sample that was judged.", shown="the model's answer", needs=OF_NEW_VERSION),
-    ] = None
-    new_labels: Annotated[
-        list[Path] | None,
-        option("Labels of answers that changed, as far as they are there.", needs=OF_NEW_VERSION),
-    ] = None
-    with_examples: Annotated[
-        bool, option("Show some units as annotators saw them; else no payload is in it.")
-    ] = False
+    output: Path
+    title: Annotated[Text, option(shown="the question")] = None
+    question: Annotated[Text, option(shown="the study's")] = None
+    quantity: Text = None
+    against: Path | None = None
+    answer: Annotated[Text, option(shown="as in the sample", needs=OF_NEW_VERSION)] = None
+    old_answer: Annotated[Text, option(shown="the model's answer", needs=OF_NEW_VERSION)] = None
+    new_labels: Annotated[list[Path] | None, option(needs=OF_NEW_VERSION)] = None
+    with_examples: bool = False
 
 
 @command(ReportOptions)

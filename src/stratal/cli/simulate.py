@@ -54,57 +54,61 @@ ESTIMANDS_DESIGNS = "simple-random,planned,two-round"
 class SimulateOptions(Reading, frozen=True, kw_only=True):
     """The options of `simulate`.
 
+    Parameters
+    ----------
+    outcome : str
+        Column of the outcome, known for every row.
+    budgets : N,…
+        Numbers of labels.
+    designs : DESIGN,…
+        simple-random, or stratification:number:allocation[:pilot[:step]]; allocations: proportional, equal,
+        neyman, robust, stratppi, oracle, two-round, opt-a1, opt-a2. Or, a millisecond or more each:
+        poisson, proportional-to-size, systematic, planned, two-round (a plan, and half of it as a pilot);
+        so is every design with --estimand.
+    estimators : NAME,…
+        horvitz-thompson, hajek, difference, ppi++ or stratppi.
+    intervals : NAME,…
+        auto, t, normal, wilson, …
+    replicates : int
+        Samples drawn of each design.
+    bounds : str
+        Bounds of the outcome: LOW,HIGH.
+    with_replacement : bool
+        Draw with replacement.
+    target_error : float
+        Report the labels at which the mean absolute error falls to this.
+    workers : int
+        Processes; with --engine spark its workers are asked instead.
+    resume : path
+        Parquet file of finished cells; a killed run goes on from it.
+    output : path
+        Write the table to this Parquet file, over one that exists.
+    figures : path
+        Write figures to this directory.
+
     Examples
     --------
     >>> SimulateOptions(file=Path("pilot.csv"), outcome="correct", margin=True).scaled
     False
     """
 
-    outcome: Annotated[str, option("Column of the outcome, known for every row.")]
-    budgets: Annotated[str, option("Numbers of labels.", "N,…")] = "50,100,200"
-    designs: Annotated[
-        Text,
-        option(
-            "simple-random, or stratification:number:allocation[:pilot[:step]]; allocations: "
-            "proportional, equal, neyman, robust, stratppi, oracle, two-round, opt-a1, opt-a2. Or, a "
-            "millisecond or more each: poisson, proportional-to-size, systematic, planned, two-round (a "
-            "plan, and half of it as a pilot); so is every design with --estimand.",
-            "DESIGN,…",
-            shown=f"{MEANS_DESIGNS}; {ESTIMANDS_DESIGNS} with --estimand",
-        ),
-    ] = None
-    estimators: Annotated[
-        str,
-        option(
-            "horvitz-thompson, hajek, difference, ppi++ or stratppi.", "NAME,…", needs="without --estimand"
-        ),
-    ] = "horvitz-thompson"
-    intervals: Annotated[str, option("auto, t, normal, wilson, …", "NAME,…", needs="without --estimand")] = (
-        "auto"
-    )
-    replicates: Annotated[
-        Whole, option("Samples drawn of each design.", shown="3000; 300 with --estimand")
-    ] = None
+    outcome: str
+    budgets: str = "50,100,200"
+    designs: Annotated[Text, option(shown=f"{MEANS_DESIGNS}; {ESTIMANDS_DESIGNS} with --estimand")] = None
+    estimators: Annotated[str, option(needs="without --estimand")] = "horvitz-thompson"
+    intervals: Annotated[str, option(needs="without --estimand")] = "auto"
+    replicates: Annotated[Whole, option(shown="3000; 300 with --estimand")] = None
     estimand: EstimandText = None
     seed: Seed = 0
     confidence_level: ConfidenceLevel = 0.95
-    bounds: Annotated[Text, option("Bounds of the outcome: LOW,HIGH.", needs="without --estimand")] = None
+    bounds: Annotated[Text, option(needs="without --estimand")] = None
     target: Target = "population"
-    with_replacement: Annotated[bool, option("Draw with replacement.", needs="without --estimand")] = False
-    target_error: Annotated[
-        Number, option("Report the labels at which the mean absolute error falls to this.")
-    ] = None
-    workers: Annotated[
-        int,
-        option("Processes; with --engine spark its workers are asked instead.", needs="with --engine duckdb"),
-    ] = 1
-    resume: Annotated[
-        Path | None, option("Parquet file of finished cells; a killed run goes on from it.")
-    ] = None
-    output: Annotated[Path | None, option("Write the table to this Parquet file, over one that exists.")] = (
-        None
-    )
-    figures: Annotated[Path | None, option("Write figures to this directory.")] = None
+    with_replacement: Annotated[bool, option(needs="without --estimand")] = False
+    target_error: Number = None
+    workers: Annotated[int, option(needs="with --engine duckdb")] = 1
+    resume: Path | None = None
+    output: Path | None = None
+    figures: Path | None = None
 
     @property
     def scaled(self) -> bool | None:
