@@ -72,17 +72,6 @@ class Place(Struct, kw_only=True):
     to_best_interval: Interval | None
 
 
-class Tables(Label, kw_only=True):
-    """Tables that go with an estimate, where they were asked for."""
-
-    estimands: list[Row] | UnsetType = UNSET
-    outcomes: list[Row] | UnsetType = UNSET
-    metrics: list[Row] | UnsetType = UNSET
-    comparisons: list[Row] | UnsetType = UNSET
-    domains: list[Row] | UnsetType = UNSET
-    leaderboard: list[Place] | UnsetType = UNSET
-
-
 SEVERAL = [
     msgspec.defstruct(
         kind.title(),
@@ -116,7 +105,7 @@ class Requirement(Struct, kw_only=True):
     met: bool
 
 
-class Estimate(Tables, kw_only=True):
+class Estimate(Label, kw_only=True):
     """An estimate with all that is needed to judge it."""
 
     estimate: Number
@@ -142,6 +131,12 @@ class Estimate(Tables, kw_only=True):
     nonresponse: Nonresponse
     strata: list[StratumRow]
     notes: list[str]
+    estimands: list[Row] | UnsetType = UNSET
+    outcomes: list[Row] | UnsetType = UNSET
+    metrics: list[Row] | UnsetType = UNSET
+    comparisons: list[Row] | UnsetType = UNSET
+    domains: list[Row] | UnsetType = UNSET
+    leaderboard: list[Place] | UnsetType = UNSET
     requirement: Requirement | UnsetType = UNSET
 
 
@@ -739,6 +734,9 @@ def command_schema(command: str, *, closed: bool = False) -> dict[str, Any]:
             part["required"] = list(part["properties"])
             for kind in part["properties"].values():
                 kind.pop("default", None)
+        for kind in part["properties"].values():
+            # The order of alternatives differs between versions of msgspec.
+            kind.get("anyOf", []).sort(key=lambda way: way.get("type") == "null")
         if closed and command != "schema":
             part["additionalProperties"] = False
     return {
