@@ -12,16 +12,18 @@ def kind(schema: dict[str, Any]) -> str:
     """Return in words what a value may be."""
     if "$ref" in schema:
         name = schema["$ref"].rsplit("/", 1)[-1]
-        return f"[{name}](#{name})"
+        return f"[{name}](#{name.lower()})"
     if "anyOf" in schema:
         return " or ".join(dict.fromkeys(kind(part) for part in schema["anyOf"]))
     if "enum" in schema or "const" in schema:
         return ", ".join(f"`{value}`" for value in schema.get("enum", [schema.get("const")]))
     types = schema.get("type", "anything")
     words = " or ".join(types) if isinstance(types, list) else types
+    if "prefixItems" in schema:
+        return "array of " + " and ".join(dict.fromkeys(map(kind, schema["prefixItems"])))
     if words == "array":
         return "array of " + kind(schema.get("items", {}))
-    if isinstance(schema.get("additionalProperties"), dict):
+    if schema.get("additionalProperties"):
         return "by name: " + kind(schema["additionalProperties"])
     return words
 

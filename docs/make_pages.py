@@ -9,22 +9,20 @@ import re
 from pathlib import Path
 from typing import Any
 
-import typer.main
-
 
 def command_page() -> str:
     """Return the page: every command, its arguments and options."""
-    from stratal.cli.application import app
+    from stratal.cli.application import commands
 
-    group = typer.main.get_command(app)
     parts = [
         "# The command",
+        "`--help` shows the options of a command that most people need, `--help-all` every one.",
         "Every command has `--json`: one object on standard output and nothing else. Exit status 0; 2 for a "
         "mistake, with one message on standard error and nothing written; 3 from `check` and `backup` for a study or a "
         "copy that is not sound; 4 from `estimate` for a requirement that is not met; 130 for Ctrl-C. More for programs: "
         "[machines](guide/machines.md).",
     ]
-    for name, command in sorted(group.commands.items()):
+    for name, command in sorted(commands().items()):
         parts += [f"## stratal {name}", clean(command.help or ""), *table(command)]
     return "\n\n".join(parts) + "\n"
 
@@ -38,17 +36,17 @@ def table(command: Any) -> list[str]:
     """Return a table of the parameters of a command."""
     rows = ["| argument or option | meaning | default |", "|---|---|---|"]
     for parameter in command.params:
-        if "--help" in parameter.opts:
+        if "--help-all" in parameter.opts:
             continue
         is_option = parameter.param_type_name == "option"
         name = ", ".join(parameter.opts) if is_option else (parameter.metavar or parameter.name or "").upper()
         default = parameter.default
-        shown = "" if default is None or default is False or callable(default) else f"`{default}`"
+        shown = f"`{default}`" if isinstance(default, str | float | int) and default is not False else ""
         if parameter.required:
             shown = "required"
         if isinstance(getattr(parameter, "show_default", None), str):
             shown = parameter.show_default
-        meaning = re.sub(r"\s+", " ", getattr(parameter, "help", "") or "").replace("|", "\\|")
+        meaning = re.sub(r"\s+", " ", getattr(parameter, "about", None) or parameter.help or "").replace("|", "\\|")
         rows.append(f"| `{name}` | {meaning} | {shown} |")
     return ["\n".join(rows)]
 
@@ -137,10 +135,9 @@ def schemas() -> dict[str, str]:
     """Return the JSON Schema of every command, by the file's name."""
     import json
 
-    from stratal.report.schemas import COMMANDS
-    from stratal.report.schemas import command_schema
+    from stratal.cli.printed import PRINTED, command_schema
 
-    return {f"{name}.json": json.dumps(command_schema(name), indent=2) + "\n" for name in sorted(COMMANDS)}
+    return {f"{name}.json": json.dumps(command_schema(name), indent=2) + "\n" for name in sorted(PRINTED)}
 
 
 SHELVES = {
@@ -157,7 +154,7 @@ SHELVES = {
 
 def llms_text() -> str:
     """Return llms.txt (llmstxt.org): what there is to read, for language models and their agents."""
-    from stratal.cli.application import app
+    from stratal.cli.application import commands
 
     docs = Path(__file__).parent
     lines = [
@@ -175,7 +172,7 @@ def llms_text() -> str:
         lines += ["", f"## {shelf}", ""]
         lines += [f"- [{heading(page)}]({page.relative_to(docs).as_posix()})" for page in pages]
     lines += ["", "## Commands", ""]
-    for name, command in sorted(typer.main.get_command(app).commands.items()):
+    for name, command in sorted(commands().items()):
         lines.append(f"- [stratal {name}](schemas/{name}.json): {clean(command.help or '').splitlines()[0]}")
     return "\n".join(lines) + "\n"
 

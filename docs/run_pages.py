@@ -75,7 +75,7 @@ def run_command(part: str) -> str:
 
 def run_stratal(arguments: list[str]) -> None:
     """Run the command in this process and print what it says; a mistake ends the run."""
-    from typer.testing import CliRunner
+    from click.testing import CliRunner
 
     from stratal.cli.application import app
 

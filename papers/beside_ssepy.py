@@ -11,10 +11,9 @@ import json
 import subprocess
 import tempfile
 from pathlib import Path
-from typing import Annotated
 
+import click
 import numpy as np
-import typer
 
 from papers.files import prediction_files
 from papers.loaders import Predictions
@@ -111,13 +110,13 @@ def side_by_side(
     return result
 
 
-def main(
-    peer: Annotated[Path, typer.Option(help="Python interpreter that has ssepy 0.1.1.")],
-    data: Annotated[Path, typer.Option(help="Directory of files with columns z and proxy.")],
-    page: Annotated[Path | None, typer.Option(help="Page to write.")] = None,
-    replicates: int = 1000,
-    seed: int = 0,
-) -> None:
+@click.command()
+@click.option("--peer", type=Path, required=True, help="Python interpreter that has ssepy 0.1.1.")
+@click.option("--data", type=Path, required=True, help="Directory of files with columns z and proxy.")
+@click.option("--page", type=Path, help="Page to write.")
+@click.option("--replicates", default=1000)
+@click.option("--seed", default=0)
+def main(peer: Path, data: Path, page: Path | None, replicates: int, seed: int) -> None:
     """Write the table of relative errors, ours and ssepy's."""
     rows = []
     for found in prediction_files(data):
@@ -144,4 +143,4 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    main()

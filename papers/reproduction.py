@@ -8,16 +8,14 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from papers.page import Page
 from papers.project_pages import write_project_page
 from stratal.errors import InputError, StratalError, near_names
 from stratal.randomness import check_seed
 
-app = typer.Typer(add_completion=False)
 PAPERS = ("fogliato", "kumar-raj", "stratppi", "open-questions")
 
 
@@ -75,25 +73,29 @@ def reproduce(
     return page
 
 
-@app.command()
-def main(
-    paper: Annotated[
-        str, typer.Argument(metavar="PAPER", help="fogliato, kumar-raj, stratppi or open-questions.")
-    ],
-    data: Annotated[
-        Path | None, typer.Option(help="Directory of the paper's data; see docs/papers for the names.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option(help="Directory to write to.", show_default="reproduced-PAPER")
-    ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Few replicates, to see that it runs.")] = False,
-    seed: Annotated[int, typer.Option(help="Same seed, same table.")] = 0,
-    docs: Annotated[
-        Path | None, typer.Option(help="Directory of pages, such as docs/papers, to write the results into.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+FOLDER = click.Path(path_type=Path)
+
+
+@click.command()
+@click.argument("paper")
+@click.option("--data", type=FOLDER, help="Directory of the paper's data; see docs/papers for the names.")
+@click.option("--output", type=FOLDER, help="Directory to write to.  [default: reproduced-PAPER]")
+@click.option("--quick", is_flag=True, help="Few replicates, to see that it runs.")
+@click.option("--seed", default=0, help="Same seed, same table.")
+@click.option(
+    "--docs", type=FOLDER, help="Directory of pages, such as docs/papers, to write the results into."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def app(
+    paper: str,
+    data: Path | None,
+    output: Path | None,
+    quick: bool,
+    seed: int,
+    docs: Path | None,
+    as_json: bool,
 ) -> None:
-    """Reproduce a paper: tables, figures, and a page that compares them with the print."""
+    """Reproduce fogliato, kumar-raj, stratppi or open-questions: tables, figures, and a comparison."""
     try:
         page = reproduce(paper, output or Path(f"reproduced-{paper}"), data=data, quick=quick, seed=seed)
         if docs is not None:

@@ -96,7 +96,7 @@ def run_command() -> Callable[..., Done]:
     """Run a subcommand in this process, as the command line would."""
 
     def run(*words: object) -> Done:
-        from typer.testing import CliRunner
+        from click.testing import CliRunner
 
         from stratal.cli.application import app
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import jsonschema
 import numpy as np
+from click.testing import CliRunner
 from tests.attack.damage import Findings
 from tests.attack.studies import same, study_round, table_round
-from typer.testing import CliRunner
 
 import stratal
 from stratal.cli.application import app

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from click.testing import CliRunner
 from tests.attack.damage import Findings
-from typer.testing import CliRunner
 
 from stratal.cli.application import app
 from stratal.errors import StratalError

@@ -6,7 +6,7 @@ import csv
 import shlex
 from pathlib import Path
 
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from stratal.cli.application import app
 

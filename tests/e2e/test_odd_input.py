@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import stratal
 from stratal.cli.application import app

@@ -156,7 +156,7 @@ def test_unknown_papers_and_directories_are_refused(tmp_path):
 
 def test_command_prints_what_it_wrote(tmp_path):
     pytest.importorskip("matplotlib")
-    testing = pytest.importorskip("typer.testing")
+    from click import testing
     from papers.reproduction import app
 
     words = ["stratppi", "--quick", "--output", str(tmp_path / "out")]

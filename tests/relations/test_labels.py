@@ -81,7 +81,7 @@ def test_labels_in_any_file_are_the_same(name, tmp_path):
 
 def test_a_table_of_two_models_is_wide_or_long(tmp_path):
     """One row per unit with a column for each model, or one row per unit and model."""
-    from typer.testing import CliRunner
+    from click.testing import CliRunner
 
     from stratal.cli.application import app
 

@@ -5,85 +5,80 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from typing import Annotated
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
 
-import typer
-from rich.console import Console
+import click
 
 from stratal import __version__
-from stratal.cli import (
-    backup,
-    check,
-    demo,
-    doctor,
-    draw,
-    estimate,
-    export,
-    extend,
-    init,
-    inspect,
-    label,
-    plan,
-    report,
-    schema,
-    simulate,
-    status,
-    stopping,
-    take_in,
-    team,
-)
-from stratal.cli.effects import CheckedCommand
-from stratal.cli.memory import MESSAGE, out_of_memory
+from stratal.cli import stopping
+from stratal.cli.command import COMMANDS, Command
 from stratal.cli.output import in_options, printable, visible
 from stratal.errors import StratalError, StratalWarning
 
 READER_LEFT = 1
-"""Exit status with which Typer and Rich end when standard output has been closed."""
+"""Exit status with which Click ends when standard output has been closed."""
 
-app = typer.Typer(
-    name="stratal",
+FILES = {
+    "doctor": "doctor inspect",
+    "plan": "plan",
+    "draw": "draw",
+    "estimate": "estimate",
+    "report": "report",
+    "simulate": "demo simulate",
+    "init": "init",
+    "study": "label status extend team check backup",
+    "exchange": "export import",
+    "schema": "schema",
+}
+"""Commands by the file that declares them, in the order of the help; a file is loaded when it is needed."""
+
+
+class _Commands(click.Group):
+    """The subcommands, each imported when it is asked for."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a subcommand; Click would answer Ctrl-C with words of its own."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise SystemExit(stopping.INTERRUPTED) from None
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the help."""
+        return " ".join(FILES.values()).split()
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> Command | None:
+        """Return a command, None for a name that none has."""
+        return commands(cmd_name).get(cmd_name)
+
+
+def commands(*wanted: str) -> Mapping[str, Command]:
+    """Return commands by name: those that are wanted, or all.
+
+    Examples
+    --------
+    >>> list(commands("plan"))
+    ['plan']
+    """
+    found = {}
+    for file, names in FILES.items():
+        for name in names.split():
+            if not wanted or name in wanted:
+                import_module(f"stratal.cli.{file}")
+                found[name] = COMMANDS[name]()
+    return found
+
+
+@click.group(
+    "stratal",
+    cls=_Commands,
     help="How good is this model, when a human can only label a few hundred of its outputs?",
-    no_args_is_help=True,
-    add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
 )
-for command in (
-    doctor.doctor,
-    inspect.inspect,
-    plan.plan,
-    draw.draw,
-    estimate.estimate,
-    report.report,
-    demo.demo,
-    simulate.simulate,
-    init.init,
-    label.label,
-    status.status,
-    extend.extend,
-    team.team,
-    check.check,
-    backup.backup,
-    export.export,
-    schema.schema,
-):
-    app.command(cls=CheckedCommand)(command)
-app.command("import", cls=CheckedCommand)(take_in.take_in)
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        print(f"stratal {__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
-    ] = False,
-) -> None:
+@click.version_option(__version__, message="stratal %(version)s", help="Print the version.")
+def app() -> None:
     """Take the options that stand before a subcommand."""
 
 
@@ -96,8 +91,11 @@ def _open_streams() -> None:
 
 def _every_option() -> set[str]:
     """Return the options of all commands."""
-    commands = getattr(typer.main.get_command(app), "commands", {}).values()
-    return {name for command in commands for option in command.params for name in option.opts}
+    return {name for command in commands().values() for entry in command.params for name in entry.opts}
+
+
+def _say(message: str) -> None:
+    print(visible(message), file=sys.stderr)
 
 
 def main() -> None:
@@ -112,11 +110,10 @@ def main() -> None:
     """
     _open_streams()
     printable(sys.stdout)
-    console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
     def show(message: Warning | str, category: type[Warning], *_: object) -> None:
         if issubclass(category, StratalWarning):
-            console.print(f"Warning: {visible(str(message))}")
+            _say(f"Warning: {message}")
 
     warnings.showwarning = show  # type: ignore[assignment]
     status: object = 0
@@ -130,12 +127,12 @@ def main() -> None:
     except (StratalError, OSError) as error:
         status, stuck = READER_LEFT, isinstance(error, OSError)
         if not isinstance(error, BrokenPipeError):
-            console.print(f"Error: {visible(in_options(str(error), _every_option()))}")
+            _say(f"Error: {in_options(str(error), _every_option())}")
             status = 2
     except BaseException as error:
         status = stopping.INTERRUPTED
-        if out_of_memory(error):
-            console.print(f"Error: {MESSAGE}")
+        if stopping.out_of_memory(error):
+            _say(f"Error: {stopping.MESSAGE}")
             status = 2
         elif not stopping.asked() and not isinstance(error, KeyboardInterrupt):
             raise
@@ -148,5 +145,5 @@ def main() -> None:
     if status == READER_LEFT:
         status = 0
     elif status == stopping.INTERRUPTED:
-        console.print("Stopped.")
+        _say("Stopped.")
     sys.exit(status)  # type: ignore[arg-type]

@@ -1,18 +1,19 @@
-"""`stratal doctor`: what a file seems to be, and the exact commands to go on with."""
+"""`stratal doctor` and `stratal inspect`: what a file seems to be, and the exact commands to go on with."""
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from msgspec import structs
 
-from stratal.cli import options as o
-from stratal.cli.evidence import LABEL
-from stratal.cli.export import whose
-from stratal.cli.inspect import inspect
-from stratal.cli.output import print_json, print_next, print_page, print_text
+from stratal.cli.command import argument, command, words
+from stratal.cli.estimate import LABEL
+from stratal.cli.exchange import whose
+from stratal.cli.options import Reading
+from stratal.cli.output import Result, progress
+from stratal.cli.plan import new_folder
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,12 +22,65 @@ if TYPE_CHECKING:
     from stratal.tables.small_table import SmallTable
 
 
+_TABLES = ("csv", "excel", "jsonl")
+"""Files that may be predictions as well, unless their ids are those of a study or a sample."""
+
+_MODELS = 10
+"""Rows of one item at most, for each of the models that were judged."""
+
+_LARGEST = 20_000_000
+"""Bytes; a file of labels is smaller, and reading one of predictions whole takes its time."""
+
+
+@command(Reading, without="by show features predicted second_moment")
+def inspect(asked: Reading) -> Result:
+    """Show the columns of a file; with --proxy, check it as a population and show the proxy's quantiles."""
+    from stratal.population.inspection import describe_columns, describe_proxies, suggestion
+    from stratal.report import inspection_page
+
+    with progress("reading"):
+        columns = describe_columns(asked.file, **asked.of_file)
+        named = asked.proxy is not None or asked.groups is not None or asked.softmax is not None
+        proxies = describe_proxies(asked.population()) if named else {}
+    found = {"file": str(asked.file), **columns, **proxies}
+    if columns["rows"] == 0:
+        return Result(found, inspection_page, "", "There is a header and no row: nothing can be planned yet.")
+    suggested = suggestion(columns, asked.id, asked.proxy, asked.softmax)
+    others = words(structs.replace(asked, id=None, proxy=None, softmax=None))
+    models = None if asked.id is not None else columns["models"]
+    file, rows, about = asked.file, columns["rows"], list[str]()
+    if models is not None:
+        file, about = _of_one_model(asked.file, models)
+        rows //= models["count"]
+    known = [file, *suggested, *others, "--budget", min(300, rows)]
+    cluster = columns.get("log", {}).get("cluster")
+    if cluster is None:
+        return Result(found, inspection_page, about, ("plan", *known))
+    together = ["--design", "clusters", "--cluster", cluster, "--seed", 7, "--output", new_folder("audit")]
+    return Result(found, inspection_page, about, ("draw", *known, *together))
+
+
+def _of_one_model(file: Path, models: dict[str, Any]) -> tuple[Path, list[str]]:
+    """Return the file with the rows of one model of a long table, and how to write it."""
+    from stratal.tables.duckdb_files import COPIED, copy_of_rows
+
+    kept = Path("one_model.parquet" if file.suffix == ".parquet" else "one_model.csv")
+    about = [
+        "",
+        "Units to label are drawn by the rows of one model: keep those in a file of its own. To compare the",
+        "models, have the answers of all of them to the drawn units labelled, one row for each answer;",
+        f"`stratal estimate` tells them apart by --model {shlex.quote(models['column'])}.",
+    ]
+    if COPIED & set(file.suffixes) and file.is_file():
+        copied = copy_of_rows(str(file), models["column"], models["first"], str(kept))
+        about += ["In Python:", f"  import duckdb; duckdb.sql({copied!r})"]
+    return kept, about
+
+
+@command()
 def doctor(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="Any file of predictions, of a log, or of labels.")
-    ],
-    json: o.Json = False,
-) -> None:
+    file: Annotated[Path, argument("FILE", "Any file of predictions, of a log, or of labels.")],
+) -> Result:
     """Say what a file seems to be, and which command to type next.
 
     Predictions and logs of evaluation tools are shown as by `inspect`. Answers from an annotation tool are
@@ -34,25 +88,14 @@ def doctor(
     """
     from stratal.study.finding import homes_of
 
-    if file.is_dir() and (_say_folder(file, json=json) or _say_logs(file, json=json)):
-        return
+    folder = (_of_folder(file) or _of_logs(file)) if file.is_dir() else None
+    if folder is not None:
+        return folder
     found = _answers(file)
     homes = [] if found is None else homes_of({said.id for said in found.said}, (Path(), file.parent))
     if found is not None and (homes or found.tool not in _TABLES):
-        _say(file, found, homes, json=json)
-    elif not _say_table(file, json=json):
-        inspect(file=file, json=json)
-
-
-_TABLES = ("csv", "excel", "jsonl")
-"""Files that may be predictions as well, unless their ids are those of a study or a sample."""
-
-
-_MODELS = 10
-"""Rows of one item at most, for each of the models that were judged."""
-
-_LARGEST = 20_000_000
-"""Bytes; a file of labels is smaller, and reading one of predictions whole takes its time."""
+        return _of_answers(file, found, homes)
+    return _of_table(file) or inspect(Reading(file=file))
 
 
 def _answers(file: Path) -> Answers | None:
@@ -72,40 +115,34 @@ def _answers(file: Path) -> Answers | None:
         return None
 
 
-def _say_folder(folder: Path, *, json: bool) -> bool:
-    """Say what a study's folder or a drawn sample's is, and what comes next; False for any other folder."""
+def _of_folder(folder: Path) -> Result | None:
+    """Say what a study's folder or a drawn sample's is, and what comes next; None for any other folder."""
     from stratal.designs.handover import SAMPLE_NAME, TO_LABEL_NAME
     from stratal.study.database import DATABASE
 
     if (folder / DATABASE).is_file():
-        kind, words = "a study", ("status", folder)
+        kind, then = "study", ("status", folder)
     elif (folder / SAMPLE_NAME).is_file():
-        kind, words = "a sample", ("doctor", folder / TO_LABEL_NAME)
+        kind, then = "sample", ("doctor", folder / TO_LABEL_NAME)
     else:
-        return False
-    if json:
-        print_json({"folder": str(folder), "kind": kind.split()[1]})
-        return True
-    print_text(f"{folder}: the folder of {kind}.")
-    print_next(*words)
-    return True
+        return None
+    return Result({"folder": str(folder), "kind": kind}, f"{folder}: the folder of a {kind}.", then)
 
 
-def _say_logs(folder: Path, *, json: bool) -> bool:
-    """Say which logs of evaluation tools a folder holds; False if none, or if it is itself a data set."""
+def _of_logs(folder: Path) -> Result | None:
+    """Say which logs of evaluation tools a folder holds; None if none, or if it is itself a data set."""
     from stratal.tables.logs.hugging_face import STATE
     from stratal.tables.logs.reading import logs_below
 
     found = {} if (folder / STATE).exists() else logs_below(folder)
     if not found:
-        return False
-    if json:
-        print_json({"folder": str(folder), "logs": {str(path): tool for path, tool in found.items()}})
-        return True
-    print_text(f"{folder}: {len(found):,} logs of evaluation tools.")
-    print_text(*(f"  {path}  ({tool})" for path, tool in found.items()))
-    print_next("doctor", next(iter(found)))
-    return True
+        return None
+    return Result(
+        {"folder": str(folder), "logs": {str(path): tool for path, tool in found.items()}},
+        f"{folder}: {len(found):,} logs of evaluation tools.",
+        [f"  {path}  ({tool})" for path, tool in found.items()],
+        ("doctor", next(iter(found))),
+    )
 
 
 def _table(file: Path) -> SmallTable | None:
@@ -122,61 +159,54 @@ def _table(file: Path) -> SmallTable | None:
     return None if is_sample or table.log is not None else table
 
 
-def _say_table(file: Path, *, json: bool) -> bool:
-    """Say what to do with a table of labels, of a sample nearby or from elsewhere; False for other tables."""
+def _of_table(file: Path) -> Result | None:
+    """Say what to do with a table of labels, of a sample nearby or from elsewhere; None for other tables."""
     from stratal.labels.answer_columns import AnswerColumn
     from stratal.study.finding import homes_by_values
 
     table = _table(file)
     if table is None:
-        return False
+        return None
     answers = AnswerColumn.of(table)
     homes = homes_by_values(table.distinct_texts(_MODELS), (Path(), file.parent))
     if homes:
-        _say_homes(file, answers, homes, json=json)
-        return True
-    if answers.name is not None and not answers.filled and not json:
-        print_text(f"{file}: nothing is filled in yet, {answers.name!r} is empty in every row.")
-    if json:
-        return False
+        described = {"rows": answers.rows, "answers": answers.filled, "belongs_to": list(map(str, homes))}
+        return Result(
+            {"file": str(file), **described, "id": next(iter(homes.values()))},
+            lambda _: [part for home, ids in homes.items() for part in _of_home(file, answers, home, ids)],
+        )
+    looked_at = inspect(Reading(file=file))
+    about: list[Any] = []
+    if answers.name is not None and not answers.filled:
+        about = [f"{file}: nothing is filled in yet, {answers.name!r} is empty in every row."]
     own = answers.counted and answers.name == LABEL
     unnamed = answers.human is not None and (answers.name is None or answers.predicted is not None)
-    return ((own or unnamed) and answers.model is None and _say_labelled(file, answers)) or _say_strata(
-        file, table
-    )
+    labelled = _labelled(file, answers) if (own or unnamed) and answers.model is None else None
+    return Result(looked_at.found, *about, *(labelled or _strata(file, table) or looked_at.parts))
 
 
-def _say_homes(file: Path, answers: AnswerColumn, homes: dict[Path, str], *, json: bool) -> None:
-    """Say whose items a table holds, each home with its column of ids, and what is to be done with it."""
-    if json:
-        described = {"rows": answers.rows, "answers": answers.filled, "belongs_to": list(map(str, homes))}
-        print_json({"file": str(file), **described, "id": next(iter(homes.values()))})
-        return
-    for home, ids in homes.items():
-        print_text(f"{file}: {answers.rows:,} rows, items of {home} by the column {ids!r}.")
-        _go_on(file, answers, home, ids)
-
-
-def _go_on(file: Path, answers: AnswerColumn, home: Path, ids: str) -> None:
-    """Print the command that takes a table of labels, or what is missing before."""
+def _of_home(file: Path, answers: AnswerColumn, home: Path, ids: str) -> list[Any]:
+    """Return whose items a table of labels holds, and the command that takes it, or what is missing."""
     from stratal.tables.logs.log import ID_NAMES
 
+    about: list[Any] = [f"{file}: {answers.rows:,} rows, items of {home} by the column {ids!r}."]
     named = [] if ids in ID_NAMES else ["--id", ids]
-    words = [str(word) for word in ("import" if home.is_dir() else "estimate", home, file, *named)]
+    then = ("import" if home.is_dir() else "estimate", str(home), str(file), *named)
     others = [name for name in answers.others if name != ids]
     if answers.name is None and len(others) > 1 and not home.is_dir():
-        print_next(*words, "--compare", ",".join(others))
-    elif answers.name is None:
-        print_text(
+        return [*about, (*then, "--compare", ",".join(others))]
+    if answers.name is None:
+        rename = (
             "No column is called 'label': rename that of the answers, or name it: estimate … --value COL."
         )
-    elif not answers.filled:
-        print_text(f"Nothing is filled in yet: {answers.name!r} is empty in every row. Once it is filled in:")
-        print_text(f"  {shlex.join(['stratal', *words])}")
-    elif home.is_dir():
-        print_next(*words, *whose(home), "--dry-run")
-    else:
-        print_next(*words, *_model(answers.model), *_classes(answers, home))
+        return [*about, rename]
+    if not answers.filled:
+        empty = f"Nothing is filled in yet: {answers.name!r} is empty in every row. Once it is filled in:"
+        return [*about, empty, f"  {shlex.join(['stratal', *then])}"]
+    if home.is_dir():
+        who, said = whose(home)
+        return [*about, *said, (*then, *who, "--dry-run")]
+    return [*about, (*then, *_model(answers.model), *_classes(answers, home))]
 
 
 def _classes(answers: AnswerColumn, sample: Path) -> list[str]:
@@ -194,8 +224,8 @@ def _model(column: str | None) -> list[str]:
     return [] if column is None else ["--model", column]
 
 
-def _say_labelled(file: Path, answers: AnswerColumn) -> bool:
-    """Say how to estimate from a table whose labels are of no sample that is known; False if it cannot be."""
+def _labelled(file: Path, answers: AnswerColumn) -> list[Any] | None:
+    """Return how to estimate from labels of no sample that is known; None if it cannot be."""
     from stratal.population.inspection import describe_columns, suggestion
     from stratal.report import inspection_page
 
@@ -204,72 +234,72 @@ def _say_labelled(file: Path, answers: AnswerColumn) -> bool:
     known = suggestion({**found, "columns": others}, None, None)
     whole = answers.filled == answers.rows
     if not whole and "--proxy" not in known:
-        return False
-    print_page(inspection_page({"file": str(file), **found}))
-    print_text(
+        return None
+    about = [
+        inspection_page({"file": str(file), **found}),
         "",
         f"{answers.filled:,} of {answers.rows:,} rows are labelled. To draw other units to label anyway:",
         f"  {shlex.join(['stratal', 'plan', str(file), *known])} --budget N",
-    )
-    words = ["estimate", "--labelled", str(file)]
-    words += [] if answers.human == LABEL else ["--value", str(answers.human)]
-    words += [] if answers.predicted is None else ["--predicted", answers.predicted]
+    ]
+    then = ["estimate", "--labelled", str(file)]
+    then += [] if answers.human == LABEL else ["--value", str(answers.human)]
+    then += [] if answers.predicted is None else ["--predicted", answers.predicted]
     if whole and "--proxy" in known:
-        print_text(
+        about += [
             "If the labelled ones were drawn at random from a file with the proxy of all units:",
-            f"  {shlex.join(['stratal', *words, *known[:4]])} --population FILE",
-        )
-    print_text("If the labelled ones were drawn at random:")
+            f"  {shlex.join(['stratal', *then, *known[:4]])} --population FILE",
+        ]
     size = ["--population-size", answers.rows, "--target", "superpopulation"]
-    print_next(*words, *(size if whole else known[:4]))
-    return True
+    return [*about, "If the labelled ones were drawn at random:", (*then, *(size if whole else known[:4]))]
 
 
-def _say_strata(file: Path, table: SmallTable) -> bool:
-    """Say how to estimate from a sample by strata whose sizes stand in each row; False for other tables."""
+def _strata(file: Path, table: SmallTable) -> list[Any] | None:
+    """Return how to estimate from a sample by strata whose sizes stand in each row; None for other tables."""
     from stratal.designs.elsewhere import sized_strata
 
     found = sized_strata(table)
     if found is None:
-        return False
+        return None
     stratum, sizes, measured = found
-    print_text(
+    about = [
         f"{file}: {len(table):,} rows in strata by {stratum!r}, whose sizes are in {sizes!r}. If units were "
-        "drawn at random in each stratum:",
-    )
+        "drawn at random in each stratum:"
+    ]
     if len(measured) > 1:
-        print_text(f"The estimate is of {measured[0]!r}; others: --value {' or '.join(measured[1:])}.")
-    print_next("estimate", "--labelled", file, "--value", measured[0], "--stratum", stratum, "--sizes", file)
-    return True
+        about += [f"The estimate is of {measured[0]!r}; others: --value {' or '.join(measured[1:])}."]
+    known = ("--value", measured[0], "--stratum", stratum, "--sizes", file)
+    return [*about, ("estimate", "--labelled", file, *known)]
 
 
-def _say(file: Path, found: Answers, homes: list[Path], *, json: bool) -> None:
-    """Say how many answers there are, and where they go."""
+def _of_answers(file: Path, found: Answers, homes: list[Path]) -> Result:
+    """Say how many answers of an annotation tool there are, and where they go."""
     from stratal.labels.exchange.tools import TOOLS
 
     people = list(dict.fromkeys(said.annotator for said in found.said if said.annotator))
     items = len({said.id for said in found.said})
     skipped = sum(said.value is None for said in found.said)
-    if json:
-        described = {"tool": found.tool, "answers": len(found.said), "items": items, "skipped": skipped}
-        print_json(
-            {"file": str(file), **described, "annotators": people, "belongs_to": list(map(str, homes))}
-        )
-        return
+    described = {"tool": found.tool, "answers": len(found.said), "items": items, "skipped": skipped}
     by = f" by {', '.join(people[:5])}{' …' if len(people) > 5 else ''}" if people else ""
-    print_text(
-        f"{file}: {TOOLS[found.tool].title}, {len(found.said):,} answers of {items:,} items{by}, "
-        f"{skipped:,} of them skips.",
-        *(f"Note: {note}." for note in found.notes),
-    )
-    for home in homes:
-        if home.is_dir():
-            print_next("import", home, file, *([] if people else whose(home)), "--dry-run")
-        else:
-            table = _table(file) if found.tool in _TABLES else None
-            print_next("estimate", home, file, *_model(None if table is None else table.find("model")))
-    if not homes:
-        print_text(
+
+    def then(_: Any) -> list[Any]:
+        parts: list[Any] = []
+        for home in homes:
+            if home.is_dir():
+                who, said = ([], []) if people else whose(home)
+                parts += [*said, ("import", home, file, *who, "--dry-run")]
+            else:
+                table = _table(file) if found.tool in _TABLES else None
+                model = None if table is None else table.find("model")
+                parts += [("estimate", home, file, *_model(model))]
+        return parts or [
             "Its study or sample is not in this folder. Run this again in the folder that holds it, or type "
             "`stratal import STUDY FILE --dry-run` or `stratal estimate SAMPLE FILE`."
-        )
+        ]
+
+    return Result(
+        {"file": str(file), **described, "annotators": people, "belongs_to": list(map(str, homes))},
+        f"{file}: {TOOLS[found.tool].title}, {len(found.said):,} answers of {items:,} items{by}, "
+        f"{skipped:,} of them skips.",
+        [f"Note: {note}." for note in found.notes],
+        then,
+    )

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from pathlib import Path
+from shlex import join, quote
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-import typer
+from msgspec import Struct, structs
 
-from stratal.cli import options as o
-from stratal.cli.evidence import EvidenceOptions, GatheredEvidence, gathered, of_models
-from stratal.cli.output import print_json, print_next, print_page, progress
-from stratal.cli.records import takes
-from stratal.errors import InputError
+from stratal.cli.command import argument, command, option, part, words
+from stratal.cli.options import (
+    Bounds,
+    ConfidenceLevel,
+    EstimandText,
+    Number,
+    Positive,
+    Target,
+    Text,
+    Whole,
+    places,
+)
+from stratal.cli.output import Result, progress
+from stratal.cli.parsing import listed, mapping, pair
+from stratal.errors import InputError, LabelError
 
 if TYPE_CHECKING:
     from stratal.designs.sample import Sample
@@ -19,13 +32,173 @@ if TYPE_CHECKING:
     from stratal.labels.labels import Labels
 
 
+LABEL = "label"
+"""Column of the labels, unless said otherwise."""
+
 REQUIREMENT_FAILED = 4
 """Exit status where the interval does not lie where it must."""
 
+LEARNERS = ("gradient-boosting", "logistic-regression", "ridge")
+"""Calibrations that learn from several columns; `stratal.proxy.learners` has the same."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequiringOptions(EvidenceOptions):
+KNOWN = (
+    *("id", "stratum", "sizes", "cluster", "weight", "population", "population_size"),
+    *("proxy", "proxy_moments", "predicted"),
+)
+"""Options that say what is known of a sample that was drawn elsewhere."""
+
+Column: TypeAlias = "Callable[[str], Labels]"
+"""What reads a column of the labels by its name."""
+
+ELSEWHERE = "with --labelled"
+DRAWN = "without --labelled"
+NO_PLAIN_MEAN = (
+    "without --estimand, --predicted, --lam, --cross-fit, --calibration, --outcome, --bounds, --metric, "
+    "--compare, --model, --by, --against, --target or --combine (for the mean of numbers)"
+)
+
+
+class EvidenceOptions(Struct, frozen=True, kw_only=True):
+    """What `estimate` and `report` estimate, and from what.
+
+    Parameters
+    ----------
+    value : str
+        Column of the label.
+    id : str
+        Column of ids in LABELS; row for rows in the order of to_label.csv.
+    map : LABEL=NUMBER,…
+        What each label counts as, such as Pass=1,Fail=0,Unsure= (without a number: no label).
+    combine : str
+        What several annotators' answers of one unit become: mean or majority.
+    predicted : str
+        Labels are classes: compare with this column of answers, kept by draw or in LABELS.
+    estimator : str
+        auto, horvitz-thompson, difference, ppi++, stratppi, hajek or post-stratified.
+    post_stratify : GROUP
+        Weigh the sample by this group, whose sizes the draw kept.
+    margins : COL,…
+        Fit the weights to these groups' sizes and proxies' means, any design.
+    margins_by : str
+        With --margins: raking (positive weights) or regression.
+    lam : float
+        λ given instead of fitted.
+    cross_fit : FOLDS
+        Fit each unit's λ on the other folds' labels.
+    calibration : str
+        Calibrate the proxy on the labels, cross-fitted: isotonic or logistic; or learn from several
+        columns: gradient-boosting, logistic-regression or ridge.
+    features : COL,…
+        With a learner: columns of --population to learn from; also 'judge_*'.
+    population : FILE
+        With --labelled: all units, or the others, with the proxy. With --calibration, or for a coefficient:
+        what the sample was drawn from.
+    outcome : str
+        binary, bounded or unbounded; inferred where that is safe.
+    winsorise : LOW,HIGH
+        Estimate the mean with values beyond these limits at the limits.
+    interval : str
+        auto, or a method of the documentation's table.
+    metric : NAME,…
+        Classification metrics: accuracy,precision,recall,f1.
+    class_ : NAME,…
+        Classes to report.
+    compare : COL,…
+        Columns of LABELS with models' outcomes.
+    model : str
+        LABELS are long, one row per unit and model: column of the models' names.
+    by : str
+        Group to report on, one estimate for each level.
+    labelled : path
+        Units drawn and labelled elsewhere, instead of SAMPLE and LABELS.
+    stratum : str
+        With --labelled: column of strata.
+    sizes : path
+        With --labelled: file with columns stratum,size.
+    cluster : str
+        With --labelled: column of the groups that were drawn together.
+    weight : str
+        With --labelled: column of weights.
+    population_size : int
+        With --labelled: units of the population.
+    proxy : str
+        With --labelled: column of the proxy.
+    proxy_moments : path
+        With --labelled: file with columns stratum,mean,variance,count.
+
+    Examples
+    --------
+    >>> EvidenceOptions(compare="a,b").answered
+    'a'
+    """
+
+    sample: Annotated[
+        Path | None,
+        argument("SAMPLE", "The sample file that `draw` wrote, or a study's folder.", needs=DRAWN),
+    ] = None
+    labels: Annotated[
+        list[Path] | None,
+        argument("LABELS…", "Labels, joined by id: CSV, Excel, JSON, Parquet, Feather.", needs=DRAWN),
+    ] = None
+    value: Annotated[str, option(names=("--value", "--label"))] = LABEL
+    id: Annotated[Text, option(shown="the sample's")] = None
+    positive: Positive = None
+    map: Text = None
+    combine: str = "mean"
+    predicted: Text = None
+    estimand: EstimandText = None
+    estimator: str = "auto"
+    post_stratify: Annotated[Text, option(needs=(DRAWN, "without --margins (which has it)"))] = None
+    margins: Annotated[Text, option(needs=DRAWN)] = None
+    margins_by: Annotated[str, option(needs="with --margins")] = "raking"
+    lam: Number = None
+    cross_fit: Whole = None
+    calibration: Text = None
+    features: Annotated[
+        Text,
+        option(
+            shown="the sample's proxies",
+            needs=f"with --calibration {', '.join(LEARNERS[:-1])} or {LEARNERS[-1]}",
+        ),
+    ] = None
+    population: Path | None = None
+    target: Target = "population"
+    outcome: Text = None
+    bounds: Bounds = None
+    winsorise: Annotated[Text, option(needs=NO_PLAIN_MEAN)] = None
+    confidence_level: ConfidenceLevel = 0.95
+    interval: str = "auto"
+    metric: Text = None
+    class_: Annotated[Text, option(needs="with --metric")] = None
+    compare: Text = None
+    model: Text = None
+    by: Text = None
+    labelled: Path | None = None
+    stratum: Annotated[Text, option(needs=ELSEWHERE)] = None
+    sizes: Annotated[Path | None, option(needs=ELSEWHERE)] = None
+    cluster: Annotated[Text, option(needs=ELSEWHERE)] = None
+    weight: Annotated[Text, option(needs=ELSEWHERE)] = None
+    population_size: Annotated[Whole, option(needs=ELSEWHERE)] = None
+    proxy: Annotated[Text, option(needs=ELSEWHERE)] = None
+    proxy_moments: Annotated[Path | None, option(needs=ELSEWHERE)] = None
+
+    @property
+    def answered(self) -> str:
+        """The column of the labels: the first model's where models alone are compared."""
+        only = self.metric is None and self.predicted is None and self.value == LABEL
+        alone = only and self.compare and not (self.model or self.labelled)
+        return listed(self.compare)[0] if alone else self.value
+
+
+class RequiringOptions(EvidenceOptions, frozen=True, kw_only=True):
     """The options of `estimate`, and what is required of its interval.
+
+    Parameters
+    ----------
+    require_lower : float
+        Exit status 4 unless the interval's lower end is at least this.
+    require_upper : float
+        Exit status 4 unless the interval's upper end is at most this.
 
     Examples
     --------
@@ -33,17 +206,12 @@ class RequiringOptions(EvidenceOptions):
     True
     """
 
-    require_lower: Annotated[
-        float | None,
-        typer.Option(help="Exit status 4 unless the interval's lower end is at least this."),
-    ] = None
-    require_upper: Annotated[
-        float | None, typer.Option(help="Exit status 4 unless the interval's upper end is at most this.")
-    ] = None
+    require_lower: Number = None
+    require_upper: Number = None
 
 
-@takes(RequiringOptions)
-def estimate(asked: RequiringOptions) -> None:
+@command(RequiringOptions)
+def estimate(asked: RequiringOptions) -> Result:
     """Estimate how good the model is, with an interval.
 
     Labels are joined to the sample by id. Units without a label are nonresponse: handled within strata, and
@@ -59,7 +227,7 @@ def estimate(asked: RequiringOptions) -> None:
     wanted = Requirement(lower=asked.require_lower, upper=asked.require_upper)
     with progress("estimating"):
         result = made(asked)
-    estimates = result.estimate
+    estimates, level = result.estimate, asked.confidence_level
     required = asked.require_lower is not None or asked.require_upper is not None
     if result.several:
         if required:
@@ -67,23 +235,14 @@ def estimate(asked: RequiringOptions) -> None:
                 "--require-lower and --require-upper need one interval, and here there are several",
                 action="Ask for one estimate in a command of its own.",
             )
-        if asked.json:
-            print_json(estimates.to_dict(asked.confidence_level))
-        else:
-            print_page(estimates.page(asked.confidence_level))
-        return
+        return Result(estimates.to_dict(level), lambda _: estimates.page(level))
     wanted.check(estimates.bounds)
     found = result.described()
     if required:
         found["requirement"] = wanted.to_dict(found["confidence_interval"])
-    if asked.json:
-        print_json(found)
-    else:
-        print_page(estimate_page(found))
-        again = o.words(o.part(EvidenceOptions, asked))
-        print_next("report", *o.places(asked), *again, "--output", "report.html")
-    if not wanted.met(found["confidence_interval"]):
-        raise typer.Exit(REQUIREMENT_FAILED)
+    again = (*places(asked), *words(part(EvidenceOptions, asked)))
+    status = 0 if wanted.met(found["confidence_interval"]) else REQUIREMENT_FAILED
+    return Result(found, estimate_page, ("report", *again, "--output", "report.html"), status=status)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +292,7 @@ def made(asked: EvidenceOptions) -> Made:
     evidence = replace(evidence, answered=columns[0]) if columns else evidence
     labels = evidence.labels
     given = {name: evidence.column(name) for name in columns} if columns else labels
-    limits = o.pair("--winsorise", asked.winsorise)
+    limits = pair("--winsorise", asked.winsorise)
     result = _estimated(asked, evidence.sample, given, bounds, limits)
     _refuse_beside(asked, result)
     tables = _tables(asked, evidence, labels, bounds)
@@ -181,7 +340,7 @@ def _with_population(asked: EvidenceOptions, evidence: GatheredEvidence) -> Gath
             allowed="--population with --calibration or --labelled, or for a coefficient",
             action="Leave it out, or change the other option.",
         )
-    units = population_of(sample, asked.population, (*o.listed(asked.features), *read))
+    units = population_of(sample, asked.population, (*listed(asked.features), *read))
     return replace(evidence, sample=replace(sample, population=units))
 
 
@@ -221,7 +380,7 @@ def _estimated(
         combine=asked.combine,
         cross_fit=asked.cross_fit,
         calibration=asked.calibration,
-        features=o.listed(asked.features) or None,
+        features=listed(asked.features) or None,
         estimand=asked.estimand,
     )
     return found
@@ -239,9 +398,9 @@ def _tables(
     sample, predicted = evidence.sample, asked.predicted
     shared: dict[str, Any] = {"target": asked.target}
     if asked.metric is not None:
-        classes = o.listed(asked.class_)
+        classes = listed(asked.class_)
         _refuse_strangers(sample, labels, predicted, classes)
-        report = ClassReport(o.listed(asked.metric), classes, predicted=predicted)
+        report = ClassReport(listed(asked.metric), classes, predicted=predicted)
         found.append(estimated(sample, labels, estimand=report, **shared))
     if evidence.models:
         outcomes = {name: evidence.column(name) for name in evidence.models}
@@ -281,3 +440,171 @@ def _refuse_strangers(
             raise InputError(
                 f"--class: no drawn unit has the class {name!r}", allowed=near_names(name, found)
             )
+
+
+@dataclass(frozen=True, slots=True)
+class GatheredEvidence:
+    """A sample, what reads a column of its labels, the column to estimate from, and the models compared."""
+
+    sample: Sample
+    column: Column
+    answered: str
+    models: tuple[str, ...] = ()
+
+    @property
+    def labels(self) -> Labels:
+        """The labels to estimate from."""
+        return self.column(self.answered)
+
+
+def require_present(path: Path) -> None:
+    """Refuse the path of a study or of a sample at which there is nothing."""
+    from stratal.tables.files import existing_file
+
+    if path.suffix and not path.is_dir():
+        existing_file(path)  # it names the files that are there
+    if not path.exists():
+        raise InputError(
+            f"{path}: there is neither a study nor a sample here",
+            allowed="the folder that `stratal init` made, or the file that `stratal draw` wrote",
+            action="Check the path.",
+        )
+
+
+def _drawn(
+    sample: Path | None, files: list[Path] | None, id_name: str | None
+) -> tuple[Sample, Column, dict[str, Any]]:
+    """Return the sample, what reads a column of its labels, and what a study's question says of them."""
+    from stratal.designs.sample import Sample
+    from stratal.labels.label_file import read_labels
+
+    if sample is not None and sample.is_dir():
+        return _studied(sample, files)
+    if sample is not None:
+        require_present(sample)
+    if sample is not None and not files:
+        raise InputError(
+            f"{sample}: the labels are missing",
+            allowed="SAMPLE LABELS…, STUDY, or --labelled FILE",
+            action=f"Give their file too: stratal estimate {sample} {sample.parent / 'to_label.csv'}."
+            if sample.suffix == ".parquet"
+            else f"If {sample} was labelled elsewhere: stratal doctor {sample} shows the command.",
+        )
+    if sample is None or not files:
+        raise InputError("nothing to estimate from", allowed="SAMPLE LABELS…, STUDY, or --labelled FILE")
+    drawn = Sample.read(sample)
+    ids, order = id_name or drawn.id_name, drawn.ids.tolist()
+    if id_name is not None and id_name != "row":
+        read_labels(*files, id_name=id_name, value=id_name, order=order)
+    return drawn, lambda name: read_labels(*files, id_name=ids, value=name, order=order), {}
+
+
+def _studied(folder: Path, files: list[Path] | None) -> tuple[Sample, Column, dict[str, Any]]:
+    """Return what `_drawn` does, of a study with its present labels."""
+    from stratal.designs.handover import SAMPLE_NAME
+    from stratal.study.database import DATABASE
+    from stratal.study.interim import estimate_options
+    from stratal.study.opening import open_study
+
+    given = files or [folder / "to_label.csv"]
+    if (folder / SAMPLE_NAME).is_file() and not (folder / DATABASE).exists():
+        raise InputError(
+            f"{folder}: holds a sample, and no study",
+            action=f"Give the files: stratal estimate {join(map(str, [folder / SAMPLE_NAME, *given]))}.",
+        )
+    if files:
+        raise InputError(
+            "a study has its labels in itself", given=files[0], action="Give the study's folder alone."
+        )
+    with open_study(folder, reading=True) as study:
+        drawn, labels = study.sample(), study.labels()
+        known = estimate_options(study, drawn)
+    if not labels.answered:
+        raise LabelError(
+            f"{folder}: nothing is labelled yet",
+            action=f"Let annotators label: stratal label {quote(str(folder))}.",
+        )
+    if known.pop("predicted", False):
+        known["predicted"] = drawn.predicted
+
+    def column(name: str) -> Labels:
+        if name != LABEL:
+            raise InputError("a study has one column of labels", given=repr(name), allowed=repr(LABEL))
+        return labels
+
+    return drawn, column, known
+
+
+def _counted(column: Column, positive: str | None, numbers: dict[str, float | None] | None) -> Column:
+    """Return what reads a column of the labels as the numbers that they were said to stand for."""
+    if positive is None and numbers is None:
+        return column
+    return lambda name: column(name).counted_as(positive=positive, mapping=numbers)
+
+
+def gathered(asked: EvidenceOptions) -> tuple[EvidenceOptions, tuple[float, float] | None, GatheredEvidence]:
+    """Return the options with what a study knows of them, the outcome's bounds, and what to estimate from.
+
+    Examples
+    --------
+    >>> gathered(EvidenceOptions())
+    Traceback (most recent call last):
+    stratal.errors.InputError: nothing to estimate from...
+    """
+    bounds = pair("--bounds", asked.bounds)
+    if asked.labelled is None:
+        sample, column, known = _drawn(asked.sample, asked.labels, asked.id)
+        asked = structs.replace(asked, predicted=asked.predicted or known.get("predicted"))
+        bounds = bounds or known.get("bounds")
+        sample = _with_predictions(_post_stratified(sample, asked), asked.predicted, column)
+    else:
+        sample, column = _elsewhere(asked, asked.labelled)
+    column = _counted(column, asked.positive, mapping("--map", asked.map))
+    return asked, bounds, GatheredEvidence(sample, column, asked.answered)
+
+
+def _post_stratified(sample: Sample, asked: EvidenceOptions) -> Sample:
+    """Return the sample weighted to what is known of groups and proxies, if any are named."""
+    from stratal.designs.margins import fit_margins, post_stratify
+
+    if asked.margins is not None:
+        return fit_margins(sample, listed(asked.margins), method=asked.margins_by)
+    return sample if asked.post_stratify is None else post_stratify(sample, asked.post_stratify)
+
+
+def _with_predictions(sample: Sample, predicted: str | None, column: Column) -> Sample:
+    """Return the sample with the model's answers, from the labels where the draw did not keep them."""
+    if predicted is None or predicted in sample.groups:
+        return sample
+    from stratal.estimation.columns import with_group
+
+    return with_group(sample, predicted, column(predicted))
+
+
+def _elsewhere(asked: EvidenceOptions, table: Path) -> tuple[Sample, Column]:
+    """Return a sample that was drawn elsewhere, and what reads a column of its table."""
+    from stratal.designs.elsewhere import labels_of
+    from stratal.designs.sample import Sample
+
+    groups = () if asked.by is None or asked.by == asked.stratum else (asked.by,)
+    known: dict[str, Any] = {name: getattr(asked, name) for name in KNOWN}
+    drawn, first = Sample.from_labelled(table, value=asked.value, groups=groups, **known)
+    return drawn, lambda name: replace(labels_of(drawn, table, name), notes=first.notes)
+
+
+def of_models(asked: EvidenceOptions, evidence: GatheredEvidence) -> GatheredEvidence:
+    """Return the evidence with the models compared: columns of the labels, or levels of a long table.
+
+    Examples
+    --------
+    >>> of_models(EvidenceOptions(compare="a,b"), GatheredEvidence(None, None, "a")).models
+    ('a', 'b')
+    """
+    wanted = listed(asked.compare)
+    if asked.model is None:
+        return replace(evidence, models=wanted)
+    from stratal.labels.long import by_model
+
+    found = by_model(evidence.column(asked.model), evidence.labels, wanted)
+    models = tuple(found)
+    return GatheredEvidence(evidence.sample, lambda name: found[name], models[0], models)

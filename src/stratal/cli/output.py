@@ -11,26 +11,14 @@ import unicodedata
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
-
-import rich.table
-import typer
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    Task,
-    TextColumn,
-    TimeElapsedColumn,
-)
-from rich.text import Text
-
-from stratal.report import Page, Table
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from stratal.tables.source import Scan, Watch
+    from rich.progress import Progress, ProgressColumn
+
+    from stratal.report import Page, Table
+    from stratal.tables.source import Scan
+
 
 _WIDEST = 10_000
 """Characters; a table as wide as its names, so that none is broken."""
@@ -43,6 +31,51 @@ _COMMANDING = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
 PATIENCE = 1.0
 """Seconds before a progress bar is shown."""
+
+
+class Result:
+    """What a command found: its JSON object, what is printed without --json, and the exit status.
+
+    Parameters
+    ----------
+    found : dict
+    parts
+        A line of text, a tuple of the words of the command to type next, a page, several of these in a list,
+        or what makes one of `found`.
+    status : int
+
+    Examples
+    --------
+    >>> Result({"n": 3}, "3 units", ("plan", "p.csv")).show(as_json=False)
+    3 units
+    <BLANKLINE>
+    Next: stratal plan p.csv
+    """
+
+    def __init__(self, found: dict[str, Any], *parts: Any, status: int = 0) -> None:
+        self.found, self.parts, self.status = found, parts, status
+
+    def show(self, *, as_json: bool) -> None:
+        """Print it, and end with its exit status if that is not 0."""
+        if as_json:
+            print_json(self.found)
+        else:
+            self._print(list(self.parts))
+        if self.status:
+            raise SystemExit(self.status)
+
+    def _print(self, part: Any) -> None:
+        if isinstance(part, list):
+            for one in part:
+                self._print(one)
+        elif isinstance(part, str):
+            print_text(part)
+        elif isinstance(part, tuple):
+            print_text("", "Next: " + shlex.join(["stratal", *map(str, part)]))
+        elif callable(part):
+            self._print(part(self.found))
+        elif part is not None:
+            print_page(part)
 
 
 def print_json(result: dict[str, Any]) -> None:
@@ -135,25 +168,12 @@ def _escaped(letter: str) -> str:
     return letter.encode("unicode_escape").decode("ascii")
 
 
-def console() -> Console:
-    """Return the console for standard output; 100 columns wide where that is not a terminal.
-
-    Nothing printed is ever taken for markup or an emoji's name.
-
-    Examples
-    --------
-    >>> console().width >= 20
-    True
-    """
-    width = None if sys.stdout.isatty() else 100
-    return Console(highlight=False, markup=False, emoji=False, width=width)
-
-
 def print_page(page: Page) -> None:
     """Print a page: its sentences, its tables, its notes.
 
     Examples
     --------
+    >>> from stratal.report import Page, Table
     >>> print_page(Page(lines=["2 strata"], tables=[Table(header=["stratum", "units"], rows=[["low", 12]])]))
     2 strata
     <BLANKLINE>
@@ -172,12 +192,16 @@ def print_table(table: Table) -> None:
 
     Examples
     --------
+    >>> from stratal.report import Table
     >>> print_table(Table(title="Strata", header=["stratum", "units"], rows=[["low", 12]]))
     <BLANKLINE>
     Strata
      stratum  units
      low         12
     """
+    import rich.table
+    from rich.console import Console
+
     left_out = len(table.rows) - _MOST_ROWS
     table = replace(table, rows=table.rows[:_MOST_ROWS])
     drawn = rich.table.Table(box=None, padding=(0, 1))
@@ -187,8 +211,8 @@ def print_table(table: Table) -> None:
         )
     for row in table.cells():
         drawn.add_row(*map(visible, row))
-    out = console()
-    out.width = max(out.width, _WIDEST)
+    # Nothing printed is ever taken for markup or an emoji's name.
+    out = Console(highlight=False, markup=False, emoji=False, width=_WIDEST)
     out.print()
     if table.title:
         out.print(visible(table.title), style="bold", soft_wrap=True)
@@ -205,21 +229,8 @@ def print_text(*lines: str) -> None:
     >>> print_text("done")
     done
     """
-    out = console()
     for line in lines:
-        out.print(visible(line), soft_wrap=True)
-
-
-def print_next(*words: object) -> None:
-    """Print the command to type next.
-
-    Examples
-    --------
-    >>> print_next("estimate", "my sample.parquet")
-    <BLANKLINE>
-    Next: stratal estimate 'my sample.parquet'
-    """
-    print_text("", "Next: " + shlex.join(["stratal", *map(str, words)]))
+        print(visible(line))
 
 
 @contextmanager
@@ -231,15 +242,26 @@ def progress(what: str) -> Iterator[None]:
     >>> with progress("reading"):
     ...     pass
     """
-    rate = _Rate()
-    with _bar(what, rate) as bar:
-        if bar is None and not _asked_for:
-            yield
-            return
-        from stratal.tables.source import Watch, watching
+    if not _asked_for and not sys.stderr.isatty():
+        yield
+        return
+    from rich.progress import TextColumn
 
-        rate.watch = watch = Watch(_say_scan if _asked_for else _say_nothing)
-        timer = threading.Timer(PATIENCE, _say_nothing if bar is None else bar.start)
+    from stratal.tables.source import Watch, watching
+
+    watch = Watch(_say_scan if _asked_for else _say_nothing)
+    with _bar(what, TextColumn("{task.fields[rate]}")) as bar:
+
+        def show() -> None:
+            if bar is None:
+                return
+            bar.start()
+            while not finished.wait(0.5):
+                rate = None if watch.running is None else watch.running.rate()
+                bar.update(bar.task_ids[0], rate="" if rate is None else _speed(rate))
+
+        finished = threading.Event()
+        timer = threading.Timer(PATIENCE, show)
         timer.daemon = True
         timer.start()
         try:
@@ -247,6 +269,7 @@ def progress(what: str) -> Iterator[None]:
                 yield
         finally:
             timer.cancel()
+            finished.set()
             timer.join()
 
 
@@ -264,29 +287,6 @@ def ask_for_progress(asked: bool) -> bool:
     global _asked_for
     _asked_for = asked
     return asked
-
-
-Told = Annotated[
-    bool,
-    typer.Option(
-        "--progress",
-        callback=ask_for_progress,
-        help="Say on standard error how many rows a second each long scan takes, terminal or not.",
-    ),
-]
-
-
-class _Rate(ProgressColumn):
-    """The speed of the scan that runs."""
-
-    watch: Watch | None = None
-    max_refresh = 0.5
-
-    def render(self, task: Task) -> Text:
-        """Return rows per second, where they are known."""
-        scan = None if self.watch is None else self.watch.running
-        rate = None if scan is None else scan.rate()
-        return Text("" if rate is None else _speed(rate))
 
 
 def _speed(rate: float) -> str:
@@ -316,6 +316,11 @@ def counting(what: str) -> Iterator[Callable[[int, int], None] | None]:
     ...     advance is None or callable(advance)
     True
     """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import MofNCompleteColumn
+
     with _bar(what, MofNCompleteColumn()) as bar:
         if bar is None:
             yield None
@@ -327,13 +332,16 @@ def counting(what: str) -> Iterator[Callable[[int, int], None] | None]:
 @contextmanager
 def _bar(what: str, *more: ProgressColumn) -> Iterator[Progress | None]:
     """Make a bar that has not started; None where standard error is no terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
     errors = Console(stderr=True)
     if not errors.is_terminal:
         yield None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), *more, TimeElapsedColumn())
     bar = Progress(*columns, console=errors, transient=True)
-    bar.add_task(what, total=None)
+    bar.add_task(what, total=None, rate="")
     try:
         yield bar
     finally:

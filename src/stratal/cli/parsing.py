@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
-from typing import Annotated, Any
 
-import typer
+import click
 
 from stratal.errors import InputError
 
@@ -155,19 +154,9 @@ def widths(text: str) -> float | Widths:
     if len(found) == 1:
         return found[0]
     if min(found, default=0.0) <= 0:  # 0 before a comma is that of a decimal
-        raise typer.BadParameter(f"{text!r} is not a valid number")
+        raise click.BadParameter(f"{text!r} is not a valid number")
     return found
 
-
-HalfWidth = Annotated[
-    Any,
-    typer.Option(
-        parser=widths,
-        metavar="WIDTH,…",
-        help="Half-width of the interval that is wanted, instead of a budget; one for each of several "
-        "estimands, or one for all.",
-    ),
-]
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):/+")
 
@@ -195,3 +184,24 @@ def place(text: str) -> Path:
     ('hdfs://namenode/p.parquet', 'data/p.csv')
     """
     return _Address(text) if _SCHEME.match(text) and "://" in text else Path(text)
+
+
+def text_of(path: Path, most: int = 2**20) -> str:
+    """Return what stands in a text file of at most so many characters.
+
+    Examples
+    --------
+    >>> text_of(Path("nowhere.md"))
+    Traceback (most recent call last):
+    stratal.errors.InputError: nowhere.md: cannot be read...
+    """
+    try:
+        with path.open(encoding="utf-8") as file:
+            text = file.read(most + 1)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{path}: cannot be read ({error})", action="Give the path of a text file in UTF-8."
+        ) from None
+    if len(text) > most:
+        raise InputError(f"{path}: is too large", allowed=f"up to {most:,} characters")
+    return text

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from msgspec import structs
 
-from stratal.cli import options as o
-from stratal.cli.output import print_json, print_next, print_page
-from stratal.cli.records import takes
+from stratal.cli.command import argument, command, option, part, words
+from stratal.cli.options import Number, Planning, Positive, Whole
+from stratal.cli.output import Result
+from stratal.cli.parsing import place
 from stratal.errors import InputError
 
+OF_A_FILE = """id proxy groups by features predicted proxy_bounds second_moment margin delimiter directory
+    softmax missing label remote engine master threads memory progress strata stratify allocation minimum
+    assume residual_sd estimand labels"""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanOptions(o.Planning):
+
+class PlanOptions(Planning, frozen=True, kw_only=True):
     """The options of `plan`: with a file, or with the number of units alone.
+
+    Parameters
+    ----------
+    population_size : int
+        Plan without a file: units in all.
+    rate : float
+        With --population-size: the share that is expected to be right.
+    labels : paths
+        Labels of an earlier sample of FILE, to promise by; may be repeated.
+    value : str
+        Column of the label, in --labels.
 
     Examples
     --------
@@ -24,27 +38,20 @@ class PlanOptions(o.Planning):
     'cautious'
     """
 
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", parser=o.place, help="Predictions; none with --population-size.")
-    ] = None  # type: ignore[assignment]
-    population_size: Annotated[int | None, typer.Option(help="Plan without a file: units in all.")] = None
-    rate: Annotated[
-        float | None,
-        typer.Option(
-            help="With --population-size: the share that is expected to be right.", show_default="0.5"
-        ),
-    ] = None
-    labels: Annotated[
-        list[Path] | None,
-        typer.Option(help="Labels of an earlier sample of FILE, to promise by; may be repeated."),
-    ] = None
-    value: Annotated[str, typer.Option(help="Column of the label, in --labels.")] = "label"
-    positive: o.Positive = None
-    json: o.Json = False
+    file: Annotated[Path, argument("FILE", "Predictions; none with --population-size.", parser=place)] = None  # type: ignore[assignment]
+    population_size: Whole = None
+    rate: Annotated[Number, option(shown="0.5")] = None
+    labels: list[Path] | None = None
+    value: str = "label"
+    positive: Positive = None
 
 
-@takes(PlanOptions, without=("show",), order=o.DRAWING_ORDER)
-def plan(asked: PlanOptions) -> None:
+@command(
+    PlanOptions,
+    without="show",
+    needs={OF_A_FILE: "with FILE", "value positive": "with --labels"},
+)
+def plan(asked: PlanOptions) -> Result:
     """Say what a budget will buy, before any label is bought.
 
     Compares designs and estimators by their expected standard error, recommends one, and shows how many
@@ -57,24 +64,16 @@ def plan(asked: PlanOptions) -> None:
     """
     from stratal.report import plan_page
 
-    without_file = asked.file is None
-    found = _without_file(asked) if without_file else _with_file(asked)
-    if asked.json:
-        print_json(found)
-        return
-    print_page(plan_page(found))
-    if without_file:
-        return
-    wanted = replace(o.part(o.Planning, asked), assume="cautious")
+    if asked.file is None:
+        return Result(_without_file(asked), plan_page)
+    found = _with_file(asked)
+    wanted = structs.replace(part(Planning, asked), assume="cautious")
     if wanted.half_width is None or asked.labels:
-        wanted = replace(wanted, budget=found["budget"], half_width=None)
-    words = [*o.words(wanted), *(_design(found) if asked.labels else ())]
-    print_next("draw", asked.file, *words, "--seed", 7, "--output", new_folder("audit"))
-
-
-def _design(found: dict[str, Any]) -> list[str]:
-    """Return the option that draws what labels recommend, where the proxy alone may say otherwise."""
-    return ["--design", found["recommended"]["design"]]
+        wanted = structs.replace(wanted, budget=found["budget"], half_width=None)
+    # Labels may recommend another design than the proxy alone.
+    design = ["--design", found["recommended"]["design"]] if asked.labels else []
+    drawing = ("draw", asked.file, *words(wanted), *design, "--seed", 7, "--output", new_folder("audit"))
+    return Result(found, plan_page, drawing)
 
 
 def _with_file(asked: PlanOptions) -> dict[str, Any]:

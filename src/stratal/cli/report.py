@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from stratal.cli import options as o
-from stratal.cli.estimate import Made, made
-from stratal.cli.evidence import EvidenceOptions
-from stratal.cli.output import print_json, print_text, progress
-from stratal.cli.records import takes
+from stratal.cli.command import command, option, part, words
+from stratal.cli.estimate import EvidenceOptions, Made, made
+from stratal.cli.options import Text, places
+from stratal.cli.output import Result, progress
+from stratal.cli.parsing import listed, mapping
 
 if TYPE_CHECKING:
     from stratal.estimation.new_version import NewVersion
@@ -22,10 +19,32 @@ if TYPE_CHECKING:
 EXAMPLES = 20
 """Units that --with-examples shows."""
 
+OF_NEW_VERSION = "with --against"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportOptions(EvidenceOptions):
+
+class ReportOptions(EvidenceOptions, frozen=True, kw_only=True):
     """The options of `report`: those of `estimate`, and what the page says besides.
+
+    Parameters
+    ----------
+    output : FILE
+        The report: .html, .md, .tex (tables) or .json.
+    title : str
+        Heading of the page.
+    question : str
+        What the annotators were asked.
+    quantity : str
+        What the estimate is called: accuracy, pass rate, …
+    against : FILE
+        Answers of a new version of the model, joined by id.
+    answer : str
+        Column of the answers in that file.
+    old_answer : str
+        Column of the sample that was judged.
+    new_labels : paths
+        Labels of answers that changed, as far as they are there.
+    with_examples : bool
+        Show some units as annotators saw them; else no payload is in it.
 
     Examples
     --------
@@ -33,43 +52,19 @@ class ReportOptions(EvidenceOptions):
     False
     """
 
-    output: Annotated[
-        Path, typer.Option(metavar="FILE", help="The report: .html, .md, .tex (tables) or .json.")
-    ]
-    title: Annotated[str | None, typer.Option(help="Heading of the page.", show_default="the question")] = (
-        None
-    )
-    question: Annotated[
-        str | None, typer.Option(help="What the annotators were asked.", show_default="the study's")
-    ] = None
-    quantity: Annotated[
-        str | None, typer.Option(help="What the estimate is called: accuracy, pass rate, …")
-    ] = None
-    against: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Answers of a new version of the model, joined by id."),
-    ] = None
-    answer: Annotated[
-        str | None,
-        typer.Option(help="Column of the answers in that file.", show_default="as in the sample"),
-    ] = None
-    old_answer: Annotated[
-        str | None,
-        typer.Option(help="Column of the sample that was judged.", show_default="the model's answer"),
-    ] = None
-    new_labels: Annotated[
-        list[Path] | None, typer.Option(help="Labels of answers that changed, as far as they are there.")
-    ] = None
-    with_examples: Annotated[
-        bool,
-        typer.Option(
-            "--with-examples", help="Show some units as annotators saw them; else no payload is in it."
-        ),
-    ] = False
+    output: Path
+    title: Annotated[Text, option(shown="the question")] = None
+    question: Annotated[Text, option(shown="the study's")] = None
+    quantity: Text = None
+    against: Path | None = None
+    answer: Annotated[Text, option(shown="as in the sample", needs=OF_NEW_VERSION)] = None
+    old_answer: Annotated[Text, option(shown="the model's answer", needs=OF_NEW_VERSION)] = None
+    new_labels: Annotated[list[Path] | None, option(needs=OF_NEW_VERSION)] = None
+    with_examples: bool = False
 
 
-@takes(ReportOptions, order=("output",))
-def report(asked: ReportOptions) -> None:
+@command(ReportOptions)
+def report(asked: ReportOptions) -> Result:
     """Write a report of the estimate: one file for somebody who was not there.
 
     Takes a study, or a sample and its labels, and the options of `estimate`, and gives the same figures. The
@@ -79,10 +74,7 @@ def report(asked: ReportOptions) -> None:
     with progress("reporting"):
         found = _findings(asked)
         path = found.write(asked.output)
-    if asked.json:
-        print_json(found.to_dict())
-        return
-    print_text(str(found), f"Report: {path}")
+    return Result(found.to_dict(), str(found), f"Report: {path}")
 
 
 def _findings(asked: ReportOptions) -> Findings:
@@ -151,7 +143,7 @@ def _new_version(asked: ReportOptions, result: Made, file: Path) -> NewVersion:
     if asked.new_labels:
         given = read_labels(*asked.new_labels, id_name=asked.id or sample.id_name, value=asked.value)
         if asked.positive is not None or asked.map is not None:
-            given = given.counted_as(positive=asked.positive, mapping=o.mapping("--map", asked.map))
+            given = given.counted_as(positive=asked.positive, mapping=mapping("--map", asked.map))
     return new_version(
         sample,
         result.labels,
@@ -169,14 +161,14 @@ def _new_version(asked: ReportOptions, result: Made, file: Path) -> NewVersion:
         lam=asked.lam,
         cross_fit=asked.cross_fit,
         calibration=asked.calibration,
-        features=o.listed(asked.features) or None,
+        features=listed(asked.features) or None,
         estimand=asked.estimand,
     )
 
 
 def _commands(asked: ReportOptions) -> list[str]:
     """Return what to type to get the estimate and the report again."""
-    places = o.places(asked)
-    asked = replace(asked, json=False)
-    again = shlex.join(["stratal", "report", *places, *o.words(asked)])
-    return [shlex.join(["stratal", "estimate", *places, *o.words(o.part(EvidenceOptions, asked))]), again]
+    return [
+        shlex.join(["stratal", name, *places(asked), *words(part(kind, asked))])
+        for name, kind in (("estimate", EvidenceOptions), ("report", ReportOptions))
+    ]

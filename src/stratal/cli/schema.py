@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from stratal.cli import options as o
+from stratal.cli.command import argument, command
 from stratal.cli.output import print_json
 
 
-def schema(
-    command: Annotated[str, typer.Argument(metavar="COMMAND", help="Such as estimate.")],
-    json: o.Json = False,
-) -> None:
+@command()
+def schema(of: Annotated[str, argument("COMMAND", "Such as estimate.")]) -> None:
     """Print the JSON Schema of what a command prints with --json.
 
     Objects may gain names in later versions; those that are there stay. It is JSON with and without --json.
     """
-    from stratal.report import command_schema
+    from stratal.cli.printed import command_schema
 
-    print_json(command_schema(command))
+    print_json(command_schema(of))

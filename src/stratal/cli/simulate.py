@@ -1,16 +1,14 @@
-"""`stratal simulate`: which design and estimator would have done best on data whose outcomes are known."""
+"""`stratal simulate` and `stratal demo`: samples of data whose outcomes are all known."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from stratal.cli import options as o
-from stratal.cli.output import counting, print_json, print_page
-from stratal.cli.records import takes
+from stratal.cli.command import command, option
+from stratal.cli.options import ConfidenceLevel, EstimandText, Number, Reading, Seed, Target, Text, Whole
+from stratal.cli.output import Result, counting, progress
+from stratal.cli.parsing import listed, pair, whole_numbers
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,35 +16,75 @@ if TYPE_CHECKING:
     from stratal.simulation import SimulationTable
 
 
+@command()
+def demo(
+    budget: Annotated[int, option("Labels that can be bought.")] = 100,
+    seed: Seed = 7,
+    output: Annotated[
+        Path | None, option("Leave predictions.parquet and labels.csv in this directory.")
+    ] = None,
+) -> Result:
+    """Train a classifier on handwritten digits, then find out how good it is from a few labels."""
+    from stratal.report import estimate_page, plan_page
+    from stratal.simulation.demonstration import run, write_data
+
+    with progress("training, planning, drawing, labelling"):
+        shown = run(budget=budget, seed=seed)
+    written = write_data(shown.data, output) if output is not None else None
+    then: list[Any] = []
+    if written is not None:
+        then = ["", f"Wrote {written[0]} and {written[1]} (the truth, apart)."]
+        then += [("plan", written[0], "--proxy", "confidence", "--budget", budget)]
+    return Result(
+        shown.to_dict() | ({"output": str(output)} if written else {}),
+        [*shown.opening(), ""],
+        plan_page(shown.plan.to_dict()),
+        "",
+        estimate_page(shown.estimate.to_dict()),
+        ["", *shown.closing(), *then],
+    )
+
+
 SPARK = "spark"
 
 MEANS_DESIGNS = "simple-random,k-means:10:proportional,k-means:10:robust,k-means:10:two-round"
 ESTIMANDS_DESIGNS = "simple-random,planned,two-round"
 
-_ORDER = (
-    *(
-        "outcome",
-        "proxy",
-        "id",
-        "estimand",
-        "predicted",
-        "budgets",
-        "designs",
-        "estimators",
-        "intervals",
-        "replicates",
-        "seed",
-    ),
-    *("confidence_level", "bounds", "target", "margin", "with_replacement", "target_error", "workers"),
-    *("resume", "output", "figures", "delimiter", "directory", "remote", "engine", "master"),
-    *("threads", "memory", "progress"),
-)
-"""How the options follow each other in the help."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulateOptions(o.Reading):
+class SimulateOptions(Reading, frozen=True, kw_only=True):
     """The options of `simulate`.
+
+    Parameters
+    ----------
+    outcome : str
+        Column of the outcome, known for every row.
+    budgets : N,…
+        Numbers of labels.
+    designs : DESIGN,…
+        simple-random, or stratification:number:allocation[:pilot[:step]]; allocations: proportional, equal,
+        neyman, robust, stratppi, oracle, two-round, opt-a1, opt-a2. Or, a millisecond or more each:
+        poisson, proportional-to-size, systematic, planned, two-round (a plan, and half of it as a pilot);
+        so is every design with --estimand.
+    estimators : NAME,…
+        horvitz-thompson, hajek, difference, ppi++ or stratppi.
+    intervals : NAME,…
+        auto, t, normal, wilson, …
+    replicates : int
+        Samples drawn of each design.
+    bounds : str
+        Bounds of the outcome: LOW,HIGH.
+    with_replacement : bool
+        Draw with replacement.
+    target_error : float
+        Report the labels at which the mean absolute error falls to this.
+    workers : int
+        Processes; with --engine spark its workers are asked instead.
+    resume : path
+        Parquet file of finished cells; a killed run goes on from it.
+    output : path
+        Write the table to this Parquet file, over one that exists.
+    figures : path
+        Write figures to this directory.
 
     Examples
     --------
@@ -54,49 +92,23 @@ class SimulateOptions(o.Reading):
     False
     """
 
-    outcome: Annotated[str, typer.Option(help="Column of the outcome, known for every row.")]
-    budgets: Annotated[str, typer.Option(metavar="N,…", help="Numbers of labels.")] = "50,100,200"
-    designs: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DESIGN,…",
-            help="simple-random, or stratification:number:allocation[:pilot[:step]]; allocations: "
-            "proportional, equal, neyman, robust, stratppi, oracle, two-round, opt-a1, opt-a2. Or, a "
-            "millisecond or more each: poisson, proportional-to-size, systematic, planned, two-round (a "
-            "plan, and half of it as a pilot); so is every design with --estimand.",
-            show_default=f"{MEANS_DESIGNS}; {ESTIMANDS_DESIGNS} with --estimand",
-        ),
-    ] = None
-    estimators: Annotated[
-        str, typer.Option(metavar="NAME,…", help="horvitz-thompson, hajek, difference, ppi++ or stratppi.")
-    ] = "horvitz-thompson"
-    intervals: Annotated[str, typer.Option(metavar="NAME,…", help="auto, t, normal, wilson, …")] = "auto"
-    replicates: Annotated[
-        int | None,
-        typer.Option(help="Samples drawn of each design.", show_default="3000; 300 with --estimand"),
-    ] = None
-    estimand: o.EstimandText = None
-    seed: o.Seed = 0
-    confidence_level: o.ConfidenceLevel = 0.95
-    bounds: o.Bounds = None
-    target: o.Target = "population"
-    with_replacement: Annotated[bool, typer.Option("--with-replacement", help="Draw with replacement.")] = (
-        False
-    )
-    target_error: Annotated[
-        float | None, typer.Option(help="Report the labels at which the mean absolute error falls to this.")
-    ] = None
-    workers: Annotated[
-        int, typer.Option(help="Processes; with --engine spark its workers are asked instead.")
-    ] = 1
-    resume: Annotated[
-        Path | None, typer.Option(help="Parquet file of finished cells; a killed run goes on from it.")
-    ] = None
-    output: Annotated[
-        Path | None, typer.Option(help="Write the table to this Parquet file, over one that exists.")
-    ] = None
-    figures: Annotated[Path | None, typer.Option(help="Write figures to this directory.")] = None
-    json: o.Json = False
+    outcome: str
+    budgets: str = "50,100,200"
+    designs: Annotated[Text, option(shown=f"{MEANS_DESIGNS}; {ESTIMANDS_DESIGNS} with --estimand")] = None
+    estimators: Annotated[str, option(needs="without --estimand")] = "horvitz-thompson"
+    intervals: Annotated[str, option(needs="without --estimand")] = "auto"
+    replicates: Annotated[Whole, option(shown="3000; 300 with --estimand")] = None
+    estimand: EstimandText = None
+    seed: Seed = 0
+    confidence_level: ConfidenceLevel = 0.95
+    bounds: Annotated[Text, option(needs="without --estimand")] = None
+    target: Target = "population"
+    with_replacement: Annotated[bool, option(needs="without --estimand")] = False
+    target_error: Number = None
+    workers: Annotated[int, option(needs="with --engine duckdb")] = 1
+    resume: Path | None = None
+    output: Path | None = None
+    figures: Path | None = None
 
     @property
     def scaled(self) -> bool | None:
@@ -106,7 +118,7 @@ class SimulateOptions(o.Reading):
     @property
     def outcome_bounds(self) -> tuple[float, float] | None:
         """The outcome's bounds, if they were given."""
-        return o.pair("--bounds", self.bounds)
+        return pair("--bounds", self.bounds)
 
     def question(self) -> Estimand | None:
         """The estimand, if it is another than the mean."""
@@ -124,15 +136,12 @@ class SimulateOptions(o.Reading):
         return session_at(self.master)
 
 
-@takes(
+@command(
     SimulateOptions,
-    without=(
-        *("groups", "by", "show", "features", "proxy_bounds", "second_moment", "softmax"),
-        *("missing", "label"),
-    ),
-    order=_ORDER,
+    without="groups by show features proxy_bounds second_moment softmax missing label",
+    needs={"predicted": "with --estimand", "margin": "without --estimand"},
 )
-def simulate(asked: SimulateOptions) -> None:
+def simulate(asked: SimulateOptions) -> Result:
     """Draw thousands of samples from labelled data, and measure every design and estimator on them.
 
     With --estimand it shows what a plan for F1, a difference of models or a quantile would have saved:
@@ -157,10 +166,7 @@ def simulate(asked: SimulateOptions) -> None:
         written += write_figures(found["rows"], asked.figures, confidence_level=level, data=name)
     reached = [] if asked.target_error is None else plain(table.labels_to_reach(asked.target_error))
     found |= {"labels_to_reach": reached, "written": [str(path) for path in written]}
-    if asked.json:
-        print_json(found)
-        return
-    print_page(simulation_page(found, asked.target_error))
+    return Result(found, simulation_page(found, asked.target_error))
 
 
 def _simulated(asked: SimulateOptions) -> SimulationTable:
@@ -172,7 +178,7 @@ def _simulated(asked: SimulateOptions) -> SimulationTable:
     population, labels = read_benchmark(
         asked.file,
         asked.outcome,
-        o.listed(asked.proxy),
+        listed(asked.proxy),
         estimand=question,
         bounds=bounds,
         scaled=asked.scaled,
@@ -184,10 +190,10 @@ def _simulated(asked: SimulateOptions) -> SimulationTable:
         return run(
             population,
             labels,
-            designs=o.listed(asked.designs or (ESTIMANDS_DESIGNS if question else MEANS_DESIGNS)),
-            estimators=None if question else o.listed(asked.estimators),
-            intervals=o.listed(asked.intervals),
-            budgets=o.whole_numbers("--budgets", asked.budgets),
+            designs=listed(asked.designs or (ESTIMANDS_DESIGNS if question else MEANS_DESIGNS)),
+            estimators=None if question else listed(asked.estimators),
+            intervals=listed(asked.intervals),
+            budgets=whole_numbers("--budgets", asked.budgets),
             replicates=asked.replicates or (300 if question else 3000),
             seed=asked.seed,
             confidence_level=asked.confidence_level,

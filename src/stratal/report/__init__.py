@@ -20,7 +20,6 @@ from stratal.report.pages import (
     taken_page,
 )
 from stratal.report.plots import Bars, Intervals, Plotted
-from stratal.report.schemas import command_schema
 from stratal.report.sections import new_version_page
 from stratal.report.text import Page, Printed, Table, Tabular, noted, page_text, plain, plain_dict
 
@@ -35,7 +34,6 @@ __all__ = [
     "Tabular",
     "answer_sentence",
     "check_page",
-    "command_schema",
     "described_method",
     "estimate_page",
     "estimates_table",

@@ -7,7 +7,7 @@ import sys
 
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from stratal.cli.application import app, main
 from stratal.errors import StratalError

@@ -11,8 +11,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from pyarrow import csv
-from typer.testing import CliRunner
 
 import stratal
 from stratal.cli.application import app

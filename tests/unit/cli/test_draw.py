@@ -6,7 +6,7 @@ import csv
 import json
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from stratal.cli.application import app
 from stratal.errors import InputError, StratalError

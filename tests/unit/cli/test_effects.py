@@ -9,10 +9,10 @@ from itertools import count
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import stratal
-from stratal.cli.application import app
+from stratal.cli.application import app, commands
 from stratal.designs.sample_parts import columns_of, description_of
 from stratal.errors import StratalError
 
@@ -240,11 +240,10 @@ def test_numbers_as_people_write_them_get_advice(option, advice):
 
 def single_options():
     """Yield the commands with each option of theirs that takes one value, and two values for it."""
-    from typer.main import get_command
 
-    for name, command in get_command(app).commands.items():
+    for name, command in commands().items():
         for option in command.params:
-            if option.param_type_name != "option" or option.multiple or option.name == "help":
+            if option.param_type_name != "option" or option.multiple or option.name == "help_all":
                 continue
             yield name, option
 

@@ -7,7 +7,7 @@ import pytest
 from tests.e2e.pasted import next_line, run, write
 
 import stratal
-from stratal.cli.effects import LEARNERS
+from stratal.cli.estimate import LEARNERS
 from stratal.proxy.learners import NAMES
 
 
@@ -111,8 +111,8 @@ def test_limits_are_for_the_plain_mean(seconds, run_command, other):
 
 
 def test_words_are_those_of_the_help():
-    from stratal.cli.evidence import EvidenceOptions
-    from stratal.cli.options import words
+    from stratal.cli.command import words
+    from stratal.cli.estimate import EvidenceOptions
 
     asked = EvidenceOptions(class_="3,8", id="key", value="right", predicted="answer", labelled=None)
     assert words(asked) == ["--value", "right", "--id", "key", "--predicted", "answer", "--class", "3,8"]
@@ -162,7 +162,7 @@ def test_features_without_a_learner_are_refused(judged, run_command):
     done = run_command(*words, "--features", "judge_*")
 
     assert done.status != 0
-    assert "--calibration gradient-boosting, logistic-regression, ridge" in done.message
+    assert "--calibration gradient-boosting, logistic-regression or ridge" in done.message
 
 
 def test_another_round_for_a_learner(judged, run_command, tmp_path):

@@ -6,7 +6,7 @@ import json
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from stratal.cli.application import app
 from stratal.study import open_study

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.cli.memory import MESSAGE, out_of_memory
+from stratal.cli.stopping import MESSAGE, out_of_memory
 
 COMMANDS = {
     "inspect": "inspect p.csv",

@@ -134,7 +134,7 @@ def test_of_a_huge_table_the_first_rows_are_printed(capsys):
 
 
 def test_scans_are_told_where_that_is_asked_for(file, monkeypatch, capsys):
-    from typer.testing import CliRunner
+    from click.testing import CliRunner
 
     from stratal.cli import output
     from stratal.cli.application import app

@@ -2,62 +2,85 @@
 
 from __future__ import annotations
 
-import inspect
-from dataclasses import dataclass, fields
 from typing import Annotated
 
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
+from msgspec import Struct
 
-from stratal.cli.application import app
+from stratal.cli.application import commands
+from stratal.cli.command import COMMANDS, MOST_SHOWN, argument, command, option
 from stratal.cli.draw import SharedDrawOptions
 from stratal.cli.options import Planning, Reading
-from stratal.cli.records import takes
 
 
-@dataclass(frozen=True, kw_only=True)
-class Shared:
-    size: Annotated[int, typer.Option("--size", "-s", help="How many.")] = 3
-    json: bool = False
+class Shared(Struct, frozen=True, kw_only=True):
+    count: Annotated[int, option("How many.", names=("--count", "-c"))] = 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class Own(Shared):
-    file: Annotated[str, typer.Argument(metavar="FILE")]
-    hidden: str = "kept"
+class Own(Shared, frozen=True, kw_only=True):
+    file: Annotated[str, argument("FILE", "Which.")]
+    hidden: Annotated[str, option("Not on the command.")] = "kept"
+    loud: Annotated[bool, option("Louder.", needs="with --count 5")] = False
 
 
-def names(command):
-    return list(inspect.signature(command).parameters)
+def made(**how):
+    seen = []
+    command(Own, name="small", **how)(seen.append)
+    return COMMANDS.pop("small")(), seen
+
+
+def run(small, *words):
+    return CliRunner().invoke(small, words)
+
+
+def names(small):
+    return [entry.name for entry in small.params]
 
 
 def test_the_function_gets_the_record_with_what_was_typed():
-    seen = []
-    small = typer.Typer()
-    small.command()(takes(Own)(seen.append))
+    small, seen = made()
 
-    assert CliRunner().invoke(small, ["there", "-s", "5"]).exit_code == 0
-    assert seen == [Own(file="there", size=5)]
+    assert run(small, "there", "-c", "5").exit_code == 0
+    assert seen == [Own(file="there", count=5)]
 
 
 def test_left_out_fields_are_no_options_and_keep_their_defaults():
-    seen = []
-    command = takes(Own, without=("hidden",))(seen.append)
+    small, seen = made(without="hidden")
 
-    command(file="there")
-
-    assert names(command) == ["size", "file", "json"]
+    assert run(small, "there").exit_code == 0
+    assert names(small) == ["file", "count", "loud", "json", "help_all"]
     assert seen[0].hidden == "kept"
 
 
-def test_the_named_order_follows_what_is_not_named_and_json_is_last():
-    assert names(takes(Own, order=("hidden", "size"))(print)) == ["file", "hidden", "size", "json"]
+def test_an_option_without_effect_is_refused_in_the_words_of_its_declaration():
+    small, seen = made()
+
+    refused = str(run(small, "a", "--loud").exception)
+    assert "--loud would have no effect (allowed: --loud with --count 5)" in refused
+    assert run(small, "a", "--loud", "--count", "5").exit_code == 0
+    assert [one.loud for one in seen] == [True]
+
+
+def test_conditions_name_only_options_that_the_command_has():
+    small, _ = made(needs={"hidden": "with --count 5 or --absent"})
+
+    assert "allowed: --hidden with --count 5)" in str(run(small, "a", "--hidden", "x").exception)
+
+
+def test_every_help_shows_few_options_and_says_how_many_more_there_are():
+    for name, one in commands().items():
+        short, long = (run(one, word).output for word in ("--help", "--help-all"))
+        listed = [line for line in short.split("\nOptions:")[1].splitlines() if line.startswith("  -")]
+        assert len(listed) <= MOST_SHOWN, name
+        typed = {entry.opts[0] for entry in one.params if entry.opts[0].startswith("-")} - {"--help-all"}
+        assert [option for option in typed if option not in long] == [], name
+        left = len(typed) - len({line.split()[0].rstrip(",") for line in listed} & typed)
+        assert (f"{left} more options: --help-all." in short) == (left > 0), name
 
 
 def test_what_is_shared_is_an_option_of_each_command_that_shares_it():
-    commands = typer.main.get_command(app).commands
-    options = {name: {entry.name for entry in command.params} for name, command in commands.items()}
-    known = {kind: {entry.name for entry in fields(kind)} for kind in (Reading, Planning, SharedDrawOptions)}
+    options = {name: set(names(one)) for name, one in commands().items()}
+    known = {kind: set(kind.__struct_fields__) for kind in (Reading, Planning, SharedDrawOptions)}
 
     assert known[Reading] - options["inspect"] == {"by", "show", "features", "predicted", "second_moment"}
     assert known[Planning] - options["plan"] == {"show"}

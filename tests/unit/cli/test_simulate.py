@@ -14,8 +14,6 @@ from stratal.errors import InputError
 from stratal.simulation import SimulationTable
 from stratal.simulation.benchmark import read_benchmark
 
-pytest.importorskip("typer")
-
 
 @pytest.fixture
 def pilot(tmp_path):
@@ -29,7 +27,7 @@ def pilot(tmp_path):
 
 
 def command(*words):
-    from typer.testing import CliRunner
+    from click.testing import CliRunner
 
     from stratal.cli.application import app
 

@@ -255,7 +255,7 @@ def test_a_calibrated_proxy_needs_no_lam_unless_asked():
 
 
 def test_from_the_command_line(tmp_path):
-    from typer.testing import CliRunner
+    from click.testing import CliRunner
 
     from stratal.cli.application import app
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import threading
 
 import pytest
+from click.testing import CliRunner
 from tests.unit.study.conftest import answer_all
-from typer.testing import CliRunner
 
 from stratal.cli.application import app
 from stratal.errors import InputError

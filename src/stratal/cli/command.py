@@ -1,0 +1,475 @@
+"""A command's options are declared once: what is typed, help, checks and pages come from the declaration."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
+
+import click
+from msgspec import NODEFAULT, Meta, Struct, structs
+
+from stratal.cli.output import Result, ask_for_progress
+from stratal.cli.stopping import refuse_few_addresses
+from stratal.errors import InputError, utf8_path
+
+Body = TypeVar("Body", bound=Callable[..., Result | None])
+Chosen = TypeVar("Chosen", bound=Struct)
+
+COMMANDS: dict[str, Callable[[], Command]] = {}
+"""What makes each command that has been imported."""
+
+MOST_SHOWN = 20
+"""Options that `--help` shows; of more, those that most people need."""
+
+GROUPS = {
+    "Columns": "id proxy predicted groups by show features",
+    "Design": """half_width estimand design seed extend labels additional strata stratify allocation
+        budgets designs estimators replicates""",
+    "Advanced": """value confidence_level interval positive map estimator pair classes adjudicators copies
+        pseudonyms until answer old_answer new_labels minimum size cluster outcome bounds target assume
+        residual_sd combine learner calibration population labelled model stratum sizes weight
+        population_size proxy_moments rate softmax missing label margin proxy_bounds second_moment margins
+        margins_by post_stratify lam cross_fit winsorise intervals with_replacement target_error workers
+        resume figures journal delimiter directory remote engine master threads memory progress""",
+}
+"""Where an option stands in a help, and in which order; those that are not named come first, as declared."""
+
+Given = Mapping[str, Any]
+"""The values of a command's options by name, defaults included."""
+
+
+class Needs:
+    """When an option has an effect, in words: `with` or `without` options, perhaps with some of their values.
+
+    Parameters
+    ----------
+    words : str
+    holds : function, optional
+        The condition on the values of all options, if it is not what the words say.
+
+    Examples
+    --------
+    >>> needs = Needs("with --design poisson or --cluster")
+    >>> needs.met({"design": "auto", "cluster": None}, lambda name: False)
+    False
+    >>> needs.of({"cluster": None})
+    'with --cluster'
+    >>> Needs("without --extend (in a first round)").met({"extend": None}, lambda name: False)
+    True
+    """
+
+    def __init__(self, words: str, holds: Callable[[Given], Any] | None = None) -> None:
+        self.words, self.holds = words, holds
+        sentence, bracket, reason = words.partition(" (")
+        self._reason = bracket + reason
+        self._kind, *tokens = re.split(r",? or |, | ", sentence)
+        self._wanted: dict[str, list[str]] = {}
+        for token in tokens if holds is None else ():
+            if token.startswith("--") or token.isupper():
+                self._wanted[token] = []
+            else:
+                self._wanted[list(self._wanted)[-1]].append(token)
+
+    def _known(self, given: Given) -> dict[str, tuple[str, list[str]]]:
+        """Return name and values of each option that the words name and the command has."""
+        names = {token: token.lower().strip("-").replace("-", "_") for token in self._wanted}
+        return {
+            token: (names[token], values) for token, values in self._wanted.items() if names[token] in given
+        }
+
+    def met(self, given: Given, typed: Callable[[str], bool]) -> bool:
+        """Return whether the condition holds; one on options that the command lacks always does."""
+        if self.holds is not None:
+            return bool(self.holds(given))
+        known = self._known(given).values()
+        found = any(str(given[name]) in values if values else typed(name) for name, values in known)
+        return not known or found == (self._kind == "with")
+
+    def of(self, given: Given) -> str:
+        """Return the words without options that the command lacks."""
+        known = [f"{token} {' or '.join(rest)}".rstrip() for token, (_, rest) in self._known(given).items()]
+        if self.holds is not None or len(known) == len(self._wanted):
+            return self.words
+        return f"{self._kind} {' or '.join(known)}{self._reason}"
+
+
+def option(text: str = "", metavar: str | None = None, *, shown: str | None = None, **more: Any) -> Meta:
+    """Declare an option: its help, the placeholder of its value, and the words shown for its default.
+
+    Help and placeholder of a record's field may stand in the record's docstring instead, as `name : COL,…`.
+    `needs` says when it has an effect (`Needs`, their words, or a tuple of them), `names` how it is called if
+    not as its field, and `parser` what makes its value of the text.
+    """
+    return Meta(description=text, extra={"metavar": metavar, "shown": shown, **more})
+
+
+def argument(metavar: str, text: str, **more: Any) -> Meta:
+    """Declare an argument, which is given by its place."""
+    return Meta(description=text, extra={"metavar": metavar, "place": True, **more})
+
+
+class Declared(NamedTuple):
+    """A field of a record, as an option or argument of a command."""
+
+    field: str
+    kind: Any
+    meta: Meta
+    default: Any
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """What `option` or `argument` was given."""
+        return self.meta.extra or {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names by which an option is typed; none of an argument."""
+        if "place" in self.extra:
+            return ()
+        names: tuple[str, ...] = self.extra.get("names", ("--" + self.field.rstrip("_").replace("_", "-"),))
+        return names
+
+    @property
+    def checks(self) -> list[Needs]:
+        """What the option needs to have an effect, wherever it is declared."""
+        return _needs(self.extra.get("needs", ()))
+
+    def parameter(self) -> click.Parameter:
+        """Return what Click reads from the words that are typed."""
+        types = [kind for kind in get_args(self.kind) or (self.kind,) if kind is not type(None)]
+        several = types[0] in (list[Path],)
+        kind = Path if several else types[0]
+        reads, placeholder = _READS.get(kind, (None, "TEXT"))
+        parser = self.extra.get("parser", reads)
+        shared: dict[str, Any] = {"type": parser, "required": self.default is NODEFAULT}
+        shared["metavar"] = self.extra["metavar"] or (None if kind is bool else placeholder)
+        if self.default not in (NODEFAULT, None):
+            shared["default"] = self.default
+        if not self.names:
+            return Argument([self.field], self.meta.description, nargs=-1 if several else 1, **shared)
+        return click.Option(
+            [self.field, *self.names],
+            help=self.meta.description,
+            is_flag=kind is bool or None,
+            multiple=several,
+            show_default=self.extra["shown"] or True,
+            **shared,
+        )
+
+
+_READS: dict[Any, tuple[Any, str]] = {
+    int: (click.INT, "N"),
+    float: (click.FLOAT, "NUMBER"),
+    bool: (None, ""),
+    Path: (click.Path(path_type=Path), "PATH"),
+}
+"""What reads a value of each type, and the placeholder for it."""
+
+JSON = Declared("json", bool, option("Print one JSON object and nothing else."), False)
+"""The option that every command has."""
+
+
+def _needs(rules: Any) -> list[Needs]:
+    return [
+        Needs(rule) if isinstance(rule, str) else rule
+        for rule in ([rules] if isinstance(rules, str | Needs) else rules)
+    ]
+
+
+class Argument(click.Argument):
+    """An argument, and what it is about; Click has no help of arguments before 8.5."""
+
+    def __init__(self, names: Sequence[str], text: str | None, **more: Any) -> None:
+        super().__init__(names, **more)
+        self.about = text or ""
+
+
+def command(
+    record: type[Struct] | None = None,
+    *,
+    name: str | None = None,
+    without: str = "",
+    needs: Mapping[str, str | Needs] | None = None,
+) -> Callable[[Body], Body]:
+    """Return a decorator that makes a command of a function, which stays as it is.
+
+    Parameters
+    ----------
+    record
+        The options that the function takes as one argument; without one its own parameters are the options.
+    name
+        Of the command; the function's if left out.
+    without
+        Fields that are no options of this command; they keep their defaults.
+    needs
+        What options of this command need, by their names, besides what their declarations say.
+
+    Examples
+    --------
+    >>> class Greeting(Struct, frozen=True, kw_only=True):
+    ...     name: Annotated[str, argument("NAME", "Whom.")]
+    ...     loud: Annotated[bool, option("In capitals.")] = False
+    >>> @command(Greeting, name="greet")
+    ... def greet(asked: Greeting) -> Result:
+    ...     return Result({"name": asked.name}, asked.name.upper() if asked.loud else asked.name)
+    >>> COMMANDS.pop("greet")().main(["Ada", "--loud"], standalone_mode=False)
+    ADA
+    """
+
+    def decorate(body: Body) -> Body:
+        called = name or body.__name__
+
+        @cache
+        def made() -> Command:
+            declared = [entry for entry in _declared(record or body) if entry.field not in without.split()]
+            own = [(field, rule) for names, rules in (needs or {}).items() for field in names.split()
+                   for rule in _needs(rules)]  # fmt: skip
+            return Command(called, body, record, declared, own)
+
+        COMMANDS[called] = made
+        return body
+
+    return decorate
+
+
+def _declared(record: Any) -> Iterator[Declared]:
+    """Yield the options of a record, or of a function."""
+    if isinstance(record, type):
+        described = {
+            name: rest for kind in record.__mro__[::-1] for name, *rest in _parameters(kind.__doc__ or "")
+        }
+        for entry in structs.fields(record):
+            kind, meta = entry.type, option()
+            if get_origin(entry.type) is Annotated:
+                kind, meta = get_args(entry.type)
+            if not meta.description:
+                word, text = described.get(entry.name, ("", ""))
+                placeholder = word if word != word.lower() else None
+                meta = Meta(description=text, extra={**(meta.extra or {}), "metavar": placeholder})
+            yield Declared(entry.name, kind, meta, entry.default)
+        return
+    hints = get_type_hints(record, include_extras=True)
+    for name, parameter in inspect.signature(record).parameters.items():
+        if name != "json":
+            kind, meta = get_args(hints[name])
+            empty = parameter.default is inspect.Parameter.empty
+            yield Declared(name, kind, meta, NODEFAULT if empty else parameter.default)
+
+
+def _parameters(docstring: str) -> Iterator[tuple[str, str, str]]:
+    """Yield name, type and description of each parameter of a docstring."""
+    text = inspect.cleandoc(docstring)
+    for name, word, lines in re.findall(r"^(\w+) : (.+)\n((?:    .+\n?)+)", text, re.MULTILINE):
+        yield name, word, " ".join(lines.split())
+
+
+def part(kind: type[Chosen], record: Struct) -> Chosen:
+    """Return that part of a command's options that a record it inherits from has fields for."""
+    return kind(**{name: getattr(record, name) for name in kind.__struct_fields__})
+
+
+def words(record: Struct) -> list[str]:
+    """Return the options of a record that differ from their defaults, to be typed again.
+
+    Arguments, which have no name, are left out.
+    """
+    found: list[str] = []
+    for entry in _declared(type(record)):
+        value = getattr(record, entry.field)
+        if value == entry.default or not entry.names:
+            continue
+        for one in value if isinstance(value, list) else [value]:
+            found += [entry.names[0]] if one is True else [entry.names[0], str(one)]
+    return found
+
+
+class Command(click.Command):
+    """A command that refuses, before it does anything, options without effect and options given twice."""
+
+    def __init__(
+        self, name: str, body: Callable[..., Result | None], record: Any, declared: list[Declared], own: Any
+    ) -> None:
+        order = {field: n for n, field in enumerate(" ".join(GROUPS.values()).split())}
+        in_order = sorted(
+            declared, key=lambda entry: (entry.default is not NODEFAULT, order.get(entry.field, -1))
+        )
+        super().__init__(
+            name,
+            help=inspect.cleandoc(body.__doc__ or ""),
+            params=[entry.parameter() for entry in (*in_order, JSON)],
+            context_settings={"help_option_names": ["-h", "--help"]},
+        )
+        self.params.append(
+            click.Option(["--help-all"], is_flag=True, expose_value=False, is_eager=True, callback=_show_all,
+                         help="Show every option.")
+        )  # fmt: skip
+        self.body, self.record = body, record
+        self.checks = [*own, *((entry.field, rule) for entry in declared for rule in entry.checks)]
+
+    def make_parser(self, ctx: click.Context) -> Any:
+        """Return the parser, which notices an option that is given again."""
+        parser: Any = super().make_parser(ctx)
+        # The parser keeps only the last value of a repeated option, so each option has to watch itself; there
+        # is no public hook between its words and that value.
+        for entry in {**parser._long_opt, **parser._short_opt}.values():
+            if entry.action == "store":
+                entry.process = partial(_process_once, entry)
+        return parser
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words that were typed; an error about a number says how to write it."""
+        typed = list(args)
+        for word in args:
+            utf8_path(word)
+        try:
+            return super().parse_args(ctx, args)
+        except click.BadParameter as error:
+            if error.param is not None and re.search("valid (number|integer|float)", error.message):
+                message = error.message.rstrip(".") + number_advice(typed, error.param.opts)
+                raise click.BadParameter(message, ctx, error.param) from None
+            raise
+
+    def invoke(self, ctx: click.Context) -> None:
+        """Run the command if every option that was given has an effect."""
+        self._refuse_unused(ctx)
+        if self.name != "schema":  # which loads no library
+            refuse_few_addresses()
+        given = dict(ctx.params)
+        for entry in self.params:
+            if entry.multiple or entry.nargs < 0:
+                given[str(entry.name)] = list(given[str(entry.name)]) or None
+        json = given.pop("json")
+        ask_for_progress(given.get("progress", False))
+        if self.record is not None:
+            result = self.body(self.record(**given))
+        elif "json" in inspect.signature(self.body).parameters:  # it prints while it runs
+            result = self.body(**given, json=json)
+        else:
+            result = self.body(**given)
+        if result is not None:
+            result.show(as_json=json)
+
+    def _refuse_unused(self, ctx: click.Context) -> None:
+        """Refuse the first option that was given and would have no effect."""
+        known = {str(entry.name): entry for entry in self.params}
+
+        def differs(name: str) -> bool:
+            value = ctx.params.get(name)
+            return value not in (None, False, ()) and value != known[name].default
+
+        for name, needs in self.checks:
+            source = ctx.get_parameter_source(name)
+            typed = source is click.core.ParameterSource.COMMANDLINE
+            if typed and ctx.params.get(name) not in (None, ()) and not needs.met(ctx.params, differs):
+                shown = known[name].opts[0]
+                shown = shown if shown.startswith("-") else shown.upper()
+                raise InputError(
+                    f"{shown} would have no effect",
+                    allowed=f"{shown} {needs.of(ctx.params)}",
+                    action="Leave it out, or change the other option.",
+                )
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write arguments and options in groups, and of many the first."""
+        arguments = [entry for entry in self.params if isinstance(entry, Argument)]
+        if arguments:
+            with formatter.section("Arguments"):
+                formatter.write_dl([(str(entry.metavar), entry.about) for entry in arguments])
+        options = [entry for entry in self.get_params(ctx) if isinstance(entry, click.Option)]
+        always = [entry for entry in options if {"--json", "--help-all", "--help"} & set(entry.opts)]
+        others = [entry for entry in options if entry not in always]
+        if len(others) <= MOST_SHOWN - 2:
+            always = [entry for entry in always if entry.name != "help_all"]
+        shown = others if ctx.meta.get("help_all") else others[: MOST_SHOWN - len(always)]
+        titles = {name: title for title, names in GROUPS.items() for name in names.split()}
+        titles |= {str(entry.name): "Options" for entry in shown if entry.required}
+        for title in ("Options", *GROUPS):
+            rows = [entry for entry in shown if titles.get(str(entry.name), "Options") == title]
+            if title == "Options":
+                rows += always
+            records = [record for entry in rows if (record := entry.get_help_record(ctx))]
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+        if len(shown) < len(others):
+            formatter.write_paragraph()
+            formatter.write_text(f"{len(others) - len(shown)} more options: --help-all.")
+
+
+def _show_all(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        ctx.meta["help_all"] = True
+        click.echo(ctx.get_help())
+        ctx.exit()
+
+
+def _process_once(option: Any, value: Any, state: Any) -> None:
+    """Store an option's value; a second one joins a list, repeats the first, or is refused."""
+    if option.dest in state.opts:
+        value = repeated(option.obj, state.opts[option.dest], value)
+    state.opts[option.dest] = value
+    state.order.append(option.obj)
+
+
+def repeated(option: Any, first: Any, second: Any) -> Any:
+    """Return the value of an option that was given twice: equal values are one, those of a list are joined.
+
+    Raises
+    ------
+    InputError
+        Naming the option and both values, if it takes one.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> repeated(SimpleNamespace(name="show", opts=["--show"], metavar="COL,…"), "question", "answer")
+    'question,answer'
+    >>> repeated(SimpleNamespace(name="seed", opts=["--seed"], metavar=None), "1", "2")
+    Traceback (most recent call last):
+    stratal.errors.InputError: --seed is given twice (given: '1' and '2'; allowed: one value)...
+    """
+    if first == second:
+        return first
+    # An option's metavar declares whether its value is a list.
+    between = ";" if option.name == "estimand" else "," if ",…" in (option.metavar or "") else None
+    if between is not None:
+        return f"{first}{between}{second}"
+    raise InputError(
+        f"{option.opts[0]} is given twice",
+        given=f"{first!r} and {second!r}",
+        allowed="one value",
+        action="Keep one of them.",
+    )
+
+
+def number_advice(typed: Sequence[str], options: Sequence[str]) -> str:
+    """Return what to type for a number that was written as a share, with a comma, or as 1e3; else nothing.
+
+    Examples
+    --------
+    >>> number_advice(["--rate", "90%"], ["--rate"]), number_advice(["--budget=1,500"], ["--budget"])
+    (". Given: '90%'. Write 0.9.", ". Given: '1,500'. Write 1500 or 1.500, whichever is meant.")
+    """
+    from stratal.arrays import number_of_text  # NumPy is not loaded for help
+
+    pairs = [word.partition("=")[::2] for word in typed if "=" in word] + list(pairwise(typed))
+    given = next((value for name, value in pairs if name in options), None)
+    if given is None:
+        return ""
+    text = given.replace("%", "").strip()
+    number = number_of_text(text.replace(",", "."))
+    if given != text and math.isfinite(number):
+        advice = f" Write {number / 100:g}."
+    elif re.fullmatch(r"[1-9]\d{0,2},\d{3}", text):
+        advice = f" Write {text.replace(',', '')} or {text.replace(',', '.')}, whichever is meant."
+    elif math.isfinite(number) and "," in text:
+        advice = f" Write {text.replace(',', '.')}."
+    else:
+        advice = f" Write {number:.0f}." if number.is_integer() else ""
+    return f". Given: {given!r}.{advice}"
