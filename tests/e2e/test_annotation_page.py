@@ -190,7 +190,7 @@ CONTENT = {
 
 @pytest.mark.parametrize("look", LOOKS)
 def test_every_state_is_readable_and_accessible(tmp_path, opened, look):
-    from stratal.study.web.looks import keep_look
+    from stratal.study.web.content import keep_look
 
     with study_in(tmp_path / "study", columns=CONTENT, overlap=0.5, budget=20) as study:
         keep_look(study, {"answer": "markdown", "evil html": "html"})

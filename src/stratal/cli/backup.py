@@ -23,8 +23,7 @@ def backup(
     """
     from stratal.cli.check import UNSOUND
     from stratal.report import check_page
-    from stratal.study.backup import backup_study
-    from stratal.study.opening import open_study
+    from stratal.study.opening import backup_study, open_study
 
     with progress("copying"), open_study(study) as opened:
         found = backup_study(opened, output)

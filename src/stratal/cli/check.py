@@ -26,8 +26,7 @@ def check(
     before it was changed.
     """
     from stratal.report import check_page
-    from stratal.study.checking import check_study
-    from stratal.study.opening import open_study
+    from stratal.study.opening import check_study, open_study
 
     with progress("checking"), open_study(study, reading=True) as opened:
         found = check_study(opened, known_head=head)

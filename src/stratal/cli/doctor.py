@@ -32,12 +32,13 @@ def doctor(
     Predictions and logs of evaluation tools are shown as by `inspect`. Answers from an annotation tool are
     counted, and the study or the sample that they belong to is looked for here and beside the file.
     """
-    from stratal.study.finding import homes_of
+    from stratal.study.opening import homes_of
 
     if file.is_dir() and (_say_folder(file, json=json) or _say_logs(file, json=json)):
         return
     found = _answers(file)
-    homes = [] if found is None else homes_of({said.id for said in found.said}, (Path(), file.parent))
+    ids = {} if found is None else {"": {said.id for said in found.said}}
+    homes = [*homes_of(ids, (Path(), file.parent))] if ids else []
     if found is not None and (homes or found.tool not in _TABLES):
         _say(file, found, homes, json=json)
     elif not _say_table(file, json=json):
@@ -125,13 +126,13 @@ def _table(file: Path) -> SmallTable | None:
 def _say_table(file: Path, *, json: bool) -> bool:
     """Say what to do with a table of labels, of a sample nearby or from elsewhere; False for other tables."""
     from stratal.labels.answer_columns import AnswerColumn
-    from stratal.study.finding import homes_by_values
+    from stratal.study.opening import homes_of
 
     table = _table(file)
     if table is None:
         return False
     answers = AnswerColumn.of(table)
-    homes = homes_by_values(table.distinct_texts(_MODELS), (Path(), file.parent))
+    homes = homes_of(table.distinct_texts(_MODELS), (Path(), file.parent))
     if homes:
         _say_homes(file, answers, homes, json=json)
         return True

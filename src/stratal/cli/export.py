@@ -102,7 +102,7 @@ _NAMELESS = ("csv", "excel", "jsonl")
 
 def whose(study: Path) -> list[str]:
     """Return the option that says who answered in a file without names, and print who that may be."""
-    from stratal.study.finding import people_of
+    from stratal.study.opening import people_of
 
     people = people_of(study)
     if len(people) < 2:
@@ -152,7 +152,7 @@ def _of_sample(asked: ExportOptions) -> tuple[Any, Any]:
 def _page(asked: ExportOptions) -> None:
     """Write a page in one file, on which one annotator labels without a server or a network."""
     try:
-        from stratal.study.web.one_file import downloaded_as, write_page
+        from stratal.study.web.notebook import downloaded_as, write_page
     except ImportError as error:
         raise MissingExtraError(error.name or "starlette", extra="web") from None
     from stratal.study.opening import open_study

@@ -42,9 +42,9 @@ def extend(
     study stops giving out items once the interval is narrow enough; a study that was made so is extended by
     as many items as the labels say are needed.
     """
-    from stratal.study.interim import until as stop_at
     from stratal.study.opening import open_study
     from stratal.study.rounds import grow, units_needed
+    from stratal.study.study import until as stop_at
 
     with open_study(study) as opened:
         before = opened.sample().size

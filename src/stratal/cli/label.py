@@ -59,7 +59,7 @@ def label(
     --new-links is given. Every answer is on disk before the next item is shown.
     """
     try:
-        from stratal.study.web.looks import keep_look
+        from stratal.study.web.content import keep_look
         from stratal.study.web.server import Place, serve
     except ImportError as error:
         raise MissingExtraError(error.name or "starlette", extra="web") from None

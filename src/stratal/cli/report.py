@@ -33,9 +33,7 @@ class ReportOptions(EvidenceOptions):
     False
     """
 
-    output: Annotated[
-        Path, typer.Option(metavar="FILE", help="The report: .html, .md, .tex (tables) or .json.")
-    ]
+    output: Annotated[Path, typer.Option(metavar="FILE", help="The report: .html, .md or .json.")]
     title: Annotated[str | None, typer.Option(help="Heading of the page.", show_default="the question")] = (
         None
     )

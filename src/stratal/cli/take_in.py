@@ -99,7 +99,7 @@ def _people(text: str | None) -> dict[str, str] | str | None:
 def _is_of_page(file: Path) -> bool:
     """Return whether a file is what the button of an offline page downloaded."""
     from stratal.population.tables.text_files import json_document
-    from stratal.study.offline import BACK
+    from stratal.study.exchange import BACK
 
     if file.suffix.lower() != ".json" or not file.is_file():
         return False
@@ -112,7 +112,7 @@ def _is_of_page(file: Path) -> bool:
 
 def _take_in_page(asked: ImportOptions) -> None:
     from stratal.cli.init import text_of
-    from stratal.study.offline import LARGEST
+    from stratal.study.exchange import LARGEST
     from stratal.study.opening import open_study
 
     if asked.annotator is not None:

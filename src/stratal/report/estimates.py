@@ -99,7 +99,7 @@ def ends_text(interval: Sequence[float | None], *, share: bool) -> str:
     low, high = interval
     if share and low is not None and high is not None:
         return f"{_percent(low)}–{_percent(high)}%"
-    return f"{'−∞' if low is None else number(low)} to {'∞' if high is None else number(high)}"
+    return interval_text(interval)
 
 
 def _percent(value: float) -> str:
@@ -127,7 +127,7 @@ def leaderboard_table(rows: Sequence[Mapping[str, Any]], confidence_level: float
     >>> leaderboard_table(rows, 0.95).cells()[0][:3]
     ['1', 'new', '0.8000']
     """
-    known = [row["confidence_interval"] for row in rows if _finite(row["confidence_interval"])]
+    known = [row["confidence_interval"] for row in rows if None not in (row["confidence_interval"] or [None])]
     ends = [end for interval in known for end in interval] or [0.0, 1.0]
     level = level_text(confidence_level)
     return Table(
@@ -170,7 +170,7 @@ def bar(interval: Sequence[float | None] | None, value: float, low: float, high:
     >>> bar([0.25, 0.75], 0.5, 0.0, 1.0)
     '      ├─────●────┤      '
     """
-    if interval is None or not _finite(interval) or not high > low:
+    if interval is None or None in interval or not high > low:
         return ""
     place = [round((float(x or 0.0) - low) / (high - low) * (WIDTH - 1)) for x in (*interval, value)]
     left, right, middle = place
@@ -178,10 +178,6 @@ def bar(interval: Sequence[float | None] | None, value: float, low: float, high:
     line[left : right + 1] = "─" * (right - left + 1)
     line[left], line[right], line[middle] = "├", "┤", "●"
     return "".join(line)
-
-
-def _finite(interval: Sequence[float | None] | None) -> bool:
-    return interval is not None and all(end is not None for end in interval)
 
 
 TABLES = {
@@ -259,7 +255,7 @@ def estimates_table(
     return Table(
         title=title,
         header=[headers.get(name, name.replace("_", " ")) for name in names],
-        rows=first_rows([[row.get(name) for name in names] for row in rows], most_rows, title.lower()),
+        rows=first_rows([[row.get(name) for name in names] for row in rows], title.lower(), most=most_rows),
     )
 
 
@@ -362,5 +358,5 @@ def _required(estimate: Mapping[str, Any]) -> list[str]:
 
 def _strata_table(strata: Sequence[Mapping[str, Any]], most_rows: int | None) -> Table:
     names = ("name", "size", "n", "mean", "standard_deviation")
-    rows = first_rows([[row[name] for name in names] for row in strata], most_rows, "strata")
+    rows = first_rows([[row[name] for name in names] for row in strata], "strata", most=most_rows)
     return Table(title="Strata", header=("stratum", "units", "labels", "mean", "sd"), rows=rows)

@@ -19,14 +19,15 @@ FOUND = {
 
 
 def test_every_design_estimator_and_interval_has_words_and_sources():
-    assert set(Design.registry) <= set(method.DESIGNS)
-    assert set(ESTIMATORS) <= set(method.ESTIMATORS)
-    assert set(METHODS) - {"auto"} <= set(method.INTERVALS)
-    for words in (method.DESIGNS, method.ESTIMATORS, method.INTERVALS):
-        for text, sources in words.values():
-            assert text
-            assert set(sources) <= set(method.SOURCES)
-            assert sources
+    known = method.methods()
+    assert set(Design.registry) <= set(known["designs"])
+    assert set(ESTIMATORS) <= set(known["estimators"])
+    assert set(METHODS) - {"auto"} <= set(known["intervals"])
+    for kind in ("designs", "estimators", "intervals"):
+        for entry in known[kind].values():
+            assert entry["words"]
+            assert set(entry["sources"]) <= set(known["sources"])
+            assert entry["sources"]
 
 
 def test_assumptions_follow_the_estimate():
