@@ -265,19 +265,28 @@ def _sentences(estimate: Mapping[str, Any]) -> list[str]:
         if ends is None:
             return ["Estimate undefined"]
         return [f"Estimate undefined, {level_text(estimate['confidence_level'])} {interval_text(ends)}"]
-    lines = [_headline(estimate), _facts(estimate), *_worth(estimate), *_nonresponse(estimate)]
-    lines += _required(estimate)
+    name = ",".join(part for part in estimate.get("estimand", "Estimate").split(",") if "=" not in part)
+    if "probability" in estimate:
+        name = f"{estimate['probability']:g} quantile:"
+    lines = [f"{name} {value_with_interval(estimate)}", _facts(estimate)]
+    worth, labels = worth_text(estimate), f"{estimate['n']:,} label" + ("s" if estimate["n"] != 1 else "")
+    if worth is not None:
+        be = "are" if estimate["n"] != 1 else "is"
+        lines.append(f"Your {labels} {be if worth.startswith('worth') else 'came'} {worth}.")
+    counts, wanted = estimate.get("nonresponse"), estimate.get("requirement")
+    if counts is not None and counts["drawn"] > counts["labelled"]:
+        lines.append(
+            f"{counts['drawn'] - counts['labelled']:,} of {counts['drawn']:,} drawn units have no label "
+            f"({counts['rate']:.1%}); the labels of their stratum stand for them, as if labels were missing "
+            f"at random.{worst_text(counts)}"
+        )
+    if wanted is not None:
+        ends = {"lower end at least": wanted["lower"], "upper end at most": wanted["upper"]}
+        limits = ", ".join(f"{what} {end:g}" for what, end in ends.items() if end is not None)
+        lines.append(f"Required: {limits}: {'met' if wanted['met'] else 'NOT met'}.")
     if estimate.get("lam"):
         lines.append("λ = " + ", ".join(map(number, estimate["lam"])))
     return lines
-
-
-def _headline(estimate: Mapping[str, Any]) -> str:
-    parts = estimate.get("estimand", "Estimate").split(",")
-    name = ",".join(part for part in parts if "=" not in part)
-    if "probability" in estimate:
-        name = f"{estimate['probability']:g} quantile:"
-    return f"{name} {value_with_interval(estimate)}"
 
 
 def value_with_interval(estimate: Mapping[str, Any]) -> str:
@@ -308,28 +317,6 @@ def _facts(estimate: Mapping[str, Any]) -> str:
     return f"{error}{labels}; {', '.join(kinds)}"
 
 
-def _worth(estimate: Mapping[str, Any]) -> list[str]:
-    """Return the sentence that says how many random labels these are worth."""
-    worth = worth_text(estimate)
-    if worth is None:
-        return []
-    labels = f"{estimate['n']:,} label" + ("s" if estimate["n"] != 1 else "")
-    if worth.startswith("worth"):
-        return [f"Your {labels} {'are' if estimate['n'] != 1 else 'is'} {worth}."]
-    return [f"Your {labels} came {worth}."]
-
-
-def _nonresponse(estimate: Mapping[str, Any]) -> list[str]:
-    counts = estimate.get("nonresponse")
-    if counts is None or counts["drawn"] <= counts["labelled"]:
-        return []
-    return [
-        f"{counts['drawn'] - counts['labelled']:,} of {counts['drawn']:,} drawn units have no label "
-        f"({counts['rate']:.1%}); the labels of their stratum stand for them, as if labels were missing at "
-        f"random.{worst_text(counts)}"
-    ]
-
-
 def worst_text(counts: Mapping[str, Any]) -> str:
     """Return a sentence with what the estimate is at worst where labels are missing; empty if not known.
 
@@ -343,17 +330,6 @@ def worst_text(counts: Mapping[str, Any]) -> str:
         return ""
     low, high = map(number, ends)
     return f" If all missing labels were at a bound, the estimate would be {low} or {high} (without a proxy)."
-
-
-def _required(estimate: Mapping[str, Any]) -> list[str]:
-    wanted = estimate.get("requirement")
-    if wanted is None:
-        return []
-    limits = [
-        *([f"lower end at least {wanted['lower']:g}"] if wanted["lower"] is not None else []),
-        *([f"upper end at most {wanted['upper']:g}"] if wanted["upper"] is not None else []),
-    ]
-    return [f"Required: {', '.join(limits)}: {'met' if wanted['met'] else 'NOT met'}."]
 
 
 def _strata_table(strata: Sequence[Mapping[str, Any]], most_rows: int | None) -> Table:
