@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray
+from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
-from stratal.regression.models import linear_regression
+from stratal.regression.m_estimation import linear_regression
 from stratal.regression.unlabelled import ArrayUnlabelled
-from stratal.weighting import StratifiedWeighting
 
 RESULTS = Path(__file__).with_name("results") / "least_squares.md"
 SIZE = 3000
@@ -62,7 +62,7 @@ def cell(kind: str, n: int, d: int, draws: int) -> dict[str, Any]:
             except InputError:
                 continue
             low, high = fit.confidence_interval()
-            row = ((fit.coefficients - truth) ** 2, (low <= truth) & (truth <= high), high - low)
+            row = ((fit.values - truth) ** 2, (low <= truth) & (truth <= high), high - low)
             found[form].append(row)
     return {
         form: (

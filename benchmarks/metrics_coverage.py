@@ -20,15 +20,14 @@ from benchmarks.circumstances import circumstances
 
 import stratal
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from stratal.designs import StratifiedWeighting
 from stratal.estimation.comparison import contrast_limits
 from stratal.estimation.confusion import Confusion
-from stratal.estimation.domain_means import domain_mean
-from stratal.estimation.estimands.quantile import quantile_estimate
 from stratal.estimation.estimands.ranking import area_under_curve, average_precision, ranking_metric
-from stratal.estimation.estimate import Estimate
-from stratal.estimation.linearisation import difference_of
+from stratal.estimation.estimate import Estimate, combined
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.weighting import StratifiedWeighting
+from stratal.estimation.shares import domain_mean
+from stratal.regression.quantiles import quantile_estimate
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
@@ -111,7 +110,7 @@ def domain_kernel(z: FloatArray, group: IntArray, bounds: tuple[float, float] | 
         }
         for name, mean in means.items():
             yield found(f"mean of the {name} group", mean)
-        yield found("difference of groups", difference_of(means["smallest"], means["largest"]))
+        yield found("difference of groups", combined([means["smallest"], means["largest"]], [1.0, -1.0]))
 
     return kernel
 

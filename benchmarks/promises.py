@@ -3,11 +3,11 @@
     python -m benchmarks.promises [--runs 1000] [--only "NAME;…"]
 
 Each run draws the pilot, then as many rounds as `labels_needed` says, four at most with the pilot, by the
-library's own rule for thousands of studies at once (`stratal.simulation.stopping`). Beside the labels it took
-stand those of a planner that knows every stratum's true rate before the first label: the same strata and
-interval, the smallest budget whose expected half-width is the one asked for. Its shares are Neyman's of the
-true S_h, none taken for less than a part of the largest, whichever part is cheapest: the interval does not
-know that a stratum has no error, and two labels in a large one would keep it wide.
+library's own rule for thousands of studies at once (`stratal.simulation.adaptive_rounds`). Beside the labels
+it took stand those of a planner that knows every stratum's true rate before the first label: the same strata
+and interval, the smallest budget whose expected half-width is the one asked for. Its shares are Neyman's of
+the true S_h, none taken for less than a part of the largest, whichever part is cheapest: the interval does
+not know that a stratum has no error, and two labels in a large one would keep it wide.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from benchmarks.predictions import BINARY, load
 from scipy.special import expit
 
 import stratal
-from stratal.allocation import neyman
 from stratal.arrays import FloatArray
 from stratal.planning.plan import Plan
 from stratal.planning.widths import expected_half_width, smallest_budget
-from stratal.simulation.stopping import stopped
+from stratal.simulation.adaptive_rounds import stopped
+from stratal.strata import neyman
 
 RESULTS = Path(__file__).parent / "results" / "promises.md"
 ASKED = (0.05, 0.03, 0.02, 0.01)

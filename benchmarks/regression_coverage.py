@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 from benchmarks.circumstances import circumstances
 
+from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
-from stratal.regression.coefficients import MEstimate
-from stratal.regression.models import linear_regression, logistic_regression, mean_vector
+from stratal.regression.m_estimation import Coefficients, linear_regression, logistic_regression, mean_vector
 from stratal.regression.unlabelled import ArrayUnlabelled
-from stratal.weighting import StratifiedWeighting
 
 RESULTS = Path(__file__).with_name("results") / "regression_coverage.md"
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -36,7 +35,7 @@ SCENARIOS: dict[str, tuple[tuple[float, float], tuple[float, float]]] = {
     "different noise": ((0.0, 0.0), (0.1, 1.5)),
     "homogeneous, good proxy": ((0.0, 0.0), (0.2, 0.2)),
 }
-Fit = Callable[[dict[str, Any]], MEstimate]
+Fit = Callable[[dict[str, Any]], Coefficients]
 
 
 def papers_draws(name: str, n: int, replicates: int) -> Iterator[tuple[Fit, Any]]:
@@ -51,7 +50,7 @@ def papers_draws(name: str, n: int, replicates: int) -> Iterator[tuple[Fit, Any]
         u = random.normal(size=10_000) + bias[whole] + noise[whole] * random.normal(size=10_000)
         units = ArrayUnlabelled(proxy=u, stratum=whole, separate=True)
 
-        def fit(options: dict[str, Any], y: Any = y, f: Any = f, units: Any = units) -> MEstimate:
+        def fit(options: dict[str, Any], y: Any = y, f: Any = f, units: Any = units) -> Coefficients:
             return mean_vector(
                 y, proxy=f, unlabelled=units, weighting=weighting, target="superpopulation", **options
             )
@@ -77,7 +76,7 @@ def many_strata_draws(name: str, n_h: int, replicates: int) -> Iterator[tuple[Fi
 
         def fit(
             options: dict[str, Any], y: Any = y, f: Any = f, rows: Any = rows, units: Any = units
-        ) -> MEstimate:
+        ) -> Coefficients:
             return mean_vector(y[rows], proxy=f[rows], unlabelled=units, weighting=weighting, **options)
 
         yield fit, np.array([y.mean()])
@@ -101,7 +100,7 @@ def regression_draws(kind: str, n: int, replicates: int) -> Iterator[tuple[Fit, 
     model = linear_regression if kind == "linear" else logistic_regression
     sizes = np.bincount(stratum)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    truth = model(x, y, weighting=StratifiedWeighting(stratum=stratum, sizes=sizes)).coefficients
+    truth = model(x, y, weighting=StratifiedWeighting(stratum=stratum, sizes=sizes)).values
     units = ArrayUnlabelled(features=x, proxy=f, stratum=stratum)
     weighting = StratifiedWeighting(stratum=np.repeat(np.arange(4), n // 4), sizes=sizes)
     for _ in range(replicates):
@@ -112,7 +111,7 @@ def regression_draws(kind: str, n: int, replicates: int) -> Iterator[tuple[Fit, 
             ]
         )
 
-        def fit(options: dict[str, Any], rows: Any = rows) -> MEstimate:
+        def fit(options: dict[str, Any], rows: Any = rows) -> Coefficients:
             return model(x[rows], y[rows], proxy=f[rows], unlabelled=units, weighting=weighting, **options)
 
         yield fit, truth
@@ -127,7 +126,7 @@ def measure(draws: Iterator[tuple[Fit, Any]], variants: list[str]) -> dict[str, 
                 result = fit(VARIANTS[name])
             except InputError:
                 continue
-            row = [(result.coefficients - truth) ** 2]
+            row = [(result.values - truth) ** 2]
             for level in (0.9, 0.95):
                 low, high = result.confidence_interval(level)
                 row.append((low <= truth) & (truth <= high))

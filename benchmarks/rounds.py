@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stratal.allocation.integers import Bounds, optimal_integers
 from stratal.arrays import FloatArray, IntArray
 from stratal.simulation.adaptive_rounds import (
     raw_deviations,
     recalibrated_deviations,
     shares_of_the_remainder,
 )
+from stratal.simulation.benchmark import Truth
 from stratal.simulation.draws import Draws, StratumSums
-from stratal.simulation.truth import Truth
 from stratal.strata import Strata
+from stratal.strata.integers import Bounds, optimal_integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

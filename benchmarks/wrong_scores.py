@@ -24,20 +24,19 @@ import numpy as np
 from scipy.special import expit, logit
 
 import stratal
-from stratal.allocation import smoothed_standard_deviations
 from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.designs.stratified import stratified_factors
 from stratal.estimands import ClassReport
+from stratal.estimation.confusion import metric_function, of_two_shares
 from stratal.estimation.estimand import as_estimand
-from stratal.estimation.metric_functions import metric_function, of_two_shares
 from stratal.estimation.shares import between_units, directions, ends_over
-from stratal.intervals.guard import UnitMoments, Variances, smoothed_moments, stratum_rates
+from stratal.intervals.evidence import UnitMoments, Variances, smoothed_moments, stratum_rates
 from stratal.intervals.proportion import clopper_pearson
 from stratal.intervals.stratified import stratified_clopper_pearson
-from stratal.planning.labels_so_far import PLANNED, next_allocation
-from stratal.planning.within_answers import floored
+from stratal.planning.labels_so_far import PLANNED, floored, next_allocation
 from stratal.population.influence import stratum_averages
 from stratal.population.rules.possible import cells_of
-from stratal.weighting.weighting import stratified_factors
+from stratal.strata import smoothed_standard_deviations
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "benchmarks" / "results" / "wrong_scores.md"

@@ -22,7 +22,7 @@ from papers.page import markdown_table
 from papers.project_pages import MARK
 from stratal.population.population import Population
 from stratal.simulation import SimulatedDesign, simulate
-from stratal.simulation.summary import mean_and_error
+from stratal.simulation.simulation_table import mean_and_error
 
 FILES = ("birds_resnet50", "cifar10_vgg", "galaxies", "forest")
 LABELS = 100

@@ -12,7 +12,7 @@ from papers.page import Page
 from papers.palette import line
 from stratal.arrays import IntArray
 from stratal.report.figures import Panel
-from stratal.simulation.summary import labels_for_error
+from stratal.simulation.simulation_table import labels_for_error
 
 SETS = {"epsilon": "equal-size", "news20": "cum-sqrt-f"}
 """Sets of Figures 6 to 8, and how they are divided."""

@@ -9,14 +9,14 @@ import numpy as np
 
 from papers.page import Page
 from papers.palette import line
-from stratal.allocation import neyman
 from stratal.arrays import FloatArray, IntArray
+from stratal.designs import StratifiedWeighting
 from stratal.regression import heuristic_spreads, influence_spreads, linear_regression
 from stratal.regression.losses import LinearLoss
 from stratal.regression.unlabelled import ArrayUnlabelled
 from stratal.report.figures import Panel
-from stratal.simulation.summary import mean_and_error
-from stratal.weighting import StratifiedWeighting
+from stratal.simulation.simulation_table import mean_and_error
+from stratal.strata import neyman
 
 ARMS: dict[str, dict[str, Any]] = {
     "classical": {"estimator": "classical"},
@@ -129,7 +129,7 @@ def _arm(
     for _ in range(replicates):
         fit = world.fit(world.sample(np.full(4, n // 4), rng), options)
         low, high = fit.confidence_interval(0.95)
-        errors.append(float(fit.coefficients[1]) - world.truth)
+        errors.append(float(fit.values[1]) - world.truth)
         covered.append(float(low[1] <= world.truth <= high[1]))
     return _rmse(errors), mean_and_error(np.array(covered))
 
@@ -160,7 +160,7 @@ def _allocations(world: _World, n: int, replicates: int, rng: np.random.Generato
             ("StratPPI heuristic", world.sample(heuristic, rng)),
             ("stratal's second round", _extended(world, pilot, rest, second)),
         ):
-            errors[name].append(float(world.fit(rows, options).coefficients[1]) - world.truth)
+            errors[name].append(float(world.fit(rows, options).values[1]) - world.truth)
     return {name: _rmse(values) for name, values in errors.items()}
 
 

@@ -271,7 +271,7 @@ class Described(Record):
 
     Examples
     --------
-    >>> from stratal.sampling import Design
+    >>> from stratal.designs import Design
     >>> Design.from_dict({"kind": "simple-random", "budget": 5}).to_dict()
     {'kind': 'simple-random', 'budget': 5}
     """
@@ -365,12 +365,12 @@ def checked_labels(z: Any, proxies: Any, stratum: Any) -> tuple[FloatArray, Floa
     if proxies.ndim != 2:
         raise InputError("proxies must be two-dimensional", given=f"shape {proxies.shape}", allowed="(n, k)")
     refuse_extremes("labels", z)
-    if np.max(np.abs(proxies), initial=0.0) > _LARGEST:
+    if np.max(np.abs(proxies), initial=0.0) > LARGEST:
         refuse_extremes("proxies", proxies)
     return z, proxies, stratum
 
 
-_LARGEST, _SMALLEST = 1e100, 1e-100
+LARGEST, SMALLEST = 1e100, 1e-100
 """Beyond these a square could overflow, or vanish."""
 
 
@@ -390,14 +390,28 @@ def refuse_extremes(name: str, values: FloatArray) -> None:
     stratal.errors.InputError: labels are too small to be squared (given: up to 1e-300; allowed: ...
     """
     largest = float(np.max(np.abs(values), initial=0.0))
-    if largest > _LARGEST:
+    if largest > LARGEST:
         raise InputError(
-            f"{name} are too large", allowed=f"up to {_LARGEST:g} in size", action="Rescale them."
+            f"{name} are too large", allowed=f"up to {LARGEST:g} in size", action="Rescale them."
         )
-    if 0.0 < largest < _SMALLEST:
+    if 0.0 < largest < SMALLEST:
         raise InputError(
             f"{name} are too small to be squared",
             given=f"up to {largest:g}",
-            allowed=f"0, or from {_SMALLEST:g} in size",
+            allowed=f"0, or from {SMALLEST:g} in size",
             action="Rescale them.",
         )
+
+
+def checked_threads(threads: int) -> int:
+    """Return a number of threads, refusing anything but a whole number from 1 on.
+
+    Examples
+    --------
+    >>> checked_threads(0)
+    Traceback (most recent call last):
+    stratal.errors.InputError: threads counts from 1 (given: 0; allowed: 1 or more).
+    """
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise InputError("threads counts from 1", given=threads, allowed="1 or more")
+    return threads

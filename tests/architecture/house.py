@@ -1,5 +1,7 @@
 """The plan of the house, counted: `make map`, or `python -m tests.architecture.house [SOURCE ...]`.
 
+`--calls "VERB"` instead lists the functions that one call of a verb enters ("plan", "a report", ...).
+
 A source is a folder `stratal`; several are set side by side. Arrows are imports, at run time, inside
 functions (lazy) and for types alone. The package's own `__init__` names every public thing lazily and is left
 out of the arrows. Code lines leave out docstrings, comments and blank lines.
@@ -20,7 +22,7 @@ HERE = Path(__file__).parents[2] / "src" / "stratal"
 
 ROOMS = (
     *("__init__", "errors", "arrays", "randomness"),
-    *("report", "proxy", "population", "strata", "allocation", "weighting", "labels", "sampling"),
+    *("report", "proxy", "tables", "population", "strata", "labels", "designs"),
     *("intervals", "estimation", "regression", "planning", "simulation", "study", "cli"),
     *("estimands", "__main__"),
 )
@@ -180,6 +182,7 @@ def code_line_numbers(text: str) -> list[int]:
 
 TRIP = """
 import json, sys
+from pathlib import Path
 import numpy as np
 import stratal
 
@@ -207,9 +210,11 @@ def counted(name, call):
         return call()
     finally:
         sys.setprofile(None)
-        figures[name] = [len({file for file, _ in seen}), len(seen)]
+        figures[name] = sorted(
+            (str(Path(file).relative_to(HOME).with_suffix("")), calls) for file, calls in seen
+        )
 
-figures = {}
+figures, HOME = {}, Path(stratal.__file__).parent
 trip(lambda name, call: call())
 trip(counted)
 print(json.dumps(figures))
@@ -217,8 +222,8 @@ print(json.dumps(figures))
 """One real call of each verb on 500 units and 100 labels, run once before it is counted."""
 
 
-def passed(source: Path) -> dict[str, str]:
-    """Return, for each call of a trip, the distinct files and functions of stratal that it enters."""
+def passed(source: Path) -> dict[str, list[tuple[str, str]]]:
+    """Return, for each call of a trip, the files and functions of stratal that it enters."""
     done = subprocess.run(
         [sys.executable, "-c", TRIP],
         env={"PYTHONPATH": str(source.parent), "OMP_NUM_THREADS": "1"},
@@ -226,9 +231,8 @@ def passed(source: Path) -> dict[str, str]:
         text=True,
         check=True,
     )
-    counts = json.loads(done.stdout)
     return {
-        f"`{verb}` passes": f"{files} files, {calls} functions" for verb, (files, calls) in counts.items()
+        verb: [(file, call) for file, call in entered] for verb, entered in json.loads(done.stdout).items()
     }
 
 
@@ -237,12 +241,27 @@ def main(sources: list[Path]) -> None:
     columns = []
     for source in sources:
         house = House(source, source.parents[1] / "papers")
-        columns.append(house.figures() | passed(source))
+        entered = passed(source)
+        columns.append(house.figures() | {f"`{verb}` passes": _count(entered[verb]) for verb in entered})
     for row in columns[0]:
         print(f"| {row} | {' | '.join(str(column[row]) for column in columns)} |")
     for loop in house.loops():
         print("loop:", *(name.removeprefix("stratal.") for name in loop))
 
 
+def _count(entered: list[tuple[str, str]]) -> str:
+    return f"{len({file for file, _ in entered})} files, {len(entered)} functions"
+
+
+def show(verb: str) -> None:
+    """Print the functions that one verb enters, a line for each file."""
+    entered = passed(HERE)[verb]
+    for file in sorted({file for file, _ in entered}):
+        print(f"{file}: {', '.join(call for other, call in entered if other == file)}")
+
+
 if __name__ == "__main__":
-    main([Path(name).resolve() for name in sys.argv[1:]] or [HERE])
+    if sys.argv[1:2] == ["--calls"]:
+        show(sys.argv[2])
+    else:
+        main([Path(name).resolve() for name in sys.argv[1:]] or [HERE])

@@ -107,7 +107,7 @@ def _everything(population: Population) -> dict[str, Any]:
         found[calibration] = [made.value, made.standard_error]
     data = {"length": LENGTH[np.asarray(sample.ids, np.int64)]}
     fitted = stratal.regression.regress(sample, labels, features="length", data=data, population=population)
-    found["regression"] = fitted.coefficients
+    found["regression"] = fitted.values
     return found
 
 

@@ -9,18 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stratal
+from stratal.designs import PoissonWeighting, StratifiedWeighting, WithReplacementWeighting
 from stratal.errors import InputError
 from stratal.estimands import ClassReport
 from stratal.estimation.comparison import contrast_limits
-from stratal.estimation.confusion import Confusion
-from stratal.estimation.domain_means import domain_mean
-from stratal.estimation.estimands.quantile import quantile_estimate
+from stratal.estimation.confusion import AVERAGES, CLASS_METRICS, OVERALL_METRICS, Confusion
 from stratal.estimation.estimands.ranking import area_under_curve, average_precision, ranking_metric
-from stratal.estimation.estimates import in_family
-from stratal.estimation.linearisation import difference_of
-from stratal.estimation.metric_functions import AVERAGES, CLASS_METRICS, OVERALL_METRICS
+from stratal.estimation.estimate import Estimates, combined
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.weighting import PoissonWeighting, StratifiedWeighting, WithReplacementWeighting
+from stratal.estimation.shares import domain_mean
+from stratal.regression.quantiles import quantile_estimate
 
 
 @st.composite
@@ -89,7 +87,7 @@ def test_ranking_domains_and_quantiles(design, data):
     ]
     for found in means:
         check(found, 0, 1, census)
-    check(difference_of(means[0], means[1]), -1, 1, census)
+    check(combined(means[:2], [1.0, -1.0]), -1, 1, census)
     median = quantile_estimate(score, 0.5, weighting)
     low, high = median.confidence_interval()
     assert low <= median.value <= high
@@ -112,7 +110,7 @@ def test_comparisons_of_any_numbers(design, data):
             except InputError:
                 return None
             found.append(replace(pair, evidence=replace(pair.evidence, own=contrast_limits(pair))))
-        return in_family(found)
+        return Estimates(estimates=tuple(found), kind="comparisons", title="").simultaneous()
 
     for pair in family(contrasts, outcome="unbounded") or ():
         ends = pair.limits()

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
-from stratal.regression.models import linear_regression, logistic_regression, mean_vector
+from stratal.regression.m_estimation import linear_regression, logistic_regression, mean_vector
 from stratal.regression.quantiles import quantile
-from stratal.weighting import StratifiedWeighting
 
 few = settings(max_examples=40, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
@@ -58,7 +58,7 @@ def test_the_order_of_units_does_not_matter(seed, estimator):
     )
 
     expected = fit(x, y, f, stratum, rows, weighting, estimator=estimator)
-    assert shuffled.coefficients == pytest.approx(expected.coefficients, rel=1e-7, abs=1e-9)
+    assert shuffled.values == pytest.approx(expected.values, rel=1e-7, abs=1e-9)
     assert shuffled.covariance == pytest.approx(expected.covariance, rel=1e-6, abs=1e-10)
 
 
@@ -73,9 +73,7 @@ def test_linear_regression_is_equivariant(seed, shift, scale):
     after = fit(x, scale * y + plane, scale * f + plane, stratum, rows, weighting)
 
     assert after.lam == pytest.approx(before.lam, abs=1e-6)
-    assert after.coefficients == pytest.approx(
-        scale * before.coefficients + [shift, -shift], rel=1e-5, abs=1e-6 * scale
-    )
+    assert after.values == pytest.approx(scale * before.values + [shift, -shift], rel=1e-5, abs=1e-6 * scale)
     assert after.standard_errors == pytest.approx(scale * before.standard_errors, rel=1e-4)
 
 
@@ -90,7 +88,7 @@ def test_logistic_regression_is_symmetric(seed):
         return
     after = fit(x, 1 - y, 1 - f, stratum, rows, weighting, logistic_regression)
 
-    assert after.coefficients == pytest.approx(-before.coefficients, rel=1e-6, abs=1e-8)
+    assert after.values == pytest.approx(-before.values, rel=1e-6, abs=1e-8)
     assert after.covariance == pytest.approx(before.covariance, rel=1e-5, abs=1e-9)
 
 
@@ -100,8 +98,8 @@ def test_a_mean_lies_on_the_line_between_its_parts(seed, lam):
     _, y, f, stratum, rows, weighting = case(seed)
     given_ = {"weighting": weighting, "proxy": f[rows], "population_proxy": f, "population_stratum": stratum}
 
-    ends = [mean_vector(y[rows], lam=end, **given_).coefficients[0] for end in (0.0, 1.0)]
-    middle = mean_vector(y[rows], lam=lam, **given_).coefficients[0]
+    ends = [mean_vector(y[rows], lam=end, **given_).values[0] for end in (0.0, 1.0)]
+    middle = mean_vector(y[rows], lam=lam, **given_).values[0]
 
     assert middle == pytest.approx((1 - lam) * ends[0] + lam * ends[1], abs=1e-9)
 
@@ -128,7 +126,7 @@ def test_odd_numbers_give_a_finite_mean_or_an_input_error(y, f, estimator):
     )
 
     low, high = result.confidence_interval(0.95)
-    assert np.all(np.isfinite([low[0], result.coefficients[0], high[0]]))
+    assert np.all(np.isfinite([low[0], result.values[0], high[0]]))
 
 
 @few
@@ -146,7 +144,7 @@ def test_odd_numbers_give_a_regression_or_an_input_error(y, f, estimator):
         result = fit(x, np.resize(y, 30), np.array(f), stratum, rows, weighting, estimator=estimator)
     except InputError:
         return
-    assert np.all(np.isfinite(result.coefficients))
+    assert np.all(np.isfinite(result.values))
     assert np.all(np.isfinite(result.covariance))
 
 
@@ -171,7 +169,7 @@ def test_quantile_intervals_grow_with_the_level(seed, q):
     )
 
     bounds = [result.confidence_interval(level) for level in (0.5, 0.8, 0.95, 0.99)]
-    lows, highs = [b.low[0] for b in bounds], [b.high[0] for b in bounds]
+    lows, highs = [b.low for b in bounds], [b.high for b in bounds]
 
     assert lows == sorted(lows, reverse=True)
     assert highs == sorted(highs)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from stratal.allocation.integers import Bounds, importance_of
 from stratal.arrays import FloatArray, IntArray
+from stratal.strata.integers import Bounds, importance_of
 
 
 def real_optimum(
@@ -48,7 +48,7 @@ def real_optimum(
     """
     bounds = Bounds.read(sizes, minimum, maximum)
     bounds.check(np.floor(budget) if np.isfinite(budget) else budget)
-    a = importance_of(bounds, "standard_deviations", standard_deviations)
+    a = importance_of(bounds.sizes, "standard_deviations", standard_deviations)
     n_h = bounds.lower.astype(np.float64)
     matters = a > 0
     n_h[matters] = bounds.upper[matters]

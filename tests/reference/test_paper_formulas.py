@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.reference import paper_formulas as formulas
 
-from stratal.simulation.truth import Truth
+from stratal.simulation.benchmark import Truth
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.simulation.back_ends import completed
+from stratal.simulation.engine import completed
 
 GENERATOR = np.random.default_rng(3)
 PROXY = np.round(GENERATOR.beta(4, 1, 800), 2)

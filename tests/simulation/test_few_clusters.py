@@ -72,7 +72,7 @@ def test_intervals_of_coefficients_hold(family):
         told = {"own": own[rows], "shared": shared[rows]}
         return stratal.regress(sample, z[rows], family=family, features=("own", "shared"), data=told, lam=0.0)
 
-    truth = fitted(whole).coefficients
+    truth = fitted(whole).values
     held = np.zeros(3)
     for seed in range(DRAWS):
         interval = fitted(design.draw(units, seed=seed)).confidence_interval()

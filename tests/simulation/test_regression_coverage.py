@@ -7,11 +7,11 @@ Tolerances are four standard deviations of a share of that many replicates, and 
 import numpy as np
 import pytest
 
-from stratal.allocation import neyman
-from stratal.regression.models import linear_regression, logistic_regression, mean_vector
+from stratal.designs import StratifiedWeighting
+from stratal.regression.m_estimation import linear_regression, logistic_regression, mean_vector
 from stratal.regression.quantiles import quantile
 from stratal.regression.unlabelled import ArrayUnlabelled
-from stratal.weighting import StratifiedWeighting
+from stratal.strata import neyman
 
 LEVELS = (0.9, 0.95)
 SCENARIOS = {
@@ -40,7 +40,7 @@ def papers_scenario(name, n, replicates, **options):
         result = mean_vector(
             y, proxy=f, unlabelled=units, weighting=weighting, target="superpopulation", **options
         )
-        rows.append([result.coefficients[0], *covered(result, np.zeros(1))])
+        rows.append([result.values[0], *covered(result, np.zeros(1))])
     return np.array(rows)
 
 
@@ -109,7 +109,7 @@ def coefficient_coverage(kind, estimator, n, replicates):
     model = linear_regression if kind == "linear" else logistic_regression
     sizes = np.bincount(stratum)
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    truth = model(x, y, weighting=StratifiedWeighting(stratum=stratum, sizes=sizes)).coefficients
+    truth = model(x, y, weighting=StratifiedWeighting(stratum=stratum, sizes=sizes)).values
     units = ArrayUnlabelled(features=x, proxy=f, stratum=stratum)
     weighting = StratifiedWeighting(stratum=np.repeat(np.arange(4), n // 4), sizes=sizes)
     random = np.random.default_rng([n, 5])
@@ -225,7 +225,7 @@ def test_proposition_1_by_simulation():
             result = mean_vector(
                 y, proxy=f, weighting=weighting, unlabelled=units, lam=0.3, target="superpopulation"
             )
-            squared[name] += result.coefficients[0] ** 2 / replicates
+            squared[name] += result.values[0] ** 2 / replicates
 
     assert squared["strata"] < 0.8 * squared["none"]
 
@@ -250,6 +250,6 @@ def test_the_optimal_split_beats_the_proportional_one():
             result = mean_vector(
                 y, proxy=f, weighting=weighting, unlabelled=units, lam=λ, target="superpopulation"
             )
-            errors[name].append(result.coefficients[0])
+            errors[name].append(result.values[0])
 
     assert np.var(errors["optimal"]) < 0.9 * np.var(errors["proportional"])

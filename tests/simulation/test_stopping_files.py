@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import stratal
-from stratal.simulation.stopping import stopped
+from stratal.simulation.adaptive_rounds import stopped
 
 STUDIES = 1_000
 

@@ -18,7 +18,7 @@ from stratal.errors import InputError
 if TYPE_CHECKING:
     from stratal.labels.answer_columns import AnswerColumn
     from stratal.labels.exchange.exchange import Answers
-    from stratal.population.tables.small_table import SmallTable
+    from stratal.tables.small_table import SmallTable
 
 
 def doctor(
@@ -75,7 +75,7 @@ def _answers(file: Path) -> Answers | None:
 
 def _say_folder(folder: Path, *, json: bool) -> bool:
     """Say what a study's folder or a drawn sample's is, and what comes next; False for any other folder."""
-    from stratal.sampling.handover import SAMPLE_NAME, TO_LABEL_NAME
+    from stratal.designs.handover import SAMPLE_NAME, TO_LABEL_NAME
     from stratal.study.database import DATABASE
 
     if (folder / DATABASE).is_file():
@@ -94,8 +94,8 @@ def _say_folder(folder: Path, *, json: bool) -> bool:
 
 def _say_logs(folder: Path, *, json: bool) -> bool:
     """Say which logs of evaluation tools a folder holds; False if none, or if it is itself a data set."""
-    from stratal.population.logs.hugging_face import STATE
-    from stratal.population.logs.reading import logs_below
+    from stratal.tables.logs.hugging_face import STATE
+    from stratal.tables.logs.reading import logs_below
 
     found = {} if (folder / STATE).exists() else logs_below(folder)
     if not found:
@@ -111,7 +111,7 @@ def _say_logs(folder: Path, *, json: bool) -> bool:
 
 def _table(file: Path) -> SmallTable | None:
     """Return a small table, None for anything else, a sample and an evaluation tool's log too."""
-    from stratal.population.tables.small_table import SmallTable
+    from stratal.tables.small_table import SmallTable
 
     if not file.is_file() or file.stat().st_size > _LARGEST:
         return None
@@ -160,7 +160,7 @@ def _say_homes(file: Path, answers: AnswerColumn, homes: dict[Path, str], *, jso
 
 def _go_on(file: Path, answers: AnswerColumn, home: Path, ids: str) -> None:
     """Print the command that takes a table of labels, or what is missing before."""
-    from stratal.population.tables.declaration import ID_NAMES
+    from stratal.tables.logs.log import ID_NAMES
 
     named = [] if ids in ID_NAMES else ["--id", ids]
     words = [str(word) for word in ("import" if home.is_dir() else "estimate", home, file, *named)]
@@ -182,7 +182,7 @@ def _go_on(file: Path, answers: AnswerColumn, home: Path, ids: str) -> None:
 
 def _classes(answers: AnswerColumn, sample: Path) -> list[str]:
     """Return the option that compares labels with the model's answers, where both are of the same classes."""
-    from stratal.sampling.sample import Sample
+    from stratal.designs.sample import Sample
 
     drawn = Sample.read(sample)
     if drawn.predicted is None or answers.texts.isdisjoint(drawn.groups[drawn.predicted].tolist()):
@@ -228,7 +228,7 @@ def _say_labelled(file: Path, answers: AnswerColumn) -> bool:
 
 def _say_strata(file: Path, table: SmallTable) -> bool:
     """Say how to estimate from a sample by strata whose sizes stand in each row; False for other tables."""
-    from stratal.sampling.strata_sizes import sized_strata
+    from stratal.designs.elsewhere import sized_strata
 
     found = sized_strata(table)
     if found is None:

@@ -15,9 +15,9 @@ from stratal.cli.records import takes
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
+    from stratal.designs.handover import Handover
+    from stratal.designs.sample import Sample
     from stratal.planning import Narrowing
-    from stratal.sampling.handover import Handover
-    from stratal.sampling.sample import Sample
 
 
 DESIGNS = ("auto", "simple-random", "stratified", "poisson", "proportional-to-size", "systematic", "clusters")
@@ -50,8 +50,6 @@ class SharedDrawOptions(o.Planning):
 
     def sample(self, *, pilot: bool = False) -> Sample:
         """Draw the first round; of a half-width only a pilot, if that is asked for."""
-        if self.design not in DESIGNS:
-            raise InputError("no such design", given=repr(self.design), allowed=", ".join(DESIGNS))
         if self.design not in DESIGNS[:3]:
             return _unequal(self)
         made = self.plan(pilot=pilot)
@@ -108,7 +106,7 @@ def draw(asked: DrawOptions) -> None:
     With --half-width it draws a pilot; with --extend, --labels and --half-width as many more units as the
     labels say are needed, and none, nothing being written, once the interval is that narrow.
     """
-    from stratal.sampling.handover import empty_folder, write_handover
+    from stratal.designs.handover import empty_folder, write_handover
 
     empty_folder(asked.output)
     needed = None
@@ -217,27 +215,19 @@ def _say_enough(asked: DrawOptions, sample: Sample, needed: Narrowing) -> None:
 
 def _unequal(asked: SharedDrawOptions) -> Sample:
     """Return a sample of a design other than simple random and stratified sampling."""
-    from stratal import sampling as designs
+    from stratal.designs import Design
 
+    kind = Design.of_kind(asked.design)
+    if kind is None:
+        raise InputError("no such design", given=repr(asked.design), allowed=", ".join(DESIGNS))
     reading, design, budget = o.part(o.Reading, asked), asked.design, asked.budget
     if budget is None:
         raise InputError(f"--design {design} needs --budget", action="Add --budget N, the number of labels.")
-    made: designs.Design
-    if design == "clusters":
-        if asked.cluster is None:
-            raise InputError(
-                "--design clusters needs --cluster COL",
-                action="Name the column of the groups that are drawn whole, such as --cluster document.",
-            )
-        made = designs.ClusterSample(cluster=asked.cluster, budget=budget)
+    if asked.cluster is not None:
         reading = replace(reading, groups=o.joined(*reading.group_names, asked.cluster))
-    elif design == "systematic":
-        made = designs.Systematic(budget=budget)
-    else:
-        unequal = designs.Poisson if design == "poisson" else designs.ProportionalToSize
-        made = unequal(budget=budget, size=asked.size)
-        if asked.size not in ("equal", "sqrt-variance"):
-            reading = replace(reading, features=o.joined(*o.listed(reading.features), asked.size))
+    if asked.size not in ("equal", "sqrt-variance"):
+        reading = replace(reading, features=o.joined(*o.listed(reading.features), asked.size))
+    made: Design = kind.of_options(budget, asked.size, asked.cluster)
     with progress("drawing"):
         return made.draw(reading.population(), asked.seed)
 

@@ -14,10 +14,9 @@ from stratal.cli.records import takes
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
-    from stratal.estimation.estimate import Estimate
-    from stratal.estimation.estimates import Estimates
+    from stratal.designs.sample import Sample
+    from stratal.estimation.estimate import Estimate, Estimates
     from stratal.labels.labels import Labels
-    from stratal.sampling.sample import Sample
 
 
 REQUIREMENT_FAILED = 4
@@ -105,13 +104,13 @@ class Made:
     @property
     def several(self) -> bool:
         """Whether there are several estimates."""
-        from stratal.estimation.estimates import Estimates
+        from stratal.estimation.estimate import Estimates
 
         return isinstance(self.estimate, Estimates)
 
     def described(self) -> dict[str, Any]:
         """Return the estimate's dict with the tables that were asked for."""
-        from stratal.estimation.estimates import with_tables
+        from stratal.estimation.estimate import with_tables
 
         level = self.asked.confidence_level
         return with_tables(
@@ -152,7 +151,7 @@ def _label_columns(asked: EvidenceOptions, sample: Sample) -> tuple[str, ...]:
 
 def _refuse_beside(asked: EvidenceOptions, result: Any) -> None:
     """Refuse options for one estimate where there are several."""
-    from stratal.estimation.estimates import Estimates
+    from stratal.estimation.estimate import Estimates
 
     if not isinstance(result, Estimates):
         return

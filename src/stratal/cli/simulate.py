@@ -119,7 +119,7 @@ class SimulateOptions(o.Reading):
         """Processes, or the Spark session that the file is read with."""
         if self.engine != SPARK:
             return self.workers
-        from stratal.population.tables.spark_files import session_at
+        from stratal.tables.spark_files import session_at
 
         return session_at(self.master)
 
@@ -166,7 +166,7 @@ def simulate(asked: SimulateOptions) -> None:
 def _simulated(asked: SimulateOptions) -> SimulationTable:
     """Read the labelled data and simulate on them."""
     from stratal.simulation import simulate as run
-    from stratal.simulation.reading import read_benchmark
+    from stratal.simulation.benchmark import read_benchmark
 
     question, bounds = asked.question(), asked.outcome_bounds
     population, labels = read_benchmark(

@@ -2,11 +2,15 @@
 
 import stratal.estimation.estimands  # noqa: F401  (the kinds of estimand enter themselves)
 from stratal.estimation.comparison import Comparisons, compare
-from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow
-from stratal.estimation.estimates import Estimates
+from stratal.estimation.estimate import Estimate, Estimates, Nonresponse, StratumRow
 from stratal.estimation.evaluation import estimate
-from stratal.estimation.mean import ESTIMATORS, EstimateOptions, MeanEstimate, mean_estimate
-from stratal.estimation.outcome_means import estimate_mean
+from stratal.estimation.outcome_means import (
+    ESTIMATORS,
+    EstimateOptions,
+    MeanEstimate,
+    estimate_mean,
+    mean_estimate,
+)
 
 __all__ = [
     "ESTIMATORS",

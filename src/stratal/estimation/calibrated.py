@@ -17,23 +17,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
+from stratal.designs.extending import require_same_population
 from stratal.errors import InputError
 from stratal.estimation.lam import N_FOLDS, assign_folds, blended, check_folds, fold_shares, sampled_fractions
 from stratal.intervals.evidence import OutcomeKind, infer_outcome
+from stratal.population.declaration import fitting, listed
 from stratal.population.summary import StratumSummary
-from stratal.population.tables.declaration import fitting, listed
 from stratal.proxy.calibration import METHODS, Calibration, calibrate
 from stratal.proxy.learners import NAMES, Learned, described, is_learner, learn
 from stratal.randomness import id_texts, keys_of_ids
-from stratal.sampling.same_population import require_same_population
 from stratal.strata import Everything
 
 if TYPE_CHECKING:
-    from stratal.estimation.mean import EstimateOptions
+    from stratal.designs.sample import Sample
     from stratal.estimation.respondents import Respondents
     from stratal.population.population import Population
     from stratal.population.rules.rule import Rule
-    from stratal.sampling.sample import Sample
+
 
 FEWEST_FOLDS = 3
 """Two to choose by, and one that the choice does not see."""
@@ -475,36 +475,6 @@ def _required(population: Population | None) -> Population:
             action="Give population= (--population FILE): the one that the sample was drawn from.",
         )
     return population
-
-
-def with_calibrated(
-    sample: Sample,
-    labelled: BoolArray,
-    frame: Respondents,
-    z: FloatArray,
-    how: Calibrating,
-    options: EstimateOptions,
-) -> tuple[CalibratedProxy, EstimateOptions]:
-    """Return the proxy calibrated on the labels, and the options of an estimate with it.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> from stratal.estimation.mean import EstimateOptions
-    >>> from stratal.estimation.respondents import Respondents
-    >>> population = stratal.Population.from_arrays(proxy=np.linspace(0, 1, 40))
-    >>> sample = stratal.SimpleRandom(budget=10).draw(population, seed=7)
-    >>> everyone = np.ones(10, dtype=bool)
-    >>> frame, z = Respondents.of(sample, everyone), (sample.proxies[:, 0] > 0.7) * 1.0
-    >>> how = Calibrating(column=[0], method="logistic")
-    >>> with_calibrated(sample, everyone, frame, z, how, EstimateOptions())[1].scaled
-    True
-    """
-    how = replace(how, folds=options.folds, outcome=options.outcome, bounds=options.bounds)
-    estimator = calibrated_estimator(options.estimator, given=options.lam is not None)
-    found = calibrated_proxy(sample, labelled, frame, z, how)
-    notes = (*options.notes, found.note)
-    return found, replace(options, estimator=estimator, scaled=True, notes=notes)
 
 
 def _checked(

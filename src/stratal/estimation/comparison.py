@@ -11,20 +11,23 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, Record
+from stratal.designs import Weighting
+from stratal.designs.sample import Sample, require_sample
+from stratal.designs.stratum_moments import stratum_means
 from stratal.errors import InputError, names_mistyped, near_names
 from stratal.estimation.columns import number_columns
-from stratal.estimation.estimate import Estimate
-from stratal.estimation.estimates import Estimates, in_family, title_of
-from stratal.estimation.lam import ProxyMoments
-from stratal.estimation.linearisation import (
+from stratal.estimation.estimate import (
+    Estimate,
+    Estimates,
     Linearised,
     linearised_estimate,
     of_variable,
     ratio_of_means,
+    title_of,
     undefined_estimate,
 )
-from stratal.estimation.mean import MINIMUM_FOR_FITTING, MeanEstimate, mean_estimate
-from stratal.estimation.outcome_means import estimate_mean
+from stratal.estimation.lam import ProxyMoments
+from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, MeanEstimate, estimate_mean, mean_estimate
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import design_effect
 from stratal.intervals.limits import Limits, OffsetLimits, StudentLimits, SumLimits, Term, nothing_varies
@@ -33,10 +36,6 @@ from stratal.population.expressions import Agree
 from stratal.population.rules.derived import Derived
 from stratal.population.summary import StratumSummary
 from stratal.report import Intervals, Page, leaderboard_table, noted
-from stratal.sampling.asked import require_sample
-from stratal.sampling.sample import Sample
-from stratal.weighting import Weighting
-from stratal.weighting.stratum_moments import stratum_means
 
 _STEPS = 50
 """Most steps of Newton's method from the labels' ratio to that with proxies; some five are enough."""
@@ -674,21 +673,21 @@ def comparisons(
     differences = [
         replace(pair.difference(), label=dict(zip("ab", pair.models, strict=True))) for pair in both
     ]
-    together = ", simultaneous" if simultaneous and len(pairs) > 1 else ""
     whole = frame.share == 1.0
     columns = zip(names, z.T, strict=True) if whole and not both[0].alone else ()
     refused = bounds is None and any(found.limits() is None for found in differences)
     means = [replace(both[0].mean(column), label={"model": name}) for name, column in columns]
-    return Comparisons(
-        estimates=in_family(differences, seed) if simultaneous else tuple(differences),
+    found = Comparisons(
+        estimates=tuple(differences),
         kind="comparisons",
-        title=title_of(sample, len(z), target, ", paired", together),
+        title=title_of(sample, len(z), target, ", paired"),
         remarks=(*frame.notes, *([_ALIKE] if refused else [])),
         means=tuple(means),
         ratios=tuple(replace(pair, slopes=None).ratio() for pair in both) if whole else (),
         win_rates=tuple(replace(pair, slopes=None).win_rate() for pair in both),
         ties=tuple(float(np.mean(pair.first == pair.second)) for pair in both),
     )
+    return found.simultaneous(seed=seed) if simultaneous else found
 
 
 _ALIKE = "outcomes without bounds that always differ alike give no interval: give bounds="

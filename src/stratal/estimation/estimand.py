@@ -7,29 +7,72 @@ afterwards the estimate. It is written in the sample's file, so that `estimate` 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, reduce
 from operator import mul
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from stratal.allocation.rates import smoothed_standard_deviations
 from stratal.arrays import BoolArray, Described, FloatArray, IntArray, Record
+from stratal.designs.sample import Sample
+from stratal.designs.stratum_moments import stratum_kurtoses
 from stratal.errors import InputError, names_mistyped, near_names
 from stratal.estimation.anticipated import Anticipated, AnticipatedInfluence, Division
-from stratal.estimation.estimate import Estimate
-from stratal.estimation.estimates import Estimates
-from stratal.estimation.request import PLAIN, Request
+from stratal.estimation.estimate import Estimate, Estimates, title_of
+from stratal.intervals.evidence import require_target
 from stratal.labels.labels import join
 from stratal.population.cells import Cells
 from stratal.population.expressions import Constant, Expression, total
 from stratal.population.influence import Influence, InfluenceOfLevels, averages
 from stratal.population.level_tests import LevelSet, both_tests
 from stratal.population.population import Population
-from stratal.sampling.sample import Sample
 from stratal.strata import Strata
-from stratal.weighting.stratum_moments import stratum_kurtoses
+from stratal.strata.rates import smoothed_standard_deviations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Request(Record):
+    """The keywords of `stratal.estimate`, where they are described. An estimand takes those that it names."""
+
+    target: str = "population"
+    estimator: str = "auto"
+    outcome: Any = None
+    bounds: tuple[float, float] | None = None
+    limits: tuple[float, float] | None = None
+    lam: Any = None
+    proxy: str | None = None
+    predicted: bool | str = False
+    clip: bool = False
+    combine: str = "mean"
+    cross_fit: int | None = None
+    calibration: Any = None
+    features: Sequence[str] | None = None
+    population: Population | None = None
+    stratum_weights_known: bool = False
+
+    def __post_init__(self) -> None:
+        require_target(self.target)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What differs from its default, by keyword."""
+        found = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        defaults = {entry.name: entry.default for entry in fields(self)}
+        return {
+            name: value
+            for name, value in found.items()
+            if not (value is defaults[name] or (isinstance(value, str) and value == defaults[name]))
+        }
+
+
+PLAIN = Request()
+"""Nothing but the defaults."""
+MEAN_OPTIONS = tuple(entry.name for entry in fields(Request))
+"""What a mean of one outcome takes: all of them."""
+RIGHT_OPTIONS = tuple(name for name in MEAN_OPTIONS if name != "predicted")
+"""What a mean of right answers takes: it says itself which answers."""
+
 
 MOST_CELLS = 64
 """Cells of a list; where there would be more, units are told apart by whether they are known to all."""
@@ -653,3 +696,96 @@ def _typed(value: Any, declared: str) -> Any:
     if _several(declared):
         return tuple(value.split("+")) if isinstance(value, str) else tuple(value)
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class Listed(Several):
+    """Several estimands of any kinds, planned for and estimated on the same labels.
+
+    Parameters
+    ----------
+    estimands : tuple of Estimand
+        Labels must be what each of them takes, as true classes are for F1 and for recall.
+
+    Examples
+    --------
+    >>> from stratal.estimation.estimand import as_estimand
+    >>> as_estimand(["f1:match", "recall:match"]).text
+    'f1:match;recall:match'
+    """
+
+    kind: ClassVar[str] = "list"
+    estimands: tuple[Estimand, ...]
+
+    def __post_init__(self) -> None:
+        self._set(estimands=tuple(self.estimands))
+        if not self.estimands or not all(isinstance(entry, Estimand) for entry in self.estimands):
+            raise InputError(
+                "every entry of a list of estimands must be one",
+                given=repr(self.estimands),
+                action="Give estimands of stratal.estimands, or their texts, such as 'f1:match'.",
+            )
+
+    @property
+    def text(self) -> str:
+        """The text forms, with semicolons between them."""
+        return ";".join(entry.text for entry in self.estimands)
+
+    @classmethod
+    def parse(cls, fields: dict[str, Any]) -> Self:
+        """Return the list from the fields of `to_dict` but `kind`."""
+        return cls(tuple(Estimand.from_dict(entry) for entry in fields["estimands"]))
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The group columns that are needed."""
+        return tuple(dict.fromkeys(name for entry in self.estimands for name in entry.groups))
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The numeric columns that are needed."""
+        return tuple(dict.fromkeys(name for entry in self.estimands for name in entry.numbers))
+
+    @property
+    def proxy_names(self) -> tuple[str, ...]:
+        """The proxies that are named."""
+        return tuple(dict.fromkeys(name for entry in self.estimands for name in entry.proxy_names))
+
+    @property
+    def reads_population(self) -> bool:
+        """Whether one of them reads columns of the population that a sample does not hold."""
+        return any(entry.reads_population for entry in self.estimands)
+
+    def parts_in(self, population: Population) -> tuple[Estimand, ...]:
+        """Return the estimands."""
+        return self.estimands
+
+    def parts_of(self, sample: Sample) -> tuple[Estimand, ...]:
+        """Return the estimands."""
+        return self.estimands
+
+    def label_columns(self, sample: Sample) -> tuple[str, ...]:
+        """Return the columns that all of them take."""
+        each = [entry.label_columns(sample) for entry in self.estimands]
+        return each[0] if all(own == each[0] for own in each) else ()
+
+    def compares(self, predicted: str | bool, kept: str | None) -> bool:
+        """Return whether all of them compare labels with this column of answers."""
+        return all(entry.compares(predicted, kept) for entry in self.estimands)
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
+        """Return an estimate of each, labelled by its text and, of several, by the label of each."""
+        rows: list[Estimate] = []
+        remarks: list[str] = []
+        request = Request(target=request.target, population=request.population)
+        for entry in self.estimands:
+            found = entry.estimate(sample, labels, request)
+            remarks += found.remarks if isinstance(found, Estimates) else ()
+            each = found if isinstance(found, Estimates) else [found]
+            rows += [replace(row, label={"estimand": entry.text} | dict(row.label)) for row in each]
+        return Estimates(
+            estimates=tuple(rows),
+            kind="estimands",
+            title=title_of(sample, max(row.labels for row in rows), request.target),
+            remarks=tuple(dict.fromkeys(remarks)),
+        )

@@ -3,19 +3,197 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record
-from stratal.errors import InputError, names_mistyped
-from stratal.intervals.evidence import Evidence, OutcomeKind
-from stratal.intervals.interval import ConfidenceInterval, p_value
-from stratal.intervals.methods import bounds_function, interval_of
-from stratal.intervals.proportion import clopper_pearson
-from stratal.report import Intervals, Page, Plotted, Printed, estimate_page, plain, plain_dict
+from stratal.designs import Weighting
+from stratal.errors import InputError, MissingExtraError, names_mistyped
+from stratal.intervals.evidence import Evidence, OutcomeKind, require_target
+from stratal.intervals.interval import ConfidenceInterval
+from stratal.intervals.limits import Limits, SkewedLimits, StudentLimits, SumLimits, Together, UndefinedLimits
+from stratal.intervals.methods import interval_of, p_value_of
+from stratal.intervals.proportion import clopper_pearson, skewnesses_of
+from stratal.report import (
+    Intervals,
+    Page,
+    Plotted,
+    Printed,
+    estimate_page,
+    estimates_table,
+    noted,
+    plain,
+    plain_dict,
+)
+from stratal.report.document import table_latex, table_markdown
+from stratal.report.text import Table
+
+if TYPE_CHECKING:
+    from stratal.designs.sample import Sample
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Linearised:
+    """An estimate with the per-unit variable that carries its error.
+
+    Parameters
+    ----------
+    value : float
+    variable : float (n,)
+        u: the weighted mean of u, less its expectation, is the estimate's error to first order.
+    design_variance : float
+        Due to drawing n of the N units; NaN where one label leaves nothing to estimate it from.
+    population_variance : float
+        Due to drawing the N units themselves; 0 for the target `population`.
+    degrees_of_freedom : float
+
+    Examples
+    --------
+    >>> Linearised(value=0.5, variable=np.zeros(2), design_variance=0.04, population_variance=0.0,
+    ...            degrees_of_freedom=1.0).standard_error
+    0.2
+    """
+
+    value: float
+    variable: FloatArray
+    design_variance: float
+    population_variance: float
+    degrees_of_freedom: float
+
+    @property
+    def variance(self) -> float:
+        """Of the target asked for."""
+        return self.design_variance + self.population_variance
+
+    @property
+    def standard_error(self) -> float:
+        """Square root of the variance."""
+        return float(np.sqrt(max(self.variance, 0.0)))
+
+
+def of_variable(
+    value: float, variable: FloatArray, weighting: Weighting, target: str = "population"
+) -> Linearised:
+    """Return an estimate from its value and its linearised variable (n,).
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
+    >>> of_variable(1.0, np.array([0.0, 2.0]), weighting).design_variance
+    0.8
+    """
+    require_target(target)
+    extra = 0.0
+    if target == "superpopulation":
+        extra = float(weighting.population_covariance(variable[:, None])[0, 0])
+    return Linearised(
+        value=value,
+        variable=variable,
+        design_variance=float(weighting.covariance(weighting.stretched(variable[:, None]))[0, 0]),
+        population_variance=extra,
+        degrees_of_freedom=weighting.degrees_of_freedom(variable),
+    )
+
+
+def smooth_mean_function(
+    variables: FloatArray,
+    function: Callable[[FloatArray], float],
+    weighting: Weighting,
+    *,
+    gradient: Callable[[FloatArray], FloatArray] | None = None,
+    target: str = "population",
+) -> Linearised:
+    """Return g(means) of the weighted means of several variables, with its linearised variable.
+
+    Parameters
+    ----------
+    variables : float (n, q)
+        Of the labelled units.
+    function : callable
+        Means (q,) to a number; differentiable at the means.
+    weighting : Weighting
+    gradient : callable, optional
+        Means (q,) to the partial derivatives (q,); central differences if not given.
+    target : {"population", "superpopulation"}
+
+    Raises
+    ------
+    InputError
+        If the function or its gradient is not finite at the means.
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(3, dtype=int), sizes=np.array([30]))
+    >>> result = smooth_mean_function(np.array([[1.0], [2.0], [3.0]]), lambda m: m[0] ** 2, weighting)
+    >>> result.value, round(result.standard_error, 4)
+    (4.0, 2.1909)
+    """
+    means = weighting.mean(variables)
+    value = float(function(means))
+    slopes = numeric_gradient(function, means) if gradient is None else np.asarray(gradient(means), float)
+    if slopes.shape != means.shape:
+        raise InputError(
+            "the gradient must have one entry per mean", given=slopes.shape, allowed=f"({len(means)},)"
+        )
+    if not (np.isfinite(value) and np.all(np.isfinite(slopes))):
+        raise InputError(
+            "the function or its gradient is not finite at the estimated means",
+            given=f"means {[float(mean) for mean in means]}",
+            action="Choose a function that is smooth there, or label more units.",
+        )
+    return of_variable(value, variables @ slopes, weighting, target)
+
+
+def numeric_gradient(function: Callable[[FloatArray], float], means: FloatArray) -> FloatArray:
+    """Return the partial derivatives (q,) by central differences.
+
+    Examples
+    --------
+    >>> numeric_gradient(lambda m: m[0] / m[1], np.array([1.0, 2.0])).round(6)
+    array([ 0.5 , -0.25])
+    """
+    steps = np.cbrt(np.finfo(np.float64).eps) * np.maximum(np.abs(means), 1e-3)
+    slopes = np.empty_like(means)
+    for j, step in enumerate(steps):
+        up, down = means.copy(), means.copy()
+        up[j] += step
+        down[j] -= step
+        slopes[j] = (float(function(up)) - float(function(down))) / (up[j] - down[j])
+    return slopes
+
+
+def ratio_of_means(
+    numerator: FloatArray, denominator: FloatArray, weighting: Weighting, target: str = "population"
+) -> Linearised:
+    """Return Σ w a / Σ w b with its linearised variable (a − R b) / Σ w b (Cochran, section 6.4).
+
+    NaN where the denominator is 0.
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([40]))
+    >>> ratio_of_means(np.array([1.0, 0, 1, 0]), np.array([1.0, 1, 1, 0]), weighting).value.__round__(4)
+    0.6667
+    """
+    above, below = (float(weighting.weights @ column) for column in (numerator, denominator))
+    if below == 0:
+        return Linearised(
+            value=np.nan,
+            variable=np.full(len(numerator), np.nan),
+            design_variance=np.nan,
+            population_variance=0.0,
+            degrees_of_freedom=0.0,
+        )
+    value = above / below
+    return of_variable(value, (numerator - value * denominator) / below, weighting, target)
+
 
 REPLICATES = 1_000
 BORROWED = 2.0
@@ -139,10 +317,10 @@ def _replicated(evidence: Evidence) -> FloatArray:
         other = rng.choice(len(z), size=REPLICATES, p=chances)
         weights = rng.gamma(np.r_[np.ones(count), BORROWED], size=(REPLICATES, count + 1))
         weights /= weights.sum(axis=1, keepdims=True)
-        mean, spread = _moments(z, own, other, weights)
+        mean, spread = _borrowed_moments(z, own, other, weights)
         means.append(mean)
         within.append(spread)
-        variance += factors[h] * _moments(residuals, own, other, weights)[1]
+        variance += factors[h] * _borrowed_moments(residuals, own, other, weights)[1]
     centres = np.column_stack(means)
     between = (centres - (centres @ shares)[:, None]) ** 2
     spread = (np.column_stack(within) + between) @ shares
@@ -151,7 +329,7 @@ def _replicated(evidence: Evidence) -> FloatArray:
     )
 
 
-def _moments(
+def _borrowed_moments(
     values: FloatArray, own: IntArray, other: IntArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return weighted mean and variance (B,) of a stratum's values and one borrowed value per replicate."""
@@ -257,7 +435,7 @@ class Estimate(Record, Printed, Plotted):
     --------
     >>> import numpy as np
     >>> from stratal.estimation.outcome_means import estimate_mean
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> z, h = np.array([1.0, 1, 0, 1, 0, 1]), np.zeros(6, dtype=int)
     >>> weighting = StratifiedWeighting(stratum=h, sizes=np.array([100]))
     >>> estimate = estimate_mean(z, np.zeros((6, 0)), weighting, None, stratum=h, design="simple-random")
@@ -342,11 +520,7 @@ class Estimate(Record, Printed, Plotted):
 
         `alternative` names what is held against the null: `greater` asks whether the value is above it.
         """
-
-        own = self.evidence.own
-        if own is not None and method == "auto":
-            return own.p_value(null, alternative)
-        return p_value(null, bounds_function(self.evidence, method, alternative)[1])
+        return p_value_of(self.evidence, null, method, alternative)
 
     @names_mistyped
     def to_dict(self, confidence_level: float = 0.95, method: str = "auto") -> dict[str, Any]:
@@ -451,6 +625,165 @@ class Estimate(Record, Printed, Plotted):
         )
 
 
+def linearised_estimate(
+    result: Linearised,
+    weighting: Weighting,
+    *,
+    limits: Limits | None = None,
+    bounds: tuple[float, float] | None = None,
+    target: str = "population",
+    n: int | None = None,
+    **shown: Any,
+) -> Estimate:
+    """Return the estimate of a function of means from its linearised variable.
+
+    Parameters
+    ----------
+    limits : Limits, optional
+        The estimand's own interval; Student's t on the linearised variance unless given.
+    n : int, optional
+        Labels that count towards it; all unless given.
+    **shown
+        Fields of `Estimate` that differ from what follows: standard_error, degrees_of_freedom, remarks, …
+    """
+    defined, labels = bool(np.isfinite(result.value)), len(result.variable)
+    freedom = shown.pop("degrees_of_freedom", result.degrees_of_freedom)
+    error = shown.pop("standard_error", result.standard_error if defined else np.nan)
+    if limits is None:
+        limits = StudentLimits(
+            value=result.value,
+            standard_error=result.standard_error,
+            degrees_of_freedom=max(freedom, 1.0),
+            bounds=bounds,
+        )
+    evidence = Evidence(
+        value=result.value,
+        variance=result.variance,
+        population_part=result.population_variance,
+        degrees_of_freedom=freedom,
+        outcome="unbounded" if bounds is None else "bounded",
+        bounds=bounds,
+        z=result.value + result.variable,
+        residuals=result.variable,
+        known=0.0,
+        weighting=weighting,
+        tuned=False,
+        superpopulation=target == "superpopulation",
+        own=limits if defined else UndefinedLimits(bounds=bounds),
+        linearised=True,
+    )
+    return Estimate(
+        value=result.value,
+        standard_error=error,
+        degrees_of_freedom=freedom,
+        n=labels if n is None else n,
+        target=target,
+        bounds=bounds,
+        outcome=evidence.outcome,
+        evidence=evidence,
+        **{
+            "population_size": round(weighting.population_size),
+            "design": "stratified",
+            "estimator": "linearised",
+            "lam": (),
+            "nonresponse": Nonresponse(drawn=labels, labelled=labels),
+            "strata": (),
+            "design_effect": None,
+            "effective_sample_size": None,
+            **shown,
+        },
+    )
+
+
+def undefined_estimate(
+    weighting: Weighting, n: int, bounds: tuple[float, float] | None, *notes: str, target: str = "population"
+) -> Estimate:
+    """Return the estimate of what no label tells anything of: every possible value."""
+    nothing = Linearised(
+        value=np.nan,
+        variable=np.full(len(weighting.weights), np.nan),
+        design_variance=np.nan,
+        population_variance=0.0,
+        degrees_of_freedom=0.0,
+    )
+    return linearised_estimate(nothing, weighting, bounds=bounds, target=target, n=n, remarks=notes)
+
+
+def combined(
+    found: Sequence[Estimate], coefficients: Sequence[float], covariance: FloatArray | None = None
+) -> Estimate:
+    """Return Σ c θ of estimates from the same labels, its interval made of theirs, to hold against 0.
+
+    `covariance` (m, m) is that of the estimates, where their influences do not say it all.
+
+    Examples
+    --------
+    >>> from stratal.estimation.shares import domain_mean
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(6, dtype=int), sizes=np.array([60]))
+    >>> z, a = np.array([1.0, 1, 0, 0, 1, 0]), np.array([True, True, True, False, False, False])
+    >>> means = [domain_mean(z, member, weighting, bounds=(0, 1)) for member in (a, ~a)]
+    >>> round(combined(means, [1.0, -1.0]).value, 3)
+    0.333
+    """
+    first, c = found[0], np.asarray(coefficients, dtype=np.float64)
+    weighting, n = first.evidence.weighting, sum(row.n for row in found)
+    span = None
+    if all(row.bounds is not None for row in found):
+        ends = [sorted((k * row.bounds[0], k * row.bounds[1])) for k, row in zip(c, found, strict=True)]  # type: ignore[index]
+        span = sum(end[0] for end in ends), sum(end[1] for end in ends)
+    if not all(np.isfinite(row.value) for row in found):
+        return replace(undefined_estimate(weighting, n, span, target=first.target), null=0.0)
+    variables = np.column_stack([row.evidence.residuals for row in found])
+    joint = weighting.covariance(variables) if covariance is None else covariance
+    errors = np.sqrt(np.maximum(np.diag(joint), 0.0))
+    spread = np.outer(errors, errors)
+    shared = np.where(spread > 0, np.clip(joint / np.where(spread > 0, spread, 1.0), -1.0, 1.0), 0.0)
+    np.fill_diagonal(shared, 1.0)
+    value = float(c @ [row.value for row in found])
+    freedom = (
+        min(row.degrees_of_freedom for row, k in zip(found, c, strict=True) if k) if np.any(c) else np.inf
+    )
+    result = Linearised(
+        value=value,
+        variable=variables @ c,
+        design_variance=float(c @ joint @ c),
+        population_variance=sum(row.evidence.population_part for row in found),
+        degrees_of_freedom=freedom,
+    )
+    limits: Limits = SumLimits(
+        value=value, bounds=span, terms=tuple(found), coefficients=c, correlation=shared
+    )
+    if all(isinstance(row.evidence.own, SkewedLimits) for row in found):
+        limits = skewed_limits([result], weighting)[0]
+    return linearised_estimate(
+        result, weighting, limits=limits, bounds=span, target=first.target, n=n, null=0.0
+    )
+
+
+def skewed_limits(found: Sequence[Linearised], weighting: Weighting) -> list[SkewedLimits]:
+    """Return for each the limits that are corrected for the skewness of what each label adds.
+
+    Variance of another origin than the labels has none.
+    """
+    variables = np.column_stack([result.variable for result in found])
+    own, whole = np.diag(weighting.covariance(variables)), np.array([result.variance for result in found])
+    share = np.clip(np.where(whole > 0, own / np.where(whole > 0, whole, 1.0), 0.0), 0.0, 1.0)
+    skewnesses = skewnesses_of(variables, weighting) * share**1.5
+    census = weighting.census
+    freedoms = [np.inf if census else result.degrees_of_freedom for result in found]
+    return [
+        SkewedLimits(
+            value=result.value,
+            standard_error=result.standard_error,
+            degrees_of_freedom=freedom,
+            skewness=float(skewness),
+            own_freedom=freedom,
+        )
+        for result, skewness, freedom in zip(found, skewnesses, freedoms, strict=True)
+    ]
+
+
 def empty_strata_notes(rows: tuple[StratumRow, ...]) -> tuple[str, ...]:
     """Return a note where strata have no labels.
 
@@ -468,3 +801,264 @@ def empty_strata_notes(rows: tuple[StratumRow, ...]) -> tuple[str, ...]:
         f"{len(empty)} strata without labels ({named}; {share:.1%} of the units) are taken to be like the "
         "others",
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Estimates(Sequence[Estimate], Printed, Plotted):
+    """Several estimates from the same labels: of estimands, classes, groups or pairs of models.
+
+    Parameters
+    ----------
+    estimates : tuple of Estimate
+        Each with its `label`, such as `{"metric": "recall", "class": "cat"}`.
+    kind : str
+        What the rows are: `estimands`, `metrics`, `domains`, `outcomes` or `comparisons`.
+    title : str
+    remarks : tuple of str
+        What concerns all of them.
+    joint : float (m, m), optional
+        Their covariance, where their influences do not say it all.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> sample = stratal.SimpleRandom(budget=20).draw(
+    ...     stratal.Population.from_arrays(groups={"language": ["de", "en"] * 50}), seed=1)
+    >>> found = stratal.estimate(sample, [1, 0] * 10, by="language")
+    >>> [row.label["domain"] for row in found], found.of(domain="de") is found[0]
+    (['de', 'en'], True)
+    """
+
+    estimates: tuple[Estimate, ...]
+    kind: str
+    title: str
+    remarks: tuple[str, ...] = ()
+    joint: FloatArray | None = field(default=None, repr=False, compare=False)
+
+    @overload
+    def __getitem__(self, place: int) -> Estimate: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Estimate, ...]: ...
+    def __getitem__(self, place: int | slice) -> Estimate | tuple[Estimate, ...]:
+        return self.estimates[place]
+
+    def __len__(self) -> int:
+        return len(self.estimates)
+
+    def __iter__(self) -> Iterator[Estimate]:
+        return iter(self.estimates)
+
+    def of(self, **label: str | None) -> Estimate:
+        """Return the one estimate whose label holds all of `label`.
+
+        Raises
+        ------
+        InputError
+            If none does, or several do.
+        """
+        found = [row for row in self if all(row.label.get(name) == value for name, value in label.items())]
+        if len(found) != 1:
+            raise InputError(
+                f"{len(found) or 'no'} estimate{'s have' if len(found) > 1 else ' has'} this label",
+                given=", ".join(f"{name}={value!r}" for name, value in label.items()),
+                allowed="; ".join(_named(row) for row in self.estimates[:5]),
+            )
+        return found[0]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader should know of all, and then of each by its name."""
+        own = [f"{_named(row)}: {note}" for row in self for note in row.remarks if note not in self.remarks]
+        return tuple(dict.fromkeys([*self.remarks, *own]))
+
+    def differences(self, *, simultaneous: bool = True, seed: int = 0) -> Estimates:
+        """Return the differences of all pairs, with intervals that hold together unless told otherwise.
+
+        Each interval is made of the two estimates' own (Zou & Donner 2008), its level of the largest of the
+        correlated differences.
+        """
+        places = list(combinations(range(len(self)), 2))
+        pairs = [(self[a], self[b]) for a, b in places]
+        joints = [None if self.joint is None else self.joint[np.ix_(place, place)] for place in places]
+        found = [
+            replace(combined(pair, [1.0, -1.0], joint), label=dict(zip("ab", map(_named, pair), strict=True)))
+            for pair, joint in zip(pairs, joints, strict=True)
+        ]
+        together = Estimates(
+            estimates=tuple(replace(row, design=self[0].design) for row in found),
+            kind="comparisons",
+            title=self.title,
+            remarks=self.remarks,
+        )
+        return together.simultaneous(seed=seed) if simultaneous else together
+
+    def simultaneous(self, how: str = "max-t", seed: int = 0) -> Self:
+        """Return the estimates with intervals and p-values that hold together.
+
+        Parameters
+        ----------
+        how : {"max-t", "bonferroni"}
+            By the largest of the correlated statistics, simulated, or each with its part of the error.
+        seed : int
+            Of the simulation.
+        """
+        known = [row for row in self if np.isfinite(row.value)]
+        if len(known) < 2:
+            return self
+        own = np.array([bool(np.isfinite(row.value)) for row in self])
+        freedoms = [row.degrees_of_freedom for row in known]
+        together = Together.of(self.covariance[np.ix_(own, own)], freedoms, how, seed)
+        rows = tuple(_member(row, together) if np.isfinite(row.value) else row for row in self)
+        return replace(self, estimates=rows, title=f"{self.title}, simultaneous")
+
+    @property
+    def values(self) -> FloatArray:
+        """The estimates (m,)."""
+        return np.array([row.value for row in self])
+
+    @property
+    def standard_errors(self) -> FloatArray:
+        """The standard errors (m,)."""
+        return np.array([row.standard_error for row in self])
+
+    @property
+    def covariance(self) -> FloatArray:
+        """The covariance of the estimates (m, m), which are from the same labels."""
+        if self.joint is not None:
+            return self.joint
+        weighting = self[0].evidence.weighting
+        found = weighting.covariance(np.column_stack([row.evidence.residuals for row in self]))
+        if self[0].target == "superpopulation":
+            found = found + weighting.population_covariance(np.column_stack([row.evidence.z for row in self]))
+        return found
+
+    def confidence_interval(
+        self, confidence_level: float = 0.95, method: str = "auto", alternative: str = "two-sided"
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the lower and the upper limits, (m,) each."""
+        ends = [row.confidence_interval(confidence_level, method, alternative) for row in self]
+        return np.array([end.low for end in ends]), np.array([end.high for end in ends])
+
+    def p_values(self, null: Any = 0.0, method: str = "auto", alternative: str = "two-sided") -> FloatArray:
+        """Return the p-value (m,) of each being `null`, one number or (m,)."""
+        nulls = np.asarray(null, dtype=np.float64)
+        if nulls.shape not in ((), (len(self),)):
+            raise InputError(
+                "null must be one number or one per estimate", given=nulls.shape, allowed=f"({len(self)},)"
+            )
+        pairs = zip(self, np.broadcast_to(nulls, len(self)).tolist(), strict=True)
+        return np.array([row.p_value(own, method, alternative) for row, own in pairs])
+
+    def combination(self, contrasts: Any, names: Sequence[str] | None = None) -> Estimates:
+        """Return the linear combinations of the estimates: `contrasts` is (m,) or (k, m)."""
+        matrix = np.atleast_2d(np.asarray(contrasts, dtype=np.float64))
+        if matrix.shape[1] != len(self):
+            raise InputError(
+                "contrasts must have one column per estimate", given=matrix.shape[1], allowed=str(len(self))
+            )
+        labels = [f"c{i}" for i in range(len(matrix))] if names is None else names
+        rows = [
+            replace(combined(self.estimates, row, self.joint), label={"combination": name})
+            for row, name in zip(matrix, labels, strict=True)
+        ]
+        joint = None if self.joint is None else matrix @ self.joint @ matrix.T
+        return Estimates(
+            estimates=tuple(rows), kind=self.kind, title=self.title, remarks=self.remarks, joint=joint
+        )
+
+    def rows(self, confidence_level: float = 0.95) -> list[dict[str, Any]]:
+        """Return a plain dict for each: label, estimate, standard error, interval, number of labels."""
+        return [row.row(confidence_level) for row in self]
+
+    def to_dict(self, confidence_level: float = 0.95) -> dict[str, Any]:
+        """Return a JSON-ready dict."""
+        return {
+            self.kind: self.rows(confidence_level),
+            "confidence_level": confidence_level,
+            "notes": list(self.notes),
+        }
+
+    def to_pandas(self, confidence_level: float = 0.95) -> Any:
+        """Return a pandas dataframe, a row for each, the interval in two columns.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise MissingExtraError("pandas", extra="pandas") from None
+        rows = self.rows(confidence_level)
+        ends = [row.pop("confidence_interval") or (np.nan, np.nan) for row in rows]
+        return pandas.DataFrame(
+            [{**row, "low": low, "high": high} for row, (low, high) in zip(rows, ends, strict=True)]
+        )
+
+    def to_markdown(self, confidence_level: float = 0.95) -> str:
+        """Return a table in Markdown."""
+        return table_markdown(self.table(confidence_level))
+
+    def to_latex(self, confidence_level: float = 0.95) -> str:
+        """Return a table in LaTeX, with the rules of booktabs."""
+        return table_latex(self.table(confidence_level))
+
+    def table(self, confidence_level: float = 0.95) -> Table:
+        """Return the table that is printed."""
+        return estimates_table(self.title, self.rows(confidence_level), confidence_level)
+
+    def page(self, confidence_level: float = 0.95) -> Page:
+        """Return what is printed."""
+        return Page(tables=[self.table(confidence_level)], notes=noted(self.notes))
+
+    def _page(self) -> Page:
+        return self.page()
+
+    def _plot(self) -> Intervals:
+        tested = any(row.null is not None for row in self)
+        rows = [(_named(row), row.value, row.limits()) for row in self]
+        return Intervals(
+            title=self.title,
+            x_label="difference" if tested else "estimate",
+            rows=rows,
+            confidence_level=0.95,
+            level=0.0 if tested else None,
+        )
+
+
+def _member(row: Estimate, together: Together) -> Estimate:
+    seen = row.evidence
+    freedom = together.freedom_of(seen.degrees_of_freedom)
+    own = seen.own and seen.own.with_freedom(together.freedom_of(row.degrees_of_freedom))
+    return replace(row, evidence=replace(seen, own=own, degrees_of_freedom=freedom, together=together))
+
+
+def _named(row: Estimate) -> str:
+    """Return a row's name: its label's words."""
+    between = " − " if row.null is not None else " "
+    return between.join(str(value) for value in row.label.values() if value is not None)
+
+
+def with_tables(
+    described: dict[str, Any],
+    tables: Sequence[Estimates],
+    confidence_level: float = 0.95,
+    remarks: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return an estimate's dict with the rows and notes of tables from the same labels, and then remarks."""
+    given = [table.to_dict(confidence_level) for table in tables]
+    rows = {
+        name: value
+        for each in given
+        for name, value in each.items()
+        if name not in ("confidence_level", "notes")
+    }
+    notes = [*described["notes"], *(note for each in given for note in each["notes"])]
+    return described | rows | {"notes": [*dict.fromkeys(notes), *remarks]}
+
+
+def title_of(sample: Sample, n: int, target: str, about: str = "", how: str = "") -> str:
+    """Return a table's heading: labels and units, what was asked for, the design and the target."""
+    size = f"{n:,} labels of {sample.population_size:,} units"
+    return f"{size}{about}, {sample.design.kind} sample{how}, target: {target}"

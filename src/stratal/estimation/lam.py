@@ -19,11 +19,10 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
+from stratal.designs import Weighting
+from stratal.designs.stratum_moments import LabelledSpread, StratumMoments, lam_of_classes, stratum_moments
+from stratal.designs.weighting import SAME
 from stratal.errors import InputError
-from stratal.weighting import Weighting
-from stratal.weighting.class_means import lam_of_classes
-from stratal.weighting.stratum_moments import LabelledSpread, StratumMoments, stratum_moments
-from stratal.weighting.weighting import SAME
 
 SHRINKAGE = 3.0
 """Labels beyond two at which a stratum keeps half of what `agreement` leaves its own λ_h."""
@@ -373,7 +372,7 @@ def fit_lam(
     Parameters
     ----------
     z, proxy, weighting
-        See `stratal.estimation.mean.mean_estimate`.
+        See `stratal.estimation.outcome_means.mean_estimate`.
     shrinkage : float, optional
         For λ per stratum: how far it is shrunk towards the pooled one; one λ for all unless given.
     kept : bool (n,), optional
@@ -382,7 +381,7 @@ def fit_lam(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> proxy = ProxyMoments(values=np.array([[0.2], [0.6]]), stratum=np.array([0, 0]), sizes=np.array([10]),
     ...                      means=np.array([[0.5]]), covariances=np.array([[[0.18]]]))
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
@@ -439,7 +438,7 @@ def fit_general(
 
     Examples
     --------
-    >>> from stratal.weighting import PoissonWeighting
+    >>> from stratal.designs import PoissonWeighting
     >>> weighting = PoissonWeighting(inclusion_probability=np.full(4, 0.1), size=40)
     >>> f = np.array([0.0, 1.0, 2.0, 4.0])
     >>> fit_general(2 * f[:, None], f[:, None, None], weighting).lam
@@ -489,7 +488,7 @@ def intercept(residuals: FloatArray, weighting: Weighting) -> float:
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> intercept(np.array([1.0, 3.0]), StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10])))
     2.0
     """
@@ -607,7 +606,7 @@ def sampled_fractions(weighting: Weighting, n_strata: int) -> FloatArray:
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> sampled_fractions(StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([8])), 1)
     array([0.25])
     """
@@ -629,7 +628,7 @@ def cross_fitted(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> fixed, weighting = ChosenLam(lam=np.ones((1, 1)), spent=np.zeros(1)), StratifiedWeighting(
     ...     stratum=np.zeros(4, int), sizes=np.array([40]))
     >>> cross_fitted(fixed, np.zeros(4), None, weighting, np.array([0, 0, 1, 1]))[0].notes
@@ -670,7 +669,7 @@ def cross_fitted_lam(
     >>> z, stratum = np.array([0.0, 1.0, 1.0, 2.0]), np.zeros(4, int)
     >>> proxy = ProxyMoments(values=z[:, None] / 2, stratum=stratum, sizes=np.array([40]),
     ...                      means=np.array([[0.5]]), covariances=np.array([[[0.1]]]))
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=stratum, sizes=np.array([40]))
     >>> cross_fitted_lam(z, proxy, weighting, np.array([0, 0, 1, 1]))[1].round(3)
     array([[1.013]])

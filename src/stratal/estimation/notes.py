@@ -13,19 +13,17 @@ import math
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.designs.sample import Sample
+from stratal.designs.stratum_moments import stratum_covariances
 from stratal.errors import InputError
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.lam import ProxyMoments
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import unseen_share
-from stratal.intervals.simultaneous import upper_tail
-from stratal.sampling import SimpleRandom, Stratified
-from stratal.sampling.sample import Sample
+from stratal.intervals.limits import upper_tail
 from stratal.strata import Everything, Strata
 from stratal.strata.moments import CALIBRATION_SLOPE, Scenario, expected_variance, scenarios
-from stratal.weighting import ClusterWeighting
-from stratal.weighting.stratum_moments import stratum_covariances
 
 _SKEWED = 0.2
 """Skewness of an estimate from which Student's t misses one side twice as often as it says (exponential
@@ -48,7 +46,7 @@ def tail_notes(evidence: Evidence, proxy: ProxyMoments | None) -> tuple[str, ...
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> z = np.array([0.0, 1.0, 0.0, 30.0])
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([100]))
     >>> evidence = Evidence(value=7.75, variance=55.0, population_part=0.0, degrees_of_freedom=3.0,
@@ -93,7 +91,7 @@ def size_notes(evidence: Evidence) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> from stratal.weighting import ClusterWeighting
+    >>> from stratal.designs import ClusterWeighting
     >>> drawn = np.repeat([1, 2, 4], 5)
     >>> z = np.repeat([0.0, 0.5, 1.0], [5, 10, 20])
     >>> cluster = np.repeat(np.arange(15), drawn)
@@ -108,9 +106,7 @@ def size_notes(evidence: Evidence) -> tuple[str, ...]:
     if weighting.groups is None or weighting.draws < 3 or not np.isfinite(evidence.variance):
         return ()
     notes = _trend(evidence)
-    if not isinstance(weighting, ClusterWeighting) or weighting.squared_sizes is not None:
-        return notes
-    return (*notes, _NO_SQUARES) if np.ptp(weighting.drawn) > 0 and not evidence.census else notes
+    return (*notes, _NO_SQUARES) if weighting.lacks_sizes and not evidence.census else notes
 
 
 _NO_SQUARES = (
@@ -129,7 +125,7 @@ def _trend(evidence: Evidence) -> tuple[str, ...]:
     if not joint[0, 1] ** 2 > least * joint[0, 0] * joint[1, 1]:
         return ()
     found = "the outcome goes with the size of its cluster, and "
-    known = isinstance(weighting, ClusterWeighting) and weighting.squared_sizes is not None
+    known = weighting.squared_sizes is not None
     if max(abs(shift), abs(further)) <= _SHIFTED * np.sqrt(max(evidence.variance, 0.0)):
         if known or weighting.effective_draws > weighting.draws / 2:
             return ()
@@ -140,7 +136,7 @@ def _trend(evidence: Evidence) -> tuple[str, ...]:
         )
     reach = further if abs(further) > abs(shift) else shift
     side = "up" if reach > 0 else "down"
-    if isinstance(weighting, ClusterWeighting) and reach == further:
+    if known and reach == further:
         drawn, every = weighting.seen_sizes
         return (
             f"{found}units are in clusters of {every:.3g} on average, those drawn in ones of {drawn:.3g}: "
@@ -237,11 +233,11 @@ def planned_strata(sample: Sample) -> Strata | None:
     """
     if not as_estimand(sample.estimand).of_one_outcome:
         return None
-    if isinstance(sample.design, Stratified):
-        strata = sample.design.strata
+    strata = sample.design.strata
+    if strata is not None:
         return strata if strata.scaled and np.all(np.isfinite(strata.proxy_means)) else None
     info = sample.proxy_info[0] if sample.proxy_info else None
-    if not isinstance(sample.design, SimpleRandom) or info is None or not info.scaled or info.bounds is None:
+    if not sample.design.rounds_by_labels or info is None or not info.scaled or info.bounds is None:
         return None
     mean, variance = sample.summary.proxy_means[:, 0], sample.summary.proxy_covariances[:, 0, 0]
     low, high = info.bounds

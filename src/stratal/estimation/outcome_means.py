@@ -2,44 +2,642 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray, checked_labels
-from stratal.estimation.calibrated import Calibrating, sample_folds, with_calibrated
+from stratal.arrays import LARGEST, BoolArray, FloatArray, IntArray, Record, checked_labels, refuse_extremes
+from stratal.designs import Weighting
+from stratal.designs.given import SeparateSamples
+from stratal.designs.sample import Design, Sample
+from stratal.designs.stratum_moments import (
+    LabelledSpread,
+    StratumMoments,
+    pooled_stratum_covariances,
+    satterthwaite,
+    stratum_counts,
+    stratum_covariances,
+    stratum_means,
+    stratum_moments,
+)
+from stratal.errors import InputError, near_names
+from stratal.estimation.calibrated import Calibrating, calibrated_estimator, calibrated_proxy, sample_folds
+from stratal.estimation.estimand import Request
 from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow, empty_strata_notes
-from stratal.estimation.lam import ProxyMoments
-from stratal.estimation.mean import (
-    EstimateOptions,
-    MeanEstimate,
-    UnlabelledMoments,
-    mean_estimate,
-    refuse_folds,
-    separate_mean,
-    separate_options,
+from stratal.estimation.lam import (
+    SHRINKAGE,
+    ChosenLam,
+    ProxyMoments,
+    Trust,
+    cross_fitted,
+    fit_lam,
+    fit_stratified,
+    inflation,
+    intercept,
 )
 from stratal.estimation.notes import promise_notes, size_notes, tail_notes
-from stratal.estimation.request import Request
 from stratal.estimation.respondents import (
     Respondents,
     known_outcome,
     proxy_columns,
     refuse_outside,
-    resolved,
     worst_bounds,
 )
-from stratal.intervals.evidence import Evidence, design_effect
+from stratal.intervals.evidence import Evidence, OutcomeKind, design_effect, infer_outcome, require_target
 from stratal.labels.labels import Joined
-from stratal.sampling.given import SeparateSamples
-from stratal.sampling.sample import Sample
-from stratal.weighting import Weighting
-from stratal.weighting.stratum_moments import stratum_counts, stratum_covariances, stratum_means
 
 if TYPE_CHECKING:
     from stratal.population.summary import StratumSummary
+
+ESTIMATORS = ("horvitz-thompson", "difference", "ppi++", "stratppi", "hajek", "post-stratified")
+MINIMUM_FOR_FITTING = 50
+_HIGHEST_LEVERAGE = 0.75
+"""Where the leverage is cut, as for regressions: beyond it a residual over what is left of it is noise."""
+_NEEDS_PROXY = ("difference", "ppi++", "stratppi")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EstimateOptions(Record):
+    """How an estimate is made, and what it says of itself.
+
+    Parameters
+    ----------
+    estimator : str
+        `auto` (see `default_estimator`) or one of `ESTIMATORS`.
+    target : {"population", "superpopulation"}
+    outcome : {"binary", "bounded", "unbounded"}, optional
+        Inferred where that is safe: only 0 and 1 is binary, given bounds are bounds, anything else is
+        unbounded.
+    bounds : (float, float), optional
+        What the outcome cannot leave.
+    lam : float, (k,) or (H, k), optional
+        A given λ instead of the estimator's own.
+    clip : bool
+        Whether a fitted λ is kept within [0, 1]. Off by default: an interval from a clipped λ and a test from
+        a free one contradict each other.
+    shrinkage : float
+        See `stratal.estimation.lam.fit_stratified`.
+    stratum_weights_known : bool
+        For the superpopulation: whether the W_h are known rather than drawn with the N units.
+    folds : int (n,), optional
+        Folds for cross-fitting: each unit's λ is fitted on the other folds (`stratal.estimation.lam`).
+    scaled : bool
+        Whether the proxy predicts the outcome on its own scale. If not, a given λ and λ = 1 are refused.
+    design : str
+        Named in the output.
+    stratum_names : tuple of str (H,), optional
+    drawn : int, optional
+        Units drawn, labelled or not.
+    notes : tuple of str
+        Carried into the result.
+
+    Raises
+    ------
+    InputError
+        For an unknown estimator or target.
+
+    Examples
+    --------
+    >>> EstimateOptions(estimator="ppi++").shrinkage
+    3.0
+    """
+
+    estimator: str = "auto"
+    target: str = "population"
+    outcome: OutcomeKind | None = None
+    bounds: tuple[float, float] | None = None
+    lam: Any = None
+    clip: bool = False
+    shrinkage: float = SHRINKAGE
+    stratum_weights_known: bool = False
+    folds: IntArray | None = None
+    scaled: bool = True
+    design: str = "stratified"
+    stratum_names: tuple[str, ...] | None = None
+    drawn: int | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._freeze()
+        if self.estimator not in ("auto", *ESTIMATORS):
+            raise InputError(
+                "no such estimator",
+                given=repr(self.estimator),
+                allowed=near_names(self.estimator, ESTIMATORS),
+            )
+        require_target(self.target)
+
+    @property
+    def own_shrinkage(self) -> float | None:
+        """How far a stratum's own λ is shrunk towards the pooled one; None for one λ."""
+        return self.shrinkage if self.estimator == "stratppi" else None
+
+    @property
+    def fitting(self) -> dict[str, Any]:
+        """How λ is fitted; `shrinkage=0` is the papers' own."""
+        return {"shrinkage": self.own_shrinkage, "trust": Trust.of(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MeanEstimate(Record):
+    """A mean with its variance, and the per-unit variable that both came from.
+
+    Parameters
+    ----------
+    value : float
+    design_variance : float
+        The part due to drawing n of the N units.
+    population_variance : float
+        The part due to drawing the N units themselves; 0 for the target `population`.
+    degrees_of_freedom : float
+        Of the design variance, less what fitting λ took.
+    lam : float (H, k)
+    fitted : bool
+        On the labels.
+    residuals : float (n,)
+        z − λ_h (ẑ − mean_{U_h} ẑ) (stratified), z − λẑ (other designs), or Hájek's linearised variable.
+    known : float
+        What is added to the weighted mean of the residuals.
+    inflation : float (H,)
+        What each stratum's residual variance was multiplied by, for the labels that fitting λ used up.
+    notes : tuple of str
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
+    >>> mean_estimate(np.array([0.0, 1.0]), weighting=weighting).value
+    0.5
+    """
+
+    value: float
+    design_variance: float
+    population_variance: float
+    degrees_of_freedom: float
+    lam: FloatArray
+    fitted: bool
+    residuals: FloatArray
+    known: float
+    inflation: FloatArray
+    notes: tuple[str, ...] = ()
+
+    @property
+    def variance(self) -> float:
+        """Of the target asked for."""
+        return self.design_variance + self.population_variance
+
+
+_PLAIN = EstimateOptions(estimator="horvitz-thompson")
+
+
+def default_estimator(design: str, n: int, n_strata: int, k: int, *, scaled: bool) -> str:
+    """Return the estimator that `auto` stands for: fixed by design and sizes, never by results.
+
+    Parameters
+    ----------
+    design : str
+    n : int
+        Labels; clusters, where these were drawn; fewer under unequal weights (Kish).
+    n_strata : int
+        H.
+    k : int
+        Number of proxies.
+    scaled : bool
+        Whether the proxy predicts the outcome on its own scale.
+
+    Examples
+    --------
+    >>> default_estimator("simple-random", 300, 1, 1, scaled=True)
+    'ppi++'
+    >>> default_estimator("stratified", 300, 10, 1, scaled=True)
+    'horvitz-thompson'
+    >>> default_estimator("clusters", 19, 1, 1, scaled=True)
+    'hajek'
+    """
+    known = Design.of_kind(design)
+    least = 0 if known is None else known.hajek_below
+    if least:
+        # λ = 1 is no choice for few labels: with a score that is inverted it is wrong by the score's spread.
+        return "ppi++" if k > 0 and scaled and n >= least * k else "hajek"
+    if design == "simple-random" and n_strata <= 1 and k > 0 and scaled and n >= MINIMUM_FOR_FITTING * k:
+        return "ppi++"
+    return "horvitz-thompson"
+
+
+def mean_estimate(
+    z: FloatArray,
+    proxy: ProxyMoments | None = None,
+    *,
+    weighting: Weighting,
+    options: EstimateOptions = _PLAIN,
+    **changed: Any,
+) -> MeanEstimate:
+    """Estimate the population mean of z.
+
+    Parameters
+    ----------
+    z : float (n,)
+        Outcome of the labelled units.
+    proxy : ProxyMoments, optional
+        Needed by every estimator but `horvitz-thompson`, `hajek` and `post-stratified`.
+    weighting : Weighting
+        The design, realised.
+    options : EstimateOptions
+        The estimator is `horvitz-thompson` (λ = 0) unless given, `difference` (λ = 1 for one proxy), `ppi++`
+        (one fitted λ per proxy), `stratppi` (one per stratum), `hajek`, or `post-stratified` (the weighting
+        is that of the strata known afterwards).
+    changed
+        Fields of the options that differ.
+
+    Raises
+    ------
+    InputError
+        For an unknown estimator or target, and where the estimator needs proxies or strata that are not
+        there.
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
+    >>> proxy = ProxyMoments(values=np.array([[0.2], [0.6]]), stratum=np.array([0, 0]), sizes=np.array([10]),
+    ...                      means=np.array([[0.5]]), covariances=np.array([[[0.04]]]))
+    >>> z = np.array([0.0, 1.0])
+    >>> round(mean_estimate(z, proxy, weighting=weighting, estimator="difference").value, 3)
+    0.6
+    """
+    options = replace(options, **changed)
+    chosen, by_unit = choose_lam(z, proxy, weighting, options), None
+    if options.folds is not None:
+        how = {"clip": options.clip, **options.fitting}
+        chosen, by_unit = cross_fitted(chosen, z, proxy, weighting, options.folds, **how)
+    residuals, known = _residuals(z, proxy, weighting, chosen.lam, by_unit)
+    fitted = chosen.fitted and not weighting.random_within_strata
+    if fitted and weighting.groups is not None:
+        constant = intercept(residuals, weighting)
+        residuals, known = residuals - constant, known + constant
+    elif fitted or options.estimator == "hajek":
+        residuals, mean = _hajek(residuals, weighting)
+        known += mean
+    value = known + float(weighting.mean(residuals[:, None])[0])
+    lost = chosen.spent
+    widened = inflation(_counts(weighting, len(lost)), lost) if np.any(lost) else np.ones(len(lost))
+    varying = residuals
+    if fitted or options.estimator == "hajek":
+        varying = weighting.stretched(residuals)
+    if chosen.leverages is not None and by_unit is None:
+        varying, widened = _left_out(varying, chosen.leverages, weighting), np.ones(len(lost))
+    parts = weighting.contributions(varying)
+    design_variance = float(np.sum(parts * (widened if len(parts) == len(widened) else widened.mean())))
+    freedom = max(weighting.degrees_of_freedom(residuals) - float(lost.sum()), 1.0)
+    population_variance = 0.0
+    if options.target == "superpopulation":
+        extra = weighting.population_covariance(
+            z[:, None], stratum_weights_known=options.stratum_weights_known
+        )
+        population_variance = float(extra[0, 0])
+    return MeanEstimate(
+        value=value,
+        design_variance=design_variance,
+        population_variance=population_variance,
+        degrees_of_freedom=freedom,
+        lam=chosen.lam,
+        fitted=chosen.fitted,
+        residuals=residuals,
+        known=known,
+        inflation=widened,
+        notes=chosen.notes,
+    )
+
+
+def choose_lam(
+    z: FloatArray, proxy: ProxyMoments | None, weighting: Weighting, options: EstimateOptions
+) -> ChosenLam:
+    """Return the λ that the options ask for.
+
+    Raises
+    ------
+    InputError
+        Where there is no proxy to multiply, for a given λ of the wrong shape, and where strata are lacking.
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
+    >>> choose_lam(np.array([0.0, 1.0]), None, weighting, EstimateOptions()).lam.shape
+    (1, 0)
+    """
+    estimator, given = options.estimator, options.lam
+    if proxy is None or (proxy.means.shape[1] == 0 and given is None and estimator in ("ppi++", "stratppi")):
+        if given is not None or estimator in _NEEDS_PROXY:
+            raise InputError(
+                f"estimator '{estimator}' needs a proxy" if given is None else "a given λ needs a proxy",
+                action="Use estimator='horvitz-thompson', or give the population a proxy.",
+            )
+        return ChosenLam(lam=np.zeros((1, 0)), spent=np.zeros(1))
+    n_strata, k = proxy.means.shape
+    if given is not None or estimator not in ("ppi++", "stratppi"):
+        return ChosenLam(lam=fixed_lam(options, n_strata, k), spent=np.zeros(n_strata))
+    found = fit_lam(z, proxy, weighting, **options.fitting)
+    if not np.any(found.lam):
+        why = "too few labels, a constant proxy, or weights that were fitted to it, leave nothing to fit"
+        return replace(found, notes=(f"λ is 0: {why}",))
+    if options.clip:
+        lam, notes = np.clip(found.lam, 0.0, 1.0), ("λ was clipped to [0, 1]",)
+        if not np.any(lam):  # nothing of what was fitted is used, so nothing is charged for it
+            return replace(found, lam=lam, notes=notes, spent=0.0 * found.spent, leverages=None)
+        return replace(found, lam=lam, notes=notes)
+    return found
+
+
+def fixed_lam(options: EstimateOptions, n_strata: int, k: int) -> FloatArray:
+    """Return the λ (H, k) that is given, or fixed by the estimator's name.
+
+    Examples
+    --------
+    >>> fixed_lam(EstimateOptions(estimator="difference"), 2, 1)
+    array([[1.],
+           [1.]])
+    """
+    given = options.lam
+    if given is None:
+        return np.full((n_strata, k), 1.0 / max(k, 1) if options.estimator == "difference" else 0.0)
+    try:
+        lam = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("λ is not a number", given=repr(given), allowed="finite numbers") from None
+    if not np.all(np.isfinite(lam)):
+        raise InputError("λ must be finite", given=given, action="Leave lam out to have it fitted.")
+    if lam.ndim == 1 and k == 1 and lam.shape[0] == n_strata and n_strata > 1:
+        lam = lam[:, None]
+    try:
+        return np.array(np.broadcast_to(lam, (n_strata, k)))
+    except ValueError:
+        raise InputError(
+            "λ has the wrong shape",
+            given=f"{lam.shape}",
+            allowed=f"one number, ({k},) or ({n_strata}, {k})",
+        ) from None
+
+
+def _residuals(
+    z: FloatArray,
+    proxy: ProxyMoments | None,
+    weighting: Weighting,
+    lam: FloatArray,
+    by_unit: FloatArray | None = None,
+) -> tuple[FloatArray, float]:
+    """Return the per-unit residual (n,) and the known total that its weighted mean lacks.
+
+    A λ that differs between units (n, k) multiplies what the proxy departs from its stratum's mean; `lam`
+    is then its mean per stratum.
+    """
+    if proxy is None or not (np.any(lam) or np.any(by_unit)):
+        return z, 0.0
+    of_units = lam[proxy.stratum] if by_unit is None else by_unit
+    by_stratum = np.einsum("hk,hk->h", lam, proxy.means)
+    everywhere = float(proxy.shares @ by_stratum)
+    centred = proxy.values - proxy.means[proxy.stratum]
+    if not weighting.random_within_strata:
+        if by_unit is None:
+            return z - np.einsum("nk,nk->n", of_units, proxy.values), everywhere
+        return z - np.einsum("nk,nk->n", of_units, centred) - by_stratum[proxy.stratum], everywhere
+    residuals = z - np.einsum("nk,nk->n", of_units, centred)
+    labelled = float(weighting.weights @ by_stratum[proxy.stratum])
+    known = everywhere - labelled if np.any(weighting.counts == 0) else 0.0
+    return residuals, known
+
+
+def _hajek(residuals: FloatArray, weighting: Weighting) -> tuple[FloatArray, float]:
+    """Return the linearised variable of Σ w y / Σ w (Hájek 1971; Särndal et al. 1992, eq. 5.7.4)."""
+    weights = weighting.weights
+    total = float(weights.sum())
+    mean = float(weights @ residuals) / total
+    return (residuals - mean) / total, mean
+
+
+def _left_out(residuals: FloatArray, leverages: FloatArray, weighting: Weighting) -> FloatArray:
+    """Return the residuals (n,) as if each unit had been left out of the fit: over 1 − leverage ("HC3").
+
+    Mean and λ both follow the units with large weights, whose residuals are too small by their own pull
+    (MacKinnon & White 1985). The factor of units that are alike is that of a variance with n − 1.
+    """
+    pull, alike = leverages, 1.0
+    if weighting.groups is None:
+        weights = np.abs(weighting.weights)
+        pull, alike = leverages + weights / weights.sum(), 1.0 - 1.0 / len(residuals)
+    return np.asarray(residuals * alike / (1.0 - np.minimum(pull, _HIGHEST_LEVERAGE)))
+
+
+def _counts(weighting: Weighting, n_strata: int) -> FloatArray:
+    """Return the labels that λ was fitted on per stratum (H,): effective ones where strata are not drawn."""
+    if weighting.random_within_strata:
+        return np.asarray(weighting.counts, dtype=np.float64)
+    return np.full(n_strata, weighting.effective_draws / n_strata)
+
+
+_STRATPPI = EstimateOptions(estimator="stratppi")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class UnlabelledMoments(Record):
+    """What is known of the unlabelled sample.
+
+    Parameters
+    ----------
+    counts : int (H,)
+        Unlabelled units per stratum, at least 1.
+    means : float (H, k)
+        Proxy means.
+    covariances : float (H, k, k)
+        Proxy covariances, divisor counts − 1.
+
+    Examples
+    --------
+    >>> UnlabelledMoments.of(np.array([[0.2], [0.4]]), np.array([0, 0]), 1).covariances.round(3).ravel()
+    array([0.02])
+    """
+
+    counts: IntArray
+    means: FloatArray
+    covariances: FloatArray
+
+    def __post_init__(self) -> None:
+        self._freeze()
+        n_strata, k = self.means.shape
+        if self.counts.shape != (n_strata,) or self.covariances.shape != (n_strata, k, k):
+            raise InputError(
+                "unlabelled counts, proxy means and covariances do not fit together",
+                allowed="counts (H,), means (H, k), covariances (H, k, k)",
+            )
+        if np.any(self.counts < 1):
+            raise InputError(
+                "a stratum has no unlabelled unit",
+                given=f"stratum {int(np.argmin(self.counts))}",
+                action="Merge it with another stratum, or use estimator='horvitz-thompson'.",
+            )
+
+    @classmethod
+    def of(cls, proxies: FloatArray, stratum: IntArray, n_strata: int) -> UnlabelledMoments:
+        """Return the summary of unlabelled proxies (m, k) in strata (m,)."""
+        return cls(
+            counts=stratum_counts(stratum, n_strata),
+            means=np.nan_to_num(stratum_means(proxies, stratum, n_strata)),
+            covariances=np.nan_to_num(stratum_covariances(proxies, stratum, n_strata)),
+        )
+
+
+def separate_options(options: EstimateOptions, n: int) -> EstimateOptions:
+    """Return the options of an estimate from n labels and a separate unlabelled sample.
+
+    `auto` fits one λ where there are 50 labels or more, and ignores the proxy where there are fewer.
+
+    Examples
+    --------
+    >>> separate_options(EstimateOptions(), 60).estimator
+    'ppi++'
+    """
+    notes, estimator = options.notes, options.estimator
+    if options.target != "superpopulation":
+        notes = (*notes, "the target is the superpopulation: the unlabelled units are a sample of their own")
+    if estimator == "auto":
+        fitting = options.lam is not None or n >= MINIMUM_FOR_FITTING
+        estimator = "ppi++" if fitting else "horvitz-thompson"
+    return replace(
+        options, target="superpopulation", design="separate-samples", estimator=estimator, notes=notes
+    )
+
+
+def refuse_folds(cross_fit: int | None, calibration: str | None) -> None:
+    """Raise an `InputError` for what a separate unlabelled sample does not have.
+
+    Examples
+    --------
+    >>> refuse_folds(None, None)
+    """
+    if cross_fit is not None or calibration is not None:
+        raise InputError(
+            "a separate unlabelled sample has no cross-fitting and no calibration",
+            action="Leave cross_fit and calibration out.",
+        )
+
+
+def separate_mean(
+    z: FloatArray,
+    proxies: FloatArray,
+    stratum: IntArray,
+    *,
+    shares: FloatArray,
+    unlabelled: UnlabelledMoments,
+    options: EstimateOptions = _STRATPPI,
+    divisor: str = "n-1",
+) -> MeanEstimate:
+    """Return Σ w_h [λ_h · mean_unlabelled(ẑ) + mean_labelled(z − λ_h ẑ)] and its variance.
+
+    The variance is Σ w_h² (λ_h² V_f,h / m_h + V_Δ,h / n_h) (Fisch et al. 2024, Theorem 2), and the λ that
+    minimises it C_h / ((1 + n_h / m_h) V_h) (eq. 17), V_h the proxy's variance over labelled and unlabelled
+    units together.
+
+    Parameters
+    ----------
+    z : float (n,)
+    proxies : float (n, k)
+    stratum : int (n,)
+    shares : float (H,)
+        w_h; they sum to 1.
+    unlabelled : UnlabelledMoments
+    options : EstimateOptions
+        Its estimator is one of `horvitz-thompson`, `difference`, `ppi++` and `stratppi`; a shrinkage of 0 is
+        the paper's own StratPPI.
+    divisor : {"n-1", "n"}
+        Of the labelled covariances and of the variances in the standard error; "n" is `ppi-python`'s
+        convention.
+
+    Raises
+    ------
+    InputError
+        For an unknown estimator or divisor, shares that do not sum to 1, and a stratum without labels.
+
+    Examples
+    --------
+    >>> unlabelled = UnlabelledMoments.of(np.array([[0.2], [0.4], [0.6]]), np.zeros(3, dtype=int), 1)
+    >>> z, proxies = np.array([0.0, 1.0]), np.array([[0.2], [0.6]])
+    >>> result = separate_mean(z, proxies, np.zeros(2, dtype=int), shares=np.ones(1), unlabelled=unlabelled,
+    ...                        options=EstimateOptions(estimator="difference"))
+    >>> round(result.value, 3)
+    0.5
+    """
+    n_strata = len(unlabelled.means)
+    moments = stratum_moments(z, proxies, stratum, n_strata)
+    _check_separate(shares, moments, options.estimator, divisor)
+    n, m = moments.counts, unlabelled.counts
+    labelled_factor = np.where(n > 1, (n - 1) / n, 1.0) if divisor == "n" else np.ones(n_strata)
+    unlabelled_factor = np.where(m > 1, (m - 1) / m, 1.0) if divisor == "n" else np.ones(n_strata)
+    fitted = options.lam is None and options.estimator in ("ppi++", "stratppi")
+    if fitted:
+        # The minimiser of Σ a_h [(1 + n_h/m_h) λ'V_h λ − 2 λ'C_h] with a_h = w_h²/n_h.
+        spread = _joint_covariances(moments, unlabelled) * (1.0 + n / m)[:, None, None]
+        known = LabelledSpread.of(spread, moments.outcome_variances, moments.outcome_means, n, None)
+        lam = fit_stratified(
+            moments.cross_covariances * labelled_factor[:, None],
+            spread,
+            shares**2 / n,
+            n,
+            options.own_shrinkage,
+            None if options.shrinkage == 0 else replace(known, information=np.array(np.inf)),
+        ).lam
+        lam = np.clip(lam, 0.0, 1.0) if options.clip else lam
+    else:
+        lam = fixed_lam(options, *unlabelled.means.shape)
+    residuals = z - np.einsum("nk,nk->n", lam[stratum], proxies - unlabelled.means[stratum])
+    means = stratum_means(residuals[:, None], stratum, n_strata)[:, 0]
+    left = pooled_stratum_covariances(residuals[:, None], stratum, n, n + m)[:, 0, 0]
+    imputed = np.einsum("hk,hkl,hl->h", lam, unlabelled.covariances, lam)
+    labelled_part = shares**2 * left * labelled_factor / n
+    parts = np.concatenate([labelled_part, shares**2 * imputed * unlabelled_factor / m])
+    return MeanEstimate(
+        value=float(shares @ means),
+        design_variance=float(parts.sum()),
+        population_variance=0.0,
+        degrees_of_freedom=max(float(satterthwaite(parts, np.concatenate([n - 1.0, m - 1.0]))), 1.0),
+        lam=lam,
+        fitted=fitted,
+        residuals=residuals,
+        known=0.0,
+        inflation=np.ones(n_strata),
+    )
+
+
+def _joint_covariances(moments: StratumMoments, unlabelled: UnlabelledMoments) -> FloatArray:
+    """Return the proxies' covariance over both samples together (H, k, k), divisor n + m − 1."""
+    n = moments.counts[:, None, None].astype(np.float64)
+    m = unlabelled.counts[:, None, None].astype(np.float64)
+    gap = moments.proxy_means - unlabelled.means
+    between = n * m / (n + m) * gap[:, :, None] * gap[:, None, :]
+    within = (n - 1) * moments.proxy_covariances + (m - 1) * unlabelled.covariances
+    return np.asarray((within + between) / (n + m - 1))
+
+
+def _check_separate(shares: FloatArray, moments: StratumMoments, estimator: str, divisor: str) -> None:
+    allowed = ("horvitz-thompson", "difference", "ppi++", "stratppi")
+    if estimator not in allowed:
+        raise InputError("no such estimator", given=repr(estimator), allowed=", ".join(allowed))
+    if divisor not in ("n-1", "n"):
+        raise InputError("no such divisor", given=repr(divisor), allowed="'n-1' or 'n'")
+    if shares.shape != moments.counts.shape or abs(float(shares.sum()) - 1.0) > 1e-9:
+        raise InputError(
+            "strata weights must sum to 1, one per stratum",
+            given=f"{shares}",
+            action="Divide them by their sum.",
+        )
+    if np.any(moments.counts == 0):
+        raise InputError(
+            "a stratum has no label",
+            given=f"stratum {int(np.argmin(moments.counts))}",
+            action="Merge it with another stratum first.",
+        )
+
 
 _AUTO = EstimateOptions()
 
@@ -88,10 +686,19 @@ def outcome_mean(
             method=request.calibration,
             features=request.features,
             population=request.population,
+            folds=folds,
+            outcome=outcome,
+            bounds=bounds,
         )
-        calibrated, options = with_calibrated(sample, labelled, frame, z, how, options)
+        estimator = calibrated_estimator(options.estimator, given=options.lam is not None)
+        calibrated = calibrated_proxy(sample, labelled, frame, z, how)
         proxies, summary = calibrated.values, calibrated.summary
-    made = estimate_mean(z, proxies, frame.weighting, summary, stratum=frame.stratum, options=options)
+        notes = (*options.notes, calibrated.note)
+        options = replace(options, estimator=estimator, scaled=True, notes=notes)
+    refuse_extremes("labels", z)
+    if np.max(np.abs(proxies), initial=0.0) > LARGEST:
+        refuse_extremes("proxies", proxies)
+    made = _estimated(z, proxies, frame.weighting, summary, frame.stratum, options)
     ends = worst_bounds(sample, labelled, z, made.bounds)
     return replace(
         made,
@@ -151,14 +758,25 @@ def estimate_mean(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> h = np.array([0, 0, 1, 1])
     >>> weighting = StratifiedWeighting(stratum=h, sizes=np.array([10, 30]))
     >>> estimate_mean([0, 1, 1, 1], np.zeros((4, 0)), weighting, None, stratum=h).value
     0.875
     """
     z, proxies, stratum = checked_labels(z, proxies, stratum)
-    options = replace(options, **changed)
+    return _estimated(z, proxies, weighting, summary, stratum, replace(options, **changed))
+
+
+def _estimated(
+    z: FloatArray,
+    proxies: FloatArray,
+    weighting: Weighting,
+    summary: StratumSummary | None,
+    stratum: IntArray,
+    options: EstimateOptions,
+) -> Estimate:
+    """Return `estimate_mean` of arrays that are known to fit together."""
     options = resolved(z, options, weighting, 0 if summary is None else proxies.shape[1])
     proxy = None
     if summary is not None:
@@ -187,14 +805,29 @@ def assemble(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> z, h = np.array([0.0, 1.0]), np.array([0, 0])
     >>> weighting = StratifiedWeighting(stratum=h, sizes=np.array([10]))
     >>> options = resolved(z, EstimateOptions(), weighting, 0)
     >>> assemble(z, None, weighting, h, mean_estimate(z, weighting=weighting), options).value
     0.5
     """
-    evidence = _evidence(z, weighting, result, options)
+    assert options.outcome is not None
+    evidence = Evidence(
+        value=result.value if options.bounds is None else float(np.clip(result.value, *options.bounds)),
+        variance=result.design_variance + result.population_variance,
+        population_part=result.population_variance,
+        degrees_of_freedom=result.degrees_of_freedom,
+        outcome=options.outcome,
+        bounds=options.bounds,
+        z=z,
+        residuals=result.residuals,
+        known=result.known,
+        weighting=weighting,
+        tuned=bool(np.any(result.lam)),
+        superpopulation=options.target == "superpopulation",
+        stratum_weights_known=options.stratum_weights_known,
+    )
     variance, size = evidence.reported_variance, weighting.population_size
     known = evidence.varies or evidence.census
     effect, effective = design_effect(
@@ -223,31 +856,9 @@ def assemble(
             *result.notes,
             *(empty_strata_notes(rows) if any(not row.n for row in rows) else ()),
             *(tail_notes(evidence, proxy) if evidence.bounds is None else ()),
-            *size_notes(evidence),
+            *(size_notes(evidence) if weighting.groups is not None else ()),
         ),
         evidence=evidence,
-    )
-
-
-def _evidence(
-    z: FloatArray, weighting: Weighting, result: MeanEstimate, options: EstimateOptions
-) -> Evidence:
-    """Return what the interval methods see of a mean."""
-    assert options.outcome is not None
-    return Evidence(
-        value=result.value if options.bounds is None else float(np.clip(result.value, *options.bounds)),
-        variance=result.variance,
-        population_part=result.population_variance,
-        degrees_of_freedom=result.degrees_of_freedom,
-        outcome=options.outcome,
-        bounds=options.bounds,
-        z=z,
-        residuals=result.residuals,
-        known=result.known,
-        weighting=weighting,
-        tuned=bool(np.any(result.lam)),
-        superpopulation=options.target == "superpopulation",
-        stratum_weights_known=options.stratum_weights_known,
     )
 
 
@@ -263,12 +874,14 @@ def strata_table(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
     >>> strata_table(np.array([0.0, 1.0]), None, weighting, np.array([0, 0]), np.zeros((1, 0)), None)[0].mean
     0.5
     """
-    sizes = _stratum_sizes(weighting, proxy)
+    sizes = np.array([weighting.population_size]) if proxy is None else proxy.sizes.astype(np.float64)
+    if weighting.random_within_strata:
+        sizes = weighting.sizes.astype(np.float64)
     n_strata = len(sizes)
     if n_strata == 1:
         stratum = np.zeros(len(z), dtype=np.int64)
@@ -297,9 +910,28 @@ def strata_table(
     )
 
 
-def _stratum_sizes(weighting: Weighting, proxy: ProxyMoments | None) -> FloatArray:
-    if weighting.random_within_strata:
-        return np.asarray(weighting.sizes, dtype=np.float64)
-    if proxy is not None:
-        return np.asarray(proxy.sizes, dtype=np.float64)
-    return np.array([weighting.population_size])
+def resolved(z: FloatArray, options: EstimateOptions, weighting: Weighting, k: int) -> EstimateOptions:
+    """Return the options with the kind of outcome and the estimator decided, for k proxies.
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
+    >>> resolved(np.array([0.0, 1.0]), EstimateOptions(), weighting, 0).outcome
+    'binary'
+    """
+    outcome, bounds = infer_outcome(z, options.outcome, options.bounds)
+    estimator = options.estimator
+    if estimator == "auto" and options.lam is not None:
+        estimator = "difference"
+    elif estimator == "auto":
+        # λ is fitted to clusters' totals, which count alike, and to units by their weights.
+        alone = weighting.groups is None
+        n, n_strata = round(weighting.effective_draws if alone else weighting.draws), len(weighting.sizes)
+        estimator = default_estimator(options.design, n, n_strata, k, scaled=options.scaled)
+    if not options.scaled and (estimator == "difference" or options.lam is not None):
+        raise InputError(
+            "the proxy only orders units and is on no scale",
+            action="Use estimator='ppi++' or 'horvitz-thompson'.",
+        )
+    return replace(options, outcome=outcome, bounds=bounds, estimator=estimator)

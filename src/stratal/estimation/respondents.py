@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record, refuse_extremes
+from stratal.designs import StratifiedWeighting, Weighting
+from stratal.designs.sample import Sample, require_column_name
+from stratal.designs.stratum_moments import stratum_counts
 from stratal.errors import InputError, LabelError, not_bounds, warn_caller
 from stratal.estimation.columns import answer_spread, refuse_averaged_classes, shares_equal
 from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow
-from stratal.estimation.mean import EstimateOptions, default_estimator
-from stratal.intervals.evidence import OutcomeKind, infer_outcome
+from stratal.intervals.evidence import OutcomeKind
 from stratal.labels.annotators import COMBINATIONS, without_ties
 from stratal.labels.labels import Joined
 from stratal.labels.numbers import averaged, understood, zeros_and_ones
@@ -20,11 +22,7 @@ from stratal.population.expressions import Expression
 from stratal.population.level_tests import implies
 from stratal.population.summary import StratumSummary
 from stratal.randomness import id_text
-from stratal.sampling.asked import require_column_name
-from stratal.sampling.sample import Sample
 from stratal.strata import Strata
-from stratal.weighting import StratifiedWeighting, Weighting
-from stratal.weighting.stratum_moments import stratum_counts
 
 
 class CannotTellError(InputError):
@@ -584,30 +582,3 @@ def proxy_columns(sample: Sample, proxy: str | None) -> list[int]:
     if require_column_name(proxy, "proxy") not in sample.proxy_names:
         raise InputError(f"no such proxy: {proxy!r}", allowed=", ".join(map(repr, sample.proxy_names)))
     return [sample.proxy_names.index(proxy)]
-
-
-def resolved(z: FloatArray, options: EstimateOptions, weighting: Weighting, k: int) -> EstimateOptions:
-    """Return the options with the kind of outcome and the estimator decided, for k proxies.
-
-    Examples
-    --------
-    >>> from stratal.weighting import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
-    >>> resolved(np.array([0.0, 1.0]), EstimateOptions(), weighting, 0).outcome
-    'binary'
-    """
-    outcome, bounds = infer_outcome(z, options.outcome, options.bounds)
-    estimator = options.estimator
-    if estimator == "auto" and options.lam is not None:
-        estimator = "difference"
-    elif estimator == "auto":
-        # λ is fitted to clusters' totals, which count alike, and to units by their weights.
-        alone = weighting.groups is None
-        n, n_strata = round(weighting.effective_draws if alone else weighting.draws), len(weighting.sizes)
-        estimator = default_estimator(options.design, n, n_strata, k, scaled=options.scaled)
-    if not options.scaled and (estimator == "difference" or options.lam is not None):
-        raise InputError(
-            "the proxy only orders units and is on no scale",
-            action="Use estimator='ppi++' or 'horvitz-thompson'.",
-        )
-    return replace(options, outcome=outcome, bounds=bounds, estimator=estimator)

@@ -8,15 +8,17 @@ shares, a ratio.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
+from scipy.special import ndtr, stdtr
 
 from stratal.arrays import FloatArray
 from stratal.errors import InputError
 from stratal.intervals.interval import ConfidenceInterval, p_value, tail_shares
-from stratal.intervals.proportion import clopper_pearson, student_quantile, student_t
+from stratal.intervals.proportion import clopper_pearson, farther, nearer, student_quantile, student_t
 
 
 class Term(Protocol):
@@ -47,6 +49,14 @@ class Limits(ABC):
     @abstractmethod
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""
+
+    def by(self, method: str) -> Limits | None:
+        """Return these limits by one of their own methods; None for any other."""
+        return self if method == "auto" else None
+
+    def with_freedom(self, degrees_of_freedom: float) -> Limits:
+        """Return the limits with the degrees of freedom of all estimates that hold together."""
+        return self
 
     def within(self, low: float, high: float) -> tuple[float, float]:
         """Return the limits cut at the bounds."""
@@ -103,6 +113,11 @@ class StudentLimits(Limits):
     def method(self) -> str:
         """The name of the method."""
         return "t"
+
+    def with_freedom(self, degrees_of_freedom: float) -> Limits:
+        """Return the limits with these degrees of freedom, where they have any."""
+        known = np.isfinite(self.degrees_of_freedom)
+        return replace(self, degrees_of_freedom=degrees_of_freedom) if known else self
 
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""
@@ -269,9 +284,227 @@ class OuterLimits(Limits):
         return self.within(min(low, below), max(high, above))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SkewedLimits(OffsetLimits):
+    """The farther of Student's t and of Hall's (1992) transformation of it, on both sides.
+
+    Labels lean one way and curvature the other, so that both sides are moved.
+
+    Parameters
+    ----------
+    standard_error, degrees_of_freedom : float
+    skewness : float
+        γ of the estimate.
+    own_freedom : float
+        The degrees of freedom at which it is transformed: those of the estimate by itself.
+    name : str
+        Of the method.
+
+    Examples
+    --------
+    >>> limits = SkewedLimits(value=1.0, standard_error=0.5, degrees_of_freedom=20.0, skewness=0.2,
+    ...                       own_freedom=20.0)
+    >>> low, high = limits.confidence_interval()
+    >>> round(low, 3), round(high, 3), round(limits.p_value(low), 6)
+    (-0.259, 2.259, 0.05)
+    """
+
+    standard_error: float
+    degrees_of_freedom: float
+    skewness: float
+    own_freedom: float
+    name: str = "skewness-corrected"
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return self.name
+
+    def by(self, method: str) -> Limits | None:
+        """Return these limits, or those of Student's t or of the normal distribution."""
+        if method == "t":
+            return replace(self, skewness=0.0, name="t")
+        if method == "normal":
+            return replace(self, skewness=0.0, name="normal", degrees_of_freedom=np.inf, own_freedom=np.inf)
+        return self if method in ("auto", self.name) else None
+
+    def with_freedom(self, degrees_of_freedom: float) -> Limits:
+        """Return the limits with these degrees of freedom, where they have any."""
+        known = np.isfinite(self.degrees_of_freedom)
+        return replace(self, degrees_of_freedom=degrees_of_freedom) if known else self
+
+    def lengths(self, error: float, alternative: str) -> tuple[float, float]:
+        """Return how far the ends lie below and above the value."""
+        quantile = -student_quantile(error, self.degrees_of_freedom)
+        reach = self.standard_error * float(farther(quantile, -abs(self.skewness), self.own_freedom)[0])
+        return reach, reach
+
+    def p_value(self, null: float, alternative: str = "two-sided") -> float:
+        """Return the p-value: below 1 − level just where the interval leaves `null` out."""
+        gap = self.value - null
+        with np.errstate(divide="ignore"):
+            statistic = gap and float(np.divide(gap, self.standard_error))
+        signed = {"two-sided": abs(statistic), "greater": statistic, "less": -statistic}[alternative]
+        t = nearer(np.array(signed), np.array(-abs(self.skewness)), self.own_freedom)
+        tail = float(upper_tail(t, np.array(self.degrees_of_freedom)))
+        return min(2.0 * tail, 1.0) if alternative == "two-sided" else tail
+
+
 def nothing_varies() -> InputError:
     """Return the error of an outcome without bounds whose labels all agree."""
     return InputError(
         "all labels agree, so an interval of an unbounded outcome would have no width",
         action="Give the outcome's bounds, or label more units.",
     )
+
+
+_DRAWS = 100_000
+_CELLS_AT_ONCE = 4_000_000
+_NO_DIRECTION = 1e-12
+
+
+def upper_tail(statistic: FloatArray, degrees_of_freedom: FloatArray) -> FloatArray:
+    """Return P(T > statistic); infinite degrees of freedom are the normal distribution.
+
+    Examples
+    --------
+    >>> upper_tail(np.array([0.0]), np.array([np.inf]))
+    array([0.5])
+    """
+    finite = np.where(np.isinf(degrees_of_freedom), 1.0, degrees_of_freedom)
+    return np.asarray(np.where(np.isinf(degrees_of_freedom), ndtr(-statistic), stdtr(finite, -statistic)))
+
+
+def largest_statistics(
+    covariance: FloatArray, degrees_of_freedom: float, alternative: str, seed: int
+) -> FloatArray:
+    """Return sorted draws of the largest of d correlated t statistics (its absolute value if two-sided).
+
+    Multivariate t with the estimates' own correlation (Hothorn, Bretz & Westfall 2008, section 3.1). A
+    statistic without variance is drawn as 0.
+
+    Examples
+    --------
+    >>> draws = largest_statistics(np.eye(1), np.inf, "two-sided", seed=0)
+    >>> bool(abs(np.quantile(draws, 0.95) - 1.96) < 0.03)
+    True
+    """
+    error = np.sqrt(np.diag(covariance))
+    error = np.where(error > 0, error, 1.0)
+    values, vectors = np.linalg.eigh(covariance / error[:, None] / error)
+    used = values > _NO_DIRECTION * max(values[-1], 0.0)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0)))[:, used]
+    random = np.random.default_rng(seed)
+    rows = max(_CELLS_AT_ONCE // len(error), 1)
+    largest = np.empty(_DRAWS)
+    for start in range(0, _DRAWS, rows):
+        part = largest[start : start + rows]
+        draws = random.standard_normal((len(part), root.shape[1])) @ root.T
+        part[:] = (np.abs(draws) if alternative == "two-sided" else draws).max(axis=1)
+    if np.isfinite(degrees_of_freedom):
+        largest /= np.sqrt(random.chisquare(degrees_of_freedom, _DRAWS) / degrees_of_freedom)
+    return np.sort(largest)
+
+
+def critical_value(draws: FloatArray, confidence_level: float) -> float:
+    """Return the smallest draw beyond which every statistic has a p-value of at most 1 − level.
+
+    Examples
+    --------
+    >>> critical_value(np.arange(1.0, 101.0), 0.95)
+    96.0
+    """
+    rank = int(np.ceil(confidence_level * (len(draws) + 1) - 1e-9))
+    return float(draws[min(rank, len(draws)) - 1])
+
+
+def exceedance(draws: FloatArray, statistic: FloatArray) -> FloatArray:
+    """Return the p-value of each statistic: the share of draws that reach it, itself counted, so never 0.
+
+    Davison & Hinkley (1997), eq. 4.11: (k + 1) / (m + 1).
+
+    Examples
+    --------
+    >>> exceedance(np.arange(1.0, 100.0), np.array([96.0, 100.0]))
+    array([0.05, 0.01])
+    """
+    reached = len(draws) - np.searchsorted(draws, statistic, side="left")
+    return np.asarray((reached + 1) / (len(draws) + 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Together:
+    """Several estimates whose intervals hold together, and the level that this makes of each one's own.
+
+    Parameters
+    ----------
+    covariance : float (m, m)
+        Of the estimates.
+    degrees_of_freedom : float
+        The least of theirs.
+    how : {"max-t", "bonferroni"}
+        By the largest of the correlated statistics, which is simulated, or by the number of them.
+    seed : int
+        Of the simulation.
+
+    Examples
+    --------
+    >>> two = Together(covariance=np.eye(2), degrees_of_freedom=np.inf, how="bonferroni")
+    >>> two.level(0.95, "two-sided"), two.adjusted(0.01, "two-sided")
+    (0.975, 0.02)
+    """
+
+    covariance: FloatArray
+    degrees_of_freedom: float
+    how: str = "max-t"
+    seed: int = 0
+    _drawn: dict[tuple[str, float], FloatArray] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.how not in ("max-t", "bonferroni"):
+            raise InputError(
+                "unknown simultaneous method", given=repr(self.how), allowed="'max-t', 'bonferroni'"
+            )
+
+    @classmethod
+    def of(
+        cls, covariance: FloatArray, degrees_of_freedom: Sequence[float], how: str = "max-t", seed: int = 0
+    ) -> Together:
+        """Return what is shared by estimates of which some may not vary, as where two models never differ."""
+        own = np.diag(covariance)
+        known = (own > 0)[:, None] & (own > 0)
+        joint = np.where(known, covariance, 0.0)
+        np.fill_diagonal(joint, np.where(own > 0, own, 1.0))
+        return cls(covariance=joint, degrees_of_freedom=max(min(degrees_of_freedom), 1.0), how=how, seed=seed)
+
+    def freedom_of(self, own: float) -> float:
+        """Return the degrees of freedom of one of them: for the largest statistic, the least of all."""
+        return min(own, self.degrees_of_freedom) if self.how == "max-t" else own
+
+    def level(self, confidence_level: float, alternative: str, *, normal: bool = False) -> float:
+        """Return the level that the interval of one of them has for itself."""
+        m = len(self.covariance)
+        if m == 1 or self.how == "bonferroni":
+            return 1.0 - (1.0 - confidence_level) / m
+        draws, freedom = self._largest(alternative, normal)
+        beyond = upper_tail(np.array(critical_value(draws, confidence_level)), np.array(freedom))
+        return float(1.0 - _SIDES[alternative] * beyond)
+
+    def adjusted(self, p: float, alternative: str, *, normal: bool = False) -> float:
+        """Return the p-value that the p-value of one of them by itself becomes."""
+        m = len(self.covariance)
+        if m == 1 or self.how == "bonferroni":
+            return min(m * p, 1.0)
+        draws, freedom = self._largest(alternative, normal)
+        return float(exceedance(draws, -student_quantile(p / _SIDES[alternative], freedom)))
+
+    def _largest(self, alternative: str, normal: bool) -> tuple[FloatArray, float]:
+        """Return draws of the largest statistic, simulated when first asked for, and its freedom."""
+        freedom = np.inf if normal else self.degrees_of_freedom
+        key = (alternative, freedom)
+        if key not in self._drawn:
+            self._drawn[key] = largest_statistics(self.covariance, freedom, alternative, self.seed)
+        return self._drawn[key], freedom
+
+
+_SIDES = {"two-sided": 2.0, "greater": 1.0, "less": 1.0}

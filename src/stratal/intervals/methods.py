@@ -14,11 +14,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from stratal.errors import InputError, near_names, warn_caller
-from stratal.intervals import proportion, skewed
+from stratal.intervals import proportion
 from stratal.intervals.betting import betting_bounds
 from stratal.intervals.bootstrap import bootstrap_bounds
 from stratal.intervals.evidence import Evidence, IntervalEvidence
-from stratal.intervals.interval import ConfidenceInterval, tail_shares
+from stratal.intervals.interval import ConfidenceInterval, p_value, tail_shares
 from stratal.intervals.stratified import stratified_clopper_pearson
 
 Bounds: TypeAlias = Callable[[float], tuple[Any, Any]]
@@ -44,7 +44,10 @@ def interval_of(
     """Return the interval of one method; see `Estimate.confidence_interval`."""
     tail_shares(confidence_level, alternative)
     name, bounds = bounds_function(evidence, method, alternative)
-    low, high = bounds(confidence_level)
+    level, shared = confidence_level, evidence.together
+    if shared is not None:
+        name, level = f"{name}, simultaneous", shared.level(level, alternative, normal=method == "normal")
+    low, high = bounds(level)
     return ConfidenceInterval(
         low=float(low),
         high=float(high),
@@ -52,6 +55,19 @@ def interval_of(
         method=name,
         alternative=alternative,
     )
+
+
+def p_value_of(
+    evidence: Evidence, null: float, method: str = "auto", alternative: str = "two-sided"
+) -> float:
+    """Return the p-value of one method; see `Estimate.p_value`."""
+    own, shared = evidence.own and evidence.own.by(method), evidence.together
+    if own is None:
+        p = p_value(null, bounds_function(evidence, method, alternative)[1])
+    else:
+        tail_shares(0.95, alternative)
+        p = own.p_value(null, alternative)
+    return p if shared is None else shared.adjusted(p, alternative, normal=method == "normal")
 
 
 def bounds_function(evidence: IntervalEvidence, method: str, alternative: str) -> tuple[str, Bounds]:
@@ -69,8 +85,9 @@ def bounds_function(evidence: IntervalEvidence, method: str, alternative: str) -
     tail_shares(0.95, alternative)
     if method not in METHODS:
         raise InputError("no such kind of interval", given=repr(method), allowed=near_names(method, METHODS))
-    own = evidence.own
-    if own is not None and (method == "auto" or not np.isfinite(evidence.value)):
+    unknown = evidence.own is not None and not np.isfinite(evidence.value)
+    own = evidence.own and evidence.own.by("auto" if unknown else method)
+    if own is not None:
         return own.method, lambda level: own.ends(level, alternative)
     if evidence.linearised and method not in ("t", "normal"):
         raise InputError(
@@ -202,7 +219,7 @@ def _student(evidence: IntervalEvidence, alternative: str, *, name: str) -> Boun
 
 def _skewness_corrected(evidence: IntervalEvidence, alternative: str) -> Bounds:
     error, skewness = np.sqrt(evidence.textbook_variance), evidence.skewness
-    return lambda level: skewed.skewness_corrected(
+    return lambda level: proportion.skewness_corrected(
         evidence.value,
         error,
         skewness,
@@ -288,7 +305,7 @@ def korn_graubard_trials(evidence: Evidence, error: float) -> float:
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> z = np.array([0.0, 1.0, 1.0, 1.0])
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([10**6]))
     >>> evidence = Evidence(value=0.75, variance=0.0625, population_part=0.0, degrees_of_freedom=3.0,

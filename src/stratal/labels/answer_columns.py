@@ -10,8 +10,8 @@ import numpy as np
 from stratal.errors import InputError, LabelError
 from stratal.labels.labels import SKIPPED, SUBMITTED
 from stratal.labels.numbers import numeric_values
-from stratal.population.tables.declaration import ID_NAMES
-from stratal.population.tables.small_table import SmallTable, is_missing, plain_text
+from stratal.tables.logs.log import ID_NAMES
+from stratal.tables.small_table import SmallTable, is_missing, plain_text
 
 ANNOTATOR_NAMES = ("annotator", "annotator_id", "rater", "labeler", "labeller")
 """Columns that say who answered, the first that is there."""

@@ -15,8 +15,8 @@ from stratal.arrays import AnyArray, BoolArray, Record, without_mask
 from stratal.errors import LabelError, kind_of, names_mistyped
 from stratal.labels.damaged_ids import matched
 from stratal.labels.vocabulary import declared_meanings, never_given, spoken
-from stratal.population.tables.small_table import is_missing, plain_text
 from stratal.randomness import id_array, id_text, id_texts
+from stratal.tables.small_table import is_missing, plain_text
 
 
 class UnitRows(Protocol):

@@ -16,10 +16,12 @@ import numpy as np
 
 from stratal import __version__
 from stratal.arrays import BoolArray
+from stratal.designs.files import replacing
+from stratal.designs.sample import Sample, require_sample
+from stratal.designs.sample_file import sample_digest
 from stratal.errors import InputError, MissingExtraError, StratalWarning, names_mistyped
 from stratal.estimation.estimand import Estimand, as_estimand
-from stratal.estimation.estimate import Estimate, Nonresponse
-from stratal.estimation.estimates import Estimates, with_tables
+from stratal.estimation.estimate import Estimate, Estimates, Nonresponse, with_tables
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.new_version import NewVersion
 from stratal.estimation.respondents import combined, said
@@ -28,14 +30,9 @@ from stratal.intervals.interval import tail_shares
 from stratal.labels.annotators import Agreement, agreement_of
 from stratal.labels.labels import join, with_ids_of
 from stratal.labels.numbers import words_for_one
-from stratal.planning.needs import more_labels
+from stratal.planning.rounds import more_labels
 from stratal.population.keywords import listing, refuse_unlisted
 from stratal.report import WRITERS, answer_sentence, described_method, plain_dict, report_html
-from stratal.sampling import Stratified
-from stratal.sampling.asked import require_sample
-from stratal.sampling.files import replacing
-from stratal.sampling.sample import Sample
-from stratal.sampling.sample_file import sample_digest
 
 KIND = "stratal report"
 """The first word of every report's file, so that none is written over anything else."""
@@ -195,7 +192,9 @@ def findings(
                 **({"quantity": quantity} if quantity else {}),
                 "agreement": None if agreed is None else agreed.to_dict() | {"pairs": list(pairs)},
                 "new_version": None if new is None else new.to_dict(),
-                "method": described_method(contents["estimate"], _allocation(sample)),
+                "method": described_method(
+                    contents["estimate"], sample.design.words, sample.design.assumption, _allocation(sample)
+                ),
                 "provenance": _provenance(sample, commands),
                 "examples": _examples(sample, labelled, made, examples),
             }
@@ -295,13 +294,13 @@ def _quantity(sample: Sample, labels: Any, asked: Estimand, first: Estimate, pre
 
 
 def _allocation(sample: Sample) -> str | None:
-    return sample.design.allocation.method if isinstance(sample.design, Stratified) else None
+    return None if sample.design.allocation is None else sample.design.allocation.method
 
 
 def _strata(sample: Sample, found: Estimate, labelled: BoolArray) -> list[dict[str, Any]]:
     """Return the estimate's strata with the units drawn and the mean proxy of each."""
     rows, sizes = [row.to_dict() for row in found.strata], sample.summary.sizes
-    if found.outcomes is None and len(sizes) > 1 and isinstance(sample.design, Stratified):
+    if found.outcomes is None and len(sizes) > 1 and sample.design.strata is not None:
         # Its own rows leave out strata of which no label counts.
         counts = np.bincount(sample.stratum[labelled], minlength=len(sizes))
         unknown: dict[str, Any] = {"mean": None, "standard_deviation": None, "lam": []}

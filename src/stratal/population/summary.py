@@ -169,6 +169,14 @@ class StratumSummary(Record):
         """N."""
         return int(self.sizes.sum())
 
+    @classmethod
+    def without_proxies(cls, sizes: IntArray) -> StratumSummary:
+        """Return the summary of strata (H,) of a population without proxies."""
+        n_strata = len(sizes)
+        return cls(
+            sizes=sizes, proxy_means=np.empty((n_strata, 0)), proxy_covariances=np.empty((n_strata, 0, 0))
+        )
+
     @property
     def overall_means(self) -> FloatArray:
         """Proxy means (k,) over all strata."""

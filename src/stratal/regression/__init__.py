@@ -1,8 +1,6 @@
 """Prediction-powered M-estimation under any design: means, quantiles, regressions, or a loss of one's own."""
 
-from stratal.regression.coefficients import MEstimate
-from stratal.regression.formula import Formula
-from stratal.regression.from_sample import from_population, regress
+from stratal.regression.from_sample import Formula, from_population, regress
 from stratal.regression.label_allocation import heuristic_spreads, influence_spreads
 from stratal.regression.losses import (
     GeneralisedLinear,
@@ -13,31 +11,31 @@ from stratal.regression.losses import (
     MeanLoss,
     PoissonLoss,
 )
-from stratal.regression.m_estimation import m_estimate
-from stratal.regression.models import (
+from stratal.regression.m_estimation import (
+    Coefficients,
     SuppliedWeights,
     linear_regression,
     logistic_regression,
+    m_estimate,
     mean_vector,
     poisson_regression,
 )
-from stratal.regression.quantiles import QuantileEstimate, quantile
+from stratal.regression.quantiles import quantile
 from stratal.regression.unlabelled import ArrayUnlabelled, BatchedUnlabelled, Block, Unlabelled
 
 __all__ = [
     "ArrayUnlabelled",
     "BatchedUnlabelled",
     "Block",
+    "Coefficients",
     "Formula",
     "GeneralisedLinear",
     "LinearLoss",
     "LogisticLoss",
     "Loss",
     "LossSums",
-    "MEstimate",
     "MeanLoss",
     "PoissonLoss",
-    "QuantileEstimate",
     "SuppliedWeights",
     "Unlabelled",
     "from_population",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray, refuse_nonfinite
-from stratal.errors import InputError, LabelError, names_mistyped, near_names
+from stratal.designs.extending import refuse_other_units, require_same_population
+from stratal.designs.sample import Sample, require_sample
+from stratal.errors import InputError, LabelError, MissingExtraError, names_mistyped, near_names
 from stratal.estimation.calibrated import features_of
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
@@ -19,16 +22,125 @@ from stratal.labels.numbers import numeric_values
 from stratal.population.population import Population
 from stratal.population.rules.rule import Rule
 from stratal.randomness import id_texts
-from stratal.regression.coefficients import MEstimate
-from stratal.regression.formula import Formula
 from stratal.regression.losses import LinearLoss, LogisticLoss, Loss, PoissonLoss
-from stratal.regression.m_estimation import m_estimate
-from stratal.regression.options import require_one_per
-from stratal.regression.quantiles import QuantileEstimate, quantile
-from stratal.regression.unlabelled import BatchedUnlabelled, Block, with_intercept
-from stratal.sampling.asked import require_sample
-from stratal.sampling.same_population import refuse_other_units, require_same_population
-from stratal.sampling.sample import Sample
+from stratal.regression.m_estimation import Coefficients, m_estimate
+from stratal.regression.quantiles import quantile
+from stratal.regression.rectified_loss import require_one_per
+from stratal.regression.unlabelled import BatchedUnlabelled, Block, feature_matrix, with_intercept
+
+
+class Formula:
+    """A right-hand side whose categories and transformations are fixed once, then applied to any units.
+
+    Fix it on the population (or a part of it with every category), so that labels and population get the
+    same columns.
+
+    Parameters
+    ----------
+    formula : str
+        The right-hand side, without `~`. An intercept is included unless `0 +` or `- 1` says otherwise.
+    data : mapping of name to array-like (N,), or a dataframe
+        Fixes categories and transformations.
+
+    Raises
+    ------
+    InputError
+        For a column that does not exist, a category not seen when the formula was fixed, missing values.
+    MissingExtraError
+        Without formulaic.
+
+    Examples
+    --------
+    >>> population = {"length": [1.0, 2.0, 3.0], "language": ["de", "en", "en"]}
+    >>> formula = Formula("length + language", population)
+    >>> formula.names
+    ('Intercept', 'length', 'language[T.en]')
+    >>> formula.features({"length": [5.0], "language": ["de"]})
+    array([[1., 5., 0.]])
+    """
+
+    def __init__(self, formula: str, data: Any) -> None:
+        if "~" in formula:
+            raise InputError(
+                "give the right-hand side alone", given=formula, action="Leave '~' and the outcome out."
+            )
+        self.formula = formula
+        self._spec = self._matrix(_formulaic().model_matrix, formula, data).model_spec
+        self.names: tuple[str, ...] = tuple(str(name) for name in self._spec.column_names)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the columns that it reads."""
+        return tuple(sorted(str(name) for name in self._spec.required_variables))
+
+    @staticmethod
+    def words(formula: str) -> frozenset[str]:
+        """Return the names in a formula, of columns and functions alike.
+
+        Examples
+        --------
+        >>> sorted(Formula.words("log(length) + `my column`"))
+        ['length', 'log', 'my column']
+        """
+        quoted = re.findall(r"`([^`]+)`", formula)
+        return frozenset([*quoted, *re.findall(r"[^\W\d]\w*", re.sub(r"`[^`]+`", " ", formula))])
+
+    def features(self, data: Any) -> FloatArray:
+        """Return the feature matrix (n, d) of other units."""
+        frame = _frame(data)
+        for name, values in self._levels().items():
+            if name in frame:
+                unknown = sorted({str(value) for value in frame[name]} - values)
+                if unknown:
+                    raise InputError(
+                        f"{name!r} holds a category that the formula was not fixed on",
+                        given=repr(unknown[0]),
+                        allowed=", ".join(map(repr, sorted(values)[:10])),
+                        action="Fix the formula on the whole population.",
+                    )
+        return feature_matrix("features", np.asarray(self._matrix(self._spec.get_model_matrix, None, frame)))
+
+    def _levels(self) -> dict[str, set[str]]:
+        """Return the categories that were seen, by factor name."""
+        levels: dict[str, set[str]] = {}
+        for factor, (_, state) in self._spec.encoder_state.items():
+            if "categories" in state:
+                levels[str(factor)] = {str(value) for value in state["categories"]}
+        return levels
+
+    def _matrix(self, make: Any, formula: str | None, data: Any) -> Any:
+        errors = _formulaic().errors
+        frame = _frame(data)
+        try:
+            return make(frame) if formula is None else make(formula, frame, na_action="raise")
+        except (errors.FactorEvaluationError, errors.FormulaSyntaxError) as error:
+            raise InputError(
+                f"the formula {self.formula!r} cannot be read: {str(error).splitlines()[0]}",
+                allowed=", ".join(map(repr, list(frame.columns)[:20])),
+            ) from None
+        except ValueError as error:
+            raise InputError(
+                f"the formula {self.formula!r} cannot be evaluated: {str(error).splitlines()[0]}",
+                action="Drop or fill missing values first.",
+            ) from None
+
+
+def _formulaic() -> Any:
+    try:
+        import formulaic
+        import formulaic.errors
+    except ImportError:
+        raise MissingExtraError("formulaic", extra="formula") from None
+    return formulaic
+
+
+def _frame(data: Any) -> Any:
+    import pandas as pd
+
+    if isinstance(data, Mapping):
+        return pd.DataFrame({name: np.asarray(values) for name, values in data.items()})
+    return data if isinstance(data, pd.DataFrame) else pd.DataFrame(data)
+
 
 FAMILIES: dict[str, type[Loss]] = {loss.name: loss for loss in (LinearLoss, LogisticLoss, PoissonLoss)}
 _WITHOUT_FEATURES = ("mean", "quantile")
@@ -50,7 +162,7 @@ def regress(
     probability: float = 0.5,
     intercept: bool = True,
     **options: Any,
-) -> MEstimate | QuantileEstimate | Estimate:
+) -> Any:
     """Estimate how the outcome depends on features, over the population that a sample was drawn from.
 
     Parameters
@@ -82,7 +194,7 @@ def regress(
 
     Returns
     -------
-    MEstimate; QuantileEstimate; Estimate of a mean
+    Estimates of the coefficients; Estimate of a mean or a quantile
 
     Raises
     ------
@@ -113,8 +225,7 @@ def regress(
     chosen = (features,) if isinstance(features, str) else tuple(features)
     _check_family(family, chosen, formula)
     if family == "mean":
-        mean: Estimate = estimate(sample, labels, proxy=proxy, population=population, **options)
-        return mean
+        return estimate(sample, labels, proxy=proxy, population=population, **options)
     y = numeric_values(joined.values[joined.labelled])
     columns: Features = chosen
     if formula is not None and population is not None:
@@ -145,7 +256,7 @@ def regress(
             merged=labelled.codes,
         )
     if family == "quantile":
-        return quantile(y, probability, **known)
+        return labelled.complete(quantile(y, probability, **known), sample)
     names: tuple[str, ...] | None = None
     if isinstance(columns, Formula):
         names = columns.names
@@ -154,8 +265,20 @@ def regress(
     loss = FAMILIES[family]() if isinstance(family, str) else family
     batch = {name: column[joined.labelled] for name, column in batch.items()}
     matrix = _matrix(batch, len(y), columns, intercept)
-    result = m_estimate(loss, y, features=matrix, names=names, **known)
-    return dataclasses.replace(result, notes=(*labelled.notes, *result.notes))
+    result: Coefficients = m_estimate(loss, y, features=matrix, names=names, **known)
+    rows = tuple(_in_strata(labelled.complete(row, sample), result.lam) for row in result)
+    rows = tuple(dataclasses.replace(row, remarks=()) for row in rows)
+    return dataclasses.replace(result, estimates=rows, remarks=(*labelled.notes, *result.remarks))
+
+
+def _in_strata(row: Estimate, lam: FloatArray) -> Estimate:
+    """Return the estimate with λ in its strata."""
+    if len(row.strata) != len(lam):
+        return row
+    pairs = zip(row.strata, lam.tolist(), strict=True)
+    return dataclasses.replace(
+        row, strata=tuple(dataclasses.replace(entry, lam=(own,)) for entry, own in pairs)
+    )
 
 
 Features = tuple[str, ...] | Formula

@@ -1,7 +1,7 @@
 """Where the next labels help most: the optimal split of a budget for one coefficient or for all.
 
 Fisch et al. (2024), eq. 18: ρ_h ∝ W_h √Tr(C' A⁻¹ V_h A⁻¹ C), with V_h the covariance of the residual
-gradients within the stratum: `stratal.allocation.neyman` with S_h the spread of the coefficients' influence.
+gradients within the stratum: `stratal.strata.neyman` with S_h the spread of the coefficients' influence.
 From a pilot, V_h is estimated; before any label, the proxies stand in for the labels (the papers' heuristic).
 """
 
@@ -13,21 +13,25 @@ import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.errors import InputError
-from stratal.regression.coefficients import MEstimate
-from stratal.regression.data_checks import minimum_failure
 from stratal.regression.losses import GeneralisedLinear, LinearLoss, Loss
-from stratal.regression.options import contrasts, require_choice
-from stratal.regression.sandwich import directed_variances
-from stratal.regression.solver import Solution, newton, require_inverse
+from stratal.regression.m_estimation import Coefficients, directed_variances
+from stratal.regression.rectified_loss import (
+    Solution,
+    contrasts,
+    minimum_failure,
+    newton,
+    require_choice,
+    require_inverse,
+)
 from stratal.regression.unlabelled import Unlabelled
 
 
-def influence_spreads(pilot: MEstimate, minimise: Any = "trace", side: str = "labelled") -> FloatArray:
+def influence_spreads(pilot: Coefficients, minimise: Any = "trace", side: str = "labelled") -> FloatArray:
     """Return S_h (H,), the standard deviation of the coefficients' influence in each stratum, from a pilot.
 
     Parameters
     ----------
-    pilot : MEstimate
+    pilot : Coefficients
         From a stratified design.
     minimise : "trace", coefficient name or index, or vector (d,)
         Whose variance matters.
@@ -42,14 +46,14 @@ def influence_spreads(pilot: MEstimate, minimise: Any = "trace", side: str = "la
 
     Examples
     --------
-    >>> from stratal.regression.models import mean_vector
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.regression.m_estimation import mean_vector
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0, 1, 1]), sizes=np.array([50, 50]))
     >>> influence_spreads(mean_vector([0.0, 2.0, 0.0, 4.0], weighting=weighting)).round(3)
     array([1.414, 2.828])
     """
     require_choice("side", side, ("labelled", "unlabelled"))
-    directions = require_inverse(pilot.hessian) @ contrasts(minimise, len(pilot.names), pilot.names)
+    directions = require_inverse(pilot.hessian) @ contrasts(minimise, len(pilot), pilot.names)
     if side == "labelled":
         within = pilot.residual_covariances
     else:

@@ -2,26 +2,486 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray
+from stratal.arrays import FloatArray, IntArray, Record, finite_vector
+from stratal.designs import Weighting, WithReplacementWeighting
+from stratal.designs.stratum_moments import LabelledSpread, stratum_covariances, stratum_means
 from stratal.errors import InputError
-from stratal.estimation.lam import ChosenLam
-from stratal.regression import sandwich
-from stratal.regression.coefficients import MEstimate
-from stratal.regression.lam import choose_lam
-from stratal.regression.losses import Loss
-from stratal.regression.moved_proxy import move_of
-from stratal.regression.options import Options
-from stratal.regression.rectified_loss import RectifiedLoss
-from stratal.regression.sandwich import FewClusters, Sandwich
-from stratal.regression.solver import require_inverse
-from stratal.regression.unlabelled import Unlabelled, feature_matrix, population_units, with_intercept
-from stratal.weighting import Weighting
-from stratal.weighting.stratum_moments import stratum_covariances
+from stratal.estimation.estimate import Estimates, Linearised, linearised_estimate, skewed_limits
+from stratal.estimation.lam import ChosenLam, fit_general, fit_stratified
+from stratal.regression.losses import LinearLoss, LogisticLoss, Loss, MeanLoss, PoissonLoss
+from stratal.regression.rectified_loss import (
+    Options,
+    RectifiedLoss,
+    Solution,
+    contrasts,
+    newton,
+    require_inverse,
+    require_one_per,
+)
+from stratal.regression.unlabelled import (
+    Block,
+    Unlabelled,
+    feature_matrix,
+    finite_array,
+    population_units,
+    with_intercept,
+)
+from stratal.report import plain_dict
+
+_HIGHEST_LEVERAGE = 0.75
+_LEAST_LEFT = 0.25
+"""Least share of its variance that a cluster is taken to show, in any direction; as of single units."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sandwich:
+    """The two parts of the covariance at one θ and λ.
+
+    Parameters
+    ----------
+    rectified : RectifiedLoss
+    options : Options
+    theta : float (d,)
+    lam : float (H,)
+
+    Examples
+    --------
+    >>> from stratal.regression.losses import MeanLoss
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(2, int), sizes=np.array([4]))
+    >>> rectified = RectifiedLoss(MeanLoss(), [1.0, 3.0], weighting)
+    >>> parts = Sandwich(rectified=rectified, options=Options(), theta=np.array([2.0]), lam=np.zeros(1))
+    >>> parts.meat(rectified.residual_gradients(parts.theta, parts.lam))
+    array([[0.5]])
+    """
+
+    rectified: RectifiedLoss
+    options: Options
+    theta: FloatArray
+    lam: FloatArray
+
+    def hessian(self, at_minimum: FloatArray) -> FloatArray:
+        """Return A (d, d), estimated as `options.hessian` says; `at_minimum` is the rectified loss's own."""
+        if self.options.hessian == "rectified":
+            return at_minimum
+        data, loss = self.rectified, self.rectified.loss
+        units, weights = data.unlabelled, data.weights
+        if self.options.hessian == "labelled" or units is None or not np.any(self.lam):
+            return loss.hessian(self.theta, data.features, data.outcome, weights)
+        if not units.separate:
+            return units.summed(loss, self.theta, data.shares).hessian
+        share = data.counts / (data.counts + units.counts)
+        own = loss.hessian(self.theta, data.features, data.outcome, weights * data.per_unit(share))
+        return own + units.summed(loss, self.theta, data.shares * (1.0 - share)).hessian
+
+    def meat(self, residual: FloatArray, unlabelled: FloatArray | None = None) -> FloatArray:
+        """Return B (d, d), the covariance of the rectified gradient.
+
+        Parameters
+        ----------
+        residual : float (n, d)
+            ∇ℓ(x, y) − λ∇ℓ(x, f) of the labelled units, corrected for what was fitted on them.
+        unlabelled : float (H, d, d), optional
+            Covariances of ∇ℓ(x, f) within the strata of a separate unlabelled sample (eq. 10, 13).
+        """
+        data, total = self.rectified, self.rectified.weighting.covariance(residual)
+        if data.unlabelled is not None and data.separate and unlabelled is not None:
+            factors = data.shares**2 * self.lam**2 / data.unlabelled.counts
+            return np.asarray(total + np.tensordot(factors, unlabelled, axes=1))
+        if self.options.target == "superpopulation" and not data.separate:
+            gradients = data.loss.gradients(self.theta, data.features, data.outcome)
+            known = self.options.stratum_weights_known
+            return total + data.weighting.population_covariance(gradients, stratum_weights_known=known)
+        return total
+
+
+def coefficient_freedom(weighting: Weighting, variables: FloatArray) -> FloatArray:
+    """Return the degrees of freedom (q,) of the variance of each variable (n, q).
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(3, int), sizes=np.array([9]))
+    >>> coefficient_freedom(weighting, np.arange(6.0).reshape(3, 2))
+    array([2., 2.])
+    """
+    if weighting.random_within_strata and len(weighting.sizes) == 1:
+        # Of one stratum they do not depend on the variable.
+        return np.full(variables.shape[1], weighting.degrees_of_freedom(variables[:, 0]))
+    return np.array([weighting.degrees_of_freedom(column) for column in variables.T])
+
+
+def left_out_residuals(
+    residuals: FloatArray, leverages: FloatArray, stratum: IntArray, n_strata: int
+) -> FloatArray:
+    """Return the residual gradients as if each unit had been left out of the fits: over 1 − leverage.
+
+    The leverage of a labelled unit is what it adds to the rectified Hessian, w (1 − λ) tr(A⁻¹∇²ℓ), plus its
+    pull on the fitted λ. At λ = 0 this is HC3 (MacKinnon & White 1985); as λ goes to 1 the Hessian comes
+    from the population and nothing of the first part is left. Deviations from the stratum's mean are
+    stretched, since those alone vary.
+
+    Parameters
+    ----------
+    residuals : float (n, d)
+    leverages : float (n,)
+        Cut at 0.75.
+    stratum : int (n,)
+    n_strata : int
+
+    Examples
+    --------
+    >>> left_out_residuals(np.array([[1.0], [3.0]]), np.array([0.5, 0.5]), np.zeros(2, int), 1).ravel()
+    array([0., 4.])
+    """
+    centre = stratum_means(residuals, stratum, n_strata)[stratum]
+    kept = 1.0 - np.clip(leverages, 0.0, _HIGHEST_LEVERAGE)
+    return np.asarray(centre + (residuals - centre) / kept[:, None])
+
+
+def degrees_factor(n: int, used: float) -> float:
+    """Return √((n − 1)/(n − used)): residuals times this give HC1 with a design's divisor n − 1.
+
+    Examples
+    --------
+    >>> degrees_factor(10, 1)
+    1.0
+    """
+    return float(np.sqrt(max((n - 1) / max(n - used, 1.0), 1.0)))
+
+
+def directed_variances(covariances: FloatArray, directions: FloatArray) -> FloatArray:
+    """Return Tr(P' V_h P) (H,), the variance along the directions (d, k) that covariances (H, d, d) give.
+
+    Examples
+    --------
+    >>> directed_variances(np.array([[[4.0, 1.0], [1.0, 9.0]]]), np.array([[1.0], [1.0]]))
+    array([15.])
+    """
+    return np.asarray(np.sum(covariances * (directions @ directions.T), axis=(1, 2)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FewClusters(Record):
+    """What each of m clusters adds to a fit.
+
+    A cluster pulls the fit towards itself and shows (1 − H_c A⁻¹) of its gradient's variance, with H_c its
+    part of the Hessian A (Bell & McCaffrey 2002). Units' own leverages do not tell: twenty of .02 that stand
+    together are .4.
+
+    Parameters
+    ----------
+    cluster : int (n,)
+        Of each labelled unit, 0 … m − 1.
+    parts : float (m, d, d)
+        H_c, of the labelled units' loss as far as it is not taken from the proxy.
+    bread : float (d, d)
+        A⁻¹, positive definite.
+
+    Examples
+    --------
+    >>> alike = FewClusters(cluster=np.repeat([0, 1, 2, 3], 2), parts=np.full((4, 1, 1), 0.25),
+    ...                     bread=np.eye(1))
+    >>> alike.stretched(np.ones((8, 1)))[0], alike.degrees_of_freedom()
+    (array([1.]), array([3.]))
+    """
+
+    cluster: IntArray
+    parts: FloatArray
+    bread: FloatArray
+
+    @property
+    def stretches(self) -> FloatArray:
+        """(1 − H_c A⁻¹)^(−1/2) (m, d, d)."""
+        root = np.linalg.cholesky(self.bread)
+        values, vectors = np.linalg.eigh(root.T @ self.parts @ root)
+        powers = vectors / np.sqrt(np.maximum(1.0 - values, _LEAST_LEFT))[:, None, :]
+        return np.asarray(np.linalg.inv(root).T @ powers @ vectors.transpose(0, 2, 1) @ root.T)
+
+    def stretched(self, residual: FloatArray) -> FloatArray:
+        """Return residual gradients (n, d) as they would be of a fit without their cluster ("CR2").
+
+        The factor m/(m − 1) of the covariance between clusters, which does the same for clusters that are
+        alike, is taken off.
+        """
+        shrink = np.sqrt(max(1.0 - 1.0 / len(self.parts), 0.0))
+        return np.asarray(shrink * np.einsum("nij,nj->ni", self.stretches[self.cluster], residual))
+
+    def degrees_of_freedom(self) -> FloatArray:
+        """Return (tr Ω)² / tr Ω² of each coefficient (d,).
+
+        Ω is the covariance of the clusters' stretched gradients where units vary alike and independently.
+        """
+        stretches = self.stretches
+        pulls = np.einsum("cij,jk->cik", stretches.transpose(0, 2, 1), self.bread)  # S_c' b_k
+        halves = np.einsum("cij,cjk->kci", self.parts, pulls)  # H_c S_c' b_k
+        own = np.einsum("cik,kci->kc", pulls, halves)
+        shared = np.einsum("kci,ij,kcj->kc", halves, self.bread, halves)
+        joint = np.einsum("kci,kcj->kij", halves, halves) @ self.bread
+        squares = np.sum(own**2 - 2.0 * own * shared, axis=1) + np.einsum("kij,kji->k", joint, joint)
+        trace = np.sum(own - shared, axis=1)
+        return np.asarray(np.where(squares > 0, trace**2 / np.where(squares > 0, squares, 1.0), 1.0))
+
+
+_ROUNDING = 1e-24
+"""A variance below this share of the mean square is that of a constant, in floating point."""
+
+_FIRST_TOLERANCE = 0.05
+"""Of the first round: λ needs no exact θ."""
+
+
+def choose_lam(rectified: RectifiedLoss, options: Options) -> tuple[ChosenLam, Solution]:
+    """Return λ (H, 1), given or fitted, with the minimum of the rectified loss at it.
+
+    A fitted λ depends on θ and the other way round: two rounds are made from the classical estimate (or,
+    where the labels alone have none, from the fit to the proxies). One would do in the limit.
+    """
+    nothing, loss = np.zeros(len(rectified.shares)), rectified.loss
+    start = np.zeros(rectified.n_parameters)
+    if options.start is not None:
+        require_one_per("coefficient", "start", np.ravel(options.start), len(start))
+        start = finite_vector("start", options.start)
+    if options.lam is not None or options.estimator == "classical" or rectified.unlabelled is None:
+        lam = nothing if options.lam is None else _given_lam(options.lam, len(nothing))
+        start = _start(rectified, options, start) if np.any(lam) else start
+        found = ChosenLam(lam=lam[:, None], spent=nothing, notes=_outside(lam, loss))
+        return found, rectified.require_solution(lam, start, options)
+    bounds, theta = _clip_range(options.clip, loss), _start(rectified, options, start)
+    for chosen in (dataclasses.replace(options, tolerance=_FIRST_TOLERANCE), options):
+        fit = fit_lam(rectified, options, theta)
+        lam = np.clip(fit.lam, *bounds)
+        solution = rectified.require_solution(lam[:, 0], theta, chosen)
+        theta = solution.theta
+    why = "the range in which the rectified loss is convex" if options.clip == "convex" else "the given range"
+    notes = (f"λ was clipped to {why}",) if np.any(lam != fit.lam) else ()
+    return dataclasses.replace(fit, lam=lam, notes=notes), solution
+
+
+def fit_lam(rectified: RectifiedLoss, options: Options, theta: FloatArray) -> ChosenLam:
+    """Return λ (H, 1) as the gradients at θ give it, before any clipping."""
+    loss, stratum, counts = rectified.loss, rectified.stratum, rectified.counts
+    proxy, units = rectified.proxied()
+    bread = rectified.labelled_inverse(theta)
+    directions = bread @ contrasts(options.minimise, rectified.n_parameters, rectified.names)
+    u, v = (
+        loss.gradients(theta, rectified.features, given) @ directions for given in (rectified.outcome, proxy)
+    )
+    weighting, n_strata = rectified.weighting, len(counts)
+    if not weighting.random_within_strata:
+        if options.estimator == "stratppi":
+            raise InputError(
+                "λ per stratum needs a stratified design", action="Use estimator='ppi++' (one λ)."
+            )
+        found = fit_general(u, v[..., None], weighting, n_strata=n_strata, sized=False)
+        if not units.separate:
+            return found
+        whole = directed_variances(units.covariances(loss, theta), directions)
+        own = float(np.trace(weighting.covariance(v)))
+        imputed = float(np.sum(rectified.shares**2 * whole / units.counts))
+        return dataclasses.replace(found, lam=found.lam * own / max(own + imputed, _ROUNDING))
+    whole = directed_variances(units.covariances(loss, theta), directions)
+    size = np.sum(v * v, axis=1)
+    u, v = (part - stratum_means(part, stratum, n_strata)[stratum] for part in (u, v))
+    squares = np.sum(v * v, axis=1)
+    of_outcome, cross, of_proxy, size = (
+        np.bincount(stratum, part, minlength=n_strata) / np.maximum(counts - 1.0, 1.0)
+        for part in (np.sum(u * u, axis=1), np.sum(u * v, axis=1), squares, size)
+    )
+    of_proxy, whole = (np.where(part > _ROUNDING * size, part, 0.0) for part in (of_proxy, whole))
+    factors, known = weighting.variance_factors, weighting.variance_factors > 0
+    if units.separate:  # λ² V_h is drawn twice, with the labels and with the unlabelled units
+        more = 1.0 + rectified.shares**2 / units.counts / np.where(known, factors, 1.0)
+        of_proxy, whole = more * of_proxy, more * whole
+    published = options.shrinkage == 0
+    spread = LabelledSpread.of(of_proxy[:, None, None], of_outcome, np.zeros(n_strata), counts, None)
+    found = fit_stratified(
+        np.where(of_proxy > 0, cross, 0.0)[:, None],
+        whole[:, None, None],
+        factors,
+        counts,
+        options.shrinkage if options.estimator == "stratppi" else None,
+        None if published else dataclasses.replace(spread, information=np.array(np.inf)),
+    )
+    if published:
+        return dataclasses.replace(found, spent=0.0 * found.spent)
+    shared = np.bincount(stratum, squares, minlength=n_strata)
+    pulls = found.spent / np.where(shared > 0, shared, 1.0)
+    return dataclasses.replace(found, leverages=pulls[stratum] * squares)
+
+
+def _start(rectified: RectifiedLoss, options: Options, start: FloatArray) -> FloatArray:
+    """Return the classical estimate, or the fit to the proxies where the labels alone have none."""
+    _, units = rectified.proxied()
+    zero = np.zeros(len(rectified.shares))
+    classical = rectified.solve(zero, start, options)
+    if rectified.failure(classical, zero) is None:
+        return classical.theta
+    loss, shares = rectified.loss, rectified.shares
+    found = newton(
+        lambda theta, curvature: units.summed(loss, theta, shares, curvature=curvature),
+        start,
+        max_iterations=options.max_iterations,
+    )
+    return found.theta if found.status == "converged" else start
+
+
+def _given_lam(lam: Any, n_strata: int) -> FloatArray:
+    """Return a given λ as one per stratum (H,)."""
+    values = finite_array("lam", np.atleast_1d(lam))
+    if values.shape not in ((1,), (n_strata,)):
+        raise InputError(
+            "lam must be one number or one per stratum", given=values.shape, allowed=f"({n_strata},)"
+        )
+    return np.array(np.broadcast_to(values, n_strata))
+
+
+def _outside(lam: FloatArray, loss: Loss) -> tuple[str, ...]:
+    """Return a note where a given λ leaves the range in which the rectified loss is surely convex."""
+    low, high = loss.convex_range
+    if np.all((lam >= low) & (lam <= high)):
+        return ()
+    return (f"λ is outside {low:g} to {high:g}: the rectified loss need not be convex, nor this its minimum",)
+
+
+def _clip_range(clip: Any, loss: Loss) -> tuple[float, float]:
+    if clip is None:
+        return -np.inf, np.inf
+    if isinstance(clip, str) and clip == "convex":
+        return loss.convex_range
+    bounds = None if isinstance(clip, str) else np.asarray(clip, dtype=np.float64)
+    if bounds is None or bounds.shape != (2,) or not bounds[0] <= bounds[1]:
+        raise InputError("clip must be a range", given=repr(clip), allowed="'convex', None, (low, high)")
+    return float(bounds[0]), float(bounds[1])
+
+
+_EVIDENCE = 2.0
+"""How much evidence of a bias, in units of the coefficients that it may have, is taken for chance."""
+
+_STRETCH = 1.2
+"""A slope of the outcome's residuals on the proxy's above which its scale is another."""
+
+_LEVERAGE = 0.75
+_MOVED_ROUNDING = 1e-9
+
+
+class MovedUnlabelled(Unlabelled):
+    """The units with a proxy that is stretched and moved along the features.
+
+    Examples
+    --------
+    >>> from stratal.regression.unlabelled import ArrayUnlabelled
+    >>> units = ArrayUnlabelled(features=np.ones((2, 1)), proxy=np.array([1.0, 2.0]))
+    >>> next(MovedUnlabelled(units, 2.0, np.array([0.5])).blocks()).proxy
+    array([2.5, 4.5])
+    """
+
+    def __init__(self, units: Unlabelled, stretch: float, shift: FloatArray) -> None:
+        self.units, self.stretch, self.shift = units, stretch, shift
+        self.separate, self.counts, self.totals = units.separate, units.counts, units.totals
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield all units, in runs, in a fixed order."""
+        for block in self.units.blocks():
+            yield replace(block, proxy=self.stretch * block.proxy + block.features @ self.shift)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Move(Record):
+    """How a proxy is moved: f becomes stretch · f + x'shift.
+
+    Parameters
+    ----------
+    stretch : float
+    shift : float (d,)
+    kept : float
+        κ, the share of the bias that the labels show.
+
+    Examples
+    --------
+    >>> Move(stretch=1.0, shift=np.zeros(1), kept=0.0).notes
+    ()
+    """
+
+    stretch: float
+    shift: FloatArray
+    kept: float
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is said of it."""
+        if self.kept == 0:
+            return ()
+        return (f"the proxy was moved by {self.kept:.0%} of its own bias along the features",)
+
+    def of(self, rectified: RectifiedLoss) -> RectifiedLoss:
+        """Return the loss with the moved proxy."""
+        proxy, units = rectified.proxied()
+        own = self.stretch * proxy + rectified.features @ self.shift
+        return rectified.with_proxy(own, MovedUnlabelled(units, self.stretch, self.shift))
+
+
+def move_of(rectified: RectifiedLoss, options: Options) -> Move | None:
+    """Return how the proxy is to be moved; None where λ is not fitted, or the loss is not least squares.
+
+    Examples
+    --------
+    >>> from stratal.regression.losses import LinearLoss
+    >>> from stratal.regression.unlabelled import ArrayUnlabelled
+    >>> from stratal.designs import StratifiedWeighting
+    >>> x, noise = np.ones((40, 1)), np.tile([0.1, -0.1, 0.3, -0.3], 10)
+    >>> units = ArrayUnlabelled(features=x, proxy=5 + noise)
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(20, int), sizes=np.array([40]))
+    >>> y = 1 + 0.5 * noise[:20]
+    >>> rectified = RectifiedLoss(LinearLoss(), y, weighting, x[:20], 5 + noise[:20], units)
+    >>> move_of(rectified, Options()).shift.round(2)
+    array([-4.])
+    """
+    wanted = options.form == "auto" and options.lam is None and options.estimator != "classical"
+    if not wanted or rectified.unlabelled is None or not rectified.loss.quadratic:
+        return None
+    if rectified.features.shape[1] == 0:
+        return None
+    x, y, weights = rectified.features, rectified.outcome, rectified.weights
+    proxy, _ = rectified.proxied()
+    bread = rectified.labelled_inverse(np.zeros(x.shape[1]))
+    own, proxys = (bread @ (x.T @ (weights * column)) for column in (y, proxy))
+    stretch = _stretch(rectified, bread, y - x @ own, proxy - x @ _population_fit(rectified))
+    bias = own - stretch * proxys
+    leverages = np.clip(weights * np.einsum("ni,ij,nj->n", x, bread, x), 0.0, _LEVERAGE)
+    left = (y - stretch * proxy - x @ bias) / (1.0 - leverages)
+    spread = bread @ rectified.weighting.covariance(x * left[:, None]) @ bread
+    evidence = float(bias @ np.linalg.pinv(spread) @ bias) if np.all(np.isfinite(spread)) else 0.0
+    limit = _EVIDENCE * x.shape[1]
+    kept = 1.0 - limit / evidence if evidence > limit else 0.0
+    return Move(stretch=stretch, shift=kept * bias, kept=kept)
+
+
+def _population_fit(rectified: RectifiedLoss) -> FloatArray:
+    """Return the coefficients (d,) of the proxy over the population."""
+    _, units = rectified.proxied()
+    sums = units.summed(rectified.loss, np.zeros(rectified.n_parameters), rectified.shares)
+    return np.asarray(-require_inverse(sums.hessian) @ sums.gradient)
+
+
+def _stretch(rectified: RectifiedLoss, bread: FloatArray, own: FloatArray, proxys: FloatArray) -> float:
+    """Return what the proxy is multiplied by: the slope of the residuals' influences, where it is above 1."""
+    proxy, _ = rectified.proxied()
+    if np.max(np.abs(proxys)) <= _MOVED_ROUNDING * np.max(np.abs(proxy)):
+        return 1.0  # the proxy is a line of the features: what is left of it is rounding
+    x = rectified.features @ bread
+    joint = rectified.weighting.covariance(np.concatenate([x * own[:, None], x * proxys[:, None]], axis=1))
+    d = x.shape[1]
+    spread = float(np.trace(joint[d:, d:]))
+    slope = float(np.trace(joint[:d, d:])) / spread if spread > 0 else 1.0
+    return slope if np.isfinite(slope) and slope > _STRETCH else 1.0
+
 
 _DECIDES = 0.5
 """Leverage beyond which a unit pulls its own prediction more than all others together."""
@@ -46,7 +506,7 @@ def m_estimate(
     intercept: bool = False,
     names: Sequence[str] | None = None,
     **options: Any,
-) -> MEstimate:
+) -> Coefficients:
     """Estimate the minimiser of a convex loss over the population, from labels and a proxy on all units.
 
     Parameters
@@ -102,7 +562,8 @@ def m_estimate(
 
     Returns
     -------
-    MEstimate
+    Coefficients
+        `Estimates` of each coefficient; level and kind of intervals are chosen afterwards.
 
     Raises
     ------
@@ -119,7 +580,7 @@ def m_estimate(
     --------
     >>> from stratal.regression.losses import LinearLoss
     >>> from stratal.regression.unlabelled import ArrayUnlabelled
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> x = np.stack([np.ones(8), np.arange(8.0)], axis=1)
     >>> y, f = 1 + 2 * x[:, 1] + np.tile([0.1, -0.1], 4), 1 + 2 * x[:, 1]
     >>> drawn = np.array([0, 2, 3, 5, 7])
@@ -127,7 +588,7 @@ def m_estimate(
     >>> result = m_estimate(LinearLoss(), y[drawn], features=x[drawn], proxy=f[drawn],
     ...                     unlabelled=ArrayUnlabelled(features=x, proxy=f), names=["intercept", "slope"],
     ...                     weighting=weighting, lam=1.0)
-    >>> result.names, bool(np.all(np.abs(result.coefficients - [1, 2]) < 0.2))
+    >>> result.names, bool(np.all(np.abs(result.values - [1, 2]) < 0.2))
     (('intercept', 'slope'), True)
     """
     units = population_units(
@@ -156,29 +617,112 @@ def m_estimate(
         hessian = moved * own_hessian + (1.0 - moved) * hessian
     residual = rectified.residual_gradients(theta, lam)
     covariance, freedom, influences, doubts = _sandwich(parts, fit, require_inverse(hessian), residual, moved)
-    within = _within(rectified, residual)
     own = None if rectified.proxy is None else loss.gradients(theta, rectified.features, rectified.proxy)
-    return MEstimate(
-        names=rectified.names,
-        coefficients=theta,
-        covariance=covariance,
-        degrees_of_freedom=freedom,
+    within = _within(rectified, residual)
+    lam = lam if move is None else move.stretch * lam
+    size, estimator = rectified.population_size, chosen.estimator_name(proxy is not None)
+    parts_of_each = [
+        Linearised(
+            value=float(theta[k]),
+            variable=influences[:, k],
+            design_variance=float(covariance[k, k]),
+            population_variance=0.0,
+            degrees_of_freedom=float(freedom[k]),
+        )
+        for k in range(len(theta))
+    ]
+    shown: dict[str, Any] = {
+        "target": chosen.target,
+        "null": 0.0,
+        "estimator": estimator,
+        "lam": (float(lam[0]),) if np.any(lam) and np.all(lam == lam[0]) else (),
+        "population_size": round(size),
+    }
+    limits = skewed_limits(parts_of_each, weighting)
+    rows = [
+        linearised_estimate(part, weighting, limits=own, label={"coefficient": name}, **shown)
+        for part, own, name in zip(parts_of_each, limits, rectified.names, strict=True)
+    ]
+    return Coefficients(
+        estimates=tuple(rows),
+        kind="coefficients",
+        title=_title(loss.name, estimator, lam, len(rectified.outcome), size, chosen.target),
+        remarks=(*fit.notes, *(() if move is None else move.notes), *doubts),
+        joint=covariance,
         loss=loss.name,
-        estimator=chosen.estimator_name(proxy is not None),
-        lam=lam if move is None else move.stretch * lam,
-        target=chosen.target,
-        n=len(rectified.outcome),
-        population_size=rectified.population_size,
+        lam=lam,
         counts=rectified.counts,
-        sizes=weighting.sizes,
         hessian=hessian,
-        influences=influences,
-        weighting=weighting,
         residual_covariances=within,
         proxy_covariances=np.zeros_like(within) if own is None else _within(rectified, own),
         iterations=solution.iterations,
-        notes=(*fit.notes, *(() if move is None else move.notes), *doubts),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Coefficients(Estimates):
+    """The coefficients of one fit, each an `Estimate`, their covariance, and how they were found.
+
+    Parameters
+    ----------
+    loss : str
+        What was minimised: "linear", "logistic", …
+    lam : float (H,)
+        λ per stratum.
+    counts : int (H,)
+        Labels.
+    hessian : float (d, d)
+        A.
+    residual_covariances, proxy_covariances : float (H, d, d)
+        Within strata: of ∇ℓ(x, y) − λ∇ℓ(x, f) and of ∇ℓ(x, f), for planning the next allocation.
+    iterations : int
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([100]))
+    >>> found = mean_vector([1.0, 2.0, 3.0, 4.0], weighting=weighting)
+    >>> low, high = found.confidence_interval(0.9)
+    >>> found.values, bool(low[0] < 2.5 < high[0])
+    (array([2.5]), True)
+    """
+
+    loss: str
+    lam: FloatArray
+    counts: IntArray
+    hessian: FloatArray
+    residual_covariances: FloatArray
+    proxy_covariances: FloatArray
+    iterations: int = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The coefficients' names."""
+        return tuple(str(row.label["coefficient"]) for row in self)
+
+    def to_dict(self, confidence_level: float = 0.95) -> dict[str, Any]:
+        """Return a JSON-ready dict."""
+        first = self[0]
+        return Estimates.to_dict(self, confidence_level) | plain_dict(
+            {
+                "loss": self.loss,
+                "estimator": first.estimator,
+                "target": first.target,
+                "n": first.n,
+                "population_size": first.population_size,
+                "lam": self.lam,
+                "covariance": self.covariance,
+            }
+        )
+
+
+def _title(loss: str, estimator: str, lam: FloatArray, n: int, size: float, target: str) -> str:
+    kind = f"{loss} regression" if loss in ("linear", "logistic", "poisson") else loss
+    power = ""
+    if np.any(lam):
+        shown = ", ".join(f"{value:.2f}" for value in lam[:6]) + (", …" if len(lam) > 6 else "")
+        power = f" (λ = {shown if len(set(lam.tolist())) > 1 else f'{lam[0]:.2f}'})"
+    return f"{kind}, {estimator}{power}, {n:,} labels of {size:,.0f} units, target: {target}"
 
 
 def _sandwich(
@@ -196,7 +740,7 @@ def _sandwich(
     kept = max(1.0 - used / free, 0.0)
     influences = -corrected @ bread
     if few is None:
-        freedom = sandwich.degrees_of_freedom(rectified.weighting, influences)
+        freedom = coefficient_freedom(rectified.weighting, influences)
     else:
         freedom = few.degrees_of_freedom()
     notes = leverage_notes(rectified.names, pulls, influences, grows=rectified.loss.grows)
@@ -266,19 +810,139 @@ def _corrected(
     if correction == "none":
         return residual
     if correction == "degrees":
-        tuned = sandwich.degrees_factor(n - n_strata + 1, float(fit.spent.sum()) + 1.0)
-        return residual * tuned * sandwich.degrees_factor(n, max(rectified.features.shape[1], 1))
+        tuned = degrees_factor(n - n_strata + 1, float(fit.spent.sum()) + 1.0)
+        return residual * tuned * degrees_factor(n, max(rectified.features.shape[1], 1))
     leverages = np.zeros(n) if fit.leverages is None else fit.leverages
     if few is not None:
         residual = few.stretched(residual)
     elif pulls is None:
-        residual = residual * sandwich.degrees_factor(n, residual.shape[1])
+        residual = residual * degrees_factor(n, residual.shape[1])
     else:
         leverages = leverages + pulls
-    return sandwich.left_out_residuals(residual, leverages, rectified.stratum, n_strata)
+    return left_out_residuals(residual, leverages, rectified.stratum, n_strata)
 
 
 def _within(rectified: RectifiedLoss, gradients: FloatArray) -> FloatArray:
     """Return covariances within strata (H, d, d); zeros where a stratum has one label."""
     within = stratum_covariances(gradients, rectified.stratum, len(rectified.counts))
     return np.nan_to_num(within, copy=False)
+
+
+def mean_vector(outcome: Any, *, weighting: Weighting, **arguments: Any) -> Coefficients:
+    """Estimate the mean of one or several outcomes together.
+
+    Parameters
+    ----------
+    outcome : array-like (n,) or (n, q)
+        Labels.
+    weighting : Weighting
+    **arguments
+        Of `m_estimate`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0, 1, 1]), sizes=np.array([10, 30]))
+    >>> mean_vector([1.0, 3.0, 5.0, 5.0], weighting=weighting).values
+    array([4.25])
+    """
+    return m_estimate(MeanLoss(), outcome, weighting=weighting, **arguments)
+
+
+def linear_regression(features: Any, outcome: Any, *, weighting: Weighting, **arguments: Any) -> Coefficients:
+    """Estimate the least-squares coefficients of the population.
+
+    Parameters
+    ----------
+    features : array-like (n, p)
+        Of the labelled units. No intercept is added unless `intercept=True`.
+    outcome : array-like (n,)
+    weighting : Weighting
+    **arguments
+        Of `m_estimate`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([40]))
+    >>> x, y = [1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 5.0, 7.0]
+    >>> fit = linear_regression(x, y, weighting=weighting, intercept=True)
+    >>> fit.values.round(6)
+    array([-1.,  2.])
+    """
+    return m_estimate(LinearLoss(), outcome, features=features, weighting=weighting, **arguments)
+
+
+def logistic_regression(
+    features: Any, outcome: Any, *, weighting: Weighting, **arguments: Any
+) -> Coefficients:
+    """Estimate the logistic coefficients of the population; outcome and proxy in [0, 1].
+
+    The parameters are those of `linear_regression`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([40]))
+    >>> fit = logistic_regression(np.ones(4), [0, 1, 1, 1], weighting=weighting, names=["intercept"])
+    >>> bool(abs(fit.values[0] - np.log(3)) < 1e-9)
+    True
+    """
+    return m_estimate(LogisticLoss(), outcome, features=features, weighting=weighting, **arguments)
+
+
+def poisson_regression(
+    features: Any, outcome: Any, *, weighting: Weighting, **arguments: Any
+) -> Coefficients:
+    """Estimate the log-linear coefficients of the population; outcome and proxy are counts.
+
+    The parameters are those of `linear_regression`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([40]))
+    >>> fit = poisson_regression(np.ones(4), [0, 1, 4, 3], weighting=weighting, names=["intercept"])
+    >>> bool(abs(fit.values[0] - np.log(2)) < 1e-9)
+    True
+    """
+    return m_estimate(PoissonLoss(), outcome, features=features, weighting=weighting, **arguments)
+
+
+def SuppliedWeights(*, sampling_weight: Any, size: float | None = None) -> WithReplacementWeighting:  # noqa: N802
+    """Return the weighting of units of which only sampling weights are known, taken as independent draws.
+
+    The variance is that of R's `survey` for a design of weights alone (Hansen & Hurwitz 1943), and
+    `ppi-python`'s.
+
+    Parameters
+    ----------
+    sampling_weight : array-like (n,)
+        Positive, on any scale; they are made to add up to one.
+    size : float, optional
+        N; the sum of the weights if left out.
+
+    Raises
+    ------
+    InputError
+        For weights that are not positive numbers.
+
+    Examples
+    --------
+    >>> SuppliedWeights(sampling_weight=[1.0, 3.0]).weights
+    array([0.25, 0.75])
+    """
+    given = finite_vector("sampling_weight", sampling_weight)
+    if len(given) == 0 or given.min() <= 0:
+        raise InputError(
+            "sampling weights must be positive",
+            given=f"{given.min():g} at the lowest" if len(given) else "none",
+            action="Leave units with weight 0 out.",
+        )
+    total = float(given.sum())
+    size = total if size is None else float(size)
+    return WithReplacementWeighting(design_weight=given * (size / total), size=size)

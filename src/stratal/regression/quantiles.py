@@ -12,32 +12,25 @@ design: no density is estimated (Woodruff 1952; Angelopoulos, Duchi & Zrnic 2023
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtri
 
-from stratal.arrays import BoolArray, FloatArray, IntArray, Record, finite_vector
+from stratal.arrays import BoolArray, FloatArray, IntArray, finite_vector
+from stratal.designs import Weighting
 from stratal.errors import InputError
+from stratal.estimation.estimate import Estimate, Linearised, linearised_estimate, ratio_of_means
 from stratal.estimation.lam import ChosenLam
+from stratal.estimation.shares import domain_trials
 from stratal.intervals.interval import tail_shares
+from stratal.intervals.limits import BinomialLimits, Limits, upper_tail
 from stratal.intervals.proportion import student_quantile
-from stratal.intervals.simultaneous import (
-    CoefficientIntervals,
-    require_alternative,
-    require_level,
-    upper_tail,
-)
-from stratal.regression.lam import choose_lam
 from stratal.regression.losses import Loss
-from stratal.regression.options import Options, require_choice
-from stratal.regression.rectified_loss import RectifiedLoss
-from stratal.regression.sandwich import Sandwich, degrees_factor
-from stratal.regression.solver import Solution
+from stratal.regression.m_estimation import Sandwich, choose_lam, degrees_factor
+from stratal.regression.rectified_loss import Options, RectifiedLoss, Solution
 from stratal.regression.unlabelled import Unlabelled, finite_array, population_units
-from stratal.report import Page, Printed, estimate_page, plain_dict
-from stratal.weighting import Weighting
 
 _NOT_OF_QUANTILES = ("minimise", "clip", "hessian", "form", "start", "tolerance", "max_iterations")
 _ROUNDING = 1e-12
@@ -121,7 +114,7 @@ class RectifiedPinball(RectifiedLoss):
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(3, int), sizes=np.array([30]))
     >>> loss = RectifiedPinball(0.5, [1.0, 2.0, 9.0], weighting)
     >>> loss.solve(np.zeros(1), np.zeros(1), Options()).theta
@@ -225,52 +218,49 @@ class RectifiedPinball(RectifiedLoss):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class QuantileEstimate(Record, Printed):
-    """A quantile; the interval inverts the score test, so that no density is estimated.
+class ScoreLimits(Limits):
+    """The values that the score test keeps; infinite on a side that the labels cannot bound.
 
     Parameters
     ----------
-    value : float
     probability : float
         q.
-    lam : float (H,)
-    estimator, target : str
-    n : int
-    population_size : float
-    degrees_of_freedom : float
     rectified : RectifiedPinball
-        Answers intervals and p-values; it keeps the population side to look values up.
+        It keeps the population side to look values up.
     options : Options
     fit : ChosenLam
-
-    Examples
-    --------
-    >>> from stratal.weighting import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(9, int), sizes=np.array([900]))
-    >>> result = quantile(np.arange(1.0, 10.0), 0.5, weighting=weighting)
-    >>> result.value
-    5.0
+    degrees_of_freedom : float
     """
 
-    value: float
     probability: float
-    lam: FloatArray
-    estimator: str
-    target: str
-    n: int
-    population_size: float
-    degrees_of_freedom: float
     rectified: RectifiedPinball = field(repr=False)
     options: Options = field(repr=False)
     fit: ChosenLam = field(repr=False)
+    degrees_of_freedom: float
 
-    def confidence_interval(
-        self, confidence_level: float = 0.95, method: str = "t", alternative: str = "two-sided"
-    ) -> CoefficientIntervals:
-        """Return the values that the score test keeps; infinite on a side that the labels cannot bound."""
-        level, side = require_level(confidence_level), require_alternative(alternative)
-        miss = max(tail_shares(level, side))
-        critical = float(student_quantile(1.0 - miss, self._freedom(method)))
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return f"score, {'normal' if np.isinf(self.degrees_of_freedom) else 't'}"
+
+    @property
+    def lam(self) -> FloatArray:
+        """λ per stratum (H,)."""
+        return self.fit.lam[:, 0]
+
+    def by(self, method: str) -> Limits | None:
+        """Return the limits by Student's t or the normal distribution."""
+        known = {"auto": self, "t": self, "normal": replace(self, degrees_of_freedom=np.inf)}
+        return known.get(method)
+
+    def with_freedom(self, degrees_of_freedom: float) -> Limits:
+        """Return the limits with these degrees of freedom."""
+        return replace(self, degrees_of_freedom=degrees_of_freedom)
+
+    def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
+        """Return the lower and the upper limit."""
+        miss = max(tail_shares(confidence_level, alternative))
+        critical = float(student_quantile(1.0 - miss, self.degrees_of_freedom))
         starts, ends, _ = self.rectified.ends(self.lam)
         goal = self.probability * ends[-1]
         reach = critical * self._errors(critical, starts - goal, ends - goal)
@@ -281,56 +271,25 @@ class QuantileEstimate(Record, Printed):
         lowest, highest = (limit[picture.gap] for limit in limits)
         low = values[:-1][np.argmax(picture.at >= lowest)] if np.any(picture.at >= lowest) else values[-2]
         high = values[np.flatnonzero(picture.at <= highest)[-1] + 1]
-        return CoefficientIntervals(
-            low=np.array([-np.inf if side == "less" else low]),
-            high=np.array([np.inf if side == "greater" else high]),
-            confidence_level=level,
-            method=f"score, {method}",
-        )
+        return (-np.inf if alternative == "less" else low), (np.inf if alternative == "greater" else high)
 
-    def p_value(self, null: float, method: str = "t", alternative: str = "two-sided") -> float:
+    def p_value(self, null: float, alternative: str = "two-sided") -> float:
         """Return the p-value of the quantile being `null`."""
-        side, loss = require_alternative(alternative), self.rectified
+        loss = self.rectified
         starts, ends, _ = loss.ends(self.lam)
         gap = int(np.searchsorted(loss.points, null, side="right"))
         picture = loss.distribution(self.lam, np.arange(len(starts)) == gap)
         level = picture.at[np.searchsorted(picture.values, null, side="right") - 1]
         statistic = (self.probability * ends[-1] - level) / self._error(gap)
-        sign = {"greater": 1.0, "less": -1.0}.get(side, np.sign(statistic) or 1.0)
-        tail = float(upper_tail(np.array(sign * statistic), np.array(self._freedom(method))))
-        return min(1.0, 2 * tail) if side == "two-sided" else tail
+        sign = {"greater": 1.0, "less": -1.0}.get(alternative, np.sign(statistic) or 1.0)
+        tail = float(upper_tail(np.array(sign * statistic), np.array(self.degrees_of_freedom)))
+        return min(1.0, 2 * tail) if alternative == "two-sided" else tail
 
     @property
     def standard_error(self) -> float:
         """Half the 95 % interval over 1.96 (Woodruff 1952); infinite where the interval is."""
-        low, high = self.confidence_interval(0.95, method="normal")
-        return float((high[0] - low[0]) / (2 * ndtri(0.975)))
-
-    def to_dict(self, confidence_level: float = 0.95, method: str = "t") -> dict[str, Any]:
-        """Return a JSON-ready description; an open side of the interval is null."""
-        low, high = self.confidence_interval(confidence_level, method)
-        return plain_dict(
-            {
-                "kind": "quantile",
-                "estimate": self.value,
-                "probability": self.probability,
-                "confidence_interval": [low[0], high[0]],
-                "confidence_level": confidence_level,
-                "interval_method": f"score, {method}",
-                "estimator": self.estimator,
-                "target": self.target,
-                "n": self.n,
-                "population_size": self.population_size,
-                "lam": self.lam,
-            }
-        )
-
-    def _page(self) -> Page:
-        return estimate_page(self.to_dict())
-
-    def _freedom(self, method: str) -> float:
-        require_choice("interval method", method, ("t", "normal"))
-        return self.degrees_of_freedom if method == "t" else np.inf
+        low, high = replace(self, degrees_of_freedom=np.inf).ends(0.95, "two-sided")
+        return float((high - low) / (2 * ndtri(0.975)))
 
     def _error(self, gap: int) -> float:
         """Return the standard error of F in a gap: it changes at labelled values alone."""
@@ -374,7 +333,7 @@ def quantile(
     population_proxy: Any = None,
     population_stratum: Any = None,
     **options: Any,
-) -> QuantileEstimate:
+) -> Estimate:
     """Estimate a quantile of the outcome over the population.
 
     The smallest minimiser of the rectified pinball loss, exactly: no grid. With λ = 0 it is the weighted
@@ -396,7 +355,8 @@ def quantile(
 
     Returns
     -------
-    QuantileEstimate
+    Estimate
+        Its interval inverts the score test, so that no density is estimated.
 
     Raises
     ------
@@ -409,7 +369,7 @@ def quantile(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> f = np.arange(100.0)
     >>> weighting = StratifiedWeighting(stratum=np.zeros(10, int), sizes=np.array([100]))
     >>> quantile(f[::10] + 1, 0.5, weighting=weighting, proxy=f[::10], population_proxy=f, lam=1.0).value
@@ -428,17 +388,151 @@ def quantile(
         raise InputError("λ of a quantile is out of range", given=chosen.lam, allowed="0 to 1")
     fit, solution = choose_lam(rectified, chosen)
     residual = rectified.residual_gradients(solution.theta, fit.lam[:, 0])[:, 0]
-    freedom = rectified.weighting.degrees_of_freedom(residual) - float(fit.spent.sum())
-    return QuantileEstimate(
-        value=float(solution.theta[0]),
+    freedom = max(rectified.weighting.degrees_of_freedom(residual) - float(fit.spent.sum()), 1.0)
+    value = float(solution.theta[0])
+    limits = ScoreLimits(
+        value=value,
         probability=float(probability),
-        lam=fit.lam[:, 0],
-        estimator=chosen.estimator_name(proxy is not None),
-        target=chosen.target,
-        n=len(rectified.outcome),
-        population_size=rectified.population_size,
-        degrees_of_freedom=max(freedom, 1.0),
         rectified=rectified,
         options=chosen,
         fit=fit,
+        degrees_of_freedom=freedom,
     )
+    error, of_score = (
+        limits.standard_error,
+        float(np.sqrt(rectified.weighting.covariance(residual[:, None])[0, 0])),
+    )
+    scale = error / of_score if np.isfinite(error) and of_score > 0 else 0.0
+    result = Linearised(
+        value=value,
+        variable=-scale * residual,
+        design_variance=error**2,
+        population_variance=0.0,
+        degrees_of_freedom=freedom,
+    )
+    lam = fit.lam[:, 0]
+    return linearised_estimate(
+        result,
+        weighting,
+        limits=limits,
+        target=chosen.target,
+        label={"estimand": f"quantile:{probability:g}"},
+        estimator=chosen.estimator_name(proxy is not None),
+        lam=(float(lam[0]),) if np.any(lam) and np.all(lam == lam[0]) else (),
+        remarks=fit.notes,
+        population_size=round(rectified.population_size),
+    )
+
+
+def weighted_quantile(values: FloatArray, weights: FloatArray, probability: float) -> float:
+    """Return the smallest value with a share of at least `probability` at or below it.
+
+    Examples
+    --------
+    >>> weighted_quantile(np.array([3.0, 1.0, 2.0]), np.array([1.0, 1.0, 1.0]), 0.5)
+    2.0
+    """
+    order = np.argsort(values, kind="stable")
+    share = np.cumsum(weights[order]) / np.sum(weights)
+    position = int(np.searchsorted(share, probability - 1e-12))
+    return float(values[order][min(position, len(values) - 1)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Woodruff(Limits):
+    """The quantiles at the limits of the share of units up to the value (Woodruff 1952).
+
+    Parameters
+    ----------
+    z, weights : float (n,)
+    share : Limits
+        Of a share of the quantile's probability, on as many trials as the labels around it are worth.
+    exact : bool
+        Whether every unit is labelled.
+    """
+
+    z: FloatArray
+    weights: FloatArray
+    share: Limits
+    exact: bool
+
+    @property
+    def method(self) -> str:
+        """The name of the method."""
+        return "woodruff"
+
+    def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
+        """Return the lower and the upper limit: the bounds where the labels do not reach far enough."""
+        lowest, highest = self.bounds or (-np.inf, np.inf)
+        below, above = self.share.ends(confidence_level, alternative)
+        smallest = float(np.min(self.weights)) / float(np.sum(self.weights))
+        low = weighted_quantile(self.z, self.weights, below) if below > smallest else lowest
+        high = weighted_quantile(self.z, self.weights, above) if above < 1.0 - smallest else highest
+        if self.exact:
+            low = high = self.value
+        return (
+            min(low, self.value) if alternative != "less" else lowest,
+            max(high, self.value) if alternative != "greater" else highest,
+        )
+
+
+def quantile_estimate(
+    z: FloatArray,
+    probability: float,
+    weighting: Weighting,
+    *,
+    bounds: tuple[float, float] | None = None,
+) -> Estimate:
+    """Return a quantile; ½ is the median. `bounds` are what z (n,) cannot leave.
+
+    Raises
+    ------
+    InputError
+        For a probability outside (0, 1).
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> z, h = np.arange(1.0, 100.0), np.zeros(99, dtype=int)
+    >>> found = quantile_estimate(z, 0.5, StratifiedWeighting(stratum=h, sizes=np.array([99_000])))
+    >>> found.value, *found.confidence_interval()
+    (50.0, 40.0, 60.0)
+    """
+    if not 0.0 < probability < 1.0:
+        raise InputError("probability is out of range", given=probability, allowed="between 0 and 1")
+    weights, everyone = weighting.weights, np.ones(len(z))
+    value = weighted_quantile(z, weights, probability)
+    reached = (z <= value).astype(np.float64)
+    share = ratio_of_means(reached, everyone, weighting)
+    trials, _ = domain_trials(reached, everyone, weighting, (0.0, 1.0), share.design_variance)
+    error = _half_reach(z, weights, probability, share.standard_error)
+    scale = error / share.standard_error if share.standard_error > 0 else 1.0
+    result = Linearised(
+        value=value,
+        variable=scale * (probability - reached),
+        design_variance=error**2,
+        population_variance=0.0,
+        degrees_of_freedom=share.degrees_of_freedom,
+    )
+    limits = Woodruff(
+        value=value,
+        bounds=bounds,
+        z=z,
+        weights=weights,
+        share=BinomialLimits(value=probability, bounds=(0.0, 1.0), trials=trials),
+        exact=bool(np.isinf(trials)),
+    )
+    return linearised_estimate(result, weighting, limits=limits, bounds=bounds)
+
+
+def _half_reach(z: FloatArray, weights: FloatArray, probability: float, error: float) -> float:
+    """Return half the distance of the quantiles one standard error of the share to either side.
+
+    That is the share's standard error over the density there; 0 where the labels around agree.
+    """
+    if not np.isfinite(error):
+        return float("nan")
+    low, high = (
+        weighted_quantile(z, weights, min(max(probability + side * error, 1e-9), 1.0)) for side in (-1.0, 1.0)
+    )
+    return (high - low) / 2.0

@@ -8,19 +8,430 @@ The design enters through a `Weighting` alone: its weights form the means over S
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
-from stratal.arrays import FloatArray
-from stratal.errors import InputError
-from stratal.regression import data_checks as checks
+from stratal.arrays import FloatArray, finite_vector
+from stratal.designs import Weighting
+from stratal.errors import InputError, near_names
+from stratal.estimation.lam import SHRINKAGE
 from stratal.regression.losses import Loss, LossSums
-from stratal.regression.options import Options, require_one_per
-from stratal.regression.solver import Solution, newton, require_inverse
 from stratal.regression.unlabelled import ArrayUnlabelled, Unlabelled, feature_matrix, finite_array
-from stratal.weighting import Weighting
+
+_ALLOWED = {
+    "estimator": ("ppi++", "stratppi", "classical"),
+    "target": ("population", "superpopulation"),
+    "hessian": ("rectified", "pooled", "labelled"),
+    "correction": ("leverage", "degrees", "none"),
+    "form": ("auto", "loss", "fits"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to estimate; see `m_estimate`.
+
+    Examples
+    --------
+    >>> Options().hessian
+    'rectified'
+    """
+
+    estimator: str = "ppi++"
+    lam: Any = None
+    target: str = "population"
+    stratum_weights_known: bool = False
+    minimise: Any = "trace"
+    clip: Any = "convex"
+    shrinkage: float = SHRINKAGE
+    hessian: str = "rectified"
+    correction: str = "leverage"
+    form: str = "auto"
+    start: Any = None
+    tolerance: float = 1e-9
+    max_iterations: int = 100
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> Options:
+        """Return the options by name, refusing names that do not exist.
+
+        Examples
+        --------
+        >>> Options.read({"lam": 0.5}).lam
+        0.5
+        """
+        for name in given:
+            if name not in cls.__slots__:
+                raise InputError(f"no such option: {name!r}", allowed=near_names(name, cls.__slots__))
+        return cls(**given)
+
+    def __post_init__(self) -> None:
+        for name, values in _ALLOWED.items():
+            require_choice(name, getattr(self, name), values)
+
+    def estimator_name(self, has_proxy: bool) -> str:
+        """Return what the estimate says of how λ was found."""
+        if self.lam is not None:
+            return "given λ"
+        return self.estimator if has_proxy else "classical"
+
+
+def require_choice(what: str, given: Any, allowed: Sequence[Any]) -> None:
+    """Raise an `InputError` where something is not one of the names that exist.
+
+    Examples
+    --------
+    >>> require_choice("side", "left", ("right",))
+    Traceback (most recent call last):
+    stratal.errors.InputError: unknown side (given: 'left'; allowed: 'right').
+    """
+    if given not in allowed:
+        raise InputError(f"unknown {what}", given=repr(given), allowed=", ".join(map(repr, allowed)))
+
+
+def require_one_per(what: str, name: str, values: Any, count: int) -> None:
+    """Raise an `InputError` where something has not as many entries as there are units or coefficients.
+
+    Examples
+    --------
+    >>> require_one_per("coefficient", "names", ["a"], 2)
+    Traceback (most recent call last):
+    stratal.errors.InputError: names must have one entry per coefficient (given: 1; allowed: 2).
+    """
+    if len(values) != count:
+        raise InputError(f"{name} must have one entry per {what}", given=len(values), allowed=str(count))
+
+
+def contrasts(minimise: Any, d: int, names: Sequence[str] = ()) -> FloatArray:
+    """Return the combinations of d coefficients whose variance matters, one per column (d, k).
+
+    Parameters
+    ----------
+    minimise : "trace", coefficient name or index, or vector (d,)
+    d : int
+    names : sequence of str (d,)
+        Of the coefficients; none where they have none yet.
+
+    Raises
+    ------
+    InputError
+        For a coefficient that does not exist, or a vector of another length.
+
+    Examples
+    --------
+    >>> contrasts("slope", 2, ["intercept", "slope"]).ravel()
+    array([0., 1.])
+    """
+    if isinstance(minimise, str):
+        if minimise == "trace":
+            return np.eye(d)
+        if not names:
+            raise InputError(
+                "minimise is not known", given=repr(minimise), allowed="'trace', an index, a vector"
+            )
+        if minimise not in names:
+            raise InputError(
+                f"no such coefficient: {minimise!r}", allowed=", ".join(map(repr, ("trace", *names)))
+            )
+        minimise = list(names).index(minimise)
+    if isinstance(minimise, int | np.integer):
+        if not 0 <= minimise < d:
+            raise InputError("no such coefficient", given=minimise, allowed=f"0 to {d - 1}")
+        return np.eye(d)[:, [int(minimise)]]
+    vector = finite_vector("minimise", minimise)
+    require_one_per("coefficient", "minimise", vector, d)
+    return vector[:, None]
+
+
+_ROUGH = 1e-6
+"""With a tolerance above this the rounding of one exact step needs no correction."""
+
+Status = Literal["converged", "indefinite", "diverged"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solution:
+    """Where Newton's method stopped.
+
+    Parameters
+    ----------
+    theta : float (d,)
+    hessian : float (d, d)
+        At `theta`.
+    iterations : int
+    status : str
+        "converged"; "indefinite" if the Hessian was not positive definite; "diverged" if no step helped or
+        the iterations ran out.
+
+    Examples
+    --------
+    >>> Solution(theta=np.zeros(1), hessian=np.eye(1), iterations=1, status="converged").status
+    'converged'
+    """
+
+    theta: FloatArray
+    hessian: FloatArray
+    iterations: int
+    status: Status
+
+
+def newton(
+    evaluate: Callable[[FloatArray, bool], LossSums],
+    start: FloatArray,
+    *,
+    quadratic: bool = False,
+    tolerance: float = 1e-9,
+    max_iterations: int = 100,
+) -> Solution:
+    """Minimise a convex function.
+
+    Parameters
+    ----------
+    evaluate : callable
+        θ (d,) and whether the Hessian is wanted → value, gradient, Hessian.
+    start : float (d,)
+    quadratic : bool
+        Whether the Hessian is constant: one step and one correction of rounding then suffice.
+    tolerance : float
+        The last step, in units of the Hessian's diagonal, relative to θ. Newton's steps square their error,
+        so that 1e-9 leaves rounding alone.
+    max_iterations : int
+
+    Returns
+    -------
+    Solution
+
+    Examples
+    --------
+    >>> def parabola(theta, curvature):
+    ...     return LossSums(value=float((theta[0] - 3) ** 2), gradient=2 * (theta - 3), hessian=2 * np.eye(1))
+    >>> newton(parabola, np.zeros(1)).theta
+    array([3.])
+    """
+    theta, sums, first = np.array(start, dtype=np.float64), evaluate(start, True), 0.0
+    status: Status = "diverged"
+    iteration = 0
+    while iteration < max_iterations:
+        iteration += 1
+        inverse = positive_inverse(sums.hessian)
+        if inverse is None:
+            status = "indefinite"
+            break
+        step = -inverse @ sums.gradient
+        if quadratic:
+            theta, status = theta + step, "converged"
+            if tolerance < _ROUGH:
+                theta = theta - inverse @ evaluate(theta, False).gradient
+            break
+        scale = np.sqrt(np.diag(sums.hessian))
+        length = float(np.max(np.abs(step) * scale))
+        first = first or length
+        accepted = _line_search(evaluate, theta, sums, step)
+        theta, sums = accepted or (theta, sums)
+        close = 1e-6 if accepted is None else tolerance
+        if length <= close * max(first, float(np.max(np.abs(theta) * scale))):
+            status = "converged"
+        if accepted is None or status == "converged":
+            break
+    return Solution(theta=theta, hessian=sums.hessian, iterations=iteration, status=status)
+
+
+def positive_inverse(matrix: FloatArray) -> FloatArray | None:
+    """Return the inverse of a positive definite matrix, or `None` if it is not one.
+
+    Examples
+    --------
+    >>> positive_inverse(np.array([[-1.0]])) is None
+    True
+    """
+    diagonal = np.diag(matrix)
+    if not np.all(np.isfinite(matrix)) or np.any(diagonal <= 0):
+        return None
+    scale = 1.0 / np.sqrt(diagonal)
+    try:
+        root = np.linalg.cholesky(matrix * scale[:, None] * scale)
+    except np.linalg.LinAlgError:
+        return None
+    half = np.linalg.solve(root, np.diag(scale))
+    return np.asarray(half.T @ half)
+
+
+def require_inverse(hessian: FloatArray) -> FloatArray:
+    """Return the inverse of a Hessian, or raise an `InputError` that says what to do.
+
+    Examples
+    --------
+    >>> require_inverse(np.array([[2.0]]))
+    array([[0.5]])
+    """
+    inverse = positive_inverse(hessian)
+    if inverse is None:
+        raise InputError(
+            "the Hessian is not positive definite at the estimate",
+            action="Give a smaller lam=, use hessian='labelled', or label more units.",
+        )
+    return inverse
+
+
+def _line_search(
+    evaluate: Callable[[FloatArray, bool], LossSums], theta: FloatArray, sums: LossSums, step: FloatArray
+) -> tuple[FloatArray, LossSums] | None:
+    """Halve the step until the value falls (Armijo), or the gradient's length where there is no value."""
+    slope = float(sums.gradient @ step)
+    length = 1.0
+    for _ in range(40):
+        trial = theta + length * step
+        found = evaluate(trial, True)
+        if _improves(sums, found, length * slope):
+            return trial, found
+        length *= 0.5
+    return None
+
+
+def _improves(before: LossSums, after: LossSums, expected: float) -> bool:
+    if not np.all(np.isfinite(after.gradient)):
+        return False
+    if np.isfinite(before.value) and np.isfinite(after.value):
+        rounding = 1e-14 * (1.0 + abs(before.value))
+        return after.value <= before.value + 1e-4 * expected + rounding
+    if np.isfinite(before.value):
+        return False
+    scale = 1.0 / np.sqrt(np.maximum(np.diag(before.hessian), 1e-300))
+    return bool(
+        np.linalg.norm(after.gradient * scale) <= np.linalg.norm(before.gradient * scale) * (1 + 1e-12)
+    )
+
+
+_DEPENDENT = 1e-11
+_FLAT = 1e-7
+
+
+def refuse_collinear(features: FloatArray, weights: FloatArray, names: Sequence[str]) -> None:
+    """Raise an `InputError` that names the columns that depend on each other.
+
+    Examples
+    --------
+    >>> refuse_collinear(np.array([[1.0, 2.0], [1.0, 2.0]]), np.ones(2), ["one", "two"])
+    Traceback (most recent call last):
+    stratal.errors.InputError: features are collinear among the labelled units (given: one, two)...
+    """
+    gram = features.T @ (features * weights[:, None])
+    size = np.sqrt(np.diag(gram))
+    if np.any(size <= 0):
+        raise InputError(
+            f"feature {names[int(np.argmin(size))]!r} is zero for every labelled unit",
+            action="Leave it out, or label units that have it.",
+        )
+    eigenvalues, vectors = np.linalg.eigh(gram / size[:, None] / size)
+    if eigenvalues[0] < _DEPENDENT:
+        involved = np.flatnonzero(np.abs(vectors[:, 0]) > 1e-4)
+        raise InputError(
+            "features are collinear among the labelled units",
+            given=", ".join(names[int(j)] for j in involved),
+            action="Leave one of them out, or label more units.",
+        )
+
+
+def refuse_few_labels(weighting: Weighting, n: int, n_parameters: int) -> None:
+    """Raise an `InputError` where there are too few labels for a variance.
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> refuse_few_labels(StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([9, 9])), 2, 1)
+    Traceback (most recent call last):
+    stratal.errors.InputError: stratum 1 has no label (given: 0 of 9 units; allowed: at least 2 per
+    stratum)...
+    """
+    if n <= n_parameters:
+        raise InputError(
+            "too few labels for this many coefficients",
+            given=f"{n} labels, {n_parameters} coefficients",
+            allowed=f"at least {n_parameters + 1} labels",
+            action="Label more units, or leave features out.",
+        )
+    empty = np.flatnonzero(weighting.counts == 0)
+    if len(empty):
+        raise InputError(
+            f"stratum {empty[0]} has no label",
+            given=f"0 of {weighting.sizes[empty[0]]} units",
+            allowed="at least 2 per stratum",
+            action="Merge it with a neighbouring stratum, or label units of it.",
+        )
+
+
+def refuse_wrong_shapes(loss: Loss, features: FloatArray, outcome: FloatArray, n_parameters: int) -> None:
+    """Raise an `InputError` where a loss gives gradients or Hessians of another shape than it should.
+
+    Examples
+    --------
+    >>> from stratal.regression.losses import MeanLoss
+    >>> refuse_wrong_shapes(MeanLoss(), np.empty((2, 0)), np.ones(2), 1)
+    """
+    theta, few = np.zeros(n_parameters), slice(0, 2)
+    x, y = features[few], outcome[few]
+    with np.errstate(all="ignore"):
+        found = {
+            "gradients": (np.shape(loss.gradients(theta, x, y)), (len(y), n_parameters)),
+            "hessian": (np.shape(loss.hessian(theta, x, y, np.ones(len(y)))), (n_parameters, n_parameters)),
+        }
+    for method, (given, wanted) in found.items():
+        if given != wanted:
+            raise InputError(
+                f"{method}() of the {loss.name} loss has the wrong shape",
+                given=f"{given} for {len(y)} units and {n_parameters} coefficients",
+                allowed=str(wanted),
+            )
+
+
+def minimum_failure(
+    solution: Solution,
+    loss: Loss,
+    outcome: FloatArray,
+    gram: FloatArray | None,
+    *,
+    rectified: bool,
+) -> InputError | None:
+    """Return an `InputError` where the solver found no proper minimum, saying which kind of failure it was.
+
+    Parameters
+    ----------
+    solution : Solution
+    loss : Loss
+    outcome : float (n,)
+    gram : float (d, d), optional
+        Σ w x xᵀ, to see whether the loss is flat in some direction (separation).
+    rectified : bool
+        Whether λ ≠ 0, so that the loss can be unbounded.
+    """
+    typical = loss.typical_curvature(outcome)
+    flat = False
+    if typical is not None and gram is not None:
+        size = np.sqrt(np.diag(gram))
+        root = np.linalg.cholesky(gram / size[:, None] / size)
+        half = np.linalg.solve(root, solution.hessian / size[:, None] / size)
+        curvature = np.linalg.eigvalsh(np.linalg.solve(root, half.T))
+        flat = bool(curvature[0] < _FLAT * typical)
+    if solution.status == "converged" and not flat:
+        return None
+    if rectified:
+        return InputError(
+            f"the rectified {loss.name} loss has no minimum: it is unbounded below or flat at this λ",
+            allowed=f"λ between {loss.convex_range[0]:g} and {loss.convex_range[1]:g}, and enough labels",
+            action="Give a smaller lam=, use estimator='classical', or label more units.",
+        )
+    if flat:
+        return InputError(
+            f"the labels are separated by the features: the {loss.name} coefficients grow without bound",
+            action="Label more units, or leave out or merge the features that predict perfectly.",
+        )
+    return InputError(
+        f"the {loss.name} loss was not minimised ({solution.status} after {solution.iterations} iterations)",
+        action="Scale the features, give start=, or check that the loss is convex and its Hessian right.",
+    )
 
 
 class RectifiedLoss:
@@ -46,7 +457,7 @@ class RectifiedLoss:
     Examples
     --------
     >>> from stratal.regression.losses import MeanLoss
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(2, int), sizes=np.array([10]))
     >>> RectifiedLoss(MeanLoss(), [1.0, 3.0], weighting).evaluate(np.zeros(1), np.zeros(1)).gradient
     array([-2.])
@@ -86,13 +497,13 @@ class RectifiedLoss:
         for name, array in (("features", self.features), ("proxy", self.proxy), ("weights", self.weights)):
             if array is not None:
                 require_one_per("labelled unit", name, array, n)
-        checks.refuse_few_labels(
+        refuse_few_labels(
             self.weighting, n, self.n_parameters if self.features.shape[1] else min(self.n_parameters, 1)
         )
         if self.features.shape[1]:
-            checks.refuse_collinear(self.features, self.weights, self.names)
+            refuse_collinear(self.features, self.weights, self.names)
         self.loss.check(self.outcome, "outcome")
-        checks.refuse_wrong_shapes(self.loss, self.features, self.outcome, self.n_parameters)
+        refuse_wrong_shapes(self.loss, self.features, self.outcome, self.n_parameters)
         if (self.proxy is None) != (self.unlabelled is None):
             raise InputError(
                 "proxy= (labelled units) and unlabelled= (population) must be given together",
@@ -225,7 +636,7 @@ class RectifiedLoss:
         gram = None
         if self.features.shape[1]:
             gram = self.features.T @ (self.features * self.weights[:, None])
-        return checks.minimum_failure(solution, self.loss, self.outcome, gram, rectified=bool(np.any(lam)))
+        return minimum_failure(solution, self.loss, self.outcome, gram, rectified=bool(np.any(lam)))
 
     def require_solution(self, lam: FloatArray, start: FloatArray, options: Options) -> Solution:
         """Return the minimum of the rectified loss, or raise where there is none."""

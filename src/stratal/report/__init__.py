@@ -15,7 +15,6 @@ from stratal.report.pages import check_page as check_page
 from stratal.report.pages import handover_page as handover_page
 from stratal.report.pages import inspection_page as inspection_page
 from stratal.report.pages import plan_page as plan_page
-from stratal.report.pages import regression_page as regression_page
 from stratal.report.pages import simulation_page as simulation_page
 from stratal.report.pages import status_page as status_page
 from stratal.report.pages import study_page as study_page

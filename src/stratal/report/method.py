@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,22 +11,31 @@ from typing import Any
 
 @cache
 def methods() -> dict[str, Any]:
-    """Return what `methods.toml` says: `sources`, and name → words and sources of `designs` and so on."""
+    """Return what `methods.toml` says: `sources`, and name → words and sources of other kinds."""
     return tomllib.loads(Path(__file__).with_name("methods.toml").read_text(encoding="utf-8"))
 
 
 def _words(kind: str, name: str | None, unknown: str = "") -> tuple[str, list[str]]:
-    """Return what is said of a design, an estimator or an interval, and the names of its sources."""
+    """Return what is said of an estimator or an interval, and the names of its sources."""
     found = methods()[kind].get(name, {"words": unknown, "sources": []})
     return found["words"], found["sources"]
 
 
-def described_method(estimate: Mapping[str, Any], allocation: str | None = None) -> dict[str, Any]:
+def described_method(
+    estimate: Mapping[str, Any],
+    drawn: Sequence[str] = (),
+    assumption: str = "",
+    allocation: str | None = None,
+) -> dict[str, Any]:
     """Return sentences, assumptions and references of an estimate (`Estimate.to_dict`).
 
     Parameters
     ----------
     estimate : dict
+    drawn : sequence of str
+        What was drawn, and its sources: names in `methods.toml`, or as they are cited.
+    assumption : str
+        What else could fail under this design.
     allocation : str, optional
         How the labels were shared among the strata.
 
@@ -35,11 +44,12 @@ def described_method(estimate: Mapping[str, Any], allocation: str | None = None)
     >>> found = described_method({"design": "simple-random", "estimator": "horvitz-thompson",
     ...     "outcome": "binary", "interval_method": "clopper-pearson", "confidence_level": 0.95, "n": 20,
     ...     "population_size": 100, "target": "population",
-    ...     "nonresponse": {"drawn": 20, "labelled": 20, "rate": 0.0}})
+    ...     "nonresponse": {"drawn": 20, "labelled": 20, "rate": 0.0}},
+    ...     ("a simple random sample without replacement", "cochran"))
     >>> found["sentences"][0]
     '20 of 100 units were labelled, drawn as a simple random sample without replacement.'
     """
-    design, sources = _words("designs", estimate["design"], f"a {estimate['design']} sample")
+    design, *sources = drawn or (f"a {estimate['design']} sample",)
     mean, of_mean = _words("estimators", estimate["estimator"], estimate["estimator"])
     interval, of_interval = _words("intervals", estimate["interval_method"])
     shared = "" if allocation is None else f", its labels shared among the strata by the rule {allocation!r}"
@@ -55,12 +65,12 @@ def described_method(estimate: Mapping[str, Any], allocation: str | None = None)
     cited = (*sources, *(("neyman",) if allocation in ("neyman", "robust") else ()), *of_mean, *of_interval)
     return {
         "sentences": sentences,
-        "assumptions": _assumptions(estimate),
-        "references": [methods()["sources"][name] for name in dict.fromkeys(cited)],
+        "assumptions": _assumptions(estimate, assumption),
+        "references": [methods()["sources"].get(name, name) for name in dict.fromkeys(cited)],
     }
 
 
-def _assumptions(estimate: Mapping[str, Any]) -> list[str]:
+def _assumptions(estimate: Mapping[str, Any], assumption: str) -> list[str]:
     """Return what could fail."""
     found = [
         "The labels are right: what the annotators get wrong, the estimate takes for the truth.",
@@ -81,8 +91,8 @@ def _assumptions(estimate: Mapping[str, Any]) -> list[str]:
         found.append(
             "The mean of the labels is nearly normal: no outcome is so rare and large that none was seen."
         )
-    if estimate["design"] in ("systematic", "proportional-to-size"):
-        found.append("The variance is the design's approximate one.")
+    if assumption:
+        found.append(assumption)
     if estimate["estimator"] in ("ppi++", "stratppi"):
         found.append(
             "λ was fitted on the same labels; the loss of precision is counted, the small bias is not."

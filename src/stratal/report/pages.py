@@ -166,46 +166,6 @@ def _or_worst(row: Mapping[str, Any]) -> Any:
     return f"at most {worst:.4f}" if expected is None and worst is not None else expected
 
 
-def regression_page(result: Mapping[str, Any]) -> Page:
-    """Return what is said of a regression (`MEstimate.to_dict`).
-
-    Examples
-    --------
-    >>> from stratal.report.text import page_text
-    >>> row = {"name": "x", "estimate": 1.0, "standard_error": 0.5, "p_value": 0.04,
-    ...        "confidence_interval": [0.02, 1.98], "degrees_of_freedom": None}
-    >>> print(page_text(regression_page({
-    ...     "loss": "linear", "estimator": "classical", "target": "population", "n": 9, "population_size": 90,
-    ...     "lam": [0.0], "confidence_level": 0.95, "coefficients": [row], "notes": []})))
-    linear regression, classical, 9 labels of 90 units, target population
-    <BLANKLINE>
-       estimate  standard error     t       p  low 95 %  high 95 %  d.f.
-    x    1.0000          0.5000  2.00  0.0400    0.0200     1.9800     ∞
-    """
-    level = f"{100 * result['confidence_level']:g} %"
-    columns = {
-        "": "name",
-        "estimate": "estimate",
-        "standard error": "standard_error",
-        "t": lambda r: f"{r['estimate'] / r['standard_error']:.2f}" if r["standard_error"] > 0 else None,
-        "p": lambda row: row["p_value"] if row["p_value"] >= 5e-5 else "<0.0001",
-        f"low {level}": lambda row: row["confidence_interval"][0],
-        f"high {level}": lambda row: row["confidence_interval"][1],
-        "d.f.": lambda r: "∞" if r["degrees_of_freedom"] is None else f"{r['degrees_of_freedom']:.1f}",
-    }
-    loss, lam, power = result["loss"], result["lam"], ""
-    kind = f"{loss} regression" if loss in ("linear", "logistic", "poisson") else loss
-    if any(lam):
-        shown = ", ".join(f"{value:.2f}" for value in lam[:6]) + (", …" if len(lam) > 6 else "")
-        power = f" (λ = {shown if len(set(lam)) > 1 else f'{lam[0]:.2f}'})"
-    title = (
-        f"{kind}, {result['estimator']}{power}, {result['n']:,} labels of "
-        f"{result['population_size']:,.0f} units, target {result['target']}"
-    )
-    table = table_of("", result["coefficients"], columns)
-    return Page(lines=[title], tables=[table], notes=noted(result["notes"]))
-
-
 def simulation_page(found: Mapping[str, Any], target_error: float | None = None) -> Page:
     """Return what is said of a simulation (`SimulationTable.to_dict`).
 

@@ -12,19 +12,17 @@ from itertools import pairwise
 import numpy as np
 
 from stratal import __version__
-from stratal.allocation import allocate
 from stratal.arrays import IntArray
 from stratal.errors import BudgetError, InputError
-from stratal.estimation.mean import default_estimator
+from stratal.estimation.outcome_means import default_estimator
 from stratal.simulation import formulas
 from stratal.simulation.adaptive_rounds import adaptive_sums
-from stratal.simulation.drawn import drawn_replicates
-from stratal.simulation.draws import Draws, OrderedUnits, StratumSums, Urns
+from stratal.simulation.benchmark import Truth
+from stratal.simulation.draws import Draws, OrderedUnits, StratumSums, Urns, drawn_replicates
 from stratal.simulation.replicates import Layout, replicate_intervals, replicate_means
 from stratal.simulation.simulated_design import FIXED_LAM, PLANS, Settings, SimulatedDesign, SimulationTask
-from stratal.simulation.summary import Collected, Row, Yardstick, rows_of
-from stratal.simulation.truth import Truth
-from stratal.strata import Strata, stratify
+from stratal.simulation.simulation_table import Collected, Row, Yardstick, rows_of
+from stratal.strata import Strata, allocate, stratify
 
 _CACHE_NUMBERS = 1 << 17
 """Numbers per array in a batch of ordered units: about a megabyte, to stay in the cache."""

@@ -12,22 +12,27 @@ from functools import cached_property
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.designs.stratified import free_labels, stratified_factors, stratum_parts
+from stratal.designs.stratum_moments import collapse_singletons, population_spread, satterthwaite
 from stratal.errors import InputError, near_names
 from stratal.estimation.lam import SHRINKAGE, Trust, fit_stratified, inflation
-from stratal.intervals import guard, proportion
-from stratal.intervals.evidence import IntervalEvidence, OutcomeKind, require_target
+from stratal.intervals import proportion
+from stratal.intervals.evidence import (
+    IntervalEvidence,
+    OutcomeKind,
+    UnitMoments,
+    Variances,
+    binary_trials,
+    require_target,
+    smoothed_moments,
+    worth,
+)
 from stratal.intervals.limits import Limits
 from stratal.intervals.methods import TABLE, bounds_function
-from stratal.intervals.skewed import mean_skewness
+from stratal.intervals.proportion import mean_skewness
+from stratal.simulation.benchmark import Truth
 from stratal.simulation.draws import StratumSums, pooled_spread, spread
 from stratal.simulation.simulated_design import FIXED_LAM, Settings
-from stratal.simulation.truth import Truth
-from stratal.weighting.stratum_moments import (
-    collapse_singletons,
-    population_spread,
-    satterthwaite,
-)
-from stratal.weighting.weighting import free_labels, stratified_factors, stratum_parts
 
 ESTIMATORS = (*FIXED_LAM, "ppi++", "stratppi", "published-ppi++", "published-stratppi")
 """`published-…`: λ unshrunk and no degrees of freedom taken off for fitting it, as the papers have it."""
@@ -376,10 +381,10 @@ class ReplicateEvidence(IntervalEvidence):
         return (sums.z + shift * counts) / scale, second / scale**2
 
     @cached_property
-    def moments(self) -> guard.UnitMoments:
+    def moments(self) -> UnitMoments:
         """What the labels add up to, on the 0–1 scale."""
         layout, (first, second) = self.found.layout, self._powers
-        return guard.UnitMoments(
+        return UnitMoments(
             means=first / layout.counts,
             squares=second / layout.counts,
             counts=layout.counts,
@@ -394,8 +399,8 @@ class ReplicateEvidence(IntervalEvidence):
     @cached_property
     def trials(self) -> FloatArray:
         """Independent binary trials that the labels are worth."""
-        smooth = guard.smoothed_moments(self.moments)
-        return guard.binary_trials(guard.worth(smooth, self.variances(self.moments)), smooth)
+        smooth = smoothed_moments(self.moments)
+        return binary_trials(worth(smooth, self.variances(self.moments)), smooth)
 
     @cached_property
     def skewness(self) -> FloatArray:
@@ -405,7 +410,7 @@ class ReplicateEvidence(IntervalEvidence):
         thirds = self.found.sums.centred_thirds(lam)
         return np.asarray(mean_skewness(layout.counts, layout.factors, spreads, thirds))
 
-    def variances(self, labels: guard.UnitMoments) -> guard.Variances:
+    def variances(self, labels: UnitMoments) -> Variances:
         """Return the variances that the guards compare, on the 0–1 scale."""
         (low, high), layout, size = self.limits, self.found.layout, float(self.found.layout.sizes.sum())
         within = layout.spread(*self._powers)
@@ -413,7 +418,7 @@ class ReplicateEvidence(IntervalEvidence):
             labels.means[..., None], within[..., None, None], labels.counts, layout.sizes
         )
         part = self.found.population_parts / (high - low) ** 2
-        return guard.Variances(
+        return Variances(
             residual=(self.found.variances - self.found.population_parts) / (high - low) ** 2,
             plain=layout.parts(within).sum(axis=1),
             spread=(own + np.maximum(between, 0.0))[..., 0, 0],

@@ -14,14 +14,15 @@ from stratal.population.pictures import Pictures
 from stratal.population.rules.crossed import Crossed
 from stratal.population.rules.rule import Categories, CutPoints
 from stratal.strata.moments import Moments, joined, of_bins, of_pictures, of_sizes
-from stratal.strata.number import choose_number
 from stratal.strata.proxy_intervals import (
+    StratificationDraft,
+    StratificationRequest,
     boundaries_of,
     candidate_boundaries,
+    choose_number,
     interval_names,
     merged_boundaries,
 )
-from stratal.strata.stratification import StratificationDraft, StratificationRequest
 
 if TYPE_CHECKING:
     from stratal.population.population import Population

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,8 +26,38 @@ from stratal.errors import InputError
 from stratal.population.distribution import Distribution
 from stratal.population.pictures import LevelBins, Pictures
 
-if TYPE_CHECKING:
-    from stratal.strata.known_moments import KnownMoments
+
+class KnownMoments(Protocol):
+    """Sizes of strata, and the plug-in moments of the outcome in each."""
+
+    @property
+    def sizes(self) -> IntArray:
+        """N_h (H,)."""
+
+    @property
+    def standard_deviations(self) -> FloatArray:
+        """Plug-in S_h (H,)."""
+
+    @property
+    def proxy_means(self) -> FloatArray:
+        """Mean of E[z | x] (H,)."""
+
+    @property
+    def proxy_variances(self) -> FloatArray:
+        """Variance of E[z | x] within the stratum (H,), divisor N_h."""
+
+    @property
+    def conditional_variances(self) -> FloatArray:
+        """Mean of Var(z | x) (H,)."""
+
+    @property
+    def scaled(self) -> bool:
+        """Whether the proxy is on the outcome's scale; a margin only orders."""
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The outcome's limits."""
+
 
 WIDEST = 1e140
 """Proxies further apart than this are refused: their squares would overflow."""

@@ -22,8 +22,12 @@ from stratal.report import Bars, Plotted, Tabular
 from stratal.strata.categories import category_draft, crossed_draft
 from stratal.strata.clusters import Clustering, cluster_draft, feature_columns
 from stratal.strata.moments import of_bins, of_sizes
-from stratal.strata.proxy_intervals import INTERVAL_METHODS, interval_draft
-from stratal.strata.stratification import StratificationDraft, StratificationRequest
+from stratal.strata.proxy_intervals import (
+    INTERVAL_METHODS,
+    StratificationDraft,
+    StratificationRequest,
+    interval_draft,
+)
 
 if TYPE_CHECKING:
     from stratal.population.population import Population

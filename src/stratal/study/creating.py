@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
+from stratal.designs.handover import empty_folder
+from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.randomness import id_texts, keys_of_ids, shown_order
 from stratal.report import plain
-from stratal.sampling.handover import empty_folder
-from stratal.sampling.sample import Sample
 from stratal.study.database import DATABASE, Connection
 from stratal.study.journal import append_round
 from stratal.study.question import Question

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from stratal.designs import Sample
+from stratal.designs.handover import SAMPLE_NAME
 from stratal.errors import InputError, StratalError
 from stratal.labels.damaged_ids import matched
 from stratal.randomness import id_texts
-from stratal.sampling import Sample
-from stratal.sampling.handover import SAMPLE_NAME
 from stratal.study.creating import MEDIA, add_items, new_folder, payloads
 from stratal.study.database import (
     DATABASE,

@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
-from stratal.allocation import allocate
+from stratal.designs import Design, Sample
+from stratal.designs.extending import extend, last_round, require_same_draw
 from stratal.errors import BudgetError, InputError
 from stratal.planning import next_round
 from stratal.population.population import Population
-from stratal.sampling import (
-    ClusterSample,
-    Design,
-    Poisson,
-    ProportionalToSize,
-    Sample,
-    SimpleRandom,
-    Stratified,
-)
-from stratal.sampling.extending import extend, last_round
-from stratal.sampling.same_population import require_same_draw
 from stratal.study.creating import add_items
 from stratal.study.study import Study, anytime_interval, estimate_options
 
@@ -56,7 +45,7 @@ def grow(study: Study, additional: int, *, population: Population, by_labels: bo
     """
     sample, labels = study.sample(), study.labels()
     if by_labels is None:
-        by_labels = isinstance(sample.design, SimpleRandom | Stratified) and labels.answered > 0
+        by_labels = sample.design.rounds_by_labels and labels.answered > 0
     if by_labels:
         options = estimate_options(study, sample)
         larger = next_round(sample, labels, additional=additional, population=population, **options)
@@ -125,16 +114,4 @@ def larger_design(sample: Sample, additional: int) -> Design:
     left = sample.population_size - sample.size
     if not (isinstance(additional, int) and 1 <= additional <= left):
         raise BudgetError("so many units cannot be added", given=additional, allowed=f"1 to {left}")
-    design, budget = sample.design, sample.size + additional
-    if isinstance(design, SimpleRandom):
-        return SimpleRandom(budget=budget)
-    if isinstance(design, Stratified):
-        method = "proportional" if design.allocation.method.startswith("opt-") else design.allocation.method
-        shared = allocate(design.strata, budget, method, minimum=sample.n_h)
-        return Stratified(strata=design.strata, allocation=shared)
-    if isinstance(design, Poisson | ProportionalToSize | ClusterSample) and design.budget is not None:
-        return replace(design, budget=design.budget + additional)
-    raise InputError(
-        f"a sample of design '{design.kind}' cannot be extended",
-        action="Draw a larger sample for another study.",
-    )
+    return sample.design.larger(sample, additional)

@@ -13,6 +13,7 @@ from typing import Any, Self, Unpack
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
+from stratal.designs import Sample
 from stratal.errors import InputError, LabelError, not_positive
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
@@ -22,7 +23,6 @@ from stratal.intervals.interval import ConfidenceInterval, tail_shares
 from stratal.labels import Labels
 from stratal.labels.exchange.exchange import Answers, Task
 from stratal.labels.labels import join
-from stratal.sampling import Sample, SimpleRandom, Stratified
 from stratal.study import exchange, items, team
 from stratal.study.creating import MEDIA, digest_of
 from stratal.study.database import Connection, Database, StudyError, serving, written_time
@@ -385,7 +385,7 @@ def anytime_interval(study: Study, confidence_level: float = 0.95) -> Confidence
         For designs with unequal probabilities, and outcomes without bounds.
     """
     sample = study.sample()
-    if not isinstance(sample.design, SimpleRandom | Stratified):
+    if not sample.design.rounds_by_labels:
         raise InputError(
             "an interval that holds at every moment needs a simple random or stratified sample",
             given=f"design '{sample.design.kind}'",

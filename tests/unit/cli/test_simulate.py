@@ -12,7 +12,7 @@ import pytest
 import stratal
 from stratal.errors import InputError
 from stratal.simulation import SimulationTable
-from stratal.simulation.reading import read_benchmark
+from stratal.simulation.benchmark import read_benchmark
 
 pytest.importorskip("typer")
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import stratal
+from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.comparison import contrast_limits
-from stratal.estimation.estimates import in_family
+from stratal.estimation.estimate import Estimates
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.weighting import StratifiedWeighting
 
 
 @pytest.fixture
@@ -120,8 +120,12 @@ def test_simultaneous_coverage():
                 z[:, a] - z[:, b], np.zeros((60, 0)), weighting, None, stratum=stratum, outcome="unbounded"
             )
             found.append(replace(pair, evidence=replace(pair.evidence, own=contrast_limits(pair))))
-        ends = [pair.confidence_interval(0.9) for pair in in_family(found)]
-        inside += all(end.low <= 0 <= end.high for end in ends)
+        low, high = (
+            Estimates(estimates=tuple(found), kind="comparisons", title="")
+            .simultaneous()
+            .confidence_interval(0.9)
+        )
+        inside += bool(np.all((low <= 0) & (high >= 0)))
 
     error = np.sqrt(0.9 * 0.1 / draws)
     assert abs(inside / draws - 0.9) < 3.5 * error

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import stratal
+from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
-from stratal.estimation.domain_means import domain_mean
-from stratal.estimation.linearisation import difference_of
-from stratal.weighting import StratifiedWeighting
+from stratal.estimation.estimate import combined
+from stratal.estimation.shares import domain_mean
 
 
 def simple(n, population_size=10**6):
@@ -108,7 +108,7 @@ def test_the_difference_of_two_groups_is_near_the_textbook_one():
     rng = np.random.default_rng(5)
     z, member = rng.normal(size=400), rng.random(400) < 0.5
     means = [domain_mean(z, part, simple(400)) for part in (member, ~member)]
-    found = difference_of(means[0], means[1]).confidence_interval()
+    found = combined(means[:2], [1.0, -1.0]).confidence_interval()
 
     expected = stats.ttest_ind(z[member], z[~member], equal_var=False).confidence_interval()
     assert (expected.low, expected.high) == pytest.approx(tuple(found), abs=0.01)
@@ -183,3 +183,22 @@ def test_a_domain_labelled_whole_says_little_of_a_superpopulation():
 
     assert tuple(given) == (1.0, 1.0)
     assert drawn.low == pytest.approx(0.025 ** (1 / 8), abs=0.02)
+
+
+def test_any_estimates_can_hold_together_and_be_combined():
+    groups = {"language": ["de", "en", "fr", "it"] * 50}
+    sample = stratal.SimpleRandom(budget=120).draw(stratal.Population.from_arrays(groups=groups), seed=1)
+    found = stratal.estimate(sample, np.arange(120) % 5 > 0, by="language")
+    wider = found.simultaneous("bonferroni")
+    low, high = wider.confidence_interval(0.95)
+    for row, below, above in zip(found, low, high, strict=True):
+        alone = row.confidence_interval(1 - 0.05 / 4)
+        assert (below, above) == pytest.approx((alone.low, alone.high))
+    for method in ("auto", "t"):
+        assert wider[0].p_value(0.7, method) == pytest.approx(min(4 * found[0].p_value(0.7, method), 1.0))
+    ends = found.simultaneous().confidence_interval(0.95, alternative="less")
+    assert np.all(ends[1] > found.confidence_interval(0.95, alternative="less")[1])
+    mean = found.combination(np.full(4, 0.25))[0]
+    assert mean.value == pytest.approx(found.values.mean())
+    assert 0 <= mean.confidence_interval().low < mean.value < mean.confidence_interval().high <= 1
+    assert found.combination([1, -1, 0, 0])[0].value == found.differences()[0].value

@@ -10,8 +10,7 @@ import pytest
 import stratal
 from stratal import estimands
 from stratal.estimation.estimand import as_estimand
-from stratal.estimation.estimate import Estimate
-from stratal.estimation.estimates import Estimates
+from stratal.estimation.estimate import Estimate, Estimates
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stratal.errors import InputError
-from stratal.estimation.mean import EstimateOptions, UnlabelledMoments, separate_mean
+from stratal.estimation.outcome_means import EstimateOptions, UnlabelledMoments, separate_mean
 
 STRATUM = np.repeat([0, 1], 10)
 

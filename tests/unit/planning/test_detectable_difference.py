@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.planning.expectations import detectable_difference
-from stratal.planning.plan import plan_for_rate
+from stratal.planning.plan import detectable_difference, plan_for_rate
 
 REPLICATES = 1500
 

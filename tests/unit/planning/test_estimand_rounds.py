@@ -8,7 +8,7 @@ import pytest
 import stratal
 from stratal.errors import BudgetError, InputError
 from stratal.estimation.estimands import F1, Difference
-from stratal.planning.needs import labels_so_far
+from stratal.planning.rounds import labels_so_far
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 import stratal
 from stratal.errors import InputError
 from stratal.planning.labels_so_far import CountsSoFar
-from stratal.planning.needs import labels_so_far
+from stratal.planning.rounds import labels_so_far
 from stratal.planning.widths import expected_of_counts, interval_of_counts, quantiles
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import stratal
-from stratal.planning.within_answers import floored
+from stratal.planning.labels_so_far import floored
 from stratal.population.rules.possible import cells_of
 
 F1 = "f1:match,probability=score"

@@ -11,13 +11,13 @@ import pandas as pd
 import pytest
 
 import stratal
+from stratal.designs.stratum_moments import stratum_covariances
 from stratal.errors import InputError
 from stratal.estimands import Coefficient
 from stratal.estimation.estimand import as_estimand
 from stratal.population.influence import averages
 from stratal.regression import LinearLoss, LogisticLoss, PoissonLoss, from_population, heuristic_spreads
 from stratal.regression.label_allocation import fit_to_proxies
-from stratal.weighting.stratum_moments import stratum_covariances
 
 FEATURES = ("length", "age")
 LOSSES: dict[str, type[LinearLoss | LogisticLoss | PoissonLoss]] = {
@@ -66,7 +66,7 @@ def test_the_estimate_is_that_of_regress_at_any_level(population, units, family)
         sample, y, family=family, features=FEATURES, data=drawn_columns(units, sample)
     )
 
-    assert (found.value, found.standard_error) == (fitted.coefficients[1], fitted.standard_errors[1])
+    assert (found.value, found.standard_error) == (fitted.values[1], fitted.standard_errors[1])
     for level in (0.8, 0.95):
         low, high = fitted.confidence_interval(level)
         assert [*found.confidence_interval(level)] == pytest.approx([low[1], high[1]], rel=1e-12)
@@ -110,7 +110,7 @@ def test_without_a_population_the_design_s_weights_are_left(population, units, t
         sample, y, features=FEATURES, estimator="classical", data=drawn_columns(units, sample)
     )
 
-    assert stratal.estimate(alone, y).value == fitted.coefficients[1]
+    assert stratal.estimate(alone, y).value == fitted.values[1]
     blind = stratal.plan(population, 100, estimand=Coefficient("length", FEATURES)).draw(seed=1)
     with pytest.raises(InputError, match=r"the drawn units have no column 'length'.*--population FILE"):
         stratal.estimate(stratal.Sample.read(blind.write(tmp_path / "blind.parquet")), y)
@@ -180,3 +180,38 @@ def test_features_that_are_listed_like_models_are_told_how_to_be_written():
     )
     with pytest.raises(stratal.InputError, match=r"coefficient:length,features=length\+age"):
         stratal.plan(population, budget=2, estimand="coefficient:length,age")
+
+
+def test_it_takes_the_options_of_a_fit_and_refuses_others(population, units):
+    sample = stratal.plan(population, 200).draw(seed=1)
+    y = units["y"][sample.ids]
+    asked = {"estimand": Coefficient("length", FEATURES)}
+    for given, same in (
+        ({"estimator": "stratppi"}, {"estimator": "stratppi"}),
+        ({"estimator": "horvitz-thompson"}, {"estimator": "classical"}),
+        ({"estimator": "difference"}, {"lam": 1.0}),
+        ({"lam": 0.5, "target": "superpopulation"}, {"lam": 0.5, "target": "superpopulation"}),
+    ):
+        found = stratal.estimate(sample, y, **asked, **given)
+        fitted = stratal.regress(sample, y, features=FEATURES, **same)
+        assert (found.value, found.standard_error) == (fitted.values[1], fitted.standard_errors[1])
+        assert found.target == fitted[1].target
+    for refused in ({"clip": True}, {"cross_fit": 5}, {"calibration": "isotonic"}, {"limits": (0, 1)}):
+        with pytest.raises(InputError, match="takes no"):
+            stratal.estimate(sample, y, **asked, **refused)
+
+
+def test_a_quantile_takes_them_too(population, units):
+    sample = stratal.plan(population, 200).draw(seed=1)
+    y = (units["told"] + units["y"] / 10)[sample.ids]
+    found = stratal.estimate(sample, y, estimand="quantile:.3", estimator="ppi++", target="superpopulation")
+    same = stratal.regress(sample, y, family="quantile", probability=0.3, target="superpopulation")
+    assert found.value == same.value
+    assert found.confidence_interval() == same.confidence_interval()
+    assert found.standard_error > 0
+    assert found.population_size == 4000
+    plain = stratal.estimate(sample, y, estimand="quantile:.3", estimator="horvitz-thompson")
+    assert (
+        plain.confidence_interval()
+        == stratal.estimate(sample, y, estimand="quantile:.3").confidence_interval()
+    )

@@ -5,12 +5,11 @@ import json
 import numpy as np
 import pytest
 
+from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
-from stratal.intervals.simultaneous import critical_value, exceedance, largest_statistics
-from stratal.intervals.skewed import skewness_of
-from stratal.regression.coefficients import MEstimate
-from stratal.regression.models import linear_regression
-from stratal.weighting import StratifiedWeighting
+from stratal.intervals.limits import critical_value, exceedance, largest_statistics
+from stratal.intervals.proportion import skewness_of
+from stratal.regression.m_estimation import linear_regression
 
 
 @pytest.fixture(scope="module")
@@ -26,11 +25,12 @@ def result():
 @pytest.mark.parametrize("alternative", ["two-sided", "less", "greater"])
 @pytest.mark.parametrize("method", ["auto", "t", "normal"])
 def test_p_values_agree_with_intervals(result, method, alternative, simultaneous):
-    options = {"method": method, "alternative": alternative, "simultaneous": simultaneous}
+    options = {"method": method, "alternative": alternative}
+    result = result if simultaneous is None else result.simultaneous(simultaneous)
     for level in (0.5, 0.95):
         low, high = result.confidence_interval(level, **options)
         for shift in np.linspace(-3, 3, 11):
-            null = result.coefficients + shift * result.standard_errors
+            null = result.values + shift * result.standard_errors
             outside = (null < low) | (null > high)
 
             assert np.array_equal(result.p_values(null, **options) < 1 - level - 1e-9, outside)
@@ -43,8 +43,8 @@ def test_a_slope_beyond_doubt_has_the_p_value_of_one():
     y = 0.75 * x + random.standard_t(4, 50) * 0.35
     weighting = StratifiedWeighting(stratum=np.zeros(50, int), sizes=np.array([5000]))
     found = linear_regression(np.column_stack([np.ones(50), x]), y, weighting=weighting)
-    assert found.coefficients[1] / found.standard_errors[1] > 8
-    assert abs(found.skewness[1]) > 0.2
+    assert found.values[1] / found.standard_errors[1] > 8
+    assert abs(found[1].evidence.own.skewness) > 0.2
     p, plain = found.p_values()[1], found.p_values(method="t")[1]
     assert plain < p < 1e-6
     for level in (0.999, 1 - 1e-6):
@@ -66,11 +66,11 @@ def test_a_skewed_coefficient_reaches_further_than_t(skewed):
     low, high = skewed.confidence_interval()
     t_low, t_high = skewed.confidence_interval(method="t")
 
-    assert skewed.confidence_interval().method == "skewness-corrected"
-    assert skewed.skewness[1] > 0.1
+    assert skewed[1].confidence_interval().method == "skewness-corrected"
+    assert skewed[1].evidence.own.skewness > 0.1
     assert high[1] > t_high[1] + 0.1 * skewed.standard_errors[1]
     assert np.all(low <= t_low + 1e-12)
-    assert low + high == pytest.approx(2 * skewed.coefficients)
+    assert low + high == pytest.approx(2 * skewed.values)
 
 
 def test_skewness_is_that_of_what_each_label_adds():
@@ -78,18 +78,20 @@ def test_skewness_is_that_of_what_each_label_adds():
     weighting = StratifiedWeighting(stratum=np.zeros(50, int), sizes=np.array([10**6]))
     mean = linear_regression(np.ones((50, 1)), z, weighting=weighting)
 
-    assert mean.skewness[0] == pytest.approx(skewness_of(z, weighting), rel=1e-9)
-    assert linear_regression(np.ones((50, 1)), -z, weighting=weighting).skewness == pytest.approx(
-        -mean.skewness
-    )
+    turned = linear_regression(np.ones((50, 1)), -z, weighting=weighting)
+
+    assert mean[0].evidence.own.skewness == pytest.approx(skewness_of(z, weighting), rel=1e-9)
+    assert turned[0].evidence.own.skewness == pytest.approx(-mean[0].evidence.own.skewness)
 
 
 def test_a_combination_has_its_own_skewness(skewed):
     same = skewed.combination(np.eye(2))
     turned = skewed.combination([0.0, -1.0])
 
-    assert same.skewness == pytest.approx(skewed.skewness)
-    assert turned.skewness[0] == pytest.approx(-skewed.skewness[1])
+    assert [row.evidence.own.skewness for row in same] == pytest.approx(
+        [row.evidence.own.skewness for row in skewed]
+    )
+    assert turned[0].evidence.own.skewness == pytest.approx(-skewed[1].evidence.own.skewness)
     low, high = skewed.confidence_interval()
     assert [float(end[0]) for end in turned.confidence_interval()] == pytest.approx([-high[1], -low[1]])
 
@@ -97,7 +99,7 @@ def test_a_combination_has_its_own_skewness(skewed):
 def test_max_t_is_narrower_than_bonferroni_and_wider_than_one_at_a_time(result):
     widths = {}
     for name in (None, "max-t", "bonferroni"):
-        low, high = result.confidence_interval(0.95, simultaneous=name)
+        low, high = (result if name is None else result.simultaneous(name)).confidence_interval(0.95)
         widths[name] = (high - low)[1]
 
     assert widths[None] < widths["max-t"] < widths["bonferroni"]
@@ -120,27 +122,29 @@ def test_ties_of_draws_count_as_reached():
 
 
 def test_the_seed_decides(result):
-    first, second = (result.confidence_interval(simultaneous="max-t", seed=3).low for _ in range(2))
+    first, second, other = (result.simultaneous(seed=seed).confidence_interval()[0] for seed in (3, 3, 4))
 
     assert np.array_equal(first, second)
-    assert not np.array_equal(first, result.confidence_interval(simultaneous="max-t", seed=4).low)
+    assert not np.array_equal(first, other)
 
 
 def test_a_combination_is_what_it_says(result):
     difference = result.combination([0, 1, -1], names=["difference"])
 
-    assert difference.coefficients[0] == pytest.approx(result.coefficients[1] - result.coefficients[2])
+    assert difference.values[0] == pytest.approx(result.values[1] - result.values[2])
     c = np.array([0, 1, -1])
     assert difference.standard_errors[0] ** 2 == pytest.approx(c @ result.covariance @ c)
-    assert result.combination(np.eye(3)).names == ("c0", "c1", "c2")
-    with pytest.raises(InputError, match="one column per coefficient"):
+    assert [row.label["combination"] for row in result.combination(np.eye(3))] == ["c0", "c1", "c2"]
+    with pytest.raises(InputError, match="one column per estimate"):
         result.combination([1.0, 2.0])
 
 
 def test_it_prints_as_a_table(result):
     text = str(result)
 
-    assert text.splitlines()[0] == "linear regression, classical, 60 labels of 1,000 units, target population"
+    assert (
+        text.splitlines()[0] == "linear regression, classical, 60 labels of 1,000 units, target: population"
+    )
     assert "standard error" in text
     assert "length" in text
 
@@ -153,43 +157,56 @@ def test_html_is_escaped(result):
 
 
 def test_the_dictionary_is_json(result):
-    description = json.loads(json.dumps(result.to_dict(0.9, "normal"), allow_nan=False))
+    description = json.loads(json.dumps(result.to_dict(0.9), allow_nan=False))
 
-    assert description["coefficients"][1]["name"] == "length"
+    assert description["coefficients"][1]["coefficient"] == "length"
     assert description["coefficients"][1]["confidence_interval"][0] == pytest.approx(
-        result.confidence_interval(0.9, "normal").low[1]
+        result.confidence_interval(0.9)[0][1]
     )
+    assert np.array(description["covariance"]).shape == (3, 3)
 
 
 def test_without_error_there_is_no_statistic():
     everyone = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([4]))
     census = linear_regression([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 5.0, 9.0], weighting=everyone)
 
-    assert " – " in str(census)
+    low, high = census.confidence_interval()
+    assert np.array_equal(low, census.values)
+    assert np.array_equal(high, census.values)
     assert census.p_values() == pytest.approx([0.0])
-    assert census.p_values(census.coefficients) == pytest.approx([1.0])
-
-
-def test_equality_is_by_value(result):
-    assert result == MEstimate(**{name: getattr(result, name) for name in MEstimate.__slots__})
-    assert result != "something else"
+    assert census.p_values(census.values) == pytest.approx([1.0])
 
 
 def test_arrays_are_read_only(result):
     with pytest.raises(ValueError, match="read-only"):
-        result.coefficients[0] = 1.0
+        result.lam[0] = 1.0
+
+
+def test_coefficients_that_hold_together_say_so(result):
+    """Each by itself, and by other methods too."""
+    for method in ("auto", "t", "normal"):
+        assert result.simultaneous()[1].confidence_interval(method=method).method.endswith(", simultaneous")
+    plain, together = result[1].p_value(0.0, "normal"), result.simultaneous("bonferroni")[1]
+    assert together.p_value(0.0, "normal") == pytest.approx(min(3 * plain, 1.0))
+
+
+def test_differences_of_coefficients_are_combinations(result):
+    pairs = result.differences(simultaneous=False)
+    contrast = result.combination([0, 1, -1])
+
+    assert pairs[2].label == {"a": "length", "b": "<b>"}
+    assert pairs[2].value == contrast[0].value
+    assert pairs[2].confidence_interval() == contrast[0].confidence_interval()
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda r: r.confidence_interval(95), "confidence_level is out of range"),
-        (lambda r: r.confidence_interval(0.9, "wald"), "unknown interval method"),
-        (lambda r: r.confidence_interval(0.9, alternative="larger"), "unknown alternative"),
-        (lambda r: r.confidence_interval(0.9, simultaneous="scheffe"), "unknown simultaneous"),
-        (lambda r: r.p_values(simultaneous="scheffe"), "unknown simultaneous"),
-        (lambda r: r.index("lenght"), "'length'"),
-        (lambda r: r.index(7), "no such coefficient"),
+        (lambda r: r.confidence_interval(0.9, "wald"), "no such kind of interval"),
+        (lambda r: r.confidence_interval(0.9, alternative="larger"), "no such alternative"),
+        (lambda r: r.simultaneous("scheffe"), "unknown simultaneous"),
+        (lambda r: r.of(coefficient="lenght"), "coefficient='lenght'"),
     ],
 )
 def test_bad_arguments_are_told(result, call, message):
@@ -198,22 +215,9 @@ def test_bad_arguments_are_told(result, call, message):
 
 
 def test_coefficients_are_found_by_name_or_position(result):
-    assert result.index("length") == result.index(1) == 1
-    assert result.index(-1) == 2
+    assert result.of(coefficient="length") is result[1]
 
 
 def test_a_null_of_the_wrong_length_is_told(result):
-    with pytest.raises(InputError, match="one number or one per coefficient"):
+    with pytest.raises(InputError, match="one number or one per estimate"):
         result.p_values([0.0, 0.0])
-
-
-def test_a_tiny_p_value_is_not_printed_as_zero(result):
-    shifted = result.combination(np.eye(3), names=result.names)
-    far = MEstimate(
-        **{name: getattr(shifted, name) for name in MEstimate.__slots__ if name != "coefficients"},
-        coefficients=result.coefficients + 50 * result.standard_errors,
-    )
-
-    assert "<0.0001" in str(far)
-    assert " 0.0000 " not in str(far).splitlines()[3]
-    assert "&lt;0.0001" in far._repr_html_()

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from stratal.regression.sandwich import FewClusters
-from stratal.weighting.cluster_weighting import bell_mccaffrey
+from stratal.designs.clusters import bell_mccaffrey
+from stratal.regression.m_estimation import FewClusters
 
 SIZES = (3, 9, 4, 2, 14, 5, 6)
 

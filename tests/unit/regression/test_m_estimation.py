@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
+from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.errors import InputError
 from stratal.regression.losses import LinearLoss, Loss
-from stratal.regression.m_estimation import m_estimate
-from stratal.regression.models import (
+from stratal.regression.m_estimation import (
     SuppliedWeights,
     linear_regression,
     logistic_regression,
+    m_estimate,
     mean_vector,
     poisson_regression,
 )
 from stratal.regression.unlabelled import ArrayUnlabelled, BatchedUnlabelled, Block, with_intercept
-from stratal.weighting import PoissonWeighting, StratifiedWeighting
 
 SIZES = np.array([60, 90, 50])
 MODELS = {"linear": linear_regression, "logistic": logistic_regression, "poisson": poisson_regression}
@@ -68,7 +68,7 @@ def test_a_census_has_no_error_whatever_λ(kind):
     truth = MODELS[kind](data.x, data.y, weighting=everyone)
     powered = MODELS[kind](data.x, data.y, weighting=everyone, proxy=data.f, unlabelled=data.units, lam=0.7)
 
-    assert powered.coefficients == pytest.approx(truth.coefficients, abs=1e-8)
+    assert powered.values == pytest.approx(truth.values, abs=1e-8)
     assert np.all(powered.standard_errors == 0)
 
 
@@ -79,7 +79,7 @@ def test_λ_of_zero_is_the_classical_estimate(kind):
     given = data.fit(MODELS[kind], lam=0.0)
     classical = data.fit(MODELS[kind], estimator="classical")
 
-    assert given.coefficients == pytest.approx(classical.coefficients, abs=1e-9)
+    assert given.values == pytest.approx(classical.values, abs=1e-9)
     assert given.covariance == pytest.approx(classical.covariance, abs=1e-10)
 
 
@@ -91,7 +91,7 @@ def test_a_perfect_proxy_at_λ_one_finds_the_truth_without_error(kind):
 
     result = data.fit(MODELS[kind], proxy=data.y[data.rows], unlabelled=units, lam=1.0)
 
-    assert result.coefficients == pytest.approx(truth.coefficients, abs=1e-8)
+    assert result.values == pytest.approx(truth.values, abs=1e-8)
     assert result.standard_errors == pytest.approx(np.zeros(3), abs=1e-9)
 
 
@@ -105,7 +105,7 @@ def test_one_stratum_is_ppi_with_one_λ(kind):
     many = data.fit(MODELS[kind], weighting=weighting, unlabelled=units, estimator="stratppi")
 
     assert many.lam == pytest.approx(one.lam)
-    assert many.coefficients == pytest.approx(one.coefficients)
+    assert many.values == pytest.approx(one.values)
     assert many.covariance == pytest.approx(one.covariance, rel=0.05)
 
 
@@ -122,7 +122,7 @@ def test_batches_give_what_arrays_give(kind, estimator):
     whole = data.fit(MODELS[kind], estimator=estimator)
     read = data.fit(MODELS[kind], estimator=estimator, unlabelled=BatchedUnlabelled(batches, n_strata=3))
 
-    assert read.coefficients == pytest.approx(whole.coefficients, abs=1e-9)
+    assert read.values == pytest.approx(whole.values, abs=1e-9)
     assert read.covariance == pytest.approx(whole.covariance, abs=1e-10)
     assert read.lam == pytest.approx(whole.lam, abs=1e-9)
 
@@ -136,7 +136,7 @@ def test_λ_of_a_mean_in_one_stratum_is_the_closed_form():
 
     λ = np.cov(y, f)[0, 1] / np.var(data.f, ddof=1)
     assert result.lam[0] == pytest.approx(λ)
-    assert result.coefficients[0] == pytest.approx(y.mean() + λ * (data.f.mean() - f.mean()))
+    assert result.values[0] == pytest.approx(y.mean() + λ * (data.f.mean() - f.mean()))
 
 
 def test_the_variance_of_a_mean_at_a_given_λ_is_the_closed_form():
@@ -193,7 +193,7 @@ def test_λ_in_the_papers_words_is_the_same_estimate():
         unlabelled=ArrayUnlabelled(proxy=rest, separate=True),
     )
 
-    assert ours.coefficients == pytest.approx(theirs.coefficients)
+    assert ours.values == pytest.approx(theirs.values)
 
 
 def test_the_superpopulation_adds_the_population_s_own_variance():
@@ -276,8 +276,8 @@ def test_two_fits_are_near_the_rectified_loss():
     data = Data()
     fits, loss = data.fit(form="fits", lam=0.7), data.fit(lam=0.7)
 
-    assert fits.coefficients == pytest.approx(loss.coefficients, abs=0.3)
-    assert not np.allclose(fits.coefficients, loss.coefficients)
+    assert fits.values == pytest.approx(loss.values, abs=0.3)
+    assert not np.allclose(fits.values, loss.values)
 
 
 def test_a_clipped_λ_is_said():
@@ -347,7 +347,7 @@ def test_a_loss_of_one_s_own_is_minimised():
         LogCosh(), data.y[data.rows], weighting=data.weighting, proxy=data.f[data.rows], unlabelled=data.units
     )
 
-    at = result.coefficients
+    at = result.values
     signs = np.tanh(at - data.y[data.rows]) - result.lam[0] * np.tanh(at - data.f[data.rows])
     total = data.weighting.weights @ signs + result.lam[0] * np.tanh(at - data.f).mean()
     assert total == pytest.approx(0.0, abs=1e-9)
@@ -403,7 +403,7 @@ def test_separated_labels_can_be_rescued_by_the_proxies():
     y = (data.x[data.rows, 1] > 0.3).astype(float)
 
     result = data.fit(logistic_regression, lam=1.0)
-    assert np.all(np.isfinite(result.coefficients))
+    assert np.all(np.isfinite(result.values))
     with pytest.raises(InputError, match="separated"):
         logistic_regression(data.x[data.rows], y, weighting=data.weighting)
 
@@ -507,14 +507,14 @@ def test_an_intercept_is_named():
     )
 
     assert result.names == ("intercept", "length", "age")
-    assert result.coefficients == pytest.approx(data.fit().coefficients)
+    assert result.values == pytest.approx(data.fit().values)
 
 
 def test_a_start_can_be_given():
     data = Data("logistic")
 
-    assert data.fit(logistic_regression, start=[1.0, 1.0, 1.0]).coefficients == pytest.approx(
-        data.fit(logistic_regression).coefficients, abs=1e-7
+    assert data.fit(logistic_regression, start=[1.0, 1.0, 1.0]).values == pytest.approx(
+        data.fit(logistic_regression).values, abs=1e-7
     )
 
 

@@ -40,4 +40,4 @@ def test_the_sandwich_is_the_loss_s(rare):
     z, population = rare
     plan = stratal.plan(population, budget=80).draw(seed=3)
     sandwich = regress(plan, z[plan.ids], family=stratal.regression.MeanLoss(), correction="none")
-    assert sandwich.confidence_interval().method == "skewness-corrected"
+    assert sandwich[0].confidence_interval().method == "skewness-corrected"

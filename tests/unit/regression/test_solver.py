@@ -5,7 +5,7 @@ import pytest
 
 from stratal.errors import InputError
 from stratal.regression.losses import LossSums
-from stratal.regression.solver import newton, positive_inverse, require_inverse
+from stratal.regression.rectified_loss import newton, positive_inverse, require_inverse
 
 
 def quartic(theta, curvature):

@@ -5,7 +5,7 @@ import pytest
 
 from stratal.errors import InputError
 from stratal.regression.losses import LinearLoss, LogisticLoss
-from stratal.regression.models import SuppliedWeights
+from stratal.regression.m_estimation import SuppliedWeights
 from stratal.regression.unlabelled import ArrayUnlabelled, BatchedUnlabelled, Block
 
 

@@ -1,9 +1,9 @@
 """The words of methods: every design, estimator and interval has some."""
 
+from stratal.designs import Design
 from stratal.estimation import ESTIMATORS
 from stratal.intervals.methods import METHODS
 from stratal.report import method
-from stratal.sampling import Design
 
 FOUND = {
     "design": "stratified",
@@ -20,10 +20,14 @@ FOUND = {
 
 def test_every_design_estimator_and_interval_has_words_and_sources():
     known = method.methods()
-    assert set(Design.registry) <= set(known["designs"])
+    for design in Design.registry.values():
+        text, *sources = design.words
+        assert text
+        assert sources
+        assert set(sources) <= set(known["sources"])
     assert set(ESTIMATORS) <= set(known["estimators"])
     assert set(METHODS) - {"auto"} <= set(known["intervals"])
-    for kind in ("designs", "estimators", "intervals"):
+    for kind in ("estimators", "intervals"):
         for entry in known[kind].values():
             assert entry["words"]
             assert set(entry["sources"]) <= set(known["sources"])
@@ -40,5 +44,21 @@ def test_assumptions_follow_the_estimate():
     assert "without a label" not in " ".join(method.described_method(complete)["assumptions"])
 
 
+def test_a_design_says_what_was_drawn_and_what_else_could_fail():
+    drawn = Design.registry["systematic"]
+    found = method.described_method(FOUND, drawn.words, drawn.assumption)
+
+    assert "a systematic sample along the proxy" in found["sentences"][0]
+    assert drawn.assumption in found["assumptions"]
+    assert "Cochran" in found["references"][0]
+    assert (
+        method.described_method(FOUND, ("drawn by lot", "Lotte (2026), Lots."))["references"][0][:5]
+        == "Lotte"
+    )
+
+
 def test_neyman_is_cited_where_his_rule_was_used():
-    assert any(entry.startswith("Neyman") for entry in method.described_method(FOUND, "robust")["references"])
+    assert any(
+        entry.startswith("Neyman")
+        for entry in method.described_method(FOUND, allocation="robust")["references"]
+    )

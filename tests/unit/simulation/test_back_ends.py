@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stratal.errors import InputError
-from stratal.simulation.back_ends import check_workers, completed
+from stratal.simulation.engine import check_workers, completed
 
 
 @pytest.mark.parametrize("workers", [0, True, "2", [2]])

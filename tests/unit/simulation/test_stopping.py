@@ -5,7 +5,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.simulation.stopping import stopped
+from stratal.simulation.adaptive_rounds import stopped
 
 
 def case(size=6_000, seed=5):

@@ -5,8 +5,8 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.strata import features
-from stratal.strata.features import fit_clusterer
+from stratal.strata import clusters as features
+from stratal.strata.clusters import fit_clusterer
 
 cluster = pytest.importorskip("sklearn.cluster")
 mixture = pytest.importorskip("sklearn.mixture")

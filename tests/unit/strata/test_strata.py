@@ -13,7 +13,7 @@ from stratal.population import Population
 from stratal.population.distribution import Distribution
 from stratal.population.in_memory import ArrayPopulation
 from stratal.strata import METHODS, Strata, clusters, stratify
-from stratal.strata.features import fit_centres
+from stratal.strata.clusters import fit_centres
 from stratal.strata.moments import of_bins
 from stratal.strata.optimal import k_means_boundaries
 

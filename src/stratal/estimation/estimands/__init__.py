@@ -1,7 +1,7 @@
 """The estimands: one class each, whose `kind` is its name in texts, files and commands."""
 
-from stratal.estimation.estimand import Estimand
-from stratal.estimation.estimands.class_metrics import (
+from stratal.estimation.estimand import Estimand, Listed
+from stratal.estimation.estimands.classification import (
     F1,
     Accuracy,
     Average,
@@ -18,10 +18,8 @@ from stratal.estimation.estimands.class_metrics import (
     Specificity,
 )
 from stratal.estimation.estimands.functions import MeanFunction, RatioOfMeans
-from stratal.estimation.estimands.listed import Listed
 from stratal.estimation.estimands.means import LevelMeans, Mean, Means
 from stratal.estimation.estimands.models import Difference, Differences, Ratio, WinRate
-from stratal.estimation.estimands.quantile import Quantile
 from stratal.estimation.estimands.ranking import AUC, AveragePrecision
 
 __all__ = [
@@ -47,7 +45,6 @@ __all__ = [
     "Precision",
     "PredictedPrevalence",
     "Prevalence",
-    "Quantile",
     "Ratio",
     "RatioOfMeans",
     "Recall",

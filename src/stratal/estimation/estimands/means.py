@@ -9,16 +9,23 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, Record, finite_vector
+from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names, not_bounds
 from stratal.estimation.anticipated import RESIDUAL_SHARE, AnticipatedOutcome, Division
 from stratal.estimation.columns import class_column, group_column, number_columns
-from stratal.estimation.domain_means import domain_mean
-from stratal.estimation.estimand import Estimand, LabelledInfluence, LabelledOutcomes, Several
-from stratal.estimation.estimate import Estimate
-from stratal.estimation.estimates import Estimates, title_of
+from stratal.estimation.estimand import (
+    MEAN_OPTIONS,
+    PLAIN,
+    Estimand,
+    LabelledInfluence,
+    LabelledOutcomes,
+    Request,
+    Several,
+)
+from stratal.estimation.estimate import Estimate, Estimates, title_of
 from stratal.estimation.outcome_means import outcome_mean
-from stratal.estimation.request import MEAN_OPTIONS, PLAIN, Request
 from stratal.estimation.respondents import Respondents, combined, known_outcome, outcomes, said
+from stratal.estimation.shares import domain_mean
 from stratal.intervals.evidence import OutcomeKind, infer_outcome
 from stratal.intervals.interval import unseen_share
 from stratal.labels.labels import Joined, join
@@ -27,7 +34,6 @@ from stratal.population.expressions import ByLevel, Constant, Expression, Number
 from stratal.population.influence import Influence, InfluenceOfLevels, averages, stratum_averages
 from stratal.population.population import Population
 from stratal.population.rules.rule import Categories
-from stratal.sampling.sample import Sample
 
 _EVERYONE = Cells(names=("all",))
 

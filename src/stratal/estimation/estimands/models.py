@@ -14,22 +14,20 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray
+from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.calibrated import sample_folds
 from stratal.estimation.columns import number_columns, shares_equal
 from stratal.estimation.comparison import Comparisons, ModelPair, bounds_of_outcomes, comparisons
-from stratal.estimation.estimand import Estimand, LabelledInfluence, Several, together
+from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request, Several, together
 from stratal.estimation.estimands.classification import UNTOLD
-from stratal.estimation.estimate import Estimate
-from stratal.estimation.linearisation import ratio_of_means
-from stratal.estimation.request import PLAIN, Request
+from stratal.estimation.estimate import Estimate, ratio_of_means
 from stratal.estimation.respondents import Respondents
 from stratal.labels.labels import join
 from stratal.population.cells import Cells
 from stratal.population.expressions import Agree, Expression, Number, Share
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
-from stratal.sampling.sample import Sample
 
 _TIED = 0.45
 """How often each of two answers that differ is taken to be right where no proxy says."""

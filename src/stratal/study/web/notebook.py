@@ -14,8 +14,8 @@ from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
 
+from stratal.designs.sample import require_sample
 from stratal.errors import InputError, MissingExtraError, StratalError, names_mistyped
-from stratal.sampling.asked import require_sample
 from stratal.study.database import DATABASE
 from stratal.study.opening import create_study, open_study
 from stratal.study.question import Question
@@ -24,7 +24,7 @@ from stratal.study.web.actions import ANSWERS, SIDES, item_view, question_view
 from stratal.study.web.content import Look, asset, embedded, joined, look_of
 
 if TYPE_CHECKING:
-    from stratal.sampling import Sample
+    from stratal.designs import Sample
 
 LARGEST = 200_000_000
 """Bytes of media in one file."""

@@ -7,9 +7,9 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
+from stratal.estimation.confusion import Shares, metric_function
 from stratal.estimation.estimands import ClassReport, Estimand
 from stratal.estimation.estimands.classification import CREDIT, Beliefs
-from stratal.estimation.metric_functions import Shares, metric_function
 
 LEVELS = ("a", "b", "c")
 METRICS = (

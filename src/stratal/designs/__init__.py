@@ -1,0 +1,37 @@
+"""Designs: the random mechanisms that pick units, and the variance of any weighted mean under each."""
+
+from stratal.designs.clusters import ClusterSample, ClusterWeighting
+from stratal.designs.given import GivenWeights, SeparateSamples, SurveyWeighting, WithReplacementWeighting
+from stratal.designs.margins import CalibratedWeighting, Margins, PostStratified, fit_margins, post_stratify
+from stratal.designs.poisson import Poisson, PoissonWeighting, inclusion_probabilities
+from stratal.designs.proportional_to_size import ProportionalToSize
+from stratal.designs.sample import Design, Sample
+from stratal.designs.stratified import SimpleRandom, Stratified, StratifiedWeighting
+from stratal.designs.systematic import Systematic, SystematicWeighting
+from stratal.designs.weighting import Weighting
+
+__all__ = [
+    "CalibratedWeighting",
+    "ClusterSample",
+    "ClusterWeighting",
+    "Design",
+    "GivenWeights",
+    "Margins",
+    "Poisson",
+    "PoissonWeighting",
+    "PostStratified",
+    "ProportionalToSize",
+    "Sample",
+    "SeparateSamples",
+    "SimpleRandom",
+    "Stratified",
+    "StratifiedWeighting",
+    "SurveyWeighting",
+    "Systematic",
+    "SystematicWeighting",
+    "Weighting",
+    "WithReplacementWeighting",
+    "fit_margins",
+    "inclusion_probabilities",
+    "post_stratify",
+]

@@ -1,0 +1,358 @@
+"""A larger draw of the same seed, with the units of an earlier sample in front."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import AnyArray, IntArray
+from stratal.designs.sample import Design, Sample, require_design, require_sample
+from stratal.errors import InputError, names_mistyped
+from stratal.population.digest import PopulationDigest
+from stratal.population.population import Population
+from stratal.population.same_value import fewer_digits, same_value
+from stratal.randomness import id_texts
+
+_LISTED = 3
+
+
+def require_same_population(sample: Sample, population: Population) -> Population:
+    """Return the population if the sample was drawn from it.
+
+    Its digest, and the columns of the drawn units, are compared with the sample's. A sample that was written
+    before there were digests is compared by what it holds: its units and the sizes of its strata.
+
+    Raises
+    ------
+    InputError
+        Names what differs: the number of units, ids, a proxy, a group, a column that annotators see.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> rows = {"ids": ["a", "b", "c"], "proxy": [0.1, 0.5, 0.9]}
+    >>> sample = stratal.SimpleRandom(budget=1).draw(stratal.Population.from_arrays(**rows), seed=7)
+    >>> exchanged = stratal.Population.from_arrays(ids=["a", "b", "c"], proxy=[0.5, 0.1, 0.9])
+    >>> require_same_population(sample, exchanged)
+    Traceback (most recent call last):
+    stratal.errors.InputError: this is not the population that the sample was drawn from: proxy 'proxy' ...
+    """
+    if population is sample.population:
+        return population
+    lacking = [name for name in sample.proxy_names if name not in population.proxy_names]
+    if lacking or population.size != sample.population_size:
+        named = ", ".join(map(repr, lacking))
+        raise not_drawn_from(
+            "",
+            given=f"{population.size} units" + (f" without {named}" if lacking else ""),
+            allowed=f"{sample.population_size} units" + (f" with {named}" if lacking else ""),
+        )
+    texts = id_texts(sample.ids)
+    found = population.find(texts)
+    rows = _rows_of(texts, found.ids)
+    if -1 in rows:
+        given = f"no unit {texts[rows.tolist().index(-1)]!r}"
+        raise not_drawn_from(" ids differ", given=given, allowed="the same ids")
+    refuse_other_units(texts, unit_columns(found.only(rows), population.proxy_names), unit_columns(sample))
+    known = sample.population_digest()
+    if known is None:
+        _compare_strata(sample, population)
+        return population
+    differing = _differing(sample, known, population.digest(sample.seed))
+    if differing:
+        what = "other ids" if differing.startswith(" ids") else "other values"
+        raise not_drawn_from(differing, given=f"{what} among the units that were not drawn")
+    return population
+
+
+def require_same_draw(earlier: Sample, later: Sample) -> None:
+    """Refuse a later sample whose units, or whose population, are not those of an earlier one.
+
+    Raises
+    ------
+    InputError
+        If a unit of the earlier sample is not in the later one, or anything that is known of it differs, or
+        the digests of their populations do.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> draw = stratal.SimpleRandom(budget=2).draw
+    >>> first = draw(stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9]), seed=7)
+    >>> require_same_draw(first, first)
+    """
+    texts = id_texts(earlier.ids)
+    rows = _rows_of(texts, later.ids)
+    lost = int(np.sum(rows < 0))
+    if lost or earlier.seed != later.seed or earlier.population_size != later.population_size:
+        raise InputError(
+            "this sample does not extend the earlier one",
+            given=f"seed {later.seed}, {later.population_size} units in all, {lost} drawn units fewer",
+            allowed=f"seed {earlier.seed}, {earlier.population_size} units, with all {earlier.size} drawn",
+            action="Extend the earlier sample: stratal.extend or stratal.next_round.",
+        )
+    theirs = {name: values[rows] for name, values in unit_columns(later).items()}
+    refuse_other_units(texts, theirs, unit_columns(earlier))
+    known, digest = earlier.population_digest(), later.population_digest()
+    differing = _differing(earlier, known, digest) if known is not None and digest is not None else ""
+    if differing:
+        raise not_drawn_from(differing, given="another population in a later round")
+
+
+def require_planned(sample: Sample, planned: Population) -> None:
+    """Refuse a sample that was drawn from another population than the one that was planned for.
+
+    Raises
+    ------
+    InputError
+        Names what differs of the columns that both have.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> plan = stratal.plan(stratal.Population.from_arrays(proxy=[0.1, 0.1, 0.9, 0.9]), budget=2, minimum=1)
+    >>> plan.draw(seed=7, population=stratal.Population.from_arrays(proxy=[0.1, 0.9, 0.1, 0.9]))
+    Traceback (most recent call last):
+    stratal.errors.InputError: this is not the population that was planned for: proxy 'proxy' differs ...
+    """
+    if sample.population is planned:
+        return
+    drawn = sample.population_digest()
+    assert drawn is not None  # every draw has one
+    known = planned.digest(sample.seed)
+    differing = _differing(sample, known, drawn)
+    if known.size != drawn.size or differing:
+        raise InputError(
+            "this is not the population that was planned for" + (f":{differing}" if differing else ""),
+            given=f"{drawn.size:,} units",
+            allowed=f"{known.size:,} units, as they were when the plan was made",
+            action="Give that one unchanged, or plan for this one.",
+        )
+
+
+def _rows_of(texts: Sequence[str], ids: AnyArray) -> IntArray:
+    """Return where each id (n,) is among others, −1 where it is not there."""
+    place = {text: row for row, text in enumerate(id_texts(ids))}
+    return np.array([place.get(text, -1) for text in texts], dtype=np.int64)
+
+
+def _differing(sample: Sample, known: PopulationDigest, other: PopulationDigest) -> str:
+    """Return what differs between the digests of two populations, in words; nothing if they are the same."""
+    if known.ids != other.ids:
+        return " ids differ"
+    names = [_words(sample, name) for name in known.differing(other)]
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    differ = f"differ{'s' if len(names) == 1 else ''}"
+    return f" {', '.join(names[:_LISTED])}{more} {differ}" if names else ""
+
+
+def unit_columns(units: Any, proxy_names: Sequence[str] | None = None) -> dict[str, AnyArray]:
+    """Return what is known of the units of a sample, or of drawn units: columns (n,) by what they are called.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9])
+    >>> list(unit_columns(stratal.SimpleRandom(budget=1).draw(population, seed=7)))
+    ["proxy 'proxy'"]
+    """
+    names = units.proxy_names if proxy_names is None else proxy_names
+    proxies = {f"proxy {name!r}": units.proxies[:, k] for k, name in enumerate(names)}
+    groups = {f"column {name!r}": values for name, values in units.groups.items()}
+    return {**{f"shown column {name!r}": units.shown[name] for name in units.shown}, **groups, **proxies}
+
+
+def refuse_other_units(
+    texts: Sequence[str], given: Mapping[str, AnyArray], known: Mapping[str, AnyArray]
+) -> None:
+    """Refuse columns (n,) of drawn units that are not those that are known; only what both have is compared.
+
+    Examples
+    --------
+    >>> refuse_other_units(["a"], {"column 'x'": np.array(["1"])}, {"column 'x'": np.array(["1.0"])})
+    """
+    for name, values in known.items():
+        if name not in given:
+            continue
+        for text, told, own in zip(texts, given[name].tolist(), values.tolist(), strict=True):
+            if not same_value(told, own):
+                raise not_drawn_from(
+                    f" {name} of unit {text!r} differs{fewer_digits(told, own)}",
+                    given=_short(told),
+                    allowed=_short(own),
+                )
+
+
+def not_drawn_from(what: str, given: str, allowed: str | None = None) -> InputError:
+    """Return the error about a population that a sample was not drawn from.
+
+    Examples
+    --------
+    >>> print(not_drawn_from(" ids differ", "no unit 'a'"))
+    this is not the population that the sample was drawn from: ids differ (given: no unit 'a'). Give the ...
+    """
+    return InputError(
+        "this is not the population that the sample was drawn from" + (f":{what}" if what else ""),
+        given=given,
+        allowed=allowed,
+        action="Give the one that it was drawn from, unchanged.",
+    )
+
+
+def _compare_strata(sample: Sample, population: Population) -> None:
+    """Compare the sizes of strata, and the strata of drawn units, where the sample's rule can be applied."""
+    rule = sample.design.rule
+    held = (*population.proxy_names, *population.feature_names, *population.group_names)
+    if rule is None or any(name not in held for name in rule.columns):
+        return
+    sizes = population.summarise(rule).sizes
+    if not np.array_equal(sizes, sample.summary.sizes):
+        raise not_drawn_from(
+            " strata differ",
+            given=f"strata of {sizes.tolist()[:5]} units",
+            allowed=f"strata of {sample.summary.sizes.tolist()[:5]} units",
+        )
+
+
+def _words(sample: Sample, column: str) -> str:
+    """Return what an error calls a column of a digest."""
+    kind, _, name = column.partition(":")
+    if kind == "number":
+        kind = "proxy" if name in sample.proxy_names else "feature"
+    return f"{_KINDS.get(kind, kind)} {name!r}"
+
+
+_KINDS = {"group": "column", "second": "second moment of proxy"}
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+@names_mistyped
+def extend(sample: Sample, design: Design, population: Population | None = None) -> Sample:
+    """Draw a larger design with the sample's seed, keeping every unit that was drawn.
+
+    No label is looked at, so nothing is biased. `next_round` chooses the larger design by the labels so far.
+
+    Parameters
+    ----------
+    sample : Sample
+    design : Design
+        Of any nested kind: a larger budget, more clusters, a larger allocation in the same strata.
+    population : Population, optional
+        The one that the sample was drawn from; needed if the sample came from a file.
+
+    Returns
+    -------
+    Sample
+        Earlier units first, in their order, then the new ones; `round` tells them apart.
+
+    Raises
+    ------
+    InputError
+        If the design does not draw every unit of the sample: another population, a design that is not
+        nested, or a smaller one. Also if no population is at hand.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9, 0.7, 0.6])
+    >>> sample = stratal.ProportionalToSize(budget=2).draw(population, seed=7)
+    >>> extend(sample, stratal.ProportionalToSize(budget=4)).round
+    array([1, 1, 2, 2])
+    """
+    where = population_of(require_sample(sample, "extend"), population)
+    larger = require_design(design, "extend").draw(where, sample.seed)
+    order = _earlier_first(sample, larger)
+    lost = [name for name in (*sample.groups, *sample.shown) if name not in {*larger.groups, *larger.shown}]
+    if lost:
+        raise InputError(
+            f"the population lacks column {lost[0]!r} of the sample",
+            allowed=", ".join((*sample.groups, *sample.shown)),
+            action="Name it again in groups= or show=, as when the sample was drawn.",
+        )
+    rounds = np.full(larger.size, last_round(sample) + 1)
+    rounds[: sample.size] = sample.round
+    return replace(
+        larger,
+        ids=larger.ids[order],
+        stratum=larger.stratum[order],
+        inclusion_probability=larger.inclusion_probability[order],
+        proxies=larger.proxies[order],
+        groups={name: values[order] for name, values in larger.groups.items()},
+        shown={name: values[order] for name, values in larger.shown.items()},
+        round=rounds,
+        outcome=sample.outcome,
+        bounds=sample.bounds,
+        estimand=sample.estimand,
+        half_width=sample.half_width,
+    )
+
+
+def population_of(sample: Sample, population: Population | None) -> Population:
+    """Return where to draw from: the sample's own population, or a given one that is the same.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
+    >>> population_of(stratal.SimpleRandom(budget=1).draw(population, seed=7), None) is population
+    True
+    """
+    where = sample.population if population is None else population
+    if where is None:
+        raise InputError(
+            "this sample does not hold the population that it was drawn from",
+            action="Give population=, the one that it was drawn from.",
+        )
+    return require_same_population(sample, where)
+
+
+def refuse_other_designs(sample: Sample) -> None:
+    """Refuse a sample of a design that has no next round.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
+    >>> refuse_other_designs(stratal.SimpleRandom(budget=1).draw(population, seed=7))
+    """
+    if not sample.design.rounds_by_labels:
+        raise InputError(
+            f"a sample of design '{sample.design.kind}' has no next round",
+            allowed="simple-random, stratified",
+            action="Where the design is nested, extend it without looking at labels: extend(sample, the same "
+            "design with a larger budget). A larger systematic sample is another draw.",
+        )
+
+
+def last_round(sample: Sample) -> int:
+    """Return the number of the sample's last round.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
+    >>> last_round(stratal.SimpleRandom(budget=1).draw(population, seed=7))
+    1
+    """
+    return 1 if sample.round is None or sample.size == 0 else int(sample.round.max())
+
+
+def _earlier_first(sample: Sample, larger: Sample) -> IntArray:
+    """Return positions (n,) in the larger sample: the earlier units in their order, then the others."""
+    texts = id_texts(sample.ids)
+    earlier = _rows_of(texts, larger.ids)
+    if -1 in earlier:
+        raise InputError(
+            f"unit '{texts[earlier.tolist().index(-1)]}' of the sample is not drawn again",
+            given=f"design '{larger.design.kind}', {larger.size} units, seed {sample.seed}",
+            allowed="a larger design of a nested kind, from the same population",
+            action="Give the population that the sample was drawn from, unchanged.",
+        )
+    return np.concatenate([earlier, np.setdiff1d(np.arange(larger.size), earlier)])

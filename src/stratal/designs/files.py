@@ -1,0 +1,208 @@
+"""Whole files or none: written under another name, brought to the disk, then renamed."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from stratal.errors import InputError, utf8_path
+from stratal.tables.spilling import locked
+
+_PARTIAL = ".partial"
+_NO_REPLACE = 1
+_ATTEMPTS = 5
+_HERE = -100  # AT_FDCWD
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path` that takes its place when the block ends without an error.
+
+    The file and its folder are on the disk when the block has ended. What a killed run left is cleared.
+
+    Raises
+    ------
+    InputError
+        If the folder does not exist or cannot be written to.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with replacing(folder / "note.txt") as partial:
+    ...     _ = partial.write_text("whole")
+    >>> (folder / "note.txt").read_text()
+    'whole'
+    """
+    utf8_path(path)
+    clear_leftovers(path)
+    try:
+        partial, release = _held(path.parent, f".{path.stem}.", path.suffix, _new_file)
+    except OSError as error:
+        raise InputError(
+            f"{path}: cannot write here ({error.strerror})", action="Choose another folder."
+        ) from None
+    try:
+        yield partial
+        on_disk(partial)
+        if os.name == "nt" and release is not None:
+            release()
+            release = None
+        partial.replace(path)
+        on_disk(path.parent)
+    finally:
+        if release is not None:
+            release()
+        partial.unlink(missing_ok=True)
+
+
+def clear_leftovers(path: Path) -> None:
+    """Remove what killed runs left of `path` beside it; what a living run is writing stays.
+
+    Examples
+    --------
+    >>> clear_leftovers(Path("/nowhere/note.txt"))
+    """
+    start, end = f".{path.stem}.", f"{_PARTIAL}{path.suffix}"
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(path.parent):
+            token = entry.name.removeprefix(start).removesuffix(end)
+            if entry.name == f"{start}{token}{end}" and len(token) == 16:
+                _remove_unless_held(Path(entry.path))
+
+
+def _remove_unless_held(partial: Path) -> None:
+    release = locked(partial)
+    if release is None:
+        return
+    if partial.is_dir():
+        shutil.rmtree(partial, ignore_errors=True)
+    else:
+        partial.unlink(missing_ok=True)
+    release()
+
+
+def on_disk(path: Path) -> None:
+    """Bring a file, or a folder's entries, to the disk, so that they outlive a loss of power.
+
+    Examples
+    --------
+    >>> on_disk(Path("."))
+    """
+    if path.is_dir() and os.name == "nt":
+        return
+    handle = os.open(path, os.O_RDONLY if path.is_dir() else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.EROFS):
+            raise
+    finally:
+        os.close(handle)
+
+
+def _held(
+    place: Path, start: str, end: str, make: Callable[[Path], None]
+) -> tuple[Path, Callable[[], None] | None]:
+    """Make a partial file or folder and lock it; another one where a run that clears was quicker.
+
+    Unlocked where the file system has no locks.
+    """
+    for attempt in range(_ATTEMPTS):
+        partial = place / f"{start}{secrets.token_hex(8)}{_PARTIAL}{end}"
+        make(partial)
+        folder = make is Path.mkdir
+        if folder and os.name == "nt":
+            break
+        release = locked(partial)
+        if release is not None and partial.is_dir() == folder:
+            return partial, release
+        if release is None and partial.exists() and attempt == _ATTEMPTS - 1:
+            break
+        if release is not None:  # a file, made by the lock in place of the folder that was cleared
+            partial.unlink(missing_ok=True)
+            release()
+    return partial, None
+
+
+def _new_file(path: Path) -> None:
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+
+
+@contextmanager
+def partial_folder(folder: Path) -> Iterator[Path]:
+    """Yield a new folder, beside `folder` or inside one that exists, that is gone when the block ends.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with partial_folder(Path(tempfile.mkdtemp()) / "audit") as partial:
+    ...     partial.is_dir()
+    True
+    """
+    place = folder if folder.is_dir() else folder.parent
+    name = folder.resolve().name
+    clear_leftovers(place / name)
+    partial, release = _held(place, f".{name}.", "", Path.mkdir)
+    try:
+        yield partial
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+        if release is not None:
+            release()
+
+
+def rename_new(source: Path, target: Path) -> None:
+    """Rename a folder to a name that must not exist, in one step.
+
+    Raises
+    ------
+    FileExistsError
+        If another process was there first.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> (folder / "a").mkdir(), (folder / "b").mkdir()
+    (None, None)
+    >>> rename_new(folder / "a", folder / "b")
+    Traceback (most recent call last):
+    FileExistsError: ...
+    """
+    if _renamed_in_one_step(source, target):
+        return
+    lock = target.parent / f".{target.name}.lock"
+    release = locked(lock)
+    try:
+        if release is None or target.exists() or target.is_symlink():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+        source.rename(target)
+    finally:
+        if release is not None:
+            lock.unlink(missing_ok=True)
+            release()
+
+
+def _renamed_in_one_step(source: Path, target: Path) -> bool:
+    """Rename by Linux's RENAME_NOREPLACE; `False` where the system or the file system has none."""
+    if not sys.platform.startswith("linux"):
+        return False
+    import ctypes
+
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is None:
+        return False
+    if rename(_HERE, os.fsencode(source), _HERE, os.fsencode(target), _NO_REPLACE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+        return False
+    raise OSError(number, os.strerror(number), str(target))

@@ -1,0 +1,287 @@
+"""Designs of samples that were drawn elsewhere: only their weights, or their strata's, are known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.designs.poisson import PoissonWeighting
+from stratal.designs.sample import Design, Sample
+from stratal.designs.stratified import StratifiedWeighting
+from stratal.designs.weighting import Weighting
+from stratal.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class WithReplacementWeighting(Weighting):
+    """Units of which only weights are known, taken as independent draws (as R's `survey` does).
+
+    Parameters
+    ----------
+    design_weight : float (n,)
+        1/π, or whatever the labelled units stand for; positive.
+    size : float
+        N; the sum of the weights where it is not known.
+
+    Examples
+    --------
+    >>> WithReplacementWeighting(design_weight=np.array([2.0, 4.0]), size=6).weights
+    array([0.33333333, 0.66666667])
+    """
+
+    design_weight: FloatArray
+    size: float
+
+    @property
+    def weights(self) -> FloatArray:
+        """Design weight / N per unit (n,)."""
+        return np.asarray(self.design_weight / self.size)
+
+    def covariance(self, variables: FloatArray) -> FloatArray:
+        """See `with_replacement`."""
+        return with_replacement(variables, self.weights)
+
+
+def with_replacement(variables: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the covariance of Σ w y for independent draws with unequal probabilities.
+
+    n / (n − 1) Σ (w y − mean(w y))² (Hansen & Hurwitz 1943; Lohr, eq. 6.13), as R's `survey` takes a design
+    that gives weights alone.
+
+    Examples
+    --------
+    >>> with_replacement(np.array([[1.0], [2.0]]), np.array([1.0, 1.0]))
+    array([[1.]])
+    """
+    n = len(weights)
+    scaled = variables * weights[:, None]
+    centred = scaled - scaled.mean(axis=0)
+    factor: Any = n / (n - 1) if n > 1 else np.nan
+    return np.asarray(factor * centred.T @ centred)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SurveyWeighting(Weighting):
+    """Clusters drawn independently within strata, realised, with a weight for every labelled unit.
+
+    The variance is that between the clusters' weighted totals within strata ("ultimate clusters", Hansen,
+    Hurwitz & Madow 1953; Lohr, eq. 7.6), as R's `survey` takes strata, clusters and weights. It is cautious
+    where clusters were drawn without replacement, and holds however units were drawn within them.
+
+    Parameters
+    ----------
+    design_weight : float (n,)
+        What the labelled units stand for; positive.
+    primary : int (n,)
+        Stratum of each, 0 … H − 1; every number occurs.
+    cluster : int (n,)
+        Cluster of each, 0 … m − 1, every number in one stratum; each unit its own where none were drawn.
+    size : float
+        N; the sum of the weights where it is not known.
+    sizes_known : bool
+        Whether the weights were made of the strata's known sizes, N_h / n_h: Σ w of a stratum is then the
+        same in every draw.
+
+    Examples
+    --------
+    >>> weighting = SurveyWeighting(design_weight=np.full(4, 2.0), primary=np.zeros(4, dtype=int),
+    ...                             cluster=np.array([0, 0, 1, 1]), size=8)
+    >>> weighting.covariance(np.array([[1.0], [1.0], [0.0], [0.0]]))
+    array([[0.25]])
+    >>> weighting.draws, weighting.degrees_of_freedom(np.ones(4))
+    (2, 1.0)
+    """
+
+    design_weight: FloatArray
+    primary: IntArray
+    cluster: IntArray
+    size: float
+    sizes_known: bool = False
+
+    @property
+    def weights(self) -> FloatArray:
+        """Design weight / N per unit (n,)."""
+        return np.asarray(self.design_weight / self.size)
+
+    @property
+    def draws(self) -> int:
+        """Clusters, m."""
+        return int(self.cluster.max()) + 1 if len(self.cluster) else 0
+
+    @property
+    def groups(self) -> IntArray | None:
+        """The clusters (n,); None where units were drawn one by one."""
+        return self.cluster if self.draws < len(self.cluster) else None
+
+    def degrees_of_freedom(self, variable: FloatArray) -> float:
+        """Clusters less strata, as R's `degf`."""
+        return float(max(self.draws - int(self.primary.max()) - 1, 1))
+
+    def covariance(self, variables: FloatArray) -> FloatArray:
+        """Σ_h m_h / (m_h − 1) Σ_c (t_c − t̄_h)² (q, q); NaN for a single cluster.
+
+        A stratum with one cluster is set against the mean of all clusters, which is cautious (R's option
+        `survey.lonely.psu = "adjust"`).
+        """
+        m = self.draws
+        q = variables.shape[1]
+        if m < 2:
+            return np.full((q, q), np.nan)
+        if self.sizes_known:
+            variables = self.unexplained(variables, self.design_weight)
+        parts = variables * self.weights[:, None]
+        totals = np.stack([np.bincount(self.cluster, column, minlength=m) for column in parts.T], axis=1)
+        _, first = np.unique(self.cluster, return_index=True)
+        stratum = self.primary[first]
+        count = np.bincount(stratum)
+        means = np.stack([np.bincount(stratum, column) for column in totals.T], axis=1) / count[:, None]
+        lonely = count < 2
+        means[lonely] = totals.mean(axis=0)
+        factor = np.where(lonely, 1.0, count / np.maximum(count - 1, 1))[stratum]
+        centred = totals - means[stratum]
+        return np.asarray((centred * factor[:, None]).T @ centred)
+
+    def unexplained(self, variables: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return deviations from the strata's weighted means: the covariance sees no others."""
+        return np.asarray(variables - self._stratum_means(variables, weights)[self.primary])
+
+    def _stratum_means(self, variables: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return the weighted means of the strata (H, q)."""
+        whole = np.bincount(self.primary, weights)
+        sums = [np.bincount(self.primary, weights * column) for column in variables.T]
+        return np.stack(sums, axis=1) / np.where(whole > 0, whole, 1.0)[:, None]
+
+
+MECHANISMS = ("with-replacement", "poisson")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenWeights(Design):
+    """Units that came with weights. The weights say what each stands for, not how they were drawn.
+
+    Parameters
+    ----------
+    scale : float
+        Weight of a unit times its inclusion probability in the sample, the same for all: 1, or less where
+        the weights are relative.
+    mechanism : {"with-replacement", "poisson"}
+        What the variance assumes: independent draws, as R's `survey` does (cautious for draws without
+        replacement), or a Poisson sample.
+    known_size : bool
+        Whether the number of units in the population was given; if not, it is the sum of the weights.
+    stratum, cluster : str, optional
+        Group columns: the strata that units were drawn in, and the clusters within them that were drawn.
+    sizes_known : bool
+        Whether the weights were made of the strata's sizes, N_h / n_h.
+
+    Examples
+    --------
+    >>> Design.from_dict(GivenWeights(cluster="school").to_dict()) == GivenWeights(cluster="school")
+    True
+    """
+
+    kind: ClassVar[str] = "given-weights"
+    words: ClassVar[tuple[str, ...]] = (
+        "a probability sample drawn elsewhere, with the weights given",
+        "lohr",
+    )
+    hajek_below: ClassVar[int] = 8  # as in `stratal.designs.poisson`
+    scale: float = 1.0
+    mechanism: str = "with-replacement"
+    known_size: bool = False
+    stratum: str | None = None
+    cluster: str | None = None
+    sizes_known: bool = False
+
+    def __post_init__(self) -> None:
+        if self.mechanism not in MECHANISMS:
+            raise InputError(
+                "unknown sampling mechanism", given=repr(self.mechanism), allowed=", ".join(MECHANISMS)
+            )
+
+    def weighting(self, sample: Sample, labelled: BoolArray) -> Weighting:
+        """Return the weights of the labelled units, raised where others of their stratum did not answer."""
+        everyone = self.scale / sample.inclusion_probability
+        strata = self._codes(sample, self.stratum)
+        answering = everyone[labelled]
+        whole = np.bincount(strata, everyone, minlength=1)
+        own = np.bincount(strata[labelled], answering, minlength=len(whole))
+        raised = answering * (whole.sum() / own.sum() * np.ones(len(own)))[strata[labelled]]
+        if np.all(own > 0):
+            raised = answering * (whole / own)[strata[labelled]]
+        size = float(sample.population_size) if self.known_size else float(everyone.sum())
+        if self.mechanism == "poisson":
+            return PoissonWeighting(inclusion_probability=np.minimum(1.0 / raised, 1.0), size=size)
+        if self.stratum is None and self.cluster is None:
+            return WithReplacementWeighting(design_weight=raised, size=size)
+        primary = np.unique(strata[labelled], return_inverse=True)[1]
+        clusters = np.arange(len(raised))
+        if self.cluster is not None:
+            names = np.unique(sample.groups[self.cluster][labelled], return_inverse=True)[1]
+            clusters = np.unique(primary * (names.max(initial=0) + 1) + names, return_inverse=True)[1]
+        return SurveyWeighting(
+            design_weight=raised,
+            primary=primary.astype(np.int64),
+            cluster=clusters.astype(np.int64),
+            size=size,
+            sizes_known=self.sizes_known,
+        )
+
+    def _codes(self, sample: Sample, column: str | None) -> IntArray:
+        """Return a code (n,) of each level of a group column; 0 for all where there is none."""
+        if column is None:
+            return np.zeros(sample.size, dtype=np.int64)
+        return np.unique(sample.groups[column], return_inverse=True)[1].astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SeparateSamples(Design):
+    """A labelled and a separate unlabelled sample of one source, with strata weights from elsewhere.
+
+    The setting of Fisch et al. (2024): the target is the superpopulation.
+
+    Parameters
+    ----------
+    names : tuple of str (H,)
+    shares : float (H,)
+        w_h; they sum to 1.
+    counts : int (H,)
+        Unlabelled units per stratum.
+    means : float (H,)
+        Mean of the proxy over them.
+    variances : float (H,)
+        Its variance, divisor count − 1.
+
+    Examples
+    --------
+    >>> design = SeparateSamples(
+    ...     names=("a",), shares=[1.0], counts=[50], means=[0.4], variances=[0.1])
+    >>> Design.from_dict(design.to_dict()) == design
+    True
+    """
+
+    kind: ClassVar[str] = "separate-samples"
+    words: ClassVar[tuple[str, ...]] = ("a labelled sample beside a separate unlabelled one", "fisch")
+    names: tuple[str, ...]
+    shares: FloatArray
+    counts: IntArray
+    means: FloatArray
+    variances: FloatArray
+
+    def __post_init__(self) -> None:
+        self._freeze()
+        self._set(names=tuple(self.names))
+
+    @property
+    def stratum_names(self) -> tuple[str, ...]:
+        """Names of the strata (H,)."""
+        return self.names
+
+    def weighting(self, sample: Sample, labelled: BoolArray) -> StratifiedWeighting:
+        """Return w_h / n_h, without a finite population correction."""
+        return StratifiedWeighting(
+            stratum=sample.stratum[labelled], sizes=sample.summary.sizes, with_replacement=True
+        )

@@ -1,0 +1,537 @@
+"""Raking and the regression estimator: a sample of any design weighted afterwards to known totals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from stratal.designs.sample import Design, Sample, require_sample
+from stratal.designs.stratified import SimpleRandom, StratifiedWeighting
+from stratal.designs.weighting import Weighting
+from stratal.errors import InputError, names_mistyped, near_names, warn_caller
+from stratal.population.rules.rule import Categories
+from stratal.population.summary import StratumSummary
+
+METHODS = ("raking", "regression")
+_STEPS = 100
+_CLOSE = 1e-10
+_HALVINGS = 30
+_AS_MANY = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class CalibratedWeighting(Weighting):
+    """The weights of another design, each multiplied so that known population means come out exactly.
+
+    The variance is that which the design gives the residuals g·(y − x'B), with B the weighted regression of y
+    on what is known (Särndal, Swensson & Wretman 1992, result 6.6.1). All distances between old and new
+    weights have it to first order (Deville & Särndal 1992, result 5), so that raking is treated as the
+    regression estimator.
+
+    Parameters
+    ----------
+    base : Weighting
+        Of the design.
+    auxiliary : float (n, p)
+        x of the labelled units, a column of ones among them.
+    ratio : float (n,)
+        g, see `fitted_ratios`.
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> base = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([100]))
+    >>> x = np.array([[1.0, 0], [1, 0], [1, 0], [1, 1]])
+    >>> found = CalibratedWeighting.of(base, x, np.array([1.0, 0.4]))
+    >>> found.weights.round(6), float(found.covariance(x)[1, 1].round(9))
+    (array([0.2, 0.2, 0.2, 0.4]), 0.0)
+    """
+
+    base: Weighting
+    auxiliary: FloatArray
+    ratio: FloatArray
+
+    @classmethod
+    def of(
+        cls, base: Weighting, auxiliary: FloatArray, means: FloatArray, method: str = "raking"
+    ) -> CalibratedWeighting:
+        """Return the weighting whose weighted means of x (n, p) are `means` (p,)."""
+        return cls(
+            base=base, auxiliary=auxiliary, ratio=fitted_ratios(base.weights, auxiliary, means, method)
+        )
+
+    @property
+    def weights(self) -> FloatArray:
+        """The ratio g times the design's weight (n,)."""
+        return np.asarray(self.ratio * self.base.weights)
+
+    @property
+    def population_size(self) -> float:
+        """N."""
+        return self.base.population_size
+
+    @property
+    def draws(self) -> int:
+        """Independent draws behind the units, as the design has them."""
+        return self.base.draws
+
+    @property
+    def groups(self) -> IntArray | None:
+        """The groups that units were drawn in."""
+        return self.base.groups
+
+    @property
+    def census(self) -> bool:
+        """Whether every unit is labelled."""
+        return self.base.census
+
+    def covariance(self, variables: FloatArray) -> FloatArray:
+        """Return the design's covariance of the residuals, g-weighted."""
+        return self.base.covariance(self._residuals(variables))
+
+    def degrees_of_freedom(self, variable: FloatArray) -> float:
+        """Return those of the residuals' variance, less one for each total that was fitted."""
+        own = self.base.degrees_of_freedom(self._residuals(variable[:, None])[:, 0])
+        return float(max(own - (self.auxiliary.shape[1] - 1), 1.0))
+
+    def unexplained(self, variables: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return the residuals of the regression on what is known: its totals are exact already."""
+        # By √w on both sides: the normal equations would square the rounding error of a variable that is
+        # among the totals, whose residuals must come out as 0.
+        root = np.sqrt(weights)[:, None]
+        slopes = np.linalg.lstsq(root * self.auxiliary, root * variables, rcond=None)[0]
+        return np.asarray(variables - self.auxiliary @ slopes)
+
+    def _residuals(self, variables: FloatArray) -> FloatArray:
+        return self.unexplained(variables, self.base.weights) * self.ratio[:, None]
+
+
+def fitted_ratios(
+    weights: FloatArray, auxiliary: FloatArray, means: FloatArray, method: str = "raking"
+) -> FloatArray:
+    """Return g (n,): what weights are multiplied by so that Σ w g x are the known means.
+
+    Parameters
+    ----------
+    weights : float (n,)
+        Positive.
+    auxiliary : float (n, p)
+    means : float (p,)
+    method : {"raking", "regression"}
+        g = exp(x'λ), always positive, found by Newton's method; or g = 1 + x'λ, in one step and perhaps
+        negative (Deville & Särndal 1992, cases 2 and 1).
+
+    Raises
+    ------
+    InputError
+        If no such weights exist, or Newton's method does not find them.
+
+    Examples
+    --------
+    >>> x = np.array([[1.0, 0], [1, 0], [1, 1]])
+    >>> fitted_ratios(np.full(3, 1 / 3), x, np.array([1.0, 0.5])).round(6)
+    array([0.75, 0.75, 1.5 ])
+    """
+    raking = method == "raking"
+    lam, ratio = np.zeros(auxiliary.shape[1]), np.ones(len(weights))
+    missed = means - auxiliary.T @ weights
+    for _ in range(_STEPS):
+        if np.max(np.abs(missed)) < _CLOSE:
+            return ratio
+        matrix = (auxiliary * (weights * (ratio if raking else 1.0))[:, None]).T @ auxiliary
+        step = np.asarray(np.linalg.lstsq(matrix, missed, rcond=None)[0], dtype=np.float64)
+        for _ in range(_HALVINGS):
+            with np.errstate(over="ignore", invalid="ignore"):
+                power = auxiliary @ (lam + step)
+                trial = np.exp(power) if raking else 1.0 + power
+                left = means - auxiliary.T @ (weights * trial)
+            if np.all(np.isfinite(left)) and np.sum(left**2) < np.sum(missed**2):
+                break
+            step = step / 2.0
+        else:
+            break
+        lam, ratio, missed = lam + step, trial, left
+    if np.max(np.abs(missed)) < np.sqrt(_CLOSE):
+        return ratio
+    raise InputError(
+        "no weights of these labels reach the known totals",
+        given=f"off by {np.max(np.abs(missed)):.2g} of the population",
+        action="Fewer or coarser margins, or method='regression', which allows negative weights."
+        if method == "raking"
+        else "Totals contradict each other among the labelled units: give fewer or coarser ones.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Margins(Design):
+    """A sample of another design whose weights are fitted to known totals.
+
+    Parameters
+    ----------
+    base : mapping
+        The design that the units were drawn with, as `Design.to_dict` has it.
+    columns : tuple of str (m,)
+        Group columns, proxies, or columns of numbers that came along.
+    levels : tuple of tuple of str (m,)
+        Levels of each group column; none for numbers.
+    means : tuple of tuple of float (m,)
+        Share of the population in each level; for numbers their mean.
+    method : {"raking", "regression"}
+
+    Examples
+    --------
+    >>> from stratal.designs import SimpleRandom
+    >>> design = Margins(base=SimpleRandom(budget=9).to_dict(), columns=("kind",), levels=(("a", "b"),),
+    ...                  means=((0.5, 0.5),))
+    >>> Design.from_dict(design.to_dict()).drawn_by.kind
+    'simple-random'
+    """
+
+    kind: ClassVar[str] = "margins"
+    words: ClassVar[tuple[str, ...]] = (
+        "a probability sample, its weights fitted afterwards to known totals of the population",
+        "deville",
+    )
+    hajek_below: ClassVar[int] = 8  # as in `stratal.designs.poisson`
+    base: Mapping[str, Any]
+    columns: tuple[str, ...]
+    levels: tuple[tuple[str, ...], ...]
+    means: tuple[tuple[float, ...], ...]
+    method: str = "raking"
+
+    def __post_init__(self) -> None:
+        self._set(
+            columns=tuple(self.columns),
+            levels=tuple(tuple(part) for part in self.levels),
+            means=tuple(tuple(float(mean) for mean in part) for part in self.means),
+        )
+
+    @property
+    def drawn_by(self) -> Design:
+        """The design that the units were drawn with."""
+        found: Design = Design.from_dict(self.base)
+        return found
+
+    @property
+    def stratum_names(self) -> tuple[str, ...]:
+        """Names of the strata that the units were drawn in (H,)."""
+        return self.drawn_by.stratum_names
+
+    def weighting(self, sample: Sample, labelled: BoolArray) -> CalibratedWeighting:
+        """Return the design's weights, fitted to the totals among the labelled units."""
+        base = self.drawn_by.weighting(sample, labelled)
+        parts, means = [np.ones((int(labelled.sum()), 1))], [np.ones(1)]
+        for column, levels, known in zip(self.columns, self.levels, self.means, strict=True):
+            if not levels:
+                parts.append(_numbers(sample, column)[labelled, None])
+                means.append(np.array(known))
+                continue
+            codes = np.searchsorted(np.array(levels), sample.groups[column][labelled].astype(np.str_))
+            shares = _of_labelled(column, levels, np.array(known), codes)
+            there = np.flatnonzero(shares > 0)[1:]
+            parts.append((codes[:, None] == there).astype(np.float64))
+            means.append(shares[there])
+        return CalibratedWeighting.of(base, np.concatenate(parts, axis=1), np.concatenate(means), self.method)
+
+
+@names_mistyped
+def fit_margins(
+    sample: Sample,
+    margins: str | Sequence[str],
+    *,
+    totals: Mapping[str, Any] | None = None,
+    method: str = "raking",
+) -> Sample:
+    """Return a sample of any design, weighted so that what is known of the population comes out exactly.
+
+    All that takes a sample takes it: means, metrics, domains, comparisons. One group is post-stratification,
+    several are raking, a proxy among them makes the regression estimator (GREG).
+
+    Parameters
+    ----------
+    sample : Sample
+        Of any design, strata, clusters and weights from elsewhere among them.
+    margins : str or sequence of str
+        Group columns, whose levels' sizes are known (the model's answer: precision and recall then know how
+        often each class is predicted); proxies, whose mean is known; or columns of numbers with a total.
+    totals : mapping of column to totals, optional
+        For a group a mapping of level to units; for a column of numbers its sum over the population. Those of
+        the draw (`sample.totals`, the proxies' means) unless given.
+    method : {"raking", "regression"}
+        Raking keeps all weights positive; regression is linear, and its weights may be negative.
+
+    Returns
+    -------
+    Sample
+        A level that no labelled unit has is left to the others, with a warning.
+
+    Raises
+    ------
+    InputError
+        For columns that are not there or of which nothing is known, totals that do not add up to the
+        population, and, when an estimate is made, totals that no weights can reach.
+
+    Notes
+    -----
+    Deville & Särndal (1992); Särndal, Swensson & Wretman (1992), chapter 6. Choose margins before looking at
+    labels, and few: each costs a degree of freedom.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> kinds, tongues = ["chat", "code"] * 50, ["de"] * 70 + ["en"] * 30
+    >>> population = stratal.Population.from_arrays(ids=range(100), groups={"kind": kinds, "tongue": tongues})
+    >>> sample = stratal.fit_margins(
+    ...     stratal.SimpleRandom(budget=30).draw(population, seed=7), ["kind", "tongue"])
+    >>> weights = sample.weighting().weights
+    >>> float(weights[sample.groups["tongue"] == "de"].sum().round(9))
+    0.7
+    """
+    require_sample(sample, "fit_margins")
+    names = (margins,) if isinstance(margins, str) else tuple(margins)
+    if method not in METHODS:
+        raise InputError("no such method", given=repr(method), allowed=", ".join(METHODS))
+    if not names or len(set(names)) < len(names) or isinstance(sample.design, Margins):
+        raise InputError(
+            "margins are given once, each of a different column",
+            given=", ".join(names) or "none",
+            action="Give all of them together.",
+        )
+    found = [_known(sample, name, (totals or {}).get(name)) for name in names]
+    design = Margins(
+        base=sample.design.to_dict(),
+        columns=names,
+        levels=tuple(levels for levels, _ in found),
+        means=tuple(means for _, means in found),
+        method=method,
+    )
+    return replace(sample, design=design)
+
+
+def _known(sample: Sample, name: str, given: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    """Return the levels of a margin and their shares of the population, or no level and a mean."""
+    if name in sample.groups and not _is_number(given):
+        levels = _sizes(sample, name, given)
+        whole = sum(levels.values())
+        return tuple(levels), tuple(units / whole for units in levels.values())
+    if given is None and name in sample.proxy_names:
+        column = sample.proxy_names.index(name)
+        means, sizes = sample.summary.proxy_means[:, column], sample.summary.sizes
+        return (), (float(sizes @ means / np.sum(sizes)),)
+    if _is_number(given):
+        _numbers(sample, name)
+        return (), (float(given) / sample.population_size,)
+    columns = (*sample.groups, *sample.proxy_names)
+    raise InputError(
+        f"nothing is known of a margin {name!r}",
+        allowed=near_names(name, columns) if columns else "none was drawn along",
+        action="Draw with groups= (--groups COL), or give its total in totals=.",
+    )
+
+
+def _is_number(given: Any) -> bool:
+    return isinstance(given, int | float | np.number) and not isinstance(given, bool)
+
+
+def _sizes(sample: Sample, name: str, given: Mapping[Any, Any] | None) -> dict[str, float]:
+    """Return the units of the population in each level of a group column: those given, else the sample's."""
+    if name not in sample.groups:
+        raise InputError(
+            f"no such group column: {name!r}",
+            allowed=near_names(name, sample.groups) if sample.groups else "none was drawn along",
+            action="Draw with groups=.",
+        )
+    known = sample.totals.get(name)
+    told = known if given is None else given
+    if told is None:
+        raise InputError(
+            f"how many units each level of {name!r} has is not known",
+            action="Give sizes=, or totals=: a mapping of level to number of units.",
+        )
+    sizes = {str(level): float(units) for level, units in told.items() if units}
+    if known is not None:
+        for level in sorted({*known, *sizes}):
+            if abs(known.get(level, 0) - sizes.get(level, 0.0)) > _AS_MANY * sample.population_size:
+                raise InputError(
+                    f"the sizes of {name!r} are not those of the population that the sample was drawn from",
+                    given=f"{sizes.get(level, 0.0):,.10g} units of level {level!r}",
+                    allowed=f"{known.get(level, 0):,}",
+                    action="Leave the sizes out: the sample knows them.",
+                )
+    strange = sorted({str(value) for value in sample.groups[name].tolist()} - set(sizes))
+    if strange:
+        raise InputError(
+            f"{len(strange)} levels of {name!r} were drawn and have no size (first: {strange[0]!r})",
+            allowed=", ".join(map(repr, sorted(sizes)[:8])),
+        )
+    if abs(sum(sizes.values()) - sample.population_size) > _AS_MANY * sample.population_size:
+        raise InputError(
+            f"the sizes of {name!r} do not add up to the population",
+            given=f"{sum(sizes.values()):,.0f} units",
+            allowed=f"{sample.population_size:,}",
+        )
+    return dict(sorted(sizes.items()))
+
+
+def _numbers(sample: Sample, name: str) -> FloatArray:
+    """Return a column of numbers of the drawn units (n,)."""
+    if name in sample.proxy_names:
+        return np.asarray(sample.proxies[:, sample.proxy_names.index(name)])
+    columns: dict[str, AnyArray] = {**sample.shown, **sample.groups}
+    if name not in columns:
+        raise InputError(
+            f"the sample has no column {name!r}",
+            allowed=near_names(name, columns) if columns else "none was drawn along",
+            action="Draw with groups= or show=.",
+        )
+    try:
+        return np.asarray(columns[name], dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"margin {name!r} is not numeric", action="Give a total for each level.") from None
+
+
+def _of_labelled(column: str, levels: tuple[str, ...], shares: FloatArray, codes: AnyArray) -> FloatArray:
+    """Return the shares of the levels (H,), those without a labelled unit left to the others."""
+    empty = np.bincount(codes, minlength=len(levels)) == 0
+    if not np.any(empty):
+        return shares
+    named = ", ".join(levels[h] for h in np.flatnonzero(empty)[:3])
+    warn_caller(
+        f"no unit with {column} = {named} has a label ({shares[empty].sum():.1%} of the population): the "
+        "margin is fitted to the other levels, and these units are taken to be like the others"
+    )
+    left = np.where(empty, 0.0, shares)
+    return np.asarray(left / left.sum())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PostStratified(Design):
+    """A simple random sample seen as a stratified one, by groups whose sizes are known.
+
+    Parameters
+    ----------
+    group : str
+        The group column.
+    levels : tuple of str (H,)
+        Its levels.
+
+    Examples
+    --------
+    >>> Design.from_dict(PostStratified(group="language", levels=("de", "en")).to_dict()).stratum_names
+    ('de', 'en')
+    """
+
+    kind: ClassVar[str] = "post-stratified"
+    words: ClassVar[tuple[str, ...]] = (
+        "a simple random sample without replacement, weighted by groups of known sizes",
+        "cochran",
+    )
+    group: str
+    levels: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        self._set(levels=tuple(self.levels))
+
+    @property
+    def stratum_names(self) -> tuple[str, ...]:
+        """Names of the levels (H,)."""
+        return self.levels
+
+    @property
+    def rule(self) -> Categories:
+        """The group's levels, in their order."""
+        order = np.argsort(np.array(self.levels))
+        return Categories(column=self.group, levels=tuple(self.levels[h] for h in order), codes=order)
+
+    def weighting(self, sample: Sample, labelled: BoolArray) -> StratifiedWeighting:
+        """Return N_h / n_h, given how many units of each group are labelled."""
+        return StratifiedWeighting(stratum=sample.stratum[labelled], sizes=sample.summary.sizes)
+
+
+@names_mistyped
+def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = None) -> Sample:
+    """Return a sample weighted by the groups of a column, whose sizes are known.
+
+    All that takes a sample takes it: means, metrics, domains, comparisons. Given the number of units that the
+    draw found in each group, they are a simple random sample of the group, so that the groups' shares are the
+    population's and not the draw's. Other designs keep theirs, their weights fitted to the sizes: see
+    `fit_margins`, which takes several columns.
+
+    Parameters
+    ----------
+    sample : Sample
+        Simple random, or of any other design.
+    by : str
+        A group column of the sample, such as the language, or the model's answer: precision and recall then
+        know how often each class is predicted.
+    sizes : mapping of level to N_h, optional
+        Units of the population in each level. The sample's own (`totals`) unless given; levels of 0 units
+        are left out.
+
+    Returns
+    -------
+    Sample
+        Levels without a drawn unit are estimated from their neighbours, with a warning. Proxies are kept
+        where the population is in memory, so that their means within groups are known; otherwise they are
+        left out.
+
+    Raises
+    ------
+    InputError
+        For an unknown group, and sizes that do not fit the sample.
+
+    Notes
+    -----
+    Cochran, "Sampling techniques", 5A.9; Holt & Smith (1979). Choose the groups before looking at labels.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(
+    ...     ids=range(100), groups={"language": ["de"] * 80 + ["en"] * 20})
+    >>> sample = stratal.SimpleRandom(budget=20).draw(population, seed=7)
+    >>> again = stratal.post_stratify(sample, "language")
+    >>> again.summary.sizes, again.n_h
+    (array([80, 20]), array([19,  1]))
+    """
+    require_sample(sample, "post_stratify")
+    if not isinstance(sample.design, SimpleRandom):
+        return fit_margins(sample, by, totals=None if sizes is None else {by: sizes}, method="regression")
+    known = _sizes(sample, by, sizes)
+    levels = tuple(known)
+    stratum = np.searchsorted(np.array(levels), sample.groups[by].astype(np.str_)).astype(np.int64)
+    n_h = np.array(list(known.values())).astype(np.int64)
+    drawn = np.bincount(stratum, minlength=len(levels))
+    if np.any(drawn > n_h):
+        h = int(np.argmax(drawn > n_h))
+        given = f"{n_h[h]}, of which {drawn[h]} were drawn"
+        raise InputError(
+            f"level {levels[h]!r} of {by!r} has fewer units than were drawn",
+            given=given,
+            action="Correct its size: the units of the whole population, drawn ones included.",
+        )
+    summary = _level_summary(sample, by, levels, n_h)
+    kept = summary is not None
+    return replace(
+        sample,
+        stratum=stratum,
+        design=PostStratified(group=by, levels=levels),
+        summary=summary or StratumSummary.without_proxies(n_h),
+        proxies=sample.proxies if kept else np.empty((sample.size, 0)),
+        proxy_info=sample.proxy_info if kept else (),
+    )
+
+
+def _level_summary(
+    sample: Sample, by: str, levels: tuple[str, ...], sizes: IntArray
+) -> StratumSummary | None:
+    """Return the proxies' moments within the levels, None where they cannot be counted."""
+    population = sample.population
+    if population is None or not sample.proxy_info or by not in population.group_names:
+        return None
+    found = population.summarise(Categories(column=by, levels=levels, codes=np.arange(len(levels))))
+    return found if np.array_equal(found.sizes, sizes) else None

@@ -1,0 +1,360 @@
+"""Poisson sampling: every unit is drawn or not, independently, so that the number drawn is random."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from stratal.arrays import BoolArray, FloatArray, IntArray, finite_vector
+from stratal.designs.sample import Design, Sample, require_column_name
+from stratal.designs.stratified import StratifiedWeighting
+from stratal.designs.stratum_moments import satterthwaite
+from stratal.designs.weighting import Weighting
+from stratal.errors import BudgetError, InputError
+from stratal.population.population import Population
+from stratal.population.size_measures import Size, SizeProfile
+from stratal.population.summary import Drawn
+from stratal.strata.integers import check_budget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PoissonWeighting(Weighting):
+    """Poisson sampling, or a fixed-size design with unequal probabilities.
+
+    Parameters
+    ----------
+    inclusion_probability : float (n,)
+        π of the labelled units, in (0, 1].
+    size : float
+        N.
+    fixed_size : bool
+        Whether the number of units was fixed (sequential Poisson), which takes the variation of n out of the
+        variance.
+
+    Examples
+    --------
+    >>> PoissonWeighting(inclusion_probability=np.array([0.5, 0.25]), size=6).weights
+    array([0.33333333, 0.66666667])
+    """
+
+    inclusion_probability: FloatArray
+    size: float
+    fixed_size: bool = False
+
+    @property
+    def weights(self) -> FloatArray:
+        """1 / (N π) per unit (n,)."""
+        return np.asarray(1.0 / (self.inclusion_probability * self.size))
+
+    def covariance(self, variables: FloatArray) -> FloatArray:
+        """See `poisson` and `fixed_size`."""
+        formula = fixed_size if self.fixed_size else poisson
+        return formula(variables, self.inclusion_probability, self.size)
+
+    def degrees_of_freedom(self, variable: FloatArray) -> float:
+        """Units drawn by chance, less one; each unit's squared term taken as one degree of freedom."""
+        scaled = (variable / self.inclusion_probability) ** 2 * (1.0 - self.inclusion_probability)
+        chance = self.inclusion_probability < 1
+        return max(float(satterthwaite(scaled[chance], np.ones(int(chance.sum())))) - 1.0, 1.0)
+
+    def post_stratified(self, stratum: IntArray, sizes: IntArray) -> Weighting:
+        """Return the weighting of strata (n,) of known sizes (H,); units must have had equal chances."""
+        if np.ptp(self.inclusion_probability) > 0:
+            return Weighting.post_stratified(self, stratum, sizes)
+        return StratifiedWeighting(stratum=stratum, sizes=sizes)
+
+
+def poisson(variables: FloatArray, inclusion_probability: FloatArray, population_size: float) -> FloatArray:
+    """Return the covariance of Σ y / (N π) under Poisson sampling.
+
+    Σ (1 − π) (y / π)² / N², unbiased (Särndal, Swensson & Wretman 1992, eq. 3.5.3).
+
+    Parameters
+    ----------
+    variables : float (n, q)
+    inclusion_probability : float (n,)
+        π of the labelled units, in (0, 1].
+    population_size : float
+        N.
+
+    Examples
+    --------
+    >>> poisson(np.array([[1.0]]), np.array([0.5]), 2)
+    array([[0.5]])
+    """
+    scaled = variables / (population_size * inclusion_probability[:, None])
+    return np.asarray((scaled * (1.0 - inclusion_probability)[:, None]).T @ scaled)
+
+
+def fixed_size(
+    variables: FloatArray, inclusion_probability: FloatArray, population_size: float
+) -> FloatArray:
+    """Return the approximate covariance of Σ y / (N π) under a fixed-size design with unequal probabilities.
+
+    n / (n − 1) Σ (1 − π) (y/π − A)² / N² with A = Σ (1 − π) y/π / Σ (1 − π): conditional Poisson sampling's
+    approximation (Hájek 1964), used for sequential Poisson sampling too (Rosén 1997).
+
+    Examples
+    --------
+    >>> fixed_size(np.array([[1.0], [1.0]]), np.array([0.5, 0.5]), 4)
+    array([[0.]])
+    """
+    free = 1.0 - inclusion_probability
+    scaled = variables / (population_size * inclusion_probability[:, None])
+    if np.sum(free) <= 0:
+        return np.zeros((variables.shape[1],) * 2)
+    centred = scaled - np.average(scaled, axis=0, weights=free)
+    drawn = int(np.sum(free > 0))
+    factor = drawn / (drawn - 1) if drawn > 1 else np.nan
+    return np.asarray(factor * (centred * free[:, None]).T @ centred)
+
+
+def inclusion_probabilities(sizes: Any, budget: int) -> FloatArray:
+    """Return π (N,) ∝ size with Σ π = budget; units too large for that are certain.
+
+    Parameters
+    ----------
+    sizes : float (N,)
+        Positive.
+    budget : int
+        From 1 to N.
+
+    Raises
+    ------
+    InputError
+        If a size is zero, negative, NaN or infinite.
+    BudgetError
+        If the budget is above N.
+
+    Examples
+    --------
+    >>> inclusion_probabilities([1.0, 1.0, 2.0, 16.0], 2)
+    array([0.25, 0.25, 0.5 , 1.  ])
+    """
+    x = finite_vector("sizes", sizes)
+    if len(x) == 0:
+        raise InputError("there are no sizes", allowed="at least one unit")
+    profile = SizeProfile.of(x, min(budget, len(x)))
+    return np.minimum(1.0, inclusion_scale(profile, budget) * x)
+
+
+def inclusion_scale(profile: SizeProfile, budget: int, name: str = "the size measure") -> float:
+    """Return c, so that π = min(1, c x) adds up to the budget.
+
+    Parameters
+    ----------
+    profile : SizeProfile
+        With exactly the `budget` largest sizes.
+    budget : int
+    name : str
+        What the sizes are called in errors.
+
+    Examples
+    --------
+    >>> inclusion_scale(SizeProfile.of(np.array([1.0, 1.0, 2.0, 16.0]), 2), 2)
+    0.25
+    """
+    if budget > profile.units:
+        raise BudgetError(
+            "the budget is larger than the population", given=budget, allowed=f"1 to {profile.units}"
+        )
+    refuse_nonpositive(profile, name)
+    if budget == profile.units:
+        return float(np.nextafter(1.0 / profile.low, np.inf))
+    largest, left = profile.largest, budget - np.arange(budget)
+    others = profile.rest + np.cumsum(largest[::-1])[::-1]
+    k = int(np.argmax(left * largest <= others))
+    return float(left[k] / others[k])
+
+
+def refuse_nonpositive(profile: SizeProfile, name: str) -> None:
+    """Raise an `InputError` where a unit could never be drawn.
+
+    Examples
+    --------
+    >>> refuse_nonpositive(SizeProfile.of(np.array([0.0, 1.0]), 1), "column 'length'")
+    Traceback (most recent call last):
+    stratal.errors.InputError: column 'length' holds a size that is not positive (given: 0; allowed: above
+    0)...
+    """
+    if profile.low <= 0 or not np.isfinite(profile.high):
+        raise InputError(
+            f"{name} holds a size that is not positive",
+            given=f"{profile.low:g}",
+            allowed="above 0",
+            action="A unit that can never be drawn biases the estimate: give it a small size.",
+        )
+
+
+def measure(population: Population, size: str, proxy: str | None = None) -> Size:
+    """Return the size measure that a design names.
+
+    Parameters
+    ----------
+    population : Population
+    size : str
+        `equal`, `sqrt-variance` (of a proxy that is on the outcome's scale), or the name of a proxy or
+        feature column of positive numbers.
+    proxy : str, optional
+        The proxy of `sqrt-variance`; the first unless named.
+
+    Raises
+    ------
+    InputError
+        If the proxy says nothing of the variance.
+
+    Examples
+    --------
+    >>> from stratal.population import Population
+    >>> measure(Population.from_arrays(proxy=[0.2, 0.6]), "sqrt-variance").centre
+    0.4
+    """
+    if require_column_name(size, "size") == "equal":
+        return Size(kind="equal")
+    if size != "sqrt-variance":
+        return Size(kind="column", column=size)
+    info = population.proxy_info(proxy)
+    second = info.second_moment is not None or population.has_second_moments(info.name)
+    if not info.scaled or (info.bounds is None and not second):
+        raise InputError(
+            f"proxy '{info.name}' says nothing of the outcome's variance",
+            allowed="a proxy on the outcome's scale, with bounds or second moments",
+            action="Name a column of sizes, or give the proxy's bounds.",
+        )
+    picture = population.distribution(info.name)
+    if second:
+        spread = picture.conditional_variances
+        centre = float(picture.counts @ spread / picture.size)
+        if centre <= 0:
+            return Size(kind="equal")
+        return Size(kind="sqrt-variance", column=info.name, second=True, centre=centre)
+    assert info.bounds is not None
+    low, high = info.bounds
+    if not low < picture.mean < high:
+        return Size(kind="equal")
+    return Size(kind="sqrt-variance", column=info.name, centre=picture.mean, low=low, high=high)
+
+
+class UnequalProbabilities(Design):
+    """Base of Poisson sampling with a random or a fixed number of units."""
+
+    __slots__ = ()
+    fixed_size: ClassVar[bool]
+    hajek_below: ClassVar[int] = 8  # λ fitted to noise then costs 7 % more error: docs/decisions/0018
+    budget: int | None
+    size: str
+    proxy: str | None
+
+    def weighting(self, sample: Sample, labelled: BoolArray) -> PoissonWeighting:
+        """Return 1 / (N π); nonresponse is taken to be at random.
+
+        Each labelled unit's π is multiplied by the response rate Σ_labelled 1/π / Σ_drawn 1/π, as if
+        answering were a second, independent draw.
+        """
+        weights = 1.0 / sample.inclusion_probability
+        rate = float(weights[labelled].sum() / weights.sum()) if len(weights) else 1.0
+        return PoissonWeighting(
+            inclusion_probability=np.asarray(sample.inclusion_probability[labelled] * min(rate, 1.0)),
+            size=sample.population_size,
+            fixed_size=self.fixed_size,
+        )
+
+    @classmethod
+    def of_options(cls, budget: int, size: str, cluster: str | None, proxy: str | None = None) -> Self:
+        """Return the design of a budget and a size measure."""
+        return cls(budget=budget, size=size, proxy=proxy)  # type: ignore[call-arg]
+
+    def larger(self, sample: Sample, additional: int) -> Design:
+        """Return the design of the larger budget, where it has one."""
+        if self.budget is None:
+            return Design.larger(self, sample, additional)
+        return self.of_options(self.budget + additional, self.size, None, self.proxy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Poisson(UnequalProbabilities):
+    """Poisson sampling: a unit is drawn when its permanent random number u is below its π.
+
+    Inclusion probabilities are exact, the number of units is not: on average it is Σ π. Nested: larger
+    probabilities with the same seed keep every unit.
+
+    Parameters
+    ----------
+    probability : str or float, optional
+        π itself: the name of a proxy or feature column, or one number for all units; above 0, at most 1.
+    budget : int, optional
+        Units expected, instead of `probability`: π = min(1, c x) for the size measure x.
+    size : str
+        x for a `budget`: `equal`, `sqrt-variance` or a column; see `ProportionalToSize`.
+    proxy : str, optional
+        The proxy of `sqrt-variance`; the first unless named.
+
+    Raises
+    ------
+    InputError
+        If not exactly one of `probability` and `budget` is given; on drawing, for a π outside (0, 1].
+
+    Notes
+    -----
+    Särndal, Swensson & Wretman (1992), 3.5. The variance Σ (1 − π) (y/π)² / N² is unbiased.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9, 0.7])
+    >>> sample = Poisson(budget=3, size="sqrt-variance").draw(population, seed=7)
+    >>> sample.inclusion_probability.round(2)
+    array([0.81, 0.65, 0.86])
+    """
+
+    kind: ClassVar[str] = "poisson"
+    words: ClassVar[tuple[str, ...]] = ("a Poisson sample with unequal inclusion probabilities", "lohr")
+    fixed_size: ClassVar[bool] = False
+    probability: str | float | None = None
+    budget: int | None = None
+    size: str = "equal"
+    proxy: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.probability is None) == (self.budget is None):
+            raise InputError(
+                "give either probabilities or a budget",
+                given=f"probability={self.probability}, budget={self.budget}",
+                action="Give each unit's probability, or the number of labels.",
+            )
+        if self.probability is not None and not isinstance(self.probability, numbers.Real):
+            require_column_name(self.probability, "probability")
+        elif self.probability is not None and not 0 < float(self.probability) <= 1:
+            raise InputError(
+                "a probability is out of range", given=self.probability, allowed="above 0, at most 1"
+            )
+
+    def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
+        """Draw every unit with u < π."""
+        measured, limit = self._measure(population)
+        found = population.below(measured, limit, seed)
+        return self, found.drawn, np.minimum(1.0, limit * found.size), None
+
+    def _measure(self, population: Population) -> tuple[Size, float]:
+        """Return x and the c of π = min(1, c x)."""
+        if self.budget is not None:
+            check_budget(self.budget, population.size)
+            measured = measure(population, self.size, self.proxy)
+            profile = population.size_profile(measured, self.budget)
+            return measured, inclusion_scale(profile, self.budget, f"size '{self.size}'")
+        if not isinstance(self.probability, str):
+            return Size(kind="equal"), float(self.probability or 0.0)
+        measured = Size(kind="column", column=self.probability)
+        profile = population.size_profile(measured, 1)
+        refuse_nonpositive(profile, f"column '{self.probability}'")
+        if profile.high > 1:
+            raise InputError(
+                f"column '{self.probability}' holds a probability above 1",
+                given=f"{profile.high:g}",
+                allowed="above 0, at most 1",
+                action="Give it as a size: Poisson(budget=…, size=…) makes large units certain.",
+            )
+        return measured, 1.0

@@ -1,0 +1,378 @@
+"""Simple random and stratified sampling without replacement, by permanent random numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from stratal.designs.sample import Design, Sample
+from stratal.designs.stratum_moments import (
+    pooled_stratum_covariances,
+    population_spread,
+    satterthwaite,
+    stratum_counts,
+    stratum_means,
+)
+from stratal.designs.weighting import Weighting
+from stratal.errors import BudgetError, InputError
+from stratal.population.population import Population
+from stratal.population.rules.rule import Everything, Rule
+from stratal.population.summary import Drawn, StratumSummary
+from stratal.strata import Allocation, Strata, allocate
+from stratal.strata.allocation import FROM_LABELS
+from stratal.strata.integers import check_budget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimpleRandom(Design):
+    """A simple random sample without replacement: the units with the smallest permanent random numbers.
+
+    Nested: a larger budget with the same seed contains the smaller one's units.
+
+    Parameters
+    ----------
+    budget : int
+        Units to draw, from 1 to N.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9])
+    >>> SimpleRandom(budget=2).draw(population, seed=7).size
+    2
+    """
+
+    kind: ClassVar[str] = "simple-random"
+    words: ClassVar[tuple[str, ...]] = ("a simple random sample without replacement", "cochran")
+    rounds_by_labels: ClassVar[bool] = True
+    budget: int
+
+    def __post_init__(self) -> None:
+        check_budget(self.budget)
+
+    @property
+    def counts(self) -> IntArray:
+        """The budget, of the one stratum."""
+        return np.array([self.budget])
+
+    def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, None]:
+        """Draw `budget` units."""
+        check_budget(self.budget, population.size)
+        drawn = population.smallest(Everything(), np.array([self.budget]), seed)
+        return self, drawn, np.full(self.budget, self.budget / population.size), None
+
+    def larger(self, sample: Sample, additional: int) -> SimpleRandom:
+        """Return the design of the larger budget."""
+        return SimpleRandom(budget=sample.size + additional)
+
+    def weighting(self, sample: Sample, labelled: BoolArray) -> StratifiedWeighting:
+        """Return equal weights; nonresponse is taken to be at random."""
+        return StratifiedWeighting(stratum=sample.stratum[labelled], sizes=sample.summary.sizes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stratified(Design):
+    """Stratified simple random sampling: of each stratum the n_h smallest permanent random numbers.
+
+    Nested: a larger allocation in the same strata contains the smaller one's units.
+
+    Parameters
+    ----------
+    strata : Strata
+        From `stratal.stratify`.
+    allocation : Allocation
+        From `stratal.allocate`.
+
+    Raises
+    ------
+    InputError
+        If strata and allocation do not fit together.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.2, 0.8, 0.9])
+    >>> strata = stratal.stratify(population, n_strata=2)
+    >>> design = Stratified(strata=strata, allocation=stratal.allocate(strata, budget=2, minimum=1))
+    >>> sorted(design.draw(population, seed=7).stratum.tolist())
+    [0, 1]
+    """
+
+    kind: ClassVar[str] = "stratified"
+    words: ClassVar[tuple[str, ...]] = (
+        "a stratified simple random sample without replacement",
+        "cochran",
+        "fogliato",
+    )
+    rounds_by_labels: ClassVar[bool] = True
+    strata: Strata = field()
+    allocation: Allocation = field()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.strata, Strata) or not isinstance(self.allocation, Allocation):
+            raise InputError(
+                "Stratified takes strata and an allocation",
+                given=f"{type(self.strata).__name__} and {type(self.allocation).__name__}",
+                action="Make them by stratal.stratify(population) and stratal.allocate(strata, budget).",
+            )
+        n_h = self.allocation.n_h
+        if n_h.shape != self.strata.sizes.shape:
+            raise InputError(
+                "the allocation is not for these strata",
+                given=f"{len(n_h)} and {self.strata.n_strata} strata",
+                action="Make it by stratal.allocate(strata, budget).",
+            )
+        if np.any(n_h > self.strata.sizes):
+            h = int(np.argmax(n_h > self.strata.sizes))
+            raise BudgetError(
+                f"stratum '{self.strata.names[h]}' has fewer units than it was allocated",
+                given=int(n_h[h]),
+                allowed=f"0 to {self.strata.sizes[h]}",
+            )
+
+    @property
+    def stratum_names(self) -> tuple[str, ...]:
+        """Names of the strata (H,)."""
+        return self.strata.names
+
+    @property
+    def counts(self) -> IntArray:
+        """n_h (H,) of the allocation."""
+        return self.allocation.n_h
+
+    @property
+    def rule(self) -> Rule:
+        """That of the strata."""
+        return self.strata.rule
+
+    def select(self, population: Population, seed: int) -> tuple[Design, Drawn, FloatArray, StratumSummary]:
+        """Draw n_h units of each stratum."""
+        strata = self.strata
+        summary = population.summarise(strata.rule, strata.codes)
+        if not np.array_equal(summary.sizes, strata.sizes):
+            raise InputError(
+                "these strata were made from another population",
+                given=f"sizes {summary.sizes.tolist()[:5]}",
+                allowed=f"sizes {strata.sizes.tolist()[:5]}",
+                action="Stratify this population, or give the one that the strata came from.",
+            )
+        drawn = population.smallest(strata.rule, self.allocation.n_h, seed, strata.codes)
+        compact = Stratified(strata=strata.without_codes(), allocation=self.allocation)
+        probabilities = (self.allocation.n_h / summary.sizes)[drawn.stratum]
+        return compact, drawn, probabilities, summary
+
+    def larger(self, sample: Sample, additional: int) -> Stratified:
+        """Return the design of the larger budget, shared by the same rule; proportionally after labels."""
+        method = "proportional" if self.allocation.method in FROM_LABELS else self.allocation.method
+        shared = allocate(self.strata, sample.size + additional, method, minimum=sample.n_h)
+        return Stratified(strata=self.strata, allocation=shared)
+
+    def weighting(self, sample: Sample, labelled: BoolArray) -> StratifiedWeighting:
+        """Return W_h / n_h with the realised n_h: nonresponse is taken to be at random within strata."""
+        return StratifiedWeighting(
+            stratum=sample.stratum[labelled],
+            sizes=sample.summary.sizes,
+            sizes_follow_labels=self.allocation.method in FROM_LABELS,
+        )
+
+    @classmethod
+    def parse(cls, fields: dict[str, Any]) -> Self:
+        """Return the design from the fields of `to_dict` but `kind`."""
+        return cls(
+            strata=Strata.from_dict(fields["strata"]), allocation=Allocation.from_dict(fields["allocation"])
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StratifiedWeighting(Weighting):
+    """Stratified simple random sampling, realised: n_h of N_h units of each stratum are labelled.
+
+    One stratum is simple random sampling. Strata without any label are left out of the weights (collapse them
+    before).
+
+    Parameters
+    ----------
+    stratum : int (n,)
+        Stratum of each labelled unit, 0 … H − 1.
+    sizes : int (H,)
+        N_h.
+    with_replacement : bool
+        Whether the units were drawn independently, so that no finite population correction applies.
+    sizes_follow_labels : bool
+        Whether labels of earlier rounds decided the n_h.
+
+    Examples
+    --------
+    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0, 1, 1]), sizes=np.array([10, 30]))
+    >>> weighting.weights
+    array([0.125, 0.125, 0.375, 0.375])
+    """
+
+    stratum: IntArray = field()
+    sizes: IntArray = field()
+    with_replacement: bool = False
+    sizes_follow_labels: bool = False
+
+    @property
+    def random_within_strata(self) -> bool:
+        """True: the size of every stratum's sample was fixed."""
+        return True
+
+    @property
+    def counts(self) -> IntArray:
+        """n_h (H,), labels per stratum."""
+        return stratum_counts(self.stratum, len(self.sizes))
+
+    @property
+    def population_size(self) -> float:
+        """N, the units of all strata."""
+        return float(np.sum(self.sizes))
+
+    @property
+    def weights(self) -> FloatArray:
+        """W_h / n_h per unit (n,)."""
+        counts = self.counts
+        total = np.sum(self.sizes[counts > 0])
+        return np.asarray((self.sizes / np.maximum(counts, 1) / total)[self.stratum])
+
+    @property
+    def total(self) -> float:
+        """Σ w, in every draw."""
+        return 1.0
+
+    @property
+    def sampled_fractions(self) -> FloatArray:
+        """f_h (H,), the share of each stratum that is labelled; 0 for independent draws."""
+        if self.with_replacement:
+            return np.zeros(len(self.sizes))
+        return np.asarray(np.minimum(self.counts / np.maximum(self.sizes, 1), 1.0))
+
+    @property
+    def census(self) -> bool:
+        """Whether every unit of every stratum is labelled."""
+        return not self.with_replacement and bool(np.all(self.counts >= self.sizes))
+
+    def mean(self, variables: FloatArray) -> FloatArray:
+        """Σ N_h ȳ_h / N (q,): summed over whole numbers, so that labels which are all 1 average to 1."""
+        labelled = self.counts > 0
+        means = stratum_means(variables, self.stratum, len(self.sizes))[labelled]
+        sizes = self.sizes[labelled]
+        return np.asarray(sizes @ means / np.sum(sizes))
+
+    @property
+    def variance_factors(self) -> FloatArray:
+        """W_h² (1 − f_h) / n_h (H,), the factor of s_h² in the variance."""
+        return stratified_factors(self.counts, self.sizes, with_replacement=self.with_replacement)
+
+    def covariance(self, variables: FloatArray) -> FloatArray:
+        """Σ_h W_h² (1 − f_h) s_h² / n_h (q, q) (Cochran, eq. 5.12).
+
+        With replacement the factor 1 − f_h is left out (Kumar & Raj 2016, eq. 6).
+        """
+        within = pooled_stratum_covariances(variables, self.stratum, self.counts, self.sizes)
+        factors = self.variance_factors
+        used = factors > 0
+        return np.asarray(np.tensordot(factors[used], within[used], axes=1))
+
+    def contributions(self, variable: FloatArray) -> FloatArray:
+        """Each stratum's part (H,) of the variance of the mean of one variable (n,)."""
+        within = pooled_stratum_covariances(variable[:, None], self.stratum, self.counts, self.sizes)
+        return stratum_parts(self.variance_factors, within[:, 0, 0])
+
+    def degrees_of_freedom(self, variable: FloatArray) -> float:
+        """Satterthwaite's, over the strata that are not labelled whole."""
+        free = free_labels(self.counts, self.sizes, with_replacement=self.with_replacement)
+        return float(satterthwaite(self.contributions(variable), free))
+
+    def population_covariance(
+        self, variables: FloatArray, *, stratum_weights_known: bool = False
+    ) -> FloatArray:
+        """Σ W_h² s_h²/N_h, plus the between-strata part of s²/N unless the W_h are known."""
+        counts = self.counts
+        total = float(np.sum(self.sizes[counts > 0]))
+        within = pooled_stratum_covariances(variables, self.stratum, counts, self.sizes)
+        if stratum_weights_known:
+            return np.asarray(np.tensordot(self.shares, within, axes=1) / total)
+        means = stratum_means(variables, self.stratum, len(self.sizes))
+        own, between = population_spread(means, within, counts, self.sizes)
+        values, vectors = np.linalg.eigh(between)
+        # Unbiased, the between part can come out negative: never let it take from the within part.
+        return np.asarray((own + (vectors * np.maximum(values, 0.0)) @ vectors.T) / total)
+
+    def resampling(self, variable: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The values themselves (n,), and W_h² (1 − f_h) / n_h (H,)."""
+        return variable, self.variance_factors
+
+    def independent(self) -> StratifiedWeighting:
+        """Return the weighting of independent draws within strata: no finite population correction."""
+        return replace(self, with_replacement=True)
+
+    def merged(self, codes: IntArray) -> StratifiedWeighting:
+        """Return the weighting with strata joined to new ones, by the new number of each old one (H,)."""
+        sizes = np.bincount(codes, self.sizes).astype(np.int64)
+        return replace(self, stratum=codes[self.stratum], sizes=sizes)
+
+    def whole_strata(self, member: BoolArray) -> StratifiedWeighting | None:
+        """Return the weighting of the member units (n,) alone, if they make up whole strata but not all."""
+        counts = self.counts
+        members = np.bincount(self.stratum, member, minlength=len(counts))
+        # One label says nothing of other units, unless there are none.
+        whole = (members == counts) & ((counts > 1) | (counts == self.sizes))
+        if np.all(whole) or not np.all(whole | (members == 0)):
+            return None
+        number = np.cumsum(whole) - 1
+        return replace(self, stratum=number[self.stratum[member]], sizes=self.sizes[whole])
+
+    def post_stratified(self, stratum: IntArray, sizes: IntArray) -> StratifiedWeighting:
+        """Return the weighting of strata (n,) of known sizes (H,), given the units drawn of each."""
+        if len(sizes) == 1:
+            raise InputError(
+                "post-stratification needs groups of known sizes",
+                action="Give the sample its groups: stratal.post_stratify(sample, by=…), "
+                "--post-stratify GROUP.",
+            )
+        return replace(self, stratum=stratum, sizes=sizes)
+
+
+def stratified_factors(counts: AnyArray, sizes: IntArray, *, with_replacement: bool = False) -> FloatArray:
+    """Return W_h² (1 − f_h) / n_h (…, H), the factor of s_h² in the variance of a stratified mean.
+
+    W_h is taken over the strata that have labels: a stratum without labels stands for itself nowhere. Counts
+    may carry replicate axes (…, H).
+
+    Examples
+    --------
+    >>> stratified_factors(np.array([2, 10]), np.array([10, 10]))
+    array([0.1, 0. ])
+    """
+    labelled = counts > 0
+    size = np.where(labelled, sizes, 0)
+    weights = size / size.sum(axis=-1, keepdims=True)
+    correction = 1.0 if with_replacement else 1.0 - np.minimum(counts / sizes, 1.0)
+    return np.asarray(np.where(labelled, weights**2 * correction / np.maximum(counts, 1), 0.0))
+
+
+def stratum_parts(factors: FloatArray, within: FloatArray) -> FloatArray:
+    """Return each stratum's part (…, H) of a variance; a stratum that cannot vary has none.
+
+    Examples
+    --------
+    >>> stratum_parts(np.array([0.1, 0.0]), np.array([2.0, np.nan]))
+    array([0.2, 0. ])
+    """
+    return np.asarray(np.where(factors > 0, factors * within, 0.0))
+
+
+def free_labels(counts: AnyArray, sizes: IntArray, *, with_replacement: bool = False) -> FloatArray:
+    """Return the degrees of freedom n_h − 1 (…, H) of each stratum, none where every unit is labelled.
+
+    Examples
+    --------
+    >>> free_labels(np.array([3, 1, 0]), np.array([9, 1, 9]))
+    array([2., 0., 0.])
+    """
+    whole = (counts >= sizes) & (not with_replacement)
+    return np.asarray(np.where(whole, 0.0, np.maximum(counts - 1.0, 0.0)))

@@ -1,0 +1,230 @@
+"""A design as arrays: the weights of the labelled units and the covariance of any weighted mean.
+
+A `Weighting` is all that an estimator ever sees of a design. An estimator turns outcome and proxies into
+per-unit variables; the weighting gives their weighted means, the covariance of those, and the degrees of
+freedom. k estimators and m designs therefore cost k + m small pieces of code, not k × m.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
+from stratal.errors import InputError
+
+SAME = 1e-18
+"""A variance that is no more than this share of the squared mean is rounding: of sizes, or of Σ w, which
+estimates 1."""
+
+
+class Weighting(Record, ABC):
+    """Weights of n labelled units under one design, and the variance of any mean that they form.
+
+    Variables are `(n, q)`; every mean is over the population of N units. A design without strata is one
+    stratum.
+
+    Examples
+    --------
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0, 1, 1]), sizes=np.array([10, 10]))
+    >>> weighting.mean(np.array([[1.0], [3.0], [5.0], [5.0]]))
+    array([3.5])
+    """
+
+    @property
+    @abstractmethod
+    def weights(self) -> FloatArray:
+        """Weights w (n,): Σ w y estimates the population mean of y (they include the 1/N)."""
+
+    size: float
+    """N, or its estimate, where there are no strata."""
+
+    @property
+    def population_size(self) -> float:
+        """N, or its estimate."""
+        return float(self.size)
+
+    @abstractmethod
+    def covariance(self, variables: FloatArray) -> FloatArray:
+        """Estimated covariance (q, q) of the weighted means of `variables` (n, q), over repeated draws."""
+
+    def degrees_of_freedom(self, variable: FloatArray) -> float:
+        """Degrees of freedom of the variance estimate of one variable (n,): one less than the draws."""
+        return float(max(self.draws - 1, 1))
+
+    def stretched(self, residuals: FloatArray) -> FloatArray:
+        """Return residuals (n,) or (n, q) of means fitted on these units, for the covariance: as they are.
+
+        Where few groups of units were drawn together, each pulls the mean towards itself, and the residuals
+        are too small by that.
+        """
+        return residuals
+
+    def unexplained(self, variables: FloatArray, weights: FloatArray) -> FloatArray:
+        """Return what the weights leave open of `variables` (n, q): deviations from their weighted mean.
+
+        A weighting that is fitted to known totals explains more.
+
+        Parameters
+        ----------
+        variables : float (n, q)
+        weights : float (n,)
+            The design's own, 0 for units that are left out.
+        """
+        return np.asarray(variables - weights @ variables / weights.sum())
+
+    @property
+    def random_within_strata(self) -> bool:
+        """Whether each stratum's units are a simple random sample of a known size N_h, drawn one by one.
+
+        The weights of a stratum then add up to W_h in every draw, and its labels can stand for its others.
+        """
+        return False
+
+    @property
+    def sizes_follow_labels(self) -> bool:
+        """Whether labels of earlier rounds decided how many units of each stratum were drawn."""
+        return False
+
+    @property
+    def stratum(self) -> IntArray:
+        """Stratum of each labelled unit (n,), 0 … H − 1."""
+        return np.zeros(len(self.weights), dtype=np.int64)
+
+    @property
+    def sizes(self) -> AnyArray:
+        """N_h (H,)."""
+        return np.array([self.population_size])
+
+    @property
+    def counts(self) -> IntArray:
+        """n_h (H,), labels per stratum."""
+        return np.array([len(self.weights)])
+
+    @property
+    def shares(self) -> FloatArray:
+        """W_h (H,), over the strata that have labels."""
+        labelled = self.counts > 0
+        return np.asarray(np.where(labelled, self.sizes, 0) / np.sum(self.sizes[labelled]))
+
+    @property
+    def total(self) -> float:
+        """Σ w, which estimates 1."""
+        return float(self.weights.sum())
+
+    @property
+    def draws(self) -> int:
+        """Independent draws behind the n units: n, or fewer where units were drawn together."""
+        return len(self.weights)
+
+    @property
+    def effective_draws(self) -> float:
+        """Draws, counted less where their weights differ: (Σ w)² / Σ w² (Kish 1965), w of whole clusters."""
+        weights = self.weights if self.groups is None else np.bincount(self.groups, self.weights)
+        return float(min(self.draws, weights.sum() ** 2 / np.sum(weights**2)))
+
+    @property
+    def groups(self) -> IntArray | None:
+        """The group (n,) that each unit was drawn with; None where units were drawn one by one."""
+        return None
+
+    @property
+    def sampled_fractions(self) -> FloatArray:
+        """f_h (H,), the share of each stratum that is labelled; 0 for independent draws."""
+        return np.array([min(len(self.weights) / self.population_size, 1.0)])
+
+    @property
+    def census(self) -> bool:
+        """Whether every unit of the population is labelled."""
+        weights, size = self.weights, self.population_size
+        return len(weights) >= size and bool(np.all(weights * size <= 1))
+
+    @property
+    def variance_factors(self) -> FloatArray:
+        """What the variance s_h² within each stratum (H,) is multiplied by in that of the mean (Kish)."""
+        weights = self.weights
+        return np.array([float(np.sum(weights**2)) / float(np.sum(weights)) ** 2])
+
+    @property
+    def squared_sizes(self) -> int | None:
+        """Σ N_c² over the clusters of the population, where units were drawn in clusters and it is known."""
+        return None
+
+    @property
+    def seen_sizes(self) -> tuple[float, float]:
+        """The size of the cluster that a unit is in, on average: over the drawn clusters, and over all."""
+        return 1.0, 1.0
+
+    @property
+    def lacks_sizes(self) -> bool:
+        """Whether drawn clusters differ in size, and how large the others are is not known."""
+        return False
+
+    def at_all_sizes(self, variable: FloatArray) -> tuple[float, float, float] | None:
+        """Return the mean of a variable (n,) over all sizes of clusters, its variance and degrees of freedom.
+
+        None where there are no clusters, or sizes tell nothing.
+        """
+        return None
+
+    def mean(self, variables: FloatArray) -> FloatArray:
+        """Weighted means (q,) of `variables` (n, q)."""
+        return np.asarray(self.weights @ variables)
+
+    def contributions(self, variable: FloatArray) -> FloatArray:
+        """Each stratum's part (H,) of the variance of the mean of one variable (n,)."""
+        return np.asarray(self.covariance(variable[:, None])[0])
+
+    def population_covariance(
+        self, variables: FloatArray, *, stratum_weights_known: bool = False
+    ) -> FloatArray:
+        """Estimated covariance (q, q) of the mean of all N units over draws of the population itself.
+
+        This is what the target `superpopulation` adds: s²(y)/N, with the population's own variance estimated
+        by the weights. With `stratum_weights_known` only the within-stratum part Σ W_h² s_h²/N_h counts
+        (Fisch et al. 2024 take w_h as known).
+        """
+        weights = self.weights / self.weights.sum()
+        centred = variables - weights @ variables
+        spread = (centred * weights[:, None]).T @ centred
+        n = len(weights)
+        return np.asarray(spread * (n / max(n - 1, 1)) / self.population_size)
+
+    def resampling(self, variable: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Values (n,) to resample within strata, and the factor (H,) of s_h² in the variance of their mean.
+
+        Without strata w·y are resampled as independent draws.
+        """
+        n = len(variable)
+        return np.asarray(n * self.weights * variable), np.array([1.0 / n])
+
+    def independent(self) -> Weighting:
+        """Return the weighting of independent draws within strata: no finite population correction."""
+        return self
+
+    def merged(self, codes: IntArray) -> Weighting:
+        """Return the weighting with strata joined to new ones, by the new number of each old one (H,)."""
+        return self
+
+    def whole_strata(self, member: BoolArray) -> Weighting | None:
+        """Return the weighting of the member units (n,) alone, if they make up whole strata.
+
+        As far as can be seen no other stratum then holds any of their kind. None where they do not.
+        """
+        return None
+
+    def post_stratified(self, stratum: IntArray, sizes: IntArray) -> Weighting:
+        """Return the weighting of strata (n,) of known sizes (H,), given how many units of each were drawn.
+
+        Raises
+        ------
+        InputError
+            Where units of one stratum had unequal chances or came in clusters: the strata's weights would put
+            other ones in the place of those that the units were drawn with.
+        """
+        raise InputError(
+            "post-stratification needs units drawn with equal chances, one by one",
+            action="Use estimator='hajek', 'difference' or 'ppi++' for this design.",
+        )

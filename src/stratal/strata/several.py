@@ -1,0 +1,418 @@
+"""`allocate_several`: one allocation for many estimands, each with a wanted precision or a weight."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import FloatArray, IntArray, Record, numeric_array, plain, refuse_nonfinite
+from stratal.errors import BudgetError, InputError, names_mistyped
+from stratal.report import Tabular
+from stratal.strata.allocation import Allocation
+from stratal.strata.integers import Bounds, optimal_integers
+from stratal.strata.several_solver import (
+    Demands,
+    Optimum,
+    Whole,
+    cheapest,
+    check_money,
+    closest,
+    fewest,
+    least_variance,
+    most_precise,
+    without_floors,
+    without_settled,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SharedAllocation(Record, Tabular):
+    """Labels per stratum that serve J estimands at once, and how far they are from the best there is.
+
+    Parameters
+    ----------
+    n_h : int (H,)
+        Labels per stratum.
+    real_n_h : float (H,)
+        The optimum in real numbers.
+    objective : str
+        "cost" (labels or money), "ratio" (largest of expected to wanted standard error) or "variance" (the
+        weighted sum).
+    value, bound : float
+        The objective at n_h, and a number that no whole allocation comes below: a certificate.
+    standard_errors : float (J,)
+        Expected with n_h.
+    wanted : float (J,) or None
+        Wanted standard errors.
+    shares : float (J,)
+        How much each estimand decides: its price in the optimum, as a share of all; 0 where it has slack.
+    names : tuple of str
+        Of the estimands.
+    minimum, maximum : int (H,)
+        The bounds that were respected.
+
+    Examples
+    --------
+    >>> from stratal.strata import allocate_several
+    >>> found = allocate_several([900, 100], [[0.4, 0.4], [0.0, 4.0]], standard_errors=[0.02, 0.04])
+    >>> found.n_h, found.budget, found.gap
+    (array([246,  50]), 296, 0.0)
+    >>> SharedAllocation.from_dict(found.to_dict()) == found
+    True
+    """
+
+    n_h: IntArray
+    real_n_h: FloatArray
+    objective: str
+    value: float
+    bound: float
+    standard_errors: FloatArray
+    wanted: FloatArray | None
+    shares: FloatArray
+    names: tuple[str, ...]
+    minimum: IntArray
+    maximum: IntArray
+
+    def __post_init__(self) -> None:
+        self._set(names=tuple(self.names))
+        self._freeze()
+
+    @property
+    def budget(self) -> int:
+        """Σ n_h."""
+        return int(self.n_h.sum())
+
+    @property
+    def gap(self) -> float:
+        """How much better another whole allocation could be at most, relatively; 0 if none is better."""
+        return (self.value - self.bound) / self.value if self.value > self.bound else 0.0
+
+    @property
+    def ratios(self) -> FloatArray | None:
+        """Expected over wanted standard errors (J,); None where none are wanted."""
+        return None if self.wanted is None else np.asarray(self.standard_errors / self.wanted)
+
+    @property
+    def allocation(self) -> Allocation:
+        """The labels per stratum, as a design takes them."""
+        return Allocation(
+            n_h=self.n_h, method="several", budget=self.budget, minimum=self.minimum, maximum=self.maximum
+        )
+
+    def _columns(self) -> dict[str, Any]:
+        wanted = {} if self.wanted is None else {"wanted": self.wanted, "ratio": self.ratios}
+        return (
+            {"estimand": self.names, "standard error": self.standard_errors} | wanted | {"share": self.shares}
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a JSON-ready description."""
+        return {entry.name: plain(getattr(self, entry.name)) for entry in fields(self)}
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> SharedAllocation:
+        """Return the allocation that `to_dict` described."""
+        return cls(**description)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedTask:
+    """What `allocate_several` was asked for, checked."""
+
+    bounds: Bounds
+    spread: FloatArray
+    slack: FloatArray
+    prices: FloatArray
+    money: float | None
+    wanted: FloatArray | None
+    weights: FloatArray | None
+    names: tuple[str, ...]
+
+    def demands(self, spread: FloatArray, slack: FloatArray) -> Demands:
+        """Return the demands of these variances (J, H)."""
+        lower, upper = self.bounds.lower.astype(np.float64), self.bounds.upper.astype(np.float64)
+        return Demands(spread=spread, slack=slack, prices=self.prices, lower=lower, upper=upper)
+
+    @property
+    def scaled(self) -> Demands:
+        """The demands with every wanted variance 1."""
+        assert self.wanted is not None
+        squares = self.wanted**2
+        return self.demands(self.spread / squares[:, None], self.slack / squares)
+
+    def result(self, whole: Whole, optimum: Optimum, objective: str, value: float) -> SharedAllocation:
+        """Return the allocation with what is expected of it."""
+        counts = np.maximum(whole.n_h, 1)
+        variances = np.maximum((self.spread / counts * (whole.n_h > 0)).sum(axis=1) - self.slack, 0.0)
+        total = float(optimum.multipliers.sum())
+        return SharedAllocation(
+            n_h=whole.n_h,
+            real_n_h=optimum.n_h,
+            objective=objective,
+            value=value,
+            bound=whole.bound,
+            standard_errors=np.sqrt(variances),
+            wanted=self.wanted,
+            shares=optimum.multipliers / total if total > 0 else np.zeros(len(variances)),
+            names=self.names,
+            minimum=self.bounds.lower,
+            maximum=self.bounds.upper,
+        )
+
+
+def _deviations(values: Any, n_strata: int) -> FloatArray:
+    array = numeric_array("standard_deviations", values)
+    if array.ndim != 2 or array.shape[1] != n_strata or array.shape[0] == 0:
+        raise InputError(
+            "standard_deviations must have a row per estimand and a column per stratum",
+            given=f"shape {array.shape}",
+            allowed=f"(J, {n_strata})",
+        )
+    refuse_nonfinite("standard_deviations", array)
+    if np.any(array < 0):
+        j, h = np.argwhere(array < 0)[0]
+        given = f"{array[j, h]:g} for estimand {j} in stratum {h}"
+        raise InputError("standard_deviations must not be negative", given=given, allowed="0 or more")
+    return array
+
+
+def _bounds(bounds: Bounds, deviations: FloatArray, known: Any) -> Bounds:
+    """Return the bounds with no label where all is known, and at least one where anything varies."""
+    free = np.asarray(np.zeros(len(bounds.sizes), dtype=bool) if known is None else known)
+    if free.shape != bounds.sizes.shape or free.dtype.kind != "b":
+        raise InputError(
+            "known must be one truth value per stratum",
+            given=f"{free.dtype} {free.shape}",
+            allowed=f"bool ({len(bounds.sizes)},)",
+        )
+    varies = np.any(deviations > 0, axis=0) & (bounds.sizes > 0)
+    for h in np.flatnonzero(varies & (free | (bounds.upper < 1)))[:1].tolist():
+        if free[h]:
+            raise InputError(
+                f"stratum {h} cannot both be known and vary",
+                given=f"standard deviation {deviations[:, h].max():g}",
+                allowed="0 where an estimand's influence is known by construction",
+                action="Leave it out of known, or give 0.",
+            )
+        raise InputError(
+            f"stratum {h} varies and may have no label", given="maximum 0", allowed="maximum 1 or more"
+        )
+    lower = np.where(free, 0, np.maximum(bounds.lower, varies))
+    return Bounds(sizes=bounds.sizes, lower=lower, upper=np.where(free, 0, bounds.upper))
+
+
+def _per_estimand(name: str, values: Any, count: int) -> FloatArray | None:
+    if values is None:
+        return None
+    array = numeric_array(name, values)
+    if array.shape != (count,):
+        raise InputError(
+            f"{name} must have one entry per estimand",
+            given=f"shape {array.shape} for {count}",
+            action="Give one number for each row of standard_deviations.",
+        )
+    refuse_nonfinite(name, array)
+    low = array <= 0 if name == "standard_errors" else array < 0
+    if np.any(low) or not array.any():
+        raise InputError(f"{name} must be positive", given=array.tolist(), allowed="above 0")
+    return array
+
+
+def _money(
+    bounds: Bounds, budget: Any, costs: Any, cost_budget: float | None
+) -> tuple[FloatArray, float | None]:
+    """Return the prices (H,) and the labels or money in all, if they are limited."""
+    if (costs is None and cost_budget is not None) or (costs is not None and budget is not None):
+        raise InputError(
+            "costs go with a budget of money",
+            given="cost_budget without costs" if costs is None else "costs with a budget of labels",
+            allowed="budget, or costs with cost_budget",
+        )
+    if costs is not None:
+        prices, money = check_money(bounds, costs, cost_budget)
+        return prices, None if cost_budget is None else min(money, float(prices @ bounds.upper) * (1 + 1e-12))
+    most = int(bounds.upper.sum())
+    if np.any(bounds.upper[bounds.sizes > 0] == 0) and isinstance(budget, int) and budget > most:
+        raise BudgetError(
+            "the budget is above the units whose value is not known already",
+            given=budget,
+            allowed=f"{bounds.lower.sum()} to {most}",
+            action="Lower the budget; the other units need no label.",
+        )
+    return np.ones(len(bounds.sizes)), None if budget is None else float(bounds.check(budget))
+
+
+@names_mistyped
+def allocate_several(
+    sizes: Any,
+    standard_deviations: Any,
+    budget: int | None = None,
+    *,
+    standard_errors: Any = None,
+    weights: Any = None,
+    costs: Any = None,
+    cost_budget: float | None = None,
+    minimum: Any = 2,
+    maximum: Any = None,
+    known: Any = None,
+    finite_population_correction: bool = True,
+    names: Sequence[str] | None = None,
+) -> SharedAllocation:
+    """Share labels among strata for J estimands at once.
+
+    With `standard_errors` alone: the fewest labels (the least money, with `costs`) that reach all of them.
+    With a budget too: the labels that make the largest ratio of expected to wanted standard error smallest.
+    With a budget and `weights`: the smallest weighted sum of variances.
+
+    Parameters
+    ----------
+    sizes : int (H,)
+        N_h.
+    standard_deviations : float (J, H)
+        S_jh: the standard deviation within stratum h of estimand j's influence u_j, the variable whose mean
+        over all N units has the estimand's error. So the variance of estimand j is
+        Σ_h (N_h / N)² S_jh² (1/n_h − 1/N_h). For a mean u is the outcome; for the mean of a domain that is a
+        share w of the units it is (outcome − mean) / w inside and 0 outside; for a total it is N times the
+        outcome.
+    budget : int, optional
+        Labels in all.
+    standard_errors : float (J,), optional
+        Wanted standard errors: half-widths divided by the quantile, 1.96 at 95 %.
+    weights : float (J,), optional
+        Weights of the variances.
+    costs : float (H,), optional
+        Cost of a label in each stratum; 1 if left out.
+    cost_budget : float, optional
+        Money in all, in the place of `budget` where there are costs.
+    minimum, maximum : int or int (H,)
+        Bounds on n_h; the minimum of a smaller stratum is its size. A stratum in which anything varies has
+        at least one label.
+    known : bool (H,), optional
+        Strata in which every u_j is a known constant by construction: they get no label. Where that is only
+        believed, leave it out: the stratum keeps its minimum.
+    finite_population_correction : bool
+        False leaves out the −1/N_h, for the superpopulation.
+    names : sequence of str, optional
+        What the estimands are called in errors and tables.
+
+    Returns
+    -------
+    SharedAllocation
+
+    Raises
+    ------
+    BudgetError
+        If the bounds cannot meet the budget, or cannot reach a wanted standard error.
+    InputError
+        If an array has another shape or an impossible value, or the task is not one of the three.
+
+    Notes
+    -----
+    Bethel (1989), "Sample allocation in multivariate surveys", and Chromy (1987), whose real-valued optimum
+    is found here by Newton's method on the dual, with the duality gap as certificate; whole numbers are found
+    by rounding with the dual's prices, exchange, and a programme in whole numbers over what the gap leaves
+    possible.
+
+    Examples
+    --------
+    >>> sd = [[0.4, 0.4, 0.4], [0.1, 0.9, 0.2]]
+    >>> allocate_several([800, 150, 50], sd, standard_errors=[0.03, 0.03]).n_h
+    array([120,  23,   8])
+    >>> allocate_several([800, 150, 50], sd, 100, standard_errors=[0.03, 0.03]).ratios.round(3)
+    array([1.265, 1.147])
+    """
+    bounds = Bounds.read(sizes, minimum, maximum)
+    deviations = _deviations(standard_deviations, len(bounds.sizes))
+    bounds = _bounds(bounds, deviations, known)
+    count = len(deviations)
+    if names is not None and len(names) != count:
+        raise InputError(
+            "names must have one entry per estimand",
+            given=f"{len(names)} for {count}",
+            action="Give a name for each row of standard_deviations.",
+        )
+    wanted = _per_estimand("standard_errors", standard_errors, count)
+    shares = _per_estimand("weights", weights, count)
+    prices, money = _money(bounds, budget, costs, cost_budget)
+    if (wanted is None) == (shares is None) or (shares is not None and money is None):
+        goals = {"standard_errors": wanted, "weights": shares}
+        raise InputError(
+            "say how precise the estimands must be",
+            given=" and ".join(name for name, goal in goals.items() if goal is not None) or "neither",
+            allowed="standard_errors, standard_errors with a budget, or weights with a budget",
+        )
+    spread = (bounds.sizes / max(int(bounds.sizes.sum()), 1) * deviations) ** 2
+    slack = (spread / np.maximum(bounds.sizes, 1)).sum(axis=1) * bool(finite_population_correction)
+    task = SharedTask(
+        bounds=bounds,
+        spread=spread,
+        slack=slack,
+        prices=prices,
+        money=money,
+        wanted=wanted,
+        weights=shares,
+        names=tuple(names or (f"estimand {j}" for j in range(count))),
+    )
+    if task.weights is not None:
+        return _weighted(task)
+    return _fewest(task) if task.money is None else _closest(task, task.money)
+
+
+def _fewest(task: SharedTask) -> SharedAllocation:
+    demands = task.scaled
+    floors = demands.levels(demands.upper)
+    if np.any(floors > 1 + 1e-9):
+        assert task.wanted is not None
+        j = int(np.argmax(floors))
+        raise BudgetError(
+            f"no allocation within the bounds is as precise as wanted for {task.names[j]}",
+            given=f"standard error {task.wanted[j]:g}",
+            allowed=f"at least {task.wanted[j] * np.sqrt(floors[j]):.6g}",
+            action="Ask for less, or raise maximum.",
+        )
+    optimum = cheapest(demands)
+    kept, open_ = without_settled(demands)
+    found = fewest(kept, optimum.multipliers[open_])
+    return task.result(found, optimum, "cost", kept.cost(found.n_h))
+
+
+def _closest(task: SharedTask, money: float) -> SharedAllocation:
+    demands = task.scaled
+    kept, open_ = without_floors(demands, money)
+    optimum = Optimum(n_h=kept.lower, multipliers=np.zeros(len(open_)), bound=0.0)
+    if open_.any():
+        found = most_precise(kept, money)
+        optimum.multipliers[open_] = found.multipliers
+        optimum = replace(optimum, n_h=found.n_h)
+    whole = closest(kept, optimum.multipliers[open_], money, task.bounds.sizes)
+    value = float(demands.levels(whole.n_h).max())
+    bound = max(whole.bound, float(demands.levels(demands.upper).max()))
+    whole = Whole(whole.n_h, float(np.sqrt(min(bound, value))))
+    return task.result(whole, optimum, "ratio", float(np.sqrt(value)))
+
+
+def _weighted(task: SharedTask) -> SharedAllocation:
+    """Minimise one weighted variance: Neyman's rule on the root of the weighted sum of squares."""
+    assert task.weights is not None
+    assert task.money is not None
+    bounds, combined = task.bounds, task.weights @ task.spread
+    importance, slack = np.sqrt(combined), float(task.weights @ task.slack)
+    demands = task.demands(combined[None, :], np.array([slack]))
+    unit = demands.levels(np.maximum(demands.lower, 1.0))[0] or 1.0
+    demands = replace(demands, spread=demands.spread / unit, slack=demands.slack / unit)
+    kept, open_ = without_floors(demands, task.money)
+    optimum = Optimum(n_h=kept.lower, multipliers=np.zeros(1), bound=float(demands.levels(demands.upper)[0]))
+    optimum = most_precise(kept, task.money) if open_.any() else optimum
+    if np.all(task.prices == 1.0):
+        n_h = optimal_integers(importance, bounds, int(task.money))
+        bound = float(demands.levels(n_h)[0])
+    else:
+        weighed = importance if importance.any() else bounds.sizes.astype(np.float64)
+        n_h, bound = least_variance(weighed, task.prices, task.money, bounds), optimum.bound
+    value = float(demands.levels(n_h)[0]) * unit
+    shares = task.weights * task.spread.sum(axis=1)
+    found = task.result(Whole(n_h, bound * unit), optimum, "variance", value)
+    return replace(found, shares=shares / (shares.sum() or 1.0))
