@@ -17,7 +17,7 @@ import numpy as np
 
 import stratal
 from stratal.study import Question, Study, check_study, create_study, study_status
-from stratal.study.journal import Entry, Transaction, append
+from stratal.study.journal import Action, Entry, append
 
 RESULT = Path(__file__).parent / "results" / "study.md"
 PEOPLE = ("ann", "bob", "carol", "dan")
@@ -49,15 +49,14 @@ def make(folder: Path, items: int, lines: int) -> Study:
     question = Question.of_choices("Is the answer correct?", ["Pass", "Fail"])
     study = create_study(folder, sample, question, annotators=PEOPLE, overlap=0.2)
     done = int(items * 0.8)
-    with study.database.write() as connection:
-        transaction = Transaction(connection, time.time())
+    with study.database.write(now=time.time()) as connection:
         known = [row["id"] for row in connection.execute("SELECT id FROM item ORDER BY item")]
         for number in range(lines):
             item = number % done
             person = PEOPLE[(item + (number // done) % 2) % len(PEOPLE)]
-            action = "skip" if generator.random() < 0.02 else "submit"
+            action: Action = "skip" if generator.random() < 0.02 else "submit"
             value = None if action == "skip" else ("Pass" if generator.random() < 0.8 else "Fail")
-            append(transaction, Entry(
+            append(connection, Entry(
                 annotator=person, action=action, item=item + 1, id=known[item], value=value, seconds=9.0
             ))  # fmt: skip
         for statement in COUNTS.split(";"):

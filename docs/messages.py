@@ -6,12 +6,33 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-KINDS = {"InputError", "BudgetError", "LabelError", "StudyError", "RefusedError", "RequirementError"}
+KINDS = {"InputError", "BudgetError", "LabelError", "StudyError", "RequirementError"}
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "stratal"
 
 
-def words(node: ast.expr | None) -> str:
+Named = list[tuple[int, str, ast.expr]]
+"""Line, name and value of a file's assignments, in their order."""
+
+
+def assigned(tree: ast.Module) -> Named:
+    """Return what names are given in a file; a message may have one for its words."""
+    found: Named = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            target, value = node.targets[0], node.value
+            several = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+            for name, text in zip(target.elts, value.elts, strict=False) if several else [(target, value)]:
+                if isinstance(name, ast.Name):
+                    found.append((node.lineno, name.id, text))
+    return sorted(found, key=lambda entry: entry[0])
+
+
+def words(node: ast.expr | None, named: Named = ()) -> str:
     """Return the words of an expression that makes a text; what is filled in at run time is `…`."""
+    if isinstance(node, ast.Name):  # the words that it was given last before the call
+        before = [text for line, name, text in named if name == node.id and line < node.lineno]
+        text = words(before[-1]) if before else "…"
+        return text if " " in text else "…"
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
@@ -29,17 +50,23 @@ def raised() -> Iterator[tuple[str, str, str, str]]:
     """Yield room, what is said, what is allowed and what to do, of every mistake that the source names."""
     for path in sorted(SOURCE.rglob("*.py")):
         room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-        for node in ast.walk(ast.parse(path.read_text())):
+        tree = ast.parse(path.read_text())
+        named = assigned(tree)
+        for node in ast.walk(tree):
             if not isinstance(node, ast.Call):
                 continue
             given = {keyword.arg: keyword.value for keyword in node.keywords}
             if isinstance(node.func, ast.Name) and node.func.id in KINDS:
-                what = words(node.args[0] if node.args else given.get("what"))
+                what = words(node.args[0] if node.args else given.get("what"), named)
+            elif isinstance(node.func, ast.Name) and node.func.id == "HTTPException":
+                what, _, action = words(node.args[1], named).partition(". ")
+                yield room, what, "", action
+                continue
             elif isinstance(node.func, ast.Attribute) and "action" in given:
                 what = next((said for said in map(words, node.args) if " " in said), "…")
             else:
                 continue
-            yield room, what, words(given.get("allowed")), words(given.get("action"))
+            yield room, what, words(given.get("allowed"), named), words(given.get("action"), named)
 
 
 def page() -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
 import numpy as np
 
 from papers.claims import Number
@@ -10,7 +13,15 @@ from papers.page import Page
 from papers.palette import line
 from papers.printed import COLUMNS
 from papers.sources import ARMS, Case, Measured, true_allocation
-from stratal.report.figures import Line, Panel, Violins, draw_bars, draw_violins
+from stratal.report.figures import (
+    COLOURS,
+    Line,
+    Panel,
+    grid_of_axes,
+    logarithmic_scale,
+    name_axes,
+    save_figure,
+)
 from stratal.simulation import simulate
 
 SHOWN = ("digits", "patch: which picture", "cifar10_vgg", "galaxies")
@@ -20,6 +31,9 @@ COLOUR = {"SRS DF": 1, "SSRS proportional HT": 2, "SSRS proportional DF": 5, "SS
 """Arm → its colour's number, as in the figures of lines."""
 
 BANDS = "Bands and bars: two and one Monte Carlo standard errors."
+
+Ratios = Mapping[str, Mapping[str, Sequence[float]]]
+"""Panel → what is drawn in it → its values."""
 
 _DESIGNS = (
     ("SRS, HT", "simple-random", "horvitz-thompson"),
@@ -85,24 +99,52 @@ def violins(page: Page, number: str, title: str, groups: dict[str, dict[str, Mea
                     panels[name][f"{arm} {source}"] = [m.ratios[arm, source] for m in found]
                     errors[name][f"{arm} {source}"] = [m.errors[arm, source] for m in found]
     ranges = {f"{arm} {source}": ends for (arm, source), ends in COLUMNS.items()} if number == "2" else None
-    path = draw_violins(
-        panels,
-        page.directory / f"figure_{number}.png",
-        y_label="MSE / MSE(SRS, HT)",
-        how=Violins(
-            level=1.0,
-            logarithmic=True,
-            errors=errors,
-            ranges=ranges,
-            styles={f"{arm} {source}": COLOUR[arm] for arm, sources in ARMS.items() for source in sources},
-        ),
-    )
+    path = _draw_violins(panels, errors, ranges or {}, page.directory / f"figure_{number}.png")
     words = (
         "Red dashes: as good as HT under SRS. One point for each set, with one Monte Carlo standard error."
     )
     if ranges:
         words += " Brackets: smallest and largest of the 34 printed rows."
     page.add_figure(f"Figure {number}: {title}", path, words)
+
+
+def _draw_violins(
+    panels: Ratios, errors: Ratios, ranges: Mapping[str, tuple[float, float]], path: Path
+) -> Path:
+    """Draw violins with their points and error bars, and brackets of the printed ranges."""
+    colours = {f"{arm} {source}": COLOURS[COLOUR[arm]] for arm, sources in ARMS.items() for source in sources}
+    figure, axes = grid_of_axes(len(panels), 2, width=4.6)
+    rng = np.random.default_rng(0)
+    for (title, groups), ax in zip(panels.items(), axes, strict=False):
+        for place, (name, group) in enumerate(groups.items(), start=1):
+            values, bars = np.asarray(group), np.asarray(errors[title][name])
+            values, bars = values[values > 0], bars[values > 0]
+            if len(values) > 1 and np.ptp(values) > 0:
+                parts = ax.violinplot([values], positions=[place], showmedians=True, widths=0.8)
+                parts["bodies"][0].set(facecolor=colours[name], alpha=0.35)
+                for mark in ("cmedians", "cbars", "cmins", "cmaxes"):
+                    parts[mark].set(color="#444444", linewidth=0.8)
+            places = place + rng.uniform(-0.1, 0.1, len(values))
+            ax.errorbar(places, values, bars, fmt=".", color=colours[name], markersize=5, elinewidth=0.6)
+            if name in ranges:
+                ax.plot([place + 0.42] * 2, ranges[name], color="black", marker="_", linewidth=0.8)
+        ax.set_xticks(range(1, len(groups) + 1), list(groups), rotation=35, ha="right", fontsize=7)
+        name_axes(ax, title, "", "MSE / MSE(SRS, HT)")
+        logarithmic_scale(ax)
+        ax.axhline(1.0, color="#b00000", linewidth=1.0, linestyle="--")
+    return save_figure(figure, (), path)
+
+
+def _draw_bars(panels: Ratios, path: Path) -> Path:
+    """Draw groups of bars, one group for each stratum, one bar for each allocation."""
+    figure, axes = grid_of_axes(len(panels), 3)
+    for (title, series), ax in zip(panels.items(), axes, strict=False):
+        width = 0.8 / max(len(series), 1)
+        for number, (name, values) in enumerate(series.items()):
+            places = np.arange(1, len(values) + 1) + (number - (len(series) - 1) / 2) * width
+            ax.bar(places, values, width=width, label=name, color=COLOURS[number])
+        name_axes(ax, title, "stratum, by f", "labels of 100")
+    return save_figure(figure, axes, path)
 
 
 def figure_3(page: Page, cases: list[Case], measured: dict[str, Measured]) -> None:
@@ -119,9 +161,7 @@ def figure_3(page: Page, cases: list[Case], measured: dict[str, Measured]) -> No
     page.draw(title, [panel], "figure_3_left.png", columns=1)
     shown = _shown(cases)
     bars = {c.name: {name: n_h.tolist() for name, n_h in true_allocation(c).items()} for c in shown}
-    path = draw_bars(
-        bars, page.directory / "figure_3_right.png", x_label="stratum, by f", y_label="labels of 100"
-    )
+    path = _draw_bars(bars, page.directory / "figure_3_right.png")
     page.add_figure("Figure 3, right: allocation per stratum, ideal and plug-in", path)
     _gains(page, {case.name: measured[case.name] for case in shown})
     _gains(page, measured)

@@ -14,11 +14,8 @@ from contextlib import contextmanager
 import pytest
 import uvicorn
 
-from stratal.study.web.limits import RateLimits
-from stratal.study.web.looks import look_of, media_address
-from stratal.study.web.routes import application
-from stratal.study.web.server import Place, configuration
-from stratal.study.web.tokens import tokens
+from stratal.study.web.content import look_of, media_address
+from stratal.study.web.server import Place, RateLimits, application, configuration, tokens
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu"]

@@ -181,7 +181,16 @@ def _read_study(path: Path) -> Any:
         tasks = study.tasks()
         report = stratal.findings(sample, labels).to_dict()
         page = study.offline("ann", items=1)
-        return [repr(labels), state, repr(tasks), repr(asked_of(study.question)), report, page["question"]]
+        question = study.question
+        return [
+            repr(labels),
+            state,
+            repr(tasks),
+            repr(asked_of(question)),
+            report,
+            question.to_dict(),
+            repr(page),
+        ]
 
 
 def damaged_studies(tries: int, seed: int) -> Findings:

@@ -190,7 +190,7 @@ CONTENT = {
 
 @pytest.mark.parametrize("look", LOOKS)
 def test_every_state_is_readable_and_accessible(tmp_path, opened, look):
-    from stratal.study.web.looks import keep_look
+    from stratal.study.web.content import keep_look
 
     with study_in(tmp_path / "study", columns=CONTENT, overlap=0.5, budget=20) as study:
         keep_look(study, {"answer": "markdown", "evil html": "html"})
@@ -268,7 +268,7 @@ def test_scales_and_classes_of_ones_own(tmp_path, opened, look):
 def test_trouble_is_shown_and_the_answer_is_still_there(tmp_path, opened, monkeypatch):
     from stratal.study import Study, StudyError
 
-    real = Study.submit
+    real = Study.act
     broken = []
 
     def fails(self, *given, **named):
@@ -278,14 +278,14 @@ def test_trouble_is_shown_and_the_answer_is_still_there(tmp_path, opened, monkey
     with study_in(tmp_path / "study") as study, served(study) as links:
         window = opened(links["ann"])
         item = study.next_item("ann").id
-        monkeypatch.setattr(Study, "submit", fails)
+        monkeypatch.setattr(Study, "act", fails)
         press(window, "1", "Enter")
         assert "the disk is full. Free some space." in window.inner_text(".banner")
         assert str(tmp_path) not in window.content()
         assert window.is_checked("input[value=Pass]")
         shot(window, "light-disk-full")
         assert serious(window) == []
-        monkeypatch.setattr(Study, "submit", real)
+        monkeypatch.setattr(Study, "act", real)
         press(window, "Enter")
         assert window.is_hidden(".banner")
         assert study.history("ann")[0].item == item

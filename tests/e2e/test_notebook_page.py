@@ -12,7 +12,7 @@ pytest.importorskip("anywidget")
 
 from tests.e2e.test_annotation_page import LOOKS, browser, serious, shot, study_in
 
-from stratal.study.web.looks import look_of
+from stratal.study.web.content import look_of
 from stratal.study.web.notebook import annotate, answer
 
 __all__ = ["browser"]

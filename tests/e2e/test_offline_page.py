@@ -28,8 +28,8 @@ from tests.e2e.test_annotation_page import (
     study_in,
 )
 
-from stratal.study.web.looks import keep_look
-from stratal.study.web.one_file import write_page
+from stratal.study.web.content import keep_look
+from stratal.study.web.notebook import write_page
 
 __all__ = ["browser", "opened"]
 

@@ -17,7 +17,7 @@ from tests.e2e.test_annotation_page import browser, opened, press, said, settled
 from tests.e2e.test_notebook_page import press_all, shown
 from tests.e2e.test_offline_page import downloaded
 
-from stratal.study.web.one_file import write_page
+from stratal.study.web.notebook import write_page
 
 __all__ = ["browser", "opened"]
 
@@ -273,7 +273,7 @@ def test_the_notebook_stores_what_was_edited(tmp_path, browser, monkeypatch, mod
 
 
 def _impatient(names):
-    from stratal.study.web.assets import joined
+    from stratal.study.web.content import joined
 
     text = joined(*names)
     assert text.count("PATIENCE = 15000") == 1

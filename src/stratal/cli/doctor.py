@@ -86,13 +86,14 @@ def doctor(
     Predictions and logs of evaluation tools are shown as by `inspect`. Answers from an annotation tool are
     counted, and the study or the sample that they belong to is looked for here and beside the file.
     """
-    from stratal.study.finding import homes_of
+    from stratal.study.opening import homes_of
 
     folder = (_of_folder(file) or _of_logs(file)) if file.is_dir() else None
     if folder is not None:
         return folder
     found = _answers(file)
-    homes = [] if found is None else homes_of({said.id for said in found.said}, (Path(), file.parent))
+    ids = {} if found is None else {"": {said.id for said in found.said}}
+    homes = [*homes_of(ids, (Path(), file.parent))] if ids else []
     if found is not None and (homes or found.tool not in _TABLES):
         return _of_answers(file, found, homes)
     return _of_table(file) or inspect(Reading(file=file))
@@ -162,13 +163,13 @@ def _table(file: Path) -> SmallTable | None:
 def _of_table(file: Path) -> Result | None:
     """Say what to do with a table of labels, of a sample nearby or from elsewhere; None for other tables."""
     from stratal.labels.answer_columns import AnswerColumn
-    from stratal.study.finding import homes_by_values
+    from stratal.study.opening import homes_of
 
     table = _table(file)
     if table is None:
         return None
     answers = AnswerColumn.of(table)
-    homes = homes_by_values(table.distinct_texts(_MODELS), (Path(), file.parent))
+    homes = homes_of(table.distinct_texts(_MODELS), (Path(), file.parent))
     if homes:
         described = {"rows": answers.rows, "answers": answers.filled, "belongs_to": list(map(str, homes))}
         return Result(

@@ -503,8 +503,8 @@ def _studied(folder: Path, files: list[Path] | None) -> tuple[Sample, Column, di
     """Return what `_drawn` does, of a study with its present labels."""
     from stratal.designs.handover import SAMPLE_NAME
     from stratal.study.database import DATABASE
-    from stratal.study.interim import estimate_options
     from stratal.study.opening import open_study
+    from stratal.study.study import estimate_options
 
     given = files or [folder / "to_label.csv"]
     if (folder / SAMPLE_NAME).is_file() and not (folder / DATABASE).exists():

@@ -100,7 +100,7 @@ def export(asked: ExportOptions) -> Result:
 
 def whose(study: Path) -> tuple[list[str], list[str]]:
     """Return the option that says who answered in a file without names, and a line about who that may be."""
-    from stratal.study.finding import people_of
+    from stratal.study.opening import people_of
 
     people = people_of(study)
     if len(people) < 2:
@@ -143,7 +143,7 @@ def _of_sample(asked: ExportOptions) -> tuple[Any, Any]:
 def _page(asked: ExportOptions) -> Result:
     """Write a page in one file, on which one annotator labels without a server or a network."""
     try:
-        from stratal.study.web.one_file import downloaded_as, write_page
+        from stratal.study.web.notebook import downloaded_as, write_page
     except ImportError as error:
         raise MissingExtraError(error.name or "starlette", extra="web") from None
     from stratal.study.opening import open_study
@@ -211,7 +211,7 @@ def take_in(asked: ImportOptions) -> Result:
     """
     from stratal.labels.exchange.tools import read_answers
     from stratal.report import taken_page
-    from stratal.study.offline import LARGEST
+    from stratal.study.exchange import LARGEST
     from stratal.study.opening import open_study
 
     found: dict[str, Any] = {"study": str(asked.study), "file": str(asked.file)}
@@ -247,7 +247,7 @@ def _people(text: str | None) -> dict[str, str] | str | None:
 
 def _is_of_page(file: Path) -> bool:
     """Return whether a file is what the button of an offline page downloaded."""
-    from stratal.study.offline import BACK
+    from stratal.study.exchange import BACK
     from stratal.tables.files import json_document
 
     if file.suffix.lower() != ".json" or not file.is_file():

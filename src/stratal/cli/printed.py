@@ -12,7 +12,6 @@ from stratal.errors import InputError, near_names
 from stratal.estimation.estimate import StratumRow
 from stratal.planning.plan import PlannedDesign
 from stratal.report.estimates import TABLES
-from stratal.study.agreement import Drift, PairAgreement
 from stratal.study.exchange import Taken
 from stratal.study.question import Question
 
@@ -21,6 +20,27 @@ Interval = list[Number]
 Text = str | UnsetType
 """Text that some objects lack; `UNSET` stands for a name that is not there."""
 Whole = int | UnsetType
+
+
+class PairAgreement(Struct, kw_only=True):
+    """How far two annotators agree."""
+
+    first: str
+    second: str
+    shared: int
+    agreeing: Number
+    kappa: Number
+    classes: list[str]
+    confusion: list[list[int]]
+
+
+class Drift(Struct, kw_only=True):
+    """Whether an annotator judges later items otherwise than earlier ones."""
+
+    annotator: str
+    what: str
+    parts: list[float]
+    p_value: Number
 
 
 class Found(Struct, kw_only=True):

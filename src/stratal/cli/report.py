@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from stratal.estimation.new_version import NewVersion
     from stratal.planning.findings import Findings
 
+
 EXAMPLES = 20
 """Units that --with-examples shows."""
 
@@ -28,7 +29,7 @@ class ReportOptions(EvidenceOptions, frozen=True, kw_only=True):
     Parameters
     ----------
     output : FILE
-        The report: .html, .md, .tex (tables) or .json.
+        The report: .html, .md or .json.
     title : str
         Heading of the page.
     question : str

@@ -63,7 +63,7 @@ def label(
     --new-links is given. Every answer is on disk before the next item is shown.
     """
     try:
-        from stratal.study.web.looks import keep_look
+        from stratal.study.web.content import keep_look
         from stratal.study.web.server import Place, serve
     except ImportError as error:
         raise MissingExtraError(error.name or "starlette", extra="web") from None
@@ -149,9 +149,9 @@ def extend(
     study stops giving out items once the interval is narrow enough; a study that was made so is extended by
     as many items as the labels say are needed.
     """
-    from stratal.study.interim import until as stop_at
     from stratal.study.opening import open_study
     from stratal.study.rounds import grow, units_needed
+    from stratal.study.study import until as stop_at
 
     with open_study(study) as opened:
         before = opened.sample().size
@@ -243,8 +243,7 @@ def check(
     Exit status 3 if anything is wrong. Write the last hash down elsewhere: it proves later that nothing
     before it was changed.
     """
-    from stratal.study.checking import check_study
-    from stratal.study.opening import open_study
+    from stratal.study.opening import check_study, open_study
 
     with progress("checking"), open_study(study, reading=True) as opened:
         return _checked(study, check_study(opened, known_head=head))
@@ -257,8 +256,7 @@ def backup(study: Study, output: Output) -> Result:
     Exit status 3 if anything is wrong with it. The annotators' links are not copied: `stratal label` makes
     new ones for the copy.
     """
-    from stratal.study.backup import backup_study
-    from stratal.study.opening import open_study
+    from stratal.study.opening import backup_study, open_study
 
     with progress("copying"), open_study(study) as opened:
         return _checked(output, backup_study(opened, output))

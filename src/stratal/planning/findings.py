@@ -71,7 +71,7 @@ class Findings:
         return dict(self.found)
 
     def write(self, path: str | Path) -> Path:
-        """Write the report to a file: `.html`, `.md`, `.tex` or `.json`.
+        """Write the report to a file: `.html`, `.md` or `.json`.
 
         Raises
         ------

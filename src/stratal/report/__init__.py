@@ -1,55 +1,30 @@
 """Reports: a result's plain dict becomes a page, and a page becomes text, HTML or a figure."""
 
-from stratal.report.document import WRITERS, report_html
-from stratal.report.estimates import (
-    answer_sentence,
-    estimate_page,
-    estimates_table,
-    leaderboard_table,
-    value_with_interval,
-)
-from stratal.report.method import described_method
-from stratal.report.pages import (
-    check_page,
-    handover_page,
-    inspection_page,
-    plan_page,
-    simulation_page,
-    status_page,
-    study_page,
-    taken_page,
-)
-from stratal.report.plots import Bars, Intervals, Plotted
-from stratal.report.sections import new_version_page
-from stratal.report.text import Page, Printed, Table, Tabular, noted, page_text, plain, plain_dict
-
-__all__ = [
-    "WRITERS",
-    "Bars",
-    "Intervals",
-    "Page",
-    "Plotted",
-    "Printed",
-    "Table",
-    "Tabular",
-    "answer_sentence",
-    "check_page",
-    "described_method",
-    "estimate_page",
-    "estimates_table",
-    "handover_page",
-    "inspection_page",
-    "leaderboard_table",
-    "new_version_page",
-    "noted",
-    "page_text",
-    "plain",
-    "plain_dict",
-    "plan_page",
-    "report_html",
-    "simulation_page",
-    "status_page",
-    "study_page",
-    "taken_page",
-    "value_with_interval",
-]
+from stratal.report.document import WRITERS as WRITERS
+from stratal.report.document import report_html as report_html
+from stratal.report.estimates import answer_sentence as answer_sentence
+from stratal.report.estimates import estimate_page as estimate_page
+from stratal.report.estimates import estimates_table as estimates_table
+from stratal.report.estimates import leaderboard_table as leaderboard_table
+from stratal.report.estimates import value_with_interval as value_with_interval
+from stratal.report.figures import Bars as Bars
+from stratal.report.figures import Intervals as Intervals
+from stratal.report.figures import Plotted as Plotted
+from stratal.report.method import described_method as described_method
+from stratal.report.pages import check_page as check_page
+from stratal.report.pages import handover_page as handover_page
+from stratal.report.pages import inspection_page as inspection_page
+from stratal.report.pages import plan_page as plan_page
+from stratal.report.pages import simulation_page as simulation_page
+from stratal.report.pages import status_page as status_page
+from stratal.report.pages import study_page as study_page
+from stratal.report.pages import taken_page as taken_page
+from stratal.report.sections import new_version_page as new_version_page
+from stratal.report.text import Page as Page
+from stratal.report.text import Printed as Printed
+from stratal.report.text import Table as Table
+from stratal.report.text import Tabular as Tabular
+from stratal.report.text import noted as noted
+from stratal.report.text import page_text as page_text
+from stratal.report.text import plain as plain
+from stratal.report.text import plain_dict as plain_dict

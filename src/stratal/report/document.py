@@ -1,4 +1,4 @@
-"""A report as one file: HTML, Markdown or LaTeX, from the same sections."""
+"""A report as one file, HTML or Markdown, from the same sections; and tables for Markdown and LaTeX."""
 
 from __future__ import annotations
 
@@ -15,27 +15,11 @@ from stratal.report.text import Table, table_html
 _TEMPLATES = Path(__file__).parent / "templates"
 _LATEX = {
     **{letter: f"\\{letter}" for letter in "&%$#_{}"},
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "–": "--",
-    "−": "$-$",
-    "±": r"$\pm$",
-    "∞": r"$\infty$",
-    "λ": r"$\lambda$",
-    "α": r"$\alpha$",
-    "κ": r"$\kappa$",
-    "π": r"$\pi$",
-    "≤": r"$\le$",
-    "≥": r"$\ge$",
-    "½": r"$\frac12$",
-    "…": r"\dots{}",
-    "·": r"$\cdot$",
-    "²": r"$^2$",
-    "×": r"$\times$",
-}
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}",
+    ">": r"\textgreater{}", "–": "--", "−": "$-$", "±": r"$\pm$", "∞": r"$\infty$", "λ": r"$\lambda$",
+    "α": r"$\alpha$", "κ": r"$\kappa$", "π": r"$\pi$", "≤": r"$\le$", "≥": r"$\ge$", "½": r"$\frac12$",
+    "…": r"\dots{}", "·": r"$\cdot$", "²": r"$^2$", "×": r"$\times$",
+}  # fmt: skip
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~$])")
 
 
@@ -43,11 +27,6 @@ def report_html(findings: Mapping[str, Any], *, whole: bool = True) -> str:
     """Return a report as one page that needs nothing else: no script, no request, no font.
 
     `whole=False` gives what a notebook shows: the same in a frame of its own.
-
-    Examples
-    --------
-    >>> report_html.__name__
-    'report_html'
     """
     from jinja2 import Environment, FileSystemLoader
     from markupsafe import Markup
@@ -72,13 +51,7 @@ def report_html(findings: Mapping[str, Any], *, whole: bool = True) -> str:
 
 
 def report_markdown(findings: Mapping[str, Any]) -> str:
-    """Return a report as Markdown; whatever stands in the data stays text.
-
-    Examples
-    --------
-    >>> report_markdown.__name__
-    'report_markdown'
-    """
+    """Return a report as Markdown; whatever stands in the data stays text."""
     parts = [f"<!-- {findings['kind']} -->", f"# {_markdown(title_of(findings))}"]
     for section in report_sections(findings):
         parts.append(f"## {_markdown(section.title)}")
@@ -86,27 +59,6 @@ def report_markdown(findings: Mapping[str, Any]) -> str:
         parts += [table_markdown(table) for table in section.tables]
         parts += ["\n".join(f"- {_markdown(point)}" for point in section.points)] if section.points else []
         parts += ["```sh\n" + "\n".join(section.commands) + "\n```"] if section.commands else []
-    return "\n\n".join(parts) + "\n"
-
-
-def report_latex(findings: Mapping[str, Any]) -> str:
-    r"""Return the tables of a report for LaTeX, with `booktabs`, and its method as text.
-
-    Examples
-    --------
-    >>> report_latex.__name__
-    'report_latex'
-    """
-    parts = [f"% {findings['kind']}", "% Needs \\usepackage{booktabs}", f"% {_latex(title_of(findings))}"]
-    for section in report_sections(findings):
-        if section.name in ("again", "examples"):
-            continue
-        parts.append(f"\\paragraph{{{_latex(section.title)}}}")
-        parts += [_latex(line) for line in section.lines]
-        if section.points:
-            items = "\n".join(f"\\item {_latex(point)}" for point in section.points)
-            parts.append(f"\\begin{{itemize}}\n{items}\n\\end{{itemize}}")
-        parts += [table_latex(table) for table in section.tables]
     return "\n\n".join(parts) + "\n"
 
 
@@ -156,23 +108,11 @@ def table_latex(table: Table) -> str:
     \end{table}
     """
     columns = "".join("r" if numeric else "l" for numeric in table.numeric())
-    rows = [" & ".join(_latex(entry) for entry in row) + r" \\" for row in [table.header, *table.cells()]]
+    head, *rows = (" & ".join(map(_latex, row)) + r" \\" for row in (table.header, *table.cells()))
     caption = [f"\\caption{{{_latex(table.title)}}}"] if table.title else []
-    return "\n".join(
-        [
-            r"\begin{table}",
-            r"\centering",
-            *caption,
-            f"\\begin{{tabular}}{{{columns}}}",
-            r"\toprule",
-            rows[0],
-            r"\midrule",
-            *rows[1:],
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-        ]
-    )
+    above = [r"\begin{table}", r"\centering", *caption, f"\\begin{{tabular}}{{{columns}}}", r"\toprule"]
+    below = [r"\bottomrule", r"\end{tabular}", r"\end{table}"]
+    return "\n".join([*above, head, r"\midrule", *rows, *below])
 
 
 def _markdown(text: str) -> str:
@@ -187,6 +127,5 @@ WRITERS: dict[str, Callable[[Mapping[str, Any]], str]] = {
     ".html": report_html,
     ".htm": report_html,
     ".md": report_markdown,
-    ".tex": report_latex,
 }
 """Endings of a report's file and what writes it; JSON is the dict itself."""

@@ -104,6 +104,12 @@ class Drawing:
     height: float
     marks: tuple[str, ...]
 
+    @classmethod
+    def of(cls, name: str, title: str, said: Iterable[str], height: float, marks: Iterable[str]) -> Drawing:
+        """Return a drawing of which several things are said."""
+        description = "; ".join(said)
+        return cls(name=name, title=title, description=description, height=height, marks=tuple(marks))
+
     def svg(self) -> str:
         """Return the element."""
         ids = (f"{self.name}-title", f"{self.name}-description")
@@ -129,13 +135,7 @@ def forest_drawing(name: str, title: str, rows: Sequence[Row], findings: Mapping
     for number, row in enumerate(rows):
         marks.append(_interval_row(row, scale, _ROW * number, findings))
         said.append(f"{row[0]}: {_row_text(row, findings)}")
-    return Drawing(
-        name=name,
-        title=title,
-        description="; ".join(said),
-        height=_ROW * len(rows) + 30,
-        marks=tuple(marks),
-    )
+    return Drawing.of(name, title, said, _ROW * len(rows) + 30, marks)
 
 
 def _row_text(row: Row, findings: Mapping[str, Any]) -> str:
@@ -156,9 +156,7 @@ def _interval_row(row: Row, scale: Scale, top: float, findings: Mapping[str, Any
         marks += [_line(low, y, high, y, f"range {kind}")]
         marks += [_line(end, y - 4, end, y + 4, f"range {kind}") for end in (low, high)]
     if value is not None:
-        marks.append(
-            f'<circle cx="{scale(value):.1f}" cy="{y:.1f}" r="{5 if reported else 4}" class="mark {kind}"/>'
-        )
+        marks.append(_dot(scale(value), y, kind, 5 if reported else 4))
     return "".join(marks)
 
 
@@ -189,14 +187,8 @@ def strata_drawing(rows: Sequence[Mapping[str, Any]]) -> Drawing:
             width = max((_RIGHT - _LEFT) * share / most, 0.5)
             y = top + 16 + 7 * place
             marks.append(f'<rect x="{_LEFT}" y="{y}" width="{width:.1f}" height="6" class="bar {kind}"/>')
-    said = "; ".join(f"{name}: {u:.1%} of the units, {n:.1%} of the labels" for name, u, n in shares)
-    return Drawing(
-        name="strata-shares",
-        title=title,
-        description=said,
-        height=24 + 36 * len(shares),
-        marks=tuple(marks),
-    )
+    said = (f"{name}: {u:.1%} of the units, {n:.1%} of the labels" for name, u, n in shares)
+    return Drawing.of("strata-shares", title, said, 24 + 36 * len(shares), marks)
 
 
 def calibration_drawing(check: Mapping[str, Any]) -> Drawing:
@@ -232,18 +224,12 @@ def calibration_drawing(check: Mapping[str, Any]) -> Drawing:
         if interval is not None:
             ends = [up.open_ended(end, lower=k == 0) for k, end in enumerate(interval)]
             marks.append(_line(x, ends[0], x, ends[1], "range reported"))
-        marks.append(f'<circle cx="{x:.1f}" cy="{up(row["outcome_mean"]):.1f}" r="4" class="mark reported"/>')
+        marks.append(_dot(x, up(row["outcome_mean"])))
     said = (
         f"mean proxy {row['proxy_mean']:.3f}: mean outcome {row['outcome_mean']:.3f} ({row['n']:,} labels)"
         for row in rows
     )
-    return Drawing(
-        name="calibration-curve",
-        title="Labels beside the proxy",
-        description="; ".join(said),
-        height=306,
-        marks=tuple(marks),
-    )
+    return Drawing.of("calibration-curve", "Labels beside the proxy", said, 306, marks)
 
 
 def width_drawing(rows: Sequence[Mapping[str, Any]], findings: Mapping[str, Any]) -> Drawing:
@@ -261,18 +247,12 @@ def width_drawing(rows: Sequence[Mapping[str, Any]], findings: Mapping[str, Any]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     marks = [_line(16, 140, 304, 140, "axis"), f'<polyline points="{path}" class="range reported"/>']
     for (x, y), row in zip(places, rows, strict=True):
-        marks.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" class="mark reported"/>')
+        marks.append(_dot(x, y))
         marks.append(_text(x, y - 9, f"± {value_text(row['half_width'], findings)}", "tick", "middle"))
         marks.append(_text(x, 155, f"{row['labels']:,}", "tick", "middle"))
     marks.append(_text(160, 173, "labels", "name", "middle"))
     said = (f"{row['labels']:,} labels: ± {value_text(row['half_width'], findings)}" for row in rows)
-    return Drawing(
-        name="half-widths",
-        title="Half-width of the interval by number of labels",
-        description="; ".join(said),
-        height=180,
-        marks=tuple(marks),
-    )
+    return Drawing.of("half-widths", "Half-width of the interval by number of labels", said, 180, marks)
 
 
 def _titled(title: str, rows: int) -> str:
@@ -299,6 +279,10 @@ def tick_text(tick: float, findings: Mapping[str, Any]) -> str:
     ('92.5%', '2.5')
     """
     return f"{100 * tick:.6g}%" if findings["share"] else f"{tick:g}"
+
+
+def _dot(x: float, y: float, kind: str = "reported", r: int = 4) -> str:
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r}" class="mark {kind}"/>'
 
 
 def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:

@@ -99,7 +99,7 @@ def ends_text(interval: Sequence[float | None], *, share: bool) -> str:
     low, high = interval
     if share and low is not None and high is not None:
         return f"{_percent(low)}–{_percent(high)}%"
-    return f"{'−∞' if low is None else number(low)} to {'∞' if high is None else number(high)}"
+    return interval_text(interval)
 
 
 def _percent(value: float) -> str:
@@ -127,7 +127,7 @@ def leaderboard_table(rows: Sequence[Mapping[str, Any]], confidence_level: float
     >>> leaderboard_table(rows, 0.95).cells()[0][:3]
     ['1', 'new', '0.8000']
     """
-    known = [row["confidence_interval"] for row in rows if _finite(row["confidence_interval"])]
+    known = [row["confidence_interval"] for row in rows if None not in (row["confidence_interval"] or [None])]
     ends = [end for interval in known for end in interval] or [0.0, 1.0]
     level = level_text(confidence_level)
     return Table(
@@ -170,7 +170,7 @@ def bar(interval: Sequence[float | None] | None, value: float, low: float, high:
     >>> bar([0.25, 0.75], 0.5, 0.0, 1.0)
     '      ├─────●────┤      '
     """
-    if interval is None or not _finite(interval) or not high > low:
+    if interval is None or None in interval or not high > low:
         return ""
     place = [round((float(x or 0.0) - low) / (high - low) * (WIDTH - 1)) for x in (*interval, value)]
     left, right, middle = place
@@ -178,10 +178,6 @@ def bar(interval: Sequence[float | None] | None, value: float, low: float, high:
     line[left : right + 1] = "─" * (right - left + 1)
     line[left], line[right], line[middle] = "├", "┤", "●"
     return "".join(line)
-
-
-def _finite(interval: Sequence[float | None] | None) -> bool:
-    return interval is not None and all(end is not None for end in interval)
 
 
 TABLES = {
@@ -259,7 +255,7 @@ def estimates_table(
     return Table(
         title=title,
         header=[headers.get(name, name.replace("_", " ")) for name in names],
-        rows=first_rows([[row.get(name) for name in names] for row in rows], most_rows, title.lower()),
+        rows=first_rows([[row.get(name) for name in names] for row in rows], title.lower(), most=most_rows),
     )
 
 
@@ -269,19 +265,28 @@ def _sentences(estimate: Mapping[str, Any]) -> list[str]:
         if ends is None:
             return ["Estimate undefined"]
         return [f"Estimate undefined, {level_text(estimate['confidence_level'])} {interval_text(ends)}"]
-    lines = [_headline(estimate), _facts(estimate), *_worth(estimate), *_nonresponse(estimate)]
-    lines += _required(estimate)
+    name = ",".join(part for part in estimate.get("estimand", "Estimate").split(",") if "=" not in part)
+    if "probability" in estimate:
+        name = f"{estimate['probability']:g} quantile:"
+    lines = [f"{name} {value_with_interval(estimate)}", _facts(estimate)]
+    worth, labels = worth_text(estimate), f"{estimate['n']:,} label" + ("s" if estimate["n"] != 1 else "")
+    if worth is not None:
+        be = "are" if estimate["n"] != 1 else "is"
+        lines.append(f"Your {labels} {be if worth.startswith('worth') else 'came'} {worth}.")
+    counts, wanted = estimate.get("nonresponse"), estimate.get("requirement")
+    if counts is not None and counts["drawn"] > counts["labelled"]:
+        lines.append(
+            f"{counts['drawn'] - counts['labelled']:,} of {counts['drawn']:,} drawn units have no label "
+            f"({counts['rate']:.1%}); the labels of their stratum stand for them, as if labels were missing "
+            f"at random.{worst_text(counts)}"
+        )
+    if wanted is not None:
+        ends = {"lower end at least": wanted["lower"], "upper end at most": wanted["upper"]}
+        limits = ", ".join(f"{what} {end:g}" for what, end in ends.items() if end is not None)
+        lines.append(f"Required: {limits}: {'met' if wanted['met'] else 'NOT met'}.")
     if estimate.get("lam"):
         lines.append("λ = " + ", ".join(map(number, estimate["lam"])))
     return lines
-
-
-def _headline(estimate: Mapping[str, Any]) -> str:
-    parts = estimate.get("estimand", "Estimate").split(",")
-    name = ",".join(part for part in parts if "=" not in part)
-    if "probability" in estimate:
-        name = f"{estimate['probability']:g} quantile:"
-    return f"{name} {value_with_interval(estimate)}"
 
 
 def value_with_interval(estimate: Mapping[str, Any]) -> str:
@@ -312,28 +317,6 @@ def _facts(estimate: Mapping[str, Any]) -> str:
     return f"{error}{labels}; {', '.join(kinds)}"
 
 
-def _worth(estimate: Mapping[str, Any]) -> list[str]:
-    """Return the sentence that says how many random labels these are worth."""
-    worth = worth_text(estimate)
-    if worth is None:
-        return []
-    labels = f"{estimate['n']:,} label" + ("s" if estimate["n"] != 1 else "")
-    if worth.startswith("worth"):
-        return [f"Your {labels} {'are' if estimate['n'] != 1 else 'is'} {worth}."]
-    return [f"Your {labels} came {worth}."]
-
-
-def _nonresponse(estimate: Mapping[str, Any]) -> list[str]:
-    counts = estimate.get("nonresponse")
-    if counts is None or counts["drawn"] <= counts["labelled"]:
-        return []
-    return [
-        f"{counts['drawn'] - counts['labelled']:,} of {counts['drawn']:,} drawn units have no label "
-        f"({counts['rate']:.1%}); the labels of their stratum stand for them, as if labels were missing at "
-        f"random.{worst_text(counts)}"
-    ]
-
-
 def worst_text(counts: Mapping[str, Any]) -> str:
     """Return a sentence with what the estimate is at worst where labels are missing; empty if not known.
 
@@ -349,18 +332,7 @@ def worst_text(counts: Mapping[str, Any]) -> str:
     return f" If all missing labels were at a bound, the estimate would be {low} or {high} (without a proxy)."
 
 
-def _required(estimate: Mapping[str, Any]) -> list[str]:
-    wanted = estimate.get("requirement")
-    if wanted is None:
-        return []
-    limits = [
-        *([f"lower end at least {wanted['lower']:g}"] if wanted["lower"] is not None else []),
-        *([f"upper end at most {wanted['upper']:g}"] if wanted["upper"] is not None else []),
-    ]
-    return [f"Required: {', '.join(limits)}: {'met' if wanted['met'] else 'NOT met'}."]
-
-
 def _strata_table(strata: Sequence[Mapping[str, Any]], most_rows: int | None) -> Table:
     names = ("name", "size", "n", "mean", "standard_deviation")
-    rows = first_rows([[row[name] for name in names] for row in strata], most_rows, "strata")
+    rows = first_rows([[row[name] for name in names] for row in strata], "strata", most=most_rows)
     return Table(title="Strata", header=("stratum", "units", "labels", "mean", "sd"), rows=rows)

@@ -1,4 +1,4 @@
-"""Figures: a few plain shapes (lines, violins, points, bars), drawn by Matplotlib from plain numbers.
+"""Figures, drawn by Matplotlib from plain numbers: results that draw themselves, and panels of lines.
 
 Nothing here knows of designs or papers; whoever calls hands in numbers and names. Files are PNG or whatever
 the path's ending says.
@@ -12,10 +12,176 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from stratal.errors import InputError, MissingExtraError
+from stratal.report.text import level_text
 
-from stratal.arrays import FloatArray
-from stratal.errors import MissingExtraError
+GREY = "#999999"
+"""What others are compared with."""
+
+MOST_ROWS = 60
+"""Rows that a plot shows; more would not be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intervals:
+    """Values with their intervals, one below the other.
+
+    Parameters
+    ----------
+    title, x_label : str
+    rows : sequence of (name, value or None, interval or None)
+    confidence_level : float, optional
+        Named in the legend.
+    level : float, optional
+        A vertical line to compare with, such as 0 for differences.
+    bare : str
+        What a value without an interval is, for the legend.
+
+    Examples
+    --------
+    >>> Intervals(title="Models", x_label="accuracy", rows=[("new", 0.8, [0.7, 0.9])]).level is None
+    True
+    """
+
+    title: str
+    x_label: str
+    rows: Sequence[tuple[str, float | None, Sequence[float | None] | None]]
+    confidence_level: float | None = None
+    level: float | None = None
+    bare: str = "no interval"
+
+    def draw(self, ax: Any) -> None:
+        """Draw on axes."""
+        rows = [row for row in self.rows if row[1] is not None][:MOST_ROWS]
+        known = [(place, row) for place, row in enumerate(rows) if row[2] is not None]
+        others = [(place, row) for place, row in enumerate(rows) if row[2] is None]
+        if known:
+            name = level_text(self.confidence_level) if self.confidence_level is not None else "interval"
+            ax.errorbar(
+                [row[1] for _, row in known],
+                [place for place, _ in known],
+                xerr=_reaches([row for _, row in known]),
+                fmt="o",
+                color=COLOURS[0],
+                capsize=3,
+                label=f"estimate with its {name}",
+            )
+        if others:
+            style = {"marker": "o", "facecolors": "none", "edgecolors": "#444444"}
+            values = [row[1] for _, row in others]
+            ax.scatter(values, [place for place, _ in others], label=self.bare, **style)
+        if self.level is not None:
+            ax.axvline(self.level, color="black", linewidth=0.8, linestyle=":", label=f"{self.level:g}")
+        ax.set_yticks(range(len(rows)), [row[0] for row in rows])
+        ax.invert_yaxis()
+        _name(ax, self.title, self.x_label)
+
+    @property
+    def height(self) -> float:
+        """Inches."""
+        return 1.6 + 0.28 * min(len(self.rows), MOST_ROWS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bars:
+    """Groups of horizontal bars, one group for each name.
+
+    Parameters
+    ----------
+    title, x_label : str
+    names : sequence of str
+    series : mapping of name to sequence of float
+
+    Examples
+    --------
+    >>> round(Bars(title="Strata", x_label="share", names=["low"], series={"units": [1.0]}).height, 2)
+    1.94
+    """
+
+    title: str
+    x_label: str
+    names: Sequence[str]
+    series: Mapping[str, Sequence[float]]
+
+    def draw(self, ax: Any) -> None:
+        """Draw on axes."""
+        names = list(self.names)[:MOST_ROWS]
+        width = 0.8 / max(len(self.series), 1)
+        for number, (label, values) in enumerate(self.series.items()):
+            places = [place + (number - (len(self.series) - 1) / 2) * width for place in range(len(names))]
+            hatch = ("", "///", "...")[number % 3]
+            style = {"color": (GREY, *COLOURS)[number % 3], "hatch": hatch, "edgecolor": "white"}
+            ax.barh(places, list(values)[:MOST_ROWS], height=width, label=label, **style)
+        ax.set_yticks(range(len(names)), names)
+        ax.invert_yaxis()
+        _name(ax, self.title, self.x_label)
+
+    @property
+    def height(self) -> float:
+        """Inches."""
+        return 1.6 + 0.34 * min(len(self.names), MOST_ROWS)
+
+
+class Plotted:
+    """Base of results that draw themselves.
+
+    Examples
+    --------
+    >>> class Answer(Plotted):
+    ...     def _plot(self):
+    ...         return Intervals(title="Answer", x_label="value", rows=[("new", 42.0, None)])
+    >>> Answer().plot().get_title()
+    'Answer'
+    """
+
+    __slots__ = ()
+
+    def _plot(self) -> Intervals | Bars:
+        """Return what is to be drawn."""
+        raise NotImplementedError
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw with Matplotlib, and return the axes.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; new ones, wide enough to print, unless given. `ax.figure.savefig(path)` keeps them.
+
+        Raises
+        ------
+        MissingExtraError
+            If Matplotlib is not installed.
+        InputError
+            If `ax` is no axes.
+        """
+        made = self._plot()
+        if ax is None:
+            ax = grid_of_axes(1, 1, width=7.0, height=made.height - 0.4)[1][0]
+        elif not hasattr(ax, "errorbar"):
+            raise InputError(
+                "ax must be Matplotlib's axes",
+                given=f"a {type(ax).__name__}",
+                allowed="what plt.subplots() returns second",
+                action="Leave ax out for a new figure.",
+            )
+        made.draw(ax)
+        return ax
+
+
+def _reaches(rows: Sequence[Any]) -> list[list[float]]:
+    """Return how far intervals reach below and above their values; an open end not at all."""
+    return [
+        [max(value - (value if low is None else low), 0.0) for _, value, (low, _) in rows],
+        [max((value if high is None else high) - value, 0.0) for _, value, (_, high) in rows],
+    ]
+
+
+def _name(ax: Any, title: str, x_label: str) -> None:
+    name_axes(ax, title, x_label, size=9, grid="x")
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2)
+
 
 COLOURS = tuple(
     "#0072b2 #d55e00 #009e73 #cc79a7 #e69f00 #56b4e9 #444444 #999933 #8c4f2b #7f7fff".split()  # noqa: SIM905
@@ -111,7 +277,7 @@ def draw_lines(panels: Sequence[Panel], path: str | Path, *, columns: int = 3, h
     MissingExtraError
         If Matplotlib is not installed.
     """
-    figure, axes = _figure(len(panels), columns)
+    figure, axes = grid_of_axes(len(panels), columns)
     if heading:
         figure.suptitle(heading, fontsize=8)
     styles: dict[str, int] = {}
@@ -127,95 +293,20 @@ def draw_lines(panels: Sequence[Panel], path: str | Path, *, columns: int = 3, h
                 _draw_line(ax, line, own if line.style is None else line.style)
             for x, y, name in zip(line.x, line.y, line.names, strict=False):
                 ax.annotate(name, (x, y), xytext=(3, 3), textcoords="offset points", fontsize=5.5)
-        _finish(ax, panel.title, panel.x_label, panel.y_label)
+        name_axes(ax, panel.title, panel.x_label, panel.y_label)
         if panel.level is not None:
             named = panel.level_label or "_nolegend_"
             ax.axhline(panel.level, color="black", linewidth=0.8, linestyle=":", label=named)
         _scales(ax, panel)
         if panel.limits is not None:
             ax.set_ylim(*panel.limits)
-    return _save(figure, axes, path)
+    return save_figure(figure, axes, path)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Violins:
-    """What violins show besides their values.
-
-    Parameters
-    ----------
-    level : float, optional
-        A dashed line.
-    errors : mapping of panel to mapping of name to errors, optional
-        Error bars of the values' shape.
-    ranges : mapping of name to (low, high), optional
-        Intervals that somebody else printed, drawn as brackets beside the violins.
-    styles : mapping of name to int, optional
-        Numbers of colours.
-    """
-
-    level: float | None = None
-    columns: int = 2
-    logarithmic: bool = False
-    errors: Mapping[str, Mapping[str, Sequence[float]]] | None = None
-    ranges: Mapping[str, tuple[float, float]] | None = None
-    styles: Mapping[str, int] | None = None
-
-
-def draw_violins(
-    panels: Mapping[str, Mapping[str, Sequence[float]]],
-    path: str | Path,
-    *,
-    y_label: str,
-    how: Violins = Violins(),
-) -> Path:
-    """Draw violins with their points, {panel: {name: values}}."""
-    figure, axes = _figure(len(panels), how.columns, width=4.6)
-    rng = np.random.default_rng(0)
-    for (title, groups), ax in zip(panels.items(), axes, strict=False):
-        for place, (name, group) in enumerate(groups.items(), start=1):
-            values = np.asarray(group, dtype=np.float64)
-            bars = None if how.errors is None else np.asarray(how.errors[title][name], dtype=np.float64)
-            if how.logarithmic:
-                bars = None if bars is None else bars[values > 0]
-                values = values[values > 0]
-            number = place - 1 if how.styles is None else how.styles.get(name, place - 1)
-            colour = COLOURS[number % len(COLOURS)]
-            if len(values) > 1 and np.ptp(values) > 0:
-                _draw_violin(ax, place, values, colour)
-            places = place + rng.uniform(-0.1, 0.1, len(values))
-            ax.errorbar(places, values, bars, fmt=".", color=colour, markersize=5, elinewidth=0.6)
-            if how.ranges is not None and name in how.ranges:
-                ax.plot([place + 0.42] * 2, how.ranges[name], color="black", marker="_", linewidth=0.8)
-        ax.set_xticks(range(1, len(groups) + 1), list(groups), rotation=35, ha="right", fontsize=7)
-        _finish(ax, title, "", y_label)
-        if how.logarithmic:
-            _logarithmic(ax)
-        if how.level is not None:
-            ax.axhline(how.level, color="#b00000", linewidth=1.0, linestyle="--")
-    return _save(figure, (), path)
-
-
-def draw_bars(
-    panels: Mapping[str, Mapping[str, Sequence[float]]],
-    path: str | Path,
-    *,
-    x_label: str,
-    y_label: str,
-    columns: int = 3,
-) -> Path:
-    """Draw groups of bars, one group per position: {panel: {series: values}}."""
-    figure, axes = _figure(len(panels), columns)
-    for (title, series), ax in zip(panels.items(), axes, strict=False):
-        width = 0.8 / max(len(series), 1)
-        for number, (name, values) in enumerate(series.items()):
-            places = np.arange(1, len(values) + 1) + (number - (len(series) - 1) / 2) * width
-            ax.bar(places, values, width=width, label=name, color=COLOURS[number % len(COLOURS)])
-        _finish(ax, title, x_label, y_label)
-    return _save(figure, axes, path)
-
-
-def new_axes(height: float, *, width: float = 7.0) -> Any:
-    """Return the axes of a new figure, so many inches high and wide enough to print.
+def grid_of_axes(
+    panels: int, columns: int, *, width: float = 3.6, height: float = 3.0
+) -> tuple[Any, list[Any]]:
+    """Return a new figure and its axes, each so many inches wide and high, wide enough together to print.
 
     Raises
     ------
@@ -226,32 +317,25 @@ def new_axes(height: float, *, width: float = 7.0) -> Any:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError("matplotlib", extra="plot") from None
-    dots = max(130, math.ceil(LEAST_PIXELS / width))
-    return Figure(figsize=(width, height), dpi=dots, layout="constrained").subplots()
-
-
-def _figure(panels: int, columns: int, *, width: float = 3.6) -> tuple[Any, list[Any]]:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("matplotlib", extra="plot") from None
     columns = min(columns, max(panels, 1))
     rows = max(math.ceil(panels / columns), 1)
-    inches = width * columns
-    dots = max(130, math.ceil(LEAST_PIXELS / inches))
-    figure = Figure(figsize=(inches, 3.0 * rows + 0.4), dpi=dots, layout="constrained")
+    dots = max(130, math.ceil(LEAST_PIXELS / (width * columns)))
+    figure = Figure(figsize=(width * columns, height * rows + 0.4), dpi=dots, layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
     for ax in axes[panels:]:
         ax.set_axis_off()
     return figure, axes
 
 
-def _finish(ax: Any, title: str, x_label: str, y_label: str) -> None:
-    ax.set_title(title, fontsize=9)
-    ax.set_xlabel(x_label, fontsize=8)
-    ax.set_ylabel(y_label, fontsize=8)
-    ax.tick_params(labelsize=7)
-    ax.grid(alpha=0.25, linewidth=0.5)
+def name_axes(
+    ax: Any, title: str, x_label: str, y_label: str = "", *, size: int = 8, grid: str = "both"
+) -> None:
+    """Write what axes show, in letters of a size, with a light grid."""
+    ax.set_title(title, fontsize=size + 1)
+    ax.set_xlabel(x_label, fontsize=size)
+    ax.set_ylabel(y_label, fontsize=size)
+    ax.tick_params(labelsize=size - 1)
+    ax.grid(axis=grid, alpha=0.25, linewidth=0.5)
     ax.spines[["top", "right"]].set_visible(False)
 
 
@@ -272,13 +356,6 @@ def _draw_line(ax: Any, line: Line, number: int) -> None:
         ax.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
 
 
-def _draw_violin(ax: Any, place: int, values: FloatArray, colour: str) -> None:
-    parts = ax.violinplot([values], positions=[place], showmedians=True, widths=0.8)
-    parts["bodies"][0].set(facecolor=colour, alpha=0.35)
-    for name in ("cmedians", "cbars", "cmins", "cmaxes"):
-        parts[name].set(color="#444444", linewidth=0.8)
-
-
 def _scales(ax: Any, panel: Panel) -> None:
     places = sorted({float(x) for line in panel.lines for x in line.x})
     if "x" in panel.logarithmic:
@@ -289,10 +366,10 @@ def _scales(ax: Any, panel: Panel) -> None:
     elif all(x.is_integer() for x in places):
         ax.xaxis.get_major_locator().set_params(integer=True)
     if "y" in panel.logarithmic:
-        _logarithmic(ax)
+        logarithmic_scale(ax)
 
 
-def _logarithmic(ax: Any) -> None:
+def logarithmic_scale(ax: Any) -> None:
     """Make the vertical axis logarithmic, with plain numbers."""
     from matplotlib.ticker import LogLocator
 
@@ -311,7 +388,7 @@ def _sparse(ticks: Sequence[float], ratio: float = 1.45) -> Iterator[float]:
             last = tick
 
 
-def _save(figure: Any, axes: Sequence[Any], path: str | Path) -> Path:
+def save_figure(figure: Any, axes: Sequence[Any], path: str | Path) -> Path:
     """Write the figure, with one legend for what is labelled in `axes`."""
     seen: dict[str, Any] = {}
     for ax in axes:
@@ -329,25 +406,15 @@ def _save(figure: Any, axes: Sequence[Any], path: str | Path) -> Path:
     return target
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Figure:
-    """A figure of merit: its column, its name, what it is compared with, which axes are logarithmic."""
-
-    name: str
-    label: str
-    logarithmic: str
-    level: float | None = None
-    of_intervals: bool = False
-
-
-_FIGURES = (
-    _Figure(name="mse", label="mean squared error", logarithmic="xy"),
-    _Figure(name="mae", label="mean absolute error", logarithmic="xy"),
-    _Figure(name="relative_efficiency", label="relative efficiency", logarithmic="x", level=1.0),
-    _Figure(name="mvr", label="ratio of estimated variances", logarithmic="x", level=1.0),
-    _Figure(name="coverage", label="coverage", logarithmic="x", of_intervals=True),
-    _Figure(name="width", label="width of the interval", logarithmic="xy", of_intervals=True),
-)
+_MERITS: dict[str, tuple[str, str, float | None]] = {
+    "mse": ("mean squared error", "xy", None),
+    "mae": ("mean absolute error", "xy", None),
+    "relative_efficiency": ("relative efficiency", "x", 1.0),
+    "mvr": ("ratio of estimated variances", "x", 1.0),
+    "coverage": ("coverage", "x", None),
+    "width": ("width of the interval", "xy", None),
+}
+"""Column of a simulation → its name, which axes are logarithmic, what it is compared with."""
 
 
 def write_figures(
@@ -381,34 +448,30 @@ def write_figures(
     """
     written = []
     bands = f"{rows[0]['replicates']:,} samples; bands: ± 2 Monte Carlo standard errors" if rows else ""
-    for figure in _FIGURES:
-        known = [row for row in rows if row[figure.name] is not None]
-        panels: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-        for row in known:
-            interval = row["interval"] if figure.of_intervals else ""
-            panels.setdefault((row["estimator"], interval), []).append(row)
-        if panels:
-            level = confidence_level if figure.name == "coverage" else figure.level
-            drawn = [_panel(figure, *names, kept, level) for names, kept in panels.items()]
-            target = Path(directory) / f"{figure.name}.png"
-            written.append(
-                draw_lines(drawn, target, columns=2, heading=f"{data}: {bands}" if data else bands)
+    for merit, (label, logarithmic, level) in _MERITS.items():
+        level = confidence_level if merit == "coverage" else level
+        kinds: dict[str, list[Mapping[str, Any]]] = {}
+        for row in rows:
+            of_intervals = merit in ("coverage", "width")
+            title = (
+                f"{row['estimator']}, {row['interval']}"
+                if of_intervals and row["interval"]
+                else row["estimator"]
             )
+            if row[merit] is not None:
+                kinds.setdefault(title, []).append(row)
+        panels = [
+            Panel(
+                title=title, x_label="labels", y_label=label, level=level, logarithmic=logarithmic,
+                lines=[_line(merit, design, kept) for design in dict.fromkeys(row["design"] for row in kept)],
+                level_label="" if level is None else f"{label}: {level:g}",
+            )
+            for title, kept in kinds.items()
+        ]  # fmt: skip
+        if panels:
+            heading = f"{data}: {bands}" if data else bands
+            written.append(draw_lines(panels, Path(directory) / f"{merit}.png", columns=2, heading=heading))
     return written
-
-
-def _panel(
-    figure: _Figure, estimator: str, interval: str, rows: Sequence[Mapping[str, Any]], level: float | None
-) -> Panel:
-    return Panel(
-        title=f"{estimator}, {interval}" if interval else estimator,
-        x_label="labels",
-        y_label=figure.label,
-        lines=[_line(figure.name, design, rows) for design in dict.fromkeys(row["design"] for row in rows)],
-        level=level,
-        level_label="" if level is None else f"{figure.label}: {level:g}",
-        logarithmic=figure.logarithmic,
-    )
 
 
 def _line(name: str, design: str, rows: Sequence[Mapping[str, Any]]) -> Line:

@@ -1,4 +1,4 @@
-"""A study of annotators in words and tables: what was made, how it stands, whether it is sound."""
+"""What commands print of a result, in words and tables: plain dict → `Page`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stratal.report.text import MOST_STRATA, Page, Table, first_rows, interval_text, level_text, noted, number
+from stratal.report.text import Page, Table, first_rows, interval_text, level_text, noted, number, table_of
 
 
 def inspection_page(found: Mapping[str, Any]) -> Page:
@@ -17,41 +17,23 @@ def inspection_page(found: Mapping[str, Any]) -> Page:
     >>> inspection_page({"file": "p.csv", "rows": 1200, "columns": []}).lines
     ['p.csv: 1,200 rows']
     """
-    tables = [_columns_table(found), *([_proxies_table(found)] if "proxies" in found else [])]
-    return Page(
-        lines=[f"{found['file']}: {found['rows']:,} rows"], tables=tables, notes=noted(found.get("notes", ()))
-    )
-
-
-def _columns_table(found: Mapping[str, Any]) -> Table:
-    return Table(
-        title="Columns",
-        header=("column", "kind", "missing", "distinct", "least", "mean", "most"),
-        rows=[
-            [
-                row["name"] or "(no name)",
-                *(row[name] for name in ("kind", "missing", "distinct")),
-                *(number(row[name]) for name in ("minimum", "mean", "maximum")),
-            ]
-            for row in found["columns"]
-        ],
-    )
-
-
-def _proxies_table(found: Mapping[str, Any]) -> Table:
-    return Table(
-        title="Proxies",
-        header=("proxy", "scale", "mean", "10 %", "50 %", "90 %"),
-        rows=[
-            [
-                row["name"],
-                "the outcome's" if row["scaled"] else "only orders",
-                number(row["mean"]),
-                *(number(row["quantiles"][decile]) for decile in (1, 5, 9)),
-            ]
-            for row in found["proxies"]
-        ],
-    )
+    numbers = {"least": "minimum", "mean": "mean", "most": "maximum"}
+    columns: dict[str, Any] = {
+        "column": lambda row: row["name"] or "(no name)",
+        **{name: name for name in ("kind", "missing", "distinct")},
+        **{header: lambda row, name=name: number(row[name]) for header, name in numbers.items()},
+    }
+    tables = [table_of("Columns", found["columns"], columns)]
+    if "proxies" in found:
+        proxies = {
+            "proxy": "name",
+            "scale": lambda row: "the outcome's" if row["scaled"] else "only orders",
+            "mean": lambda row: number(row["mean"]),
+            **{f"{k}0 %": lambda row, k=k: number(row["quantiles"][k]) for k in (1, 5, 9)},
+        }
+        tables.append(table_of("Proxies", found["proxies"], proxies))
+    lines = [f"{found['file']}: {found['rows']:,} rows"]
+    return Page(lines=lines, tables=tables, notes=noted(found.get("notes", ())))
 
 
 _IDS_ALONE = "Whoever labels sees ids alone; --show COL,… puts columns beside them, such as the text."
@@ -76,19 +58,36 @@ def handover_page(found: Mapping[str, Any], strata: Sequence[Sequence[Any]], *, 
     ['Drew 3 of 9 units (poisson, seed 7).']
     """
     added = f", {found['new']:,} of them new in round {found['round']}" if found["round"] > 1 else ""
-    drew = f"Drew {found['n']:,} of {found['population_size']:,} units"
-    notes = [
-        f"To label: {found['to_label']}  (fill in the column `label`)",
-        f"Sample:   {found['sample']}  (keep it: the estimate needs it)",
-        *([] if shown else [_IDS_ALONE]),
-    ]
-    rows = first_rows(strata, MOST_STRATA, "strata", "stratal plan --json")
+    rows = first_rows(strata, "strata", "stratal plan --json")
     table = Table(title="Strata", header=("stratum", "units", "to label"), rows=rows)
     return Page(
-        lines=[f"{drew} ({found['design']}, seed {found['seed']}){added}."],
+        lines=[f"{_drew(found)}{added}."],
         tables=[table] if strata else [],
-        notes=notes,
+        notes=[
+            f"To label: {found['to_label']}  (fill in the column `label`)",
+            f"Sample:   {found['sample']}  (keep it: the estimate needs it)",
+            *([] if shown else [_IDS_ALONE]),
+        ],
     )
+
+
+def _drew(found: Mapping[str, Any]) -> str:
+    drawn = f"Drew {found['n']:,} of {found['population_size']:,} units"
+    return f"{drawn} ({found['design']}, seed {found['seed']})"
+
+
+_DESIGNS = {
+    "design": "design",
+    "estimator": "estimator",
+    "hopeful SE": "hopeful_standard_error",
+    "expected SE": lambda row: _or_worst(row),
+    "cautious SE": "cautious_standard_error",
+    "relative efficiency": "relative_efficiency",
+}
+_STRATA = {
+    "stratum": "name", "units": "size", "to label": "n", "mean proxy": "proxy_mean",
+    "expected sd": "expected_standard_deviation",
+}  # fmt: skip
 
 
 def plan_page(plan: Mapping[str, Any]) -> Page:
@@ -101,25 +100,29 @@ def plan_page(plan: Mapping[str, Any]) -> Page:
     ...     "designs": [], "strata": [], "assumptions": [], "notes": []}).lines[0]
     'Plan: label 20 of 100 units by a simple-random sample, estimate by horvitz-thompson'
     """
-    notes = [*noted(plan["assumptions"], "Assumed"), *noted(plan["notes"])]
-    tables = [_designs_table(plan), _strata_table(plan)]
     if plan.get("estimands"):
-        tables[0] = _estimands_table(plan["estimands"], plan["confidence_level"])
-    return Page(lines=_sentences(plan), tables=tables, notes=notes)
+        expected = _estimands_table(plan["estimands"], plan["confidence_level"])
+    else:
+        expected = table_of("Designs", plan["designs"], _DESIGNS)
+    strata = table_of("Strata", plan["strata"], _STRATA, what="strata")
+    notes = [*noted(plan["assumptions"], "Assumed"), *noted(plan["notes"])]
+    return Page(lines=_sentences(plan), tables=[expected, strata], notes=notes)
 
 
 def _sentences(plan: Mapping[str, Any]) -> list[str]:
-    chosen, budget = plan["recommended"], plan["budget"]
+    chosen, budget, labels = plan["recommended"], plan["budget"], plan.get("labels")
     error, gain = chosen["expected_standard_error"], chosen["relative_efficiency"]
-    what = "Pilot" if plan.get("pilot") else "Plan"
     lines = [
-        f"{what}: label {budget:,} of {plan['population_size']:,} units by a {chosen['design']} sample, "
-        f"estimate by {chosen['estimator']}"
+        f"{'Pilot' if plan.get('pilot') else 'Plan'}: label {budget:,} of {plan['population_size']:,} units "
+        f"by a {chosen['design']} sample, estimate by {chosen['estimator']}"
     ]
-    if plan.get("labels"):
-        lines.append(_labels_sentence(plan["labels"]))
-    if plan.get("estimands"):
-        gain = None
+    if labels:  # which labels the promise follows from, and what they showed of the proxy
+        told = labels["proxy_mean"]
+        proxy = "" if told is None else f", where the proxy says {told:.3g}"
+        lines.append(
+            f"Recalibrated on {labels['used']:,} labels of {labels['source']}: their mean is "
+            f"{labels['mean']:.3g}{proxy}"
+        )
     if error is not None:
         hopeful, cautious = plan["half_width_range"]
         lines.append(
@@ -127,12 +130,13 @@ def _sentences(plan: Mapping[str, Any]) -> list[str]:
             f"± {plan['expected_half_width']:.4f} (hopeful {hopeful:.4f}, cautious {cautious:.4f})"
         )
     elif plan.get("worst_half_width") is not None:
+        low, high = plan["worst_bounds"]
+        between = "of 0 or 1" if (low, high) == (0, 1) else f"of {low:g} to {high:g}"
         lines.append(
-            f"{_labels_between(*plan['worst_bounds'])}: standard error at most "
-            f"{chosen['worst_standard_error']:.4f}; "
+            f"With labels {between}: standard error at most {chosen['worst_standard_error']:.4f}; "
             f"{level_text(plan['confidence_level'])} at worst about ± {plan['worst_half_width']:.4f}"
         )
-    if gain is not None and gain > 1:
+    if gain is not None and gain > 1 and not plan.get("estimands"):
         lines.append(f"About as precise as {gain * budget:,.0f} labels of a simple random sample.")
     if plan.get("detectable_difference") is not None:
         lines.append(
@@ -142,71 +146,24 @@ def _sentences(plan: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _labels_between(low: float, high: float) -> str:
-    """Return what the worst is the worst of."""
-    return "With labels of 0 or 1" if (low, high) == (0, 1) else f"With labels of {low:g} to {high:g}"
-
-
-def _labels_sentence(labels: Mapping[str, Any]) -> str:
-    """Return which labels the promise follows from, and what they showed of the proxy."""
-    told = labels["proxy_mean"]
-    proxy = "" if told is None else f", where the proxy says {told:.3g}"
-    return (
-        f"Recalibrated on {labels['used']:,} labels of {labels['source']}: their mean is "
-        f"{labels['mean']:.3g}{proxy}"
-    )
-
-
-def _designs_table(plan: Mapping[str, Any]) -> Table:
-    names = (
-        "design",
-        "estimator",
-        "hopeful_standard_error",
-        "expected_standard_error",
-        "cautious_standard_error",
-        "relative_efficiency",
-    )
-    return Table(
-        title="Designs",
-        header=[name.replace("_standard_error", " SE").replace("_", " ") for name in names],
-        rows=[
-            [_or_worst(row) if name == "expected_standard_error" else row[name] for name in names]
-            for row in plan["designs"]
-        ],
-    )
-
-
 def _estimands_table(rows: Sequence[Mapping[str, Any]], confidence_level: float) -> Table:
     """Return what is expected of each of several estimands."""
-    headers = {
+    columns = {
         "estimand": "estimand",
         "labels": "labels",
-        "expected_standard_error": "expected SE",
-        "expected_half_width": f"{level_text(confidence_level)} ±",
-        "wanted_half_width": "wanted ±",
-        "relative_efficiency": "relative efficiency",
+        "expected SE": "expected_standard_error",
+        f"{level_text(confidence_level)} ±": "expected_half_width",
+        "wanted ±": "wanted_half_width",
+        "relative efficiency": "relative_efficiency",
     }
-    names = [name for name in headers if any(row[name] is not None for row in rows)]
-    return Table(
-        title="Estimands",
-        header=[headers[name] for name in names],
-        rows=[[row[name] for name in names] for row in rows],
-    )
+    known = {header: name for header, name in columns.items() if any(row[name] is not None for row in rows)}
+    return table_of("Estimands", rows, known)
 
 
 def _or_worst(row: Mapping[str, Any]) -> Any:
     """Return the expected standard error, or what it is at most."""
     expected, worst = row["expected_standard_error"], row.get("worst_standard_error")
     return f"at most {worst:.4f}" if expected is None and worst is not None else expected
-
-
-def _strata_table(plan: Mapping[str, Any]) -> Table:
-    names = ("name", "size", "n", "proxy_mean", "expected_standard_deviation")
-    return Table(
-        title="Strata",
-        header=("stratum", "units", "to label", "mean proxy", "expected sd"),
-        rows=first_rows([[row[name] for name in names] for row in plan["strata"]], MOST_STRATA, "strata"),
-    )
 
 
 def simulation_page(found: Mapping[str, Any], target_error: float | None = None) -> Page:
@@ -225,37 +182,27 @@ def simulation_page(found: Mapping[str, Any], target_error: float | None = None)
     >>> simulation_page({"rows": [], "labels_to_reach": [reached]}, 0.01).notes
     ['Labels until the mean absolute error is 0.01:', '  simple-random, hajek: not within these budgets']
     """
-    header = ("design", "estimator", "interval", "n", "bias", "RMSE", "efficiency", "coverage", "width")
-    reached, notes = found.get("labels_to_reach", ()), []
-    if reached:
-        notes.append(f"Labels until the mean absolute error is {target_error:g}:")
+    gain = "relative_efficiency"
+    columns = {
+        **{name: name for name in ("design", "estimator", "interval")},
+        "n": "budget",
+        "bias": lambda row: f"{row['bias']:+.4f}",
+        "RMSE": lambda row: math.sqrt(row["mse"]),
+        "efficiency": lambda row: f"{_fixed(row[gain], 2)} ± {_fixed(row[f'{gain}_se'], 2)}",
+        "coverage": lambda row: _fixed(row["coverage"], 3),
+        "width": "width",
+    }
+    reached = found.get("labels_to_reach", ())
+    notes = [f"Labels until the mean absolute error is {target_error:g}:"] if reached else []
     for row in reached:
         labels = "not within these budgets" if row["labels"] is None else f"{row['labels']:.0f}"
         notes.append(f"  {row['design']}, {row['estimator']}: {labels}")
     notes += [f"Wrote {path}" for path in found.get("written", ())]
-    return Page(tables=[Table(header=header, rows=[_row(row) for row in found["rows"]])], notes=notes)
-
-
-def _row(row: Mapping[str, Any]) -> list[Any]:
-    return [
-        row["design"],
-        row["estimator"],
-        row["interval"],
-        row["budget"],
-        f"{row['bias']:+.4f}",
-        math.sqrt(row["mse"]),
-        f"{_fixed(row['relative_efficiency'], 2)} ± {_fixed(row['relative_efficiency_se'], 2)}",
-        _fixed(row["coverage"], 3),
-        row["width"],
-    ]
+    return Page(tables=[table_of("", found["rows"], columns)], notes=notes)
 
 
 def _fixed(value: float | None, digits: int) -> str:
     return "–" if value is None else f"{value:.{digits}f}"
-
-
-_PAIRS, _CLASSES = 3, 8
-"""So many tables of pairs, of so many classes, are shown; `--json` has all."""
 
 
 def study_page(found: Mapping[str, Any], *, compared: bool = False) -> Page:
@@ -269,10 +216,8 @@ def study_page(found: Mapping[str, Any], *, compared: bool = False) -> Page:
     >>> study_page(found).lines[0]
     'Drew 3 of 9 units (poisson, seed 7) into audit.'
     """
-    drew = f"Drew {found['n']:,} of {found['population_size']:,} units"
-    question = found["question"]
-    choices = question["choices"]
-    rows = [[choice["name"], choice["value"], choice["key"] or None] for choice in choices]
+    question, choices = found["question"], found["question"]["choices"]
+    columns = {"choice": "name", "counts as": "value", "key": lambda choice: choice["key"] or None}
     notes = [] if found["shown"] else ["annotators see nothing but the ids: no column is shown (--show)"]
     classes = question.get("kind") == "choices" and all(choice["value"] is None for choice in choices)
     if classes and not compared:
@@ -284,13 +229,23 @@ def study_page(found: Mapping[str, Any], *, compared: bool = False) -> Page:
         )
     return Page(
         lines=[
-            f"{drew} ({found['design']}, seed {found['seed']}) into {found['study']}.",
+            f"{_drew(found)} into {found['study']}.",
             f"{found['answers']:,} answers wanted from {', '.join(found['annotators'])}.",
             f"Question: {question['text']}",
         ],
-        tables=[Table(title="Choices", header=("choice", "counts as", "key"), rows=rows)] if rows else [],
+        tables=[table_of("Choices", choices, columns)] if choices else [],
         notes=noted(notes),
     )
+
+
+_TAKEN = {
+    "new": "items without an answer of this annotator",
+    "changed": "the annotator had said something else",
+    "skipped": "skips among these",
+    "same": "the study has them already",
+    "repeated": "taken in before and changed in the study since: they stay as they are there",
+    "unmatched": "items that are not in this study: left out",
+}
 
 
 def taken_page(found: Mapping[str, Any]) -> Page:
@@ -305,45 +260,88 @@ def taken_page(found: Mapping[str, Any]) -> Page:
     ['export.json (label-studio): would save 2 answers of ann; nothing was saved yet.']
     """
     count = found["new"] + found["changed"]
-    answers = f"{count:,} answer{'' if count == 1 else 's'}"
-    people = ", ".join(found["annotators"]) or "nobody"
-    done = f"saved {answers} of {people}."
-    if not found["applied"]:
-        done = f"would save {answers} of {people}; nothing was saved yet."
-    kinds = (
-        ("new", "items without an answer of this annotator"),
-        ("changed", "the annotator had said something else"),
-        ("skipped", "skips among these"),
-        ("same", "the study has them already"),
-        ("repeated", "taken in before and changed in the study since: they stay as they are there"),
-        ("unmatched", "items that are not in this study: left out"),
-    )
-    rows = [[name, found[name], meaning] for name, meaning in kinds]
-    strangers = (
-        [f"not in this study: {', '.join(map(repr, found['strangers']))}"] if found["strangers"] else []
-    )
+    saved = f"{count:,} answer{'' if count == 1 else 's'} of {', '.join(found['annotators']) or 'nobody'}"
+    done = f"saved {saved}." if found["applied"] else f"would save {saved}; nothing was saved yet."
+    rows = [[name, found[name], meaning] for name, meaning in _TAKEN.items()]
+    strangers = ", ".join(map(repr, found["strangers"]))
     return Page(
         lines=[f"{found['file']} ({found['tool']}): {done}"],
         tables=[Table(title="Answers", header=("", "answers", "meaning"), rows=rows)],
-        notes=noted([*strangers, *found["notes"]]),
+        notes=noted([*([f"not in this study: {strangers}"] if strangers else []), *found["notes"]]),
     )
 
 
-def status_page(found: Mapping[str, Any]) -> Page:
-    """Return what is said of how a study stands (`study_status`).
+_PAIRS, _CLASSES = 3, 8
+"""So many tables of pairs, of so many classes, are shown; `--json` has all."""
 
-    Examples
-    --------
-    >>> status_page.__name__
-    'status_page'
-    """
-    tables = [_people(found), _rounds(found), *_agreement(found), *_nonresponse(found)]
+_PEOPLE = {
+    "annotator": lambda row: row["annotator"] + (" (set aside)" if row["set_aside"] else ""),
+    "submitted": "submitted",
+    "skipped": "skipped",
+    "per item": lambda row: duration(row["seconds_per_item"]),
+    "last": "last",
+}
+
+
+def status_page(found: Mapping[str, Any]) -> Page:
+    """Return what is said of how a study stands (`study_status`)."""
+    agreement, rounds, times = found["agreement"], found["rounds"], found["time"]
+    given, wanted = (sum(row[name] for row in rounds) for name in ("answers", "wanted"))
+    lines = [
+        f"{found['folder']}: {found['question']}",
+        f"{given:,} of {wanted:,} answers; {duration(times['seconds_per_item'])} per item, "
+        f"{duration(times['seconds_left'])} left",
+    ]
+    if found["estimate"] is not None:
+        made = found["estimate"]
+        level, ends = level_text(made["confidence_level"]), interval_text(made["confidence_interval"])
+        lines.append(f"Estimate so far {number(made['estimate'])}, {level} {ends} if labelling stops now")
+        if found["anytime_interval"] is not None:
+            ends = interval_text(found["anytime_interval"])
+            lines.append(f"{level} that holds at every moment: {ends}")
+    if found["server"] is not None:
+        lines.append(f"Served at {found['server']}")
+    tables = [
+        table_of("Annotators", found["annotators"], _PEOPLE),
+        table_of("Rounds", rounds, ("round", "items", "labelled", "answers", "wanted")),
+    ]
+    if agreement is not None:
+        open_, pairs = found["disagreements"], agreement["pairs"]
+        title = (
+            f"Agreement: Krippendorff's alpha ({agreement['level']}) {number(agreement['alpha'])}; "
+            f"{open_['open']:,} disagreements open, {open_['decided']:,} decided"
+        )
+        tables += [
+            table_of(title, pairs, PAIR | {"Cohen's kappa": "kappa"}),
+            *map(_confusion, pairs[:_PAIRS]),
+        ]
+    if found["nonresponse"]["skipped"]:
+        names = ("stratum", "items", "labelled", "skipped", "open")
+        tables.append(table_of("Items that were only skipped", found["nonresponse"]["strata"], names))
     if found["flags"]:
-        rows = [[row["item"], row["annotator"], row["note"]] for row in found["flags"]]
-        tables.append(Table(title="Flagged", header=("item", "by", "note"), rows=rows))
-    missing = (found["agreement"] or {}).get("note")
+        flagged = {"item": "item", "by": "annotator", "note": "note"}
+        tables.append(table_of("Flagged", found["flags"], flagged))
+    missing = (agreement or {}).get("note")
     unknown = [f"how far the annotators agree: {missing}"] if missing else []
-    return Page(lines=_headline(found), tables=tables, notes=noted([*found["notes"], *unknown]))
+    return Page(lines=lines, tables=tables, notes=noted([*found["notes"], *unknown]))
+
+
+PAIR = {
+    "pair": lambda row: f"{row['first']}, {row['second']}",
+    "shared": "shared",
+    "agreeing": "agreeing",
+}
+"""Columns of a table of pairs of annotators."""
+
+
+def _confusion(pair: Mapping[str, Any]) -> Table:
+    """Return what one said where the other said something, the rest of many classes left out."""
+    classes = pair["classes"][:_CLASSES]
+    return Table(
+        title="Confusion",
+        header=(f"{pair['first']} \\ {pair['second']}", *classes),
+        rows=[[name, *row[:_CLASSES]] for name, row in zip(classes, pair["confusion"], strict=False)],
+    )
 
 
 def check_page(found: Mapping[str, Any]) -> Page:
@@ -376,84 +374,3 @@ def duration(seconds: float | None) -> str:
     if seconds < 90:
         return f"{seconds:.1f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
-
-
-def _headline(found: Mapping[str, Any]) -> list[str]:
-    given = sum(row["answers"] for row in found["rounds"])
-    wanted = sum(row["wanted"] for row in found["rounds"])
-    times = found["time"]
-    lines = [
-        f"{found['folder']}: {found['question']}",
-        f"{given:,} of {wanted:,} answers; {duration(times['seconds_per_item'])} per item, "
-        f"{duration(times['seconds_left'])} left",
-    ]
-    if found["estimate"] is not None:
-        made = found["estimate"]
-        level = level_text(made["confidence_level"])
-        ends = interval_text(made["confidence_interval"])
-        lines.append(f"Estimate so far {number(made['estimate'])}, {level} {ends} if labelling stops now")
-        if found["anytime_interval"] is not None:
-            ends = interval_text(found["anytime_interval"])
-            lines.append(f"{level} that holds at every moment: {ends}")
-    if found["server"] is not None:
-        lines.append(f"Served at {found['server']}")
-    return lines
-
-
-def _people(found: Mapping[str, Any]) -> Table:
-    rows = [
-        [
-            row["annotator"] + (" (set aside)" if row["set_aside"] else ""),
-            row["submitted"],
-            row["skipped"],
-            duration(row["seconds_per_item"]),
-            row["last"],
-        ]
-        for row in found["annotators"]
-    ]
-    return Table(
-        title="Annotators", header=("annotator", "submitted", "skipped", "per item", "last"), rows=rows
-    )
-
-
-def _rounds(found: Mapping[str, Any]) -> Table:
-    names = ("round", "items", "labelled", "answers", "wanted")
-    return Table(
-        title="Rounds", header=names, rows=[[row[name] for name in names] for row in found["rounds"]]
-    )
-
-
-def _agreement(found: Mapping[str, Any]) -> list[Table]:
-    agreement, open_ = found["agreement"], found["disagreements"]
-    if agreement is None:
-        return []
-    rows = [
-        [f"{pair['first']}, {pair['second']}", pair["shared"], pair["agreeing"], pair["kappa"]]
-        for pair in agreement["pairs"]
-    ]
-    alpha = number(agreement["alpha"])
-    title = (
-        f"Agreement: Krippendorff's alpha ({agreement['level']}) {alpha}; "
-        f"{open_['open']:,} disagreements open, {open_['decided']:,} decided"
-    )
-    pairs = Table(title=title, header=("pair", "shared", "agreeing", "Cohen's kappa"), rows=rows)
-    return [pairs, *(_confusion(pair) for pair in agreement["pairs"][:_PAIRS])]
-
-
-def _confusion(pair: Mapping[str, Any]) -> Table:
-    """Return what one said where the other said something, the rest of many classes left out."""
-    classes = pair["classes"][:_CLASSES]
-    return Table(
-        title="Confusion",
-        header=(f"{pair['first']} \\ {pair['second']}", *classes),
-        rows=[[name, *row[:_CLASSES]] for name, row in zip(classes, pair["confusion"], strict=False)],
-    )
-
-
-def _nonresponse(found: Mapping[str, Any]) -> list[Table]:
-    described = found["nonresponse"]
-    if not described["skipped"]:
-        return []
-    names = ("stratum", "items", "labelled", "skipped", "open")
-    rows = [[row[name] for name in names] for row in described["strata"]]
-    return [Table(title="Items that were only skipped", header=names, rows=rows)]

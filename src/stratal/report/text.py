@@ -89,14 +89,34 @@ def filled(table: Table) -> Table:
     return replace(table, header=[table.header[k] for k in kept], rows=rows)
 
 
+def table_of(
+    title: str, rows: Iterable[Mapping[str, Any]], columns: Mapping[str, Any] | Sequence[str], what: str = ""
+) -> Table:
+    """Return the table of several dicts, its columns entries of these, or header → entry or function.
+
+    With `what`, the plural of what a row is, only the first rows are shown.
+
+    Examples
+    --------
+    >>> table_of("Strata", [{"n": 3, "size": 6}], {"n": "n", "share": lambda row: row["n"] / row["size"]})
+    Table(header=['n', 'share'], rows=[[3, 0.5]], title='Strata')
+    """
+    given = columns if isinstance(columns, Mapping) else {name: name for name in columns}
+    cells = [[get(row) if callable(get) else row[get] for get in given.values()] for row in rows]
+    return Table(title=title, header=list(given), rows=first_rows(cells, what) if what else cells)
+
+
 def first_rows(
-    rows: Sequence[Sequence[Any]], most: int | None, what: str, where: str = "--json or to_dict()"
+    rows: Sequence[Sequence[Any]],
+    what: str,
+    where: str = "--json or to_dict()",
+    most: int | None = MOST_STRATA,
 ) -> list[Sequence[Any]]:
     """Return the first rows of a table, with a last one that says how many more there are, and where.
 
     Examples
     --------
-    >>> first_rows([["a", 1], ["b", 2], ["c", 3]], 2, "strata")
+    >>> first_rows([["a", 1], ["b", 2], ["c", 3]], "strata", most=2)
     [['a', 1], ['b', 2], ['… and 1 more strata: see --json or to_dict()', '']]
     """
     shown = list(rows[:most])

@@ -4,16 +4,13 @@
 annotators, keeps what they say in an append-only journal, and hands the labels to `stratal.estimate`.
 """
 
-from stratal.study.backup import backup_study
-from stratal.study.checking import Check, check_study
-from stratal.study.faults import StudyError
-from stratal.study.interim import anytime_interval, estimate_study, until
-from stratal.study.opening import create_study, open_study
+from stratal.study.database import StudyError
+from stratal.study.opening import Check, backup_study, check_study, create_study, open_study
 from stratal.study.question import Choice, Question
 from stratal.study.records import Answer, Disagreement, Item, Progress, Receipt
 from stratal.study.rounds import add_round, grow
 from stratal.study.status import study_status
-from stratal.study.study import Study
+from stratal.study.study import Study, anytime_interval, estimate_study, until
 
 __all__ = [
     "Answer",

@@ -1,28 +1,203 @@
-"""The study's SQLite file: connections for all threads, one writer at a time, whole transactions or none."""
+"""The study's SQLite file: where it lies, what goes wrong with it, its transactions, and who serves it.
+
+Many threads read, one writes at a time; what is written is on disk whole or not at all.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import socket
 import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, Literal
 from urllib.parse import quote
 
-from stratal.study.disk import PRAGMA, WAL
-from stratal.study.faults import LOCKED, READ_ONLY, StudyError, plainly
+from stratal.errors import InputError, StratalError
 
-DATABASE = "study.sqlite"
+DATABASE, LOCK, WHO = "study.sqlite", "server.lock", "server.json"
+
+Kind = Literal["disk-full", "locked", "read-only", "disk", "damaged", "served", "refused", "missing"]
+"""What a page needs to tell apart: wait and try again (`locked`), call whoever runs the study (`disk-full`,
+`read-only`, `disk`, `damaged`), a second server (`served`), something not allowed (`refused`), no such thing
+(`missing`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """How a database is opened.
+class StudyError(StratalError):
+    """Something that a study could not do; nothing was saved, and nothing that was saved before is lost.
 
     Parameters
     ----------
+    what : str
+    kind : str
+        One of `stratal.study.database.Kind`.
+    given, allowed, action
+        As in `StratalError`.
+
+    Examples
+    --------
+    >>> print(StudyError("the disk is full", kind="disk-full", action="Free some space, then try again."))
+    the disk is full. Free some space, then try again.
+    """
+
+    def __init__(self, what: str, *, kind: Kind, **parts: Any) -> None:
+        self.kind = kind
+        super().__init__(what, **parts)
+
+
+_WRITABLE = "Give whoever runs this command the right to write to the folder and its files."
+_FAULTS: dict[str, tuple[Kind, str, str]] = {
+    "SQLITE_FULL": ("disk-full", "the disk is full, so this was not saved",
+                    "Free some space, then try again."),
+    "SQLITE_BUSY": ("locked", "another program is writing to the study, so this was not saved",
+                    "Try again in a moment; close programs that have the database open."),
+    "SQLITE_LOCKED": ("locked", "the study is locked, so this was not saved", "Try again in a moment."),
+    "SQLITE_READONLY": ("read-only", "the study cannot be written to", _WRITABLE),
+    "SQLITE_PERM": ("read-only", "the study cannot be written to", _WRITABLE),
+    "SQLITE_CANTOPEN": ("read-only", "the study's database cannot be opened", _WRITABLE),
+    "SQLITE_IOERR": ("disk", "the disk did not do what it was asked to", "Check the disk; then try again."),
+    "SQLITE_CORRUPT": ("damaged", "the study's database is damaged", "Go back to a backup (stratal backup)."),
+    "SQLITE_NOTADB": ("damaged", "this is not a study's database",
+                      "Give the folder that `stratal init` made."),
+}  # fmt: skip
+"""SQLite's name of an error (its first two words) → kind, what is wrong, what to do."""
+
+
+@contextmanager
+def plainly(place: Path) -> Iterator[None]:
+    """Turn what SQLite says of a database into one `StudyError`.
+
+    Examples
+    --------
+    >>> with plainly(Path("study")):
+    ...     raise sqlite3.OperationalError("database or disk is full")
+    Traceback (most recent call last):
+    stratal.study.database.StudyError: study: the disk did not do what it was asked to (database or disk is
+    full)...
+    """
+    try:
+        yield
+    except sqlite3.IntegrityError:
+        raise
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        # SQLite's own message of text that cannot be decoded quotes bytes of a damaged file.
+        unreadable = isinstance(error, UnicodeDecodeError)
+        name = getattr(error, "sqlite_errorname", "SQLITE_CORRUPT" if unreadable else "SQLITE_IOERR")
+        short = "_".join(name.split("_")[:2])
+        kind, what, action = _FAULTS.get(short, _FAULTS["SQLITE_IOERR"])
+        detail = f" ({error})" if kind == "disk" else ""
+        raise StudyError(f"{place}: {what}{detail}", kind=kind, action=action) from error
+
+
+NETWORK = frozenset((
+    "nfs", "nfs4", "cifs", "smb3", "smbfs", "smb2", "afs", "ncpfs", "9p", "ceph", "lustre", "gpfs", "beegfs",
+    "glusterfs", "fuse.sshfs", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs", "fuse.ceph", "fuse.gcsfuse",
+    "fuse.davfs", "davfs", "afpfs", "webdav", "virtiofs",
+))  # fmt: skip
+"""File systems on which a write-ahead log does not work, since it needs memory shared by all writers."""
+
+_JOURNAL_MODES = {"wal": "wal", "rollback": "delete"}
+
+
+def file_system(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:
+    """Return the kind of file system that a folder lies on, or an empty text where that is not known."""
+    try:
+        lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    place = folder.absolute()
+    place = next((here for here in (place, *place.parents) if here.exists()), place).resolve()
+    best, kind = -1, ""
+    for line in lines:
+        before, _, after = line.partition(" - ")
+        name = before.split()[4]
+        for code, mark in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+            name = name.replace(code, mark)
+        point = Path(name)
+        if place.is_relative_to(point) and len(point.parts) >= best:
+            best, kind = len(point.parts), after.split()[0]
+    return kind
+
+
+def journal_for(folder: Path, wanted: str = "auto", *, kind_of: Callable[[Path], str] = file_system) -> str:
+    """Return the journal to keep in a folder: `wal`, or `rollback` on a network disk.
+
+    Examples
+    --------
+    >>> journal_for(Path("/"), kind_of=lambda folder: "nfs4")
+    'rollback'
+    """
+    if wanted not in ("auto", *_JOURNAL_MODES):
+        raise InputError("no such journal", given=repr(wanted), allowed=", ".join(("auto", *_JOURNAL_MODES)))
+    kind = kind_of(folder)
+    if kind not in NETWORK:
+        return "wal" if wanted == "auto" else wanted
+    if wanted == "wal":
+        raise InputError(
+            f"{folder}: lies on a network disk ({kind}), where a write-ahead log does not work",
+            allowed="journal 'rollback'",
+            action="Leave the choice to stratal, or put the study on this computer's own disk.",
+        )
+    return "rollback"
+
+
+class Connection(sqlite3.Connection):
+    """A connection to a study's file, and the time at which it writes.
+
+    Examples
+    --------
+    >>> with closing(sqlite3.connect(":memory:", factory=Connection)) as connection:
+    ...     connection.one("SELECT ? + 1", 2)[0], connection.at
+    (3, '1970-01-01T00:00:00.000Z')
+    """
+
+    now = 0.0
+
+    @property
+    def at(self) -> str:
+        """The time as it is written."""
+        return written_time(self.now)
+
+    def one(self, query: str, *values: Any) -> Any:
+        """Return the first row of a query, or None."""
+        return self.execute(query, values).fetchone()
+
+    def all(self, query: str, *values: Any) -> list[Any]:
+        """Return the rows of a query."""
+        return self.execute(query, values).fetchall()
+
+    def setting(self, name: str) -> str | None:
+        """Return a setting of the study."""
+        found = self.one("SELECT value FROM setting WHERE name = ?", name)
+        return None if found is None else str(found[0])
+
+    def keep(self, **settings: str) -> None:
+        """Save settings of the study."""
+        self.executemany("INSERT OR REPLACE INTO setting VALUES (?, ?)", settings.items())
+
+
+def written_time(now: float) -> str:
+    """Return a time in seconds since 1970 as the journal has it.
+
+    Examples
+    --------
+    >>> written_time(60.5)
+    '1970-01-01T00:01:00.500Z'
+    """
+    return datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class Database:
+    """A pool of connections to one file.
+
+    Parameters
+    ----------
+    path : Path
+        An existing file, but for `make`.
     patience : float
         Seconds to wait for another process that writes.
     pragmas : tuple of str
@@ -32,100 +207,73 @@ class Access:
 
     Examples
     --------
-    >>> Access().patience
-    5.0
-    """
-
-    patience: float = 5.0
-    pragmas: tuple[str, ...] = ()
-    reading: bool = False
-
-
-class Database:
-    """A pool of connections to one file.
-
-    Parameters
-    ----------
-    path : Path
-        An existing file.
-    access : Access
-
-    Examples
-    --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "study.sqlite"
     >>> database = Database.make(path, "wal")
     >>> with database.write() as connection:
     ...     _ = connection.execute("CREATE TABLE item (id TEXT)")
     >>> with database.read() as connection:
-    ...     connection.execute("SELECT count(*) FROM item").fetchone()[0]
+    ...     connection.one("SELECT count(*) FROM item")[0]
     0
     >>> database.close()
     """
 
-    def __init__(self, path: Path, access: Access | None = None) -> None:
-        self.path, self.access = path, access or Access()
-        self._free: list[sqlite3.Connection] = []
+    def __init__(
+        self, path: Path, *, patience: float = 5.0, pragmas: tuple[str, ...] = (), reading: bool = False
+    ) -> None:
+        self.path, self.reading = path, reading
+        self._patience, self._pragmas = patience, pragmas
+        self._free: list[Connection] = []
         self._pool, self._writing = threading.Lock(), threading.Lock()
 
     @classmethod
     def make(cls, path: Path, journal: str) -> Database:
         """Return the database of a file that is made now, with its journal of kind `journal`."""
-        with plainly(path.parent):
-            connection = sqlite3.connect(path)
-            try:
-                set_journal(connection, journal, path.parent)
-            finally:
-                connection.close()
+        with plainly(path.parent), closing(sqlite3.connect(path)) as connection:
+            set_journal(connection, journal, path.parent)
         return cls(path)
 
     @contextmanager
-    def read(self) -> Iterator[sqlite3.Connection]:
+    def read(self) -> Iterator[Connection]:
         """Give a connection that sees the study as it was at one moment."""
-        with plainly(self.path.parent), self._connection() as connection:
-            connection.execute("BEGIN")
-            try:
-                yield connection
-            finally:
-                _end(connection, "ROLLBACK")
+        with plainly(self.path.parent), self._transaction("BEGIN") as connection:
+            yield connection
 
     @contextmanager
-    def write(self, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
+    def write(self, *, now: float = 0.0, durable: bool = True) -> Iterator[Connection]:
         """Give a connection whose changes are all on disk when the block ends, or none after an error.
 
         Unless `durable`, changes may be lost when the power fails (never when a process is killed),
         but nothing that came before it.
         """
-        if self.access.reading:
-            raise StudyError(
-                f"{self.path.parent}: is open for reading only",
-                kind=READ_ONLY,
-                action="Open the study where its folder can be written to.",
-            )
-        if not self._writing.acquire(timeout=self.access.patience):
-            raise StudyError(
-                f"{self.path.parent}: too many are saving at once, so this was not saved",
-                kind=LOCKED,
-                action="Try again in a moment.",
-            )
+        folder = self.path.parent
+        if self.reading:
+            action = "Open the study where its folder can be written to."
+            raise StudyError(f"{folder}: is open for reading only", kind="read-only", action=action)
+        if not self._writing.acquire(timeout=self._patience):
+            what = f"{folder}: too many are saving at once, so this was not saved"
+            raise StudyError(what, kind="locked", action="Try again in a moment.")
         try:
-            with plainly(self.path.parent), self._connection() as connection:
-                connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
-                connection.execute("BEGIN IMMEDIATE")
-                try:
-                    yield connection
-                    connection.execute("COMMIT")
-                finally:
-                    _end(connection, "ROLLBACK")
+            synchronous = f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}"
+            with plainly(folder), self._transaction(synchronous, "BEGIN IMMEDIATE") as connection:
+                connection.now = now
+                yield connection
+                connection.commit()  # nothing where the block rolled back what it had only tried
         finally:
             self._writing.release()
 
     @contextmanager
-    def alone(self) -> Iterator[sqlite3.Connection]:
-        """Give the only connection of this object, outside of any transaction."""
-        self.close()
-        with self._connection() as connection:
-            yield connection
+    def _transaction(self, *beginning: str) -> Iterator[Connection]:
+        """Give a connection in a transaction, which is rolled back unless the block commits it."""
+        with self.connection() as connection:
+            for statement in beginning:
+                connection.execute(statement)
+            try:
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    with suppress(sqlite3.DatabaseError):
+                        connection.execute("ROLLBACK")
 
     def close(self) -> None:
         """Close the connections that are not in use."""
@@ -134,7 +282,8 @@ class Database:
                 self._free.pop().close()
 
     @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
+    def connection(self) -> Iterator[Connection]:
+        """Give a connection outside of any transaction."""
         with self._pool:
             connection = self._free.pop() if self._free else None
         connection = connection or self._connect()
@@ -143,22 +292,17 @@ class Database:
         except BaseException:
             connection.close()
             raise
-        else:
-            with self._pool:
-                self._free.append(connection)
+        with self._pool:
+            self._free.append(connection)
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self) -> Connection:
         connection = sqlite3.connect(
-            f"file:{quote(str(self.path))}?{self._mode()}",
-            uri=True,
-            timeout=self.access.patience,
-            isolation_level=None,
-            check_same_thread=False,
-        )
+            f"file:{quote(str(self.path))}?{self._mode()}", uri=True, timeout=self._patience,
+            isolation_level=None, check_same_thread=False, factory=Connection,
+        )  # fmt: skip
         connection.row_factory = sqlite3.Row
         try:
-            settings = () if self.access.reading else ("foreign_keys=ON",)
-            for setting in (*settings, *self.access.pragmas):
+            for setting in (*(() if self.reading else ("foreign_keys=ON",)), *self._pragmas):
                 connection.execute(f"PRAGMA {setting}").fetchall()
         except BaseException:
             connection.close()
@@ -170,7 +314,7 @@ class Database:
 
         In a folder that may only be read it needs no files beside it, as long as nobody writes to it.
         """
-        if not self.access.reading:
+        if not self.reading:
             return "mode=rw"
         written = self.path.with_name(self.path.name + "-wal").exists()
         alone = not written and not os.access(self.path.parent, os.W_OK)
@@ -182,24 +326,80 @@ def set_journal(connection: sqlite3.Connection, journal: str, folder: Path) -> N
 
     Examples
     --------
-    >>> from contextlib import closing
     >>> with closing(sqlite3.connect(":memory:")) as connection:
     ...     set_journal(connection, "wal", Path("study"))
     Traceback (most recent call last):
-    stratal.study.faults.StudyError: study: SQLite keeps no journal 'wal' here (given: memory)...
+    stratal.study.database.StudyError: study: SQLite keeps no journal 'wal' here (given: memory)...
     """
-    kept = connection.execute(f"PRAGMA journal_mode={PRAGMA[journal]}").fetchone()[0]
-    if kept != PRAGMA[journal]:
+    kept = connection.execute(f"PRAGMA journal_mode={_JOURNAL_MODES[journal]}").fetchone()[0]
+    if kept != _JOURNAL_MODES[journal]:
+        other = ", or ask for the journal 'rollback'." if journal == "wal" else "."
+        action = f"Put the study on this computer's own disk{other}"
+        what = f"{folder}: SQLite keeps no journal '{journal}' here"
+        raise StudyError(what, kind="read-only", given=kept, action=action)
+
+
+@contextmanager
+def serving(folder: Path, address: str, since: str) -> Iterator[None]:
+    """Hold a study for one server, by a lock that the system lets go of however the server ends.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with serving(folder, "http://127.0.0.1:8000", "now"), serving(folder, "http://127.0.0.1:8001", "now"):
+    ...     pass
+    Traceback (most recent call last):
+    stratal.study.database.StudyError: ...: another server has this study (given: http://127.0.0.1:8000 ...
+    """
+    with plainly(folder):
+        lock = _locked(folder, 0.2)
+    if lock is None:
         raise StudyError(
-            f"{folder}: SQLite keeps no journal '{journal}' here",
-            kind=READ_ONLY,
-            given=kept,
-            action="Put the study on this computer's own disk"
-            + (", or ask for the journal 'rollback'." if journal == WAL else "."),
-        )
+            f"{folder}: another server has this study", kind="served", given=_server(folder),
+            allowed="one server for each study", action="Use its links, or stop it first.",
+        )  # fmt: skip
+    who = {"address": address, "process": os.getpid(), "computer": socket.gethostname(), "since": since}
+    with closing(lock):
+        with suppress(OSError):
+            (folder / WHO).write_text(json.dumps(who) + "\n", encoding="utf-8")
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                (folder / WHO).unlink()
 
 
-def _end(connection: sqlite3.Connection, how: str) -> None:
-    if connection.in_transaction:
-        with suppress(sqlite3.DatabaseError):
-            connection.execute(how)
+def served_by(folder: Path) -> str | None:
+    """Return the address of the server that holds a study, None if none does."""
+    if not (folder / LOCK).exists():
+        return None
+    try:
+        lock = _locked(folder, 0.0)
+    except sqlite3.OperationalError:
+        return None
+    if lock is None:
+        return _server(folder)
+    lock.close()
+    return None
+
+
+def _locked(folder: Path, patience: float) -> sqlite3.Connection | None:
+    """Return what holds the server's lock until it is closed; None while another process holds it."""
+    lock = sqlite3.connect(folder / LOCK, timeout=patience, isolation_level=None, check_same_thread=False)
+    try:
+        lock.execute("BEGIN EXCLUSIVE")
+    except sqlite3.OperationalError as error:
+        lock.close()
+        if getattr(error, "sqlite_errorname", "") != "SQLITE_BUSY":
+            raise
+        return None
+    return lock
+
+
+def _server(folder: Path) -> str:
+    try:
+        who = json.loads((folder / WHO).read_text(encoding="utf-8"))
+        return f"{who['address']} (process {who['process']} on {who['computer']}, since {who['since']})"
+    except (OSError, ValueError, KeyError, TypeError):
+        return "a server that did not say which"

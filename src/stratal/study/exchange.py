@@ -1,7 +1,12 @@
-"""Items of a study or a sample out to an annotation tool, and its answers back into the study.
+"""Labelling elsewhere: items that go out to an annotation tool or a page in one file, and their answers back.
 
-What comes back is compared with what the study says now, item by item; then all of it is saved, or none.
-A pair's sides go out as `left` and `right`, shuffled for each item, and come back unshuffled.
+What comes back from a tool is compared with what the study says now, item by item; then all of it is saved,
+or none. A pair's sides go out as `left` and `right`, shuffled for each item, and come back unshuffled.
+
+What comes back from a page in one file: `{"format": "stratal-actions", "version": 1, "study", "annotator",
+"actions"}`, each action with `request` (unique), `action` (submit, skip, undo, flag, unflag or note), and
+`item`, `value`, `note`, `seconds`, `at` as far as it has them. Taking the same file in again saves nothing
+twice.
 """
 
 from __future__ import annotations
@@ -9,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,20 +25,51 @@ from stratal.errors import InputError, LabelError, near_names
 from stratal.labels.damaged_ids import matched
 from stratal.labels.exchange.exchange import Answers, Asked, Said, Task
 from stratal.randomness import id_texts
-from stratal.study import showing, team
-from stratal.study.answers import save_answer
-from stratal.study.assignment import block, give
+from stratal.study import team
 from stratal.study.creating import payloads
-from stratal.study.journal import Entry, Transaction, setting
+from stratal.study.database import Connection
+from stratal.study.items import block, give, save, shown_item, sides
+from stratal.study.journal import Action, Entry
 from stratal.study.question import CLASSES, TIE, Question
-from stratal.study.records import SKIP, SUBMIT, Plain
+from stratal.study.records import Item, Plain
 
 LEFT, RIGHT = "left", "right"
 NOBODY = ""
 """Whom the sides of a pair are shuffled for in a tool: for everybody alike."""
 
+BACK, VERSION = "stratal-actions", 1
+LARGEST = 200_000_000
+"""Characters of a file that is taken in."""
+
 _FIRST = 5
 """Ids that are named of those that are not in the study."""
+
+
+def entry_of(
+    study: str,
+    question: Question,
+    annotator: str,
+    action: Action,
+    item: str | None,
+    value: Any,
+    *,
+    note: str = "",
+    seconds: float | None = None,
+    request: str | None = None,
+) -> Entry:
+    """Return the line of an action, refusing an answer that the question does not take."""
+    order = sides(question, str(item), annotator, study) if action == "submit" else None
+    answered = action == "submit" or (action == "adjudicate" and value is not None)
+    return Entry(
+        annotator=annotator,
+        action=action,
+        id=None if action == "undo" else item,
+        value=question.answer(value) if answered else None,
+        note=note,
+        seconds=seconds,
+        shown=None if order is None else "|".join(order),
+        request=request,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -88,41 +125,36 @@ def asked_of(question: Question) -> Asked:
     >>> asked_of(Question.of_pair("Which is better?", "a", "b")).choices
     ('left', 'right', 'tie')
     """
-    names = [choice.name for choice in question.choices]
-    keys = [choice.key for choice in question.choices]
+    names = tuple(choice.name for choice in question.choices)
     return Asked(
         text=question.text,
-        choices=(LEFT, RIGHT, TIE) if _shuffles(question) else tuple(names),
-        keys=tuple(keys),
+        choices=(LEFT, RIGHT, TIE) if _shuffles(question) else names,
+        keys=tuple(choice.key for choice in question.choices),
         free=question.kind == CLASSES,
         rubric=question.rubric,
     )
 
 
 def study_tasks(
-    transaction: Transaction, question: Question, annotator: str | None, items: int | None
+    connection: Connection, question: Question, annotator: str | None, items: int | None
 ) -> list[Task]:
-    """Return a study's items that still need an answer; with an annotator, those kept for that one alone.
-
-    Examples
-    --------
-    >>> study_tasks.__name__
-    'study_tasks'
-    """
-    connection = transaction.connection
-    if items is not None and not (isinstance(items, int) and items > 0):
-        raise InputError("items must be a whole number", given=items, allowed="1 or more")
+    """Return a study's items that still need an answer; with an annotator, those kept for that one alone."""
+    _check_number(items)
     if annotator is not None:
-        numbers = block(transaction, team.known(connection, annotator), items)
+        numbers = block(connection, team.known(connection, annotator), items)
     else:
-        rows = connection.execute(
-            "SELECT item FROM item WHERE answers < copies AND decision IS NULL ORDER BY item LIMIT ?",
-            (-1 if items is None else items,),
-        )
-        numbers = [int(row["item"]) for row in rows]
-    found = [showing.item_row(connection, number) for number in numbers]
-    study = str(setting(connection, "id"))
-    return [_task(question, row["id"], json.loads(row["payload"]), study) for row in found]
+        free = "SELECT item FROM item WHERE answers < copies AND decision IS NULL ORDER BY item LIMIT ?"
+        numbers = [int(row["item"]) for row in connection.all(free, -1 if items is None else items)]
+    study, tasks = str(connection.setting("id")), []
+    for number in numbers:
+        item, text = connection.one("SELECT id, payload FROM item WHERE item = ?", number)
+        payload = json.loads(text)
+        order = sides(question, item, NOBODY, study) if _shuffles(question) else None
+        if order is not None:
+            shown = {name: value for name, value in payload.items() if name not in order}
+            payload = {**shown, LEFT: payload[order[0]], RIGHT: payload[order[1]]}
+        tasks.append(Task(id=item, payload=payload))
+    return tasks
 
 
 def sample_tasks(sample: Sample, question: Question | None) -> list[Task]:
@@ -150,38 +182,20 @@ def sample_tasks(sample: Sample, question: Question | None) -> list[Task]:
 
 
 def take_in_answers(
-    transaction: Transaction,
+    connection: Connection,
     question: Question,
     answers: Answers,
     who: Mapping[str, str] | str | None,
     folder: Path,
 ) -> Taken:
-    """Save a tool's answers; return what was done with each.
+    """Save a tool's answers, and return what was done with each; whoever only wants to see rolls back.
 
-    Parameters
-    ----------
-    transaction : Transaction
-        Rolled back by whoever only wants to see.
-    question : Question
-    answers : Answers
-    who : str or mapping of str to str, optional
-        Whose all answers are, or the study's name for each of the tool's.
-    folder : Path
-        Of the study, where the names behind pseudonyms are.
-
-    Raises
-    ------
-    LabelError
-        For annotators whom the study does not know, answers that the question does not take, and a file of
-        which no item is in the study.
-
-    Examples
-    --------
-    >>> take_in_answers.__name__
-    'take_in_answers'
+    `who` says whose all answers are, or the study's name for each of the tool's; the names behind pseudonyms
+    are in the study's folder. Refused are annotators whom the study does not know, answers that the question
+    does not take, and a file of which no item is in the study.
     """
-    known = {row["id"] for row in transaction.connection.execute("SELECT id FROM item")}
-    said, notes = _with_ids(_named(transaction, answers, who, folder), known)
+    known = {row["id"] for row in connection.all("SELECT id FROM item")}
+    said, notes = _with_ids(_named(connection, answers, who, folder), known)
     strangers = [entry.id for entry in said if entry.id not in known]
     if len(strangers) == len(said):
         raise LabelError(
@@ -190,66 +204,59 @@ def take_in_answers(
             allowed=", ".join(map(repr, sorted(known)[:_FIRST])),
             action="Take it in where its items came from.",
         )
-    counts: dict[str, Any] = dict.fromkeys(("new", "changed", "skipped", "same", "repeated"), 0)
-    people: dict[str, int] = {}
+    study, people = str(connection.setting("id")), Counter[str]()
+    kinds: dict[str, Any] = Counter[str]()
     for entry in (entry for entry in said if entry.id in known):
-        value = None if entry.value is None else _value(transaction, question, entry)
-        kind = _save(transaction, question, entry, value)
-        counts[kind] += 1
-        counts["skipped"] += int(value is None and kind in ("new", "changed"))
-        people[entry.annotator] = people.get(entry.annotator, 0) + 1
+        value = None if entry.value is None else _value(study, question, entry)
+        kind = _save(connection, study, question, entry, value)
+        kinds[kind] += 1
+        kinds["skipped"] += int(value is None and kind in ("new", "changed"))
+        people[entry.annotator] += 1
     return Taken(
         tool=answers.tool,
-        **counts,
+        **kinds,
         unmatched=len(strangers),
         strangers=tuple(dict.fromkeys(strangers))[:_FIRST],
-        annotators=people,
+        annotators=dict(people),
         notes=(*answers.notes, *notes),
     )
+
+
+def _check_number(items: int | None) -> None:
+    if items is not None and not (isinstance(items, int) and items > 0):
+        raise InputError("items must be a whole number", given=items, allowed="1 or more")
 
 
 def _shuffles(question: Question) -> bool:
     return question.pair is not None and not {LEFT, RIGHT} & set(question.pair)
 
 
-def _task(question: Question, item: str, payload: dict[str, Any], study: str) -> Task:
-    order = showing.sides(question, item, NOBODY, study) if _shuffles(question) else None
-    if order is None:
-        return Task(id=item, payload=payload)
-    shown = {name: value for name, value in payload.items() if name not in order}
-    return Task(id=item, payload={**shown, LEFT: payload[order[0]], RIGHT: payload[order[1]]})
-
-
 def _named(
-    transaction: Transaction, answers: Answers, who: Mapping[str, str] | str | None, folder: Path
+    connection: Connection, answers: Answers, who: Mapping[str, str] | str | None, folder: Path
 ) -> list[Said]:
     """Return the answers with the names that stand in the journal."""
-    people = [
-        row["name"] for row in transaction.connection.execute("SELECT name FROM annotator ORDER BY name")
-    ]
+    people = team.everybody(connection)
     codes = {name: code for code, name in team.read_names(folder).items()}
     given = list(dict.fromkeys(entry.annotator for entry in answers.said))
     if isinstance(who, str):
         names = dict.fromkeys(given, who)
     else:
         names = {name: (who or {}).get(name, name) for name in given}
-        alone = team.people(transaction.connection)
+        alone = team.everybody(connection, "annotator")
         names |= {"": alone[0]} if names.get("") == "" and len(alone) == 1 else {}
     names = {theirs: codes.get(ours, ours) for theirs, ours in names.items()}
     unknown = [theirs for theirs, ours in names.items() if ours not in people]
     if unknown:
+        unsaid = unknown == [""]
         raise LabelError(
-            "the file does not say who answered"
-            if unknown == [""]
-            else "the study does not know who answered",
-            given=None if unknown == [""] else ", ".join(map(repr, unknown[:_FIRST])),
+            "the file does not say who answered" if unsaid else "the study does not know who answered",
+            given=None if unsaid else ", ".join(map(repr, unknown[:_FIRST])),
             allowed=near_names(unknown[0], people),
             action="Say whose answers these are: --annotator NAME, or --annotator THEIRS=NAME,….",
         )
-    several = isinstance(who, str) and len(given) > 1
     seen: set[str] = set()
     for entry in answers.said:
-        if several and entry.id in seen:
+        if isinstance(who, str) and len(given) > 1 and entry.id in seen:
             raise LabelError(
                 f"{entry.place}: item {entry.id!r} was answered by several people",
                 given=", ".join(map(repr, given[:_FIRST])),
@@ -265,57 +272,123 @@ def _with_ids(said: Sequence[Said], known: set[str]) -> tuple[list[Said], tuple[
     return [replace(entry, id=item) for entry, item in zip(said, ids, strict=True)], notes
 
 
-def _value(transaction: Transaction, question: Question, entry: Said) -> str:
+def _value(study: str, question: Question, entry: Said) -> str:
     """Return an answer as the study keeps it: the sides of a pair unshuffled, the spelling the question's."""
     given = str(entry.value).strip()
-    if _shuffles(question) and given.lower() in (LEFT, RIGHT):
-        order = _order(transaction, question, entry.id)
+    order = sides(question, entry.id, NOBODY, study)
+    if order is not None and _shuffles(question) and given.lower() in (LEFT, RIGHT):
         return order[given.lower() == RIGHT]
     names = [choice.name for choice in question.choices]
-    alike = [name for name in names if name.casefold() == given.casefold()]
+    if given not in names:
+        alike = [name for name in names if name.casefold() == given.casefold()]
+        whole = given.removesuffix(".0")  # `4.0` is `4`, where only the latter is an answer
+        given = alike[0] if len(alike) == 1 else whole if whole in names else given
     try:
-        return question.answer(alike[0] if given not in names and len(alike) == 1 else _whole(given, names))
+        return question.answer(given)
     except InputError as error:
         raise LabelError(f"{entry.place}: item {entry.id!r}: {error}") from None
 
 
-def _whole(given: str, names: Sequence[str]) -> str:
-    """Return `4.0` as `4`, where only the latter is an answer."""
-    shorter = given.removesuffix(".0")
-    return shorter if given not in names and shorter in names else given
-
-
-def _order(transaction: Transaction, question: Question, item: str) -> tuple[str, str]:
-    order = showing.sides(question, item, NOBODY, str(setting(transaction.connection, "id")))
-    assert order is not None
-    return order
-
-
-def _save(transaction: Transaction, question: Question, entry: Said, value: str | None) -> str:
+def _save(connection: Connection, study: str, question: Question, entry: Said, value: str | None) -> str:
     """Save one answer; return what it was: new, changed, same or repeated."""
-    row = transaction.one("SELECT item FROM item WHERE id = ?", entry.id)
-    now = transaction.one(
-        "SELECT status, value FROM answer WHERE item = ? AND annotator = ?", row["item"], entry.annotator
-    )
+    item = connection.one("SELECT item FROM item WHERE id = ?", entry.id)["item"]
+    of = "WHERE item = ? AND annotator = ?", item, entry.annotator
+    now = connection.one(f"SELECT status, value FROM answer {of[0]}", *of[1:])
     if now is not None and (now["status"] == "skipped", now["value"]) == (value is None, value):
         return "same"
     text = json.dumps([entry.id, value, entry.note, entry.at], ensure_ascii=False)
     request = f"import {hashlib.sha256(text.encode()).hexdigest()}"
-    if transaction.one("SELECT 1 FROM journal WHERE annotator = ? AND request = ?", entry.annotator, request):
+    if connection.one("SELECT 1 FROM journal WHERE annotator = ? AND request = ?", entry.annotator, request):
         return "repeated"
-    given = "SELECT 1 FROM given WHERE item = ? AND annotator = ?"
-    if not transaction.one(given, row["item"], entry.annotator):
-        give(transaction, entry.annotator, row["item"])
-    order = _order(transaction, question, entry.id) if _shuffles(question) else None
+    if not connection.one(f"SELECT 1 FROM given {of[0]}", *of[1:]):
+        give(connection, entry.annotator, item)
+    order = sides(question, entry.id, NOBODY, study) if _shuffles(question) and value is not None else None
     saved = Entry(
         annotator=entry.annotator,
-        action=SKIP if value is None else SUBMIT,
+        action="skip" if value is None else "submit",
         id=entry.id,
         value=value,
         note=entry.note,
+        # NaN is dropped; None would be the time since the item was given, of which a tool says nothing
         seconds=math.nan if entry.seconds is None else entry.seconds,
-        shown=None if order is None or value is None else "|".join(order),
+        shown=None if order is None else "|".join(order),
         request=request,
     )
-    save_answer(transaction, saved)
+    save(connection, saved)
     return "new" if now is None else "changed"
+
+
+def package(
+    connection: Connection, question: Question, annotator: str, items: int | None
+) -> tuple[Item, ...]:
+    """Return the items of a page in one file, which are kept for this annotator."""
+    _check_number(items)
+    numbers = block(connection, annotator, items)
+    return tuple(shown_item(connection, question, annotator, item) for item in numbers)
+
+
+_TAKEN: tuple[Action, ...] = ("submit", "skip", "undo", "flag", "unflag", "note")
+
+
+def take_in(connection: Connection, question: Question, text: str, source: str) -> dict[str, int]:
+    """Save the actions of a labels file, all of them or none; return how many were new and how many not.
+
+    A file of another kind or another study is refused, and an action that cannot be taken, by its number.
+    """
+    if len(text) > LARGEST:
+        raise LabelError(f"{source}: is too large", given=len(text), allowed=f"{LARGEST:,} characters")
+    try:
+        described = json.loads(text)
+    except (ValueError, RecursionError):
+        raise LabelError(f"{source}: is no JSON", action="Give the file that the page saved.") from None
+    if not isinstance(described, dict) or described.get("format") != BACK:
+        raise LabelError(f"{source}: is not a labels file of the page", action="Give the file that it saved.")
+    if described.get("version") != VERSION:
+        raise LabelError(
+            f"{source}: is of another version",
+            given=repr(described.get("version"))[:40],
+            action="Write the offline page again with this version, or read it with the one that wrote it.",
+        )
+    study = str(connection.setting("id"))
+    if described.get("study") != study:
+        raise LabelError(
+            f"{source}: belongs to another study",
+            given=repr(described.get("study"))[:60],
+            allowed=f"study {study}",
+            action="Take it in where its page came from.",
+        )
+    annotator, actions = team.known(connection, str(described.get("annotator"))), described.get("actions")
+    if not isinstance(actions, list) or not all(isinstance(action, dict) for action in actions):
+        raise LabelError(f"{source}: holds no list of actions", action=_AS_SAVED)
+    counts = {"saved": 0, "repeated": 0}
+    for number, action in enumerate(actions, start=1):
+        place = f"{source}, action {number}"
+        try:
+            entry = entry_of(study, question, annotator, **_checked(action))
+            receipt = save(connection, entry)
+        except (InputError, TypeError) as error:
+            raise LabelError(f"{place}: {error}") from None
+        counts["repeated" if receipt.repeated else "saved"] += 1
+    return counts
+
+
+_AS_SAVED = "Take the file as the offline page saved it."
+
+
+def _checked(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a line of a labels file says, for `entry_of`."""
+    kind, item, request, note = (given.get(name) for name in ("action", "item", "request", "note"))
+    if kind not in _TAKEN:
+        raise InputError("no such action", given=repr(kind)[:60], allowed=", ".join(_TAKEN))
+    if not isinstance(request, str) or not request:
+        raise InputError("has no request", allowed="a text that no other action has")
+    if kind != "undo" and not isinstance(item, str):
+        raise InputError("names no item", given=repr(item)[:60], action=_AS_SAVED)
+    if not isinstance(note or "", str):
+        raise InputError("the note is not text", action=_AS_SAVED)
+    seconds = given.get("seconds")
+    timed = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    return {
+        "action": kind, "item": item, "value": given.get("value"), "note": note or "", "request": request,
+        "seconds": seconds if timed else None,
+    }  # fmt: skip

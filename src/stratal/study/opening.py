@@ -1,27 +1,50 @@
-"""Making a study folder, and opening one."""
+"""Making a study folder, opening one, checking it, copying it, and finding it by the ids of its items."""
 
 from __future__ import annotations
 
 import json
-import math
+import secrets
+import shutil
+import sqlite3
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from stratal.errors import not_positive
-from stratal.study.creating import make_folder
-from stratal.study.database import DATABASE, Access, Database, set_journal
-from stratal.study.disk import PRAGMA, WAL, journal_for
-from stratal.study.faults import DAMAGED, MISSING, StudyError, plainly
-from stratal.study.folder import Clock
-from stratal.study.migrations import STEPS, migrate, refuse_newer, version
+from stratal.designs import Sample
+from stratal.designs.handover import SAMPLE_NAME
+from stratal.errors import InputError, StratalError
+from stratal.labels.damaged_ids import matched
+from stratal.randomness import id_texts
+from stratal.study.creating import MEDIA, add_items, new_folder, payloads
+from stratal.study.database import (
+    DATABASE,
+    Connection,
+    Database,
+    StudyError,
+    journal_for,
+    plainly,
+    set_journal,
+)
+from stratal.study.journal import (
+    HEAD,
+    PAGE_SECRET,
+    STEPS,
+    append_setting,
+    head,
+    migrate,
+    refuse_newer,
+    version,
+)
 from stratal.study.question import Question
-from stratal.study.study import Study
-from stratal.study.team import Team
+from stratal.study.records import Plain
+from stratal.study.soundness import problems_of
+from stratal.study.study import Clock, Study, width_text
+from stratal.study.team import NAMES, Team, add_people, write_names
 
-if TYPE_CHECKING:
-    from stratal.designs import Sample
+_BACKUP = "Go back to a backup (stratal backup)"
 
 
 def create_study(
@@ -86,10 +109,30 @@ def create_study(
     ...     study.submit("ann", item.id, "Pass").action
     'submit'
     """
+    place = Path(folder)
     team = Team.of(annotators, adjudicators, overlap=overlap, copies=copies, pseudonyms=pseudonyms)
-    settings = {"half_width": "" if half_width is None else repr(_width(half_width))}
-    settings["reading"] = json.dumps(dict(reading or {}), ensure_ascii=False)
-    make_folder(Path(folder), sample, question, team, journal=journal, settings=settings, now=clock())
+    settings = {
+        "id": secrets.token_hex(16),
+        "question": json.dumps(question.to_dict(), ensure_ascii=False),
+        "rubric_version": str(question.rubric_version),
+        "overlap": repr(team.overlap),
+        "copies": str(team.copies),
+        "half_width": width_text(half_width),
+        "reading": json.dumps(dict(reading or {}), ensure_ascii=False),
+    }
+    payloads(sample, question)  # refused before anything is written
+    with new_folder(place) as partial:
+        (partial / MEDIA).mkdir()
+        if team.names:
+            write_names(partial, team.names)
+        database = Database.make(partial / DATABASE, journal_for(place.parent, journal))
+        with closing(database), database.write(now=clock()) as connection:
+            migrate(connection, partial)
+            connection.keep(**settings)
+            add_people(connection, team)
+            append_setting(connection, settings["rubric_version"], question.rubric, "rubric")
+            for number in range(1, int(sample.round.max(initial=1)) + 1):
+                add_items(connection, partial, sample, number)
     return open_study(folder, clock=clock)
 
 
@@ -124,48 +167,204 @@ def open_study(
     --------
     >>> open_study("nowhere")
     Traceback (most recent call last):
-    stratal.study.faults.StudyError: nowhere: there is no study here...
+    stratal.study.database.StudyError: nowhere: there is no study here...
     """
     place = Path(folder)
-    path = place / DATABASE
-    if not path.is_file():
-        raise StudyError(
-            f"{place}: there is no study here",
-            kind=MISSING,
-            action="Give the folder that `stratal init` made.",
-        )
-    database = Database(path, Access(patience=patience, pragmas=pragmas, reading=reading))
+    if not (place / DATABASE).is_file():
+        action = "Give the folder that `stratal init` made."
+        raise StudyError(f"{place}: there is no study here", kind="missing", action=action)
+    database = Database(place / DATABASE, patience=patience, pragmas=pragmas, reading=reading)
     try:
-        _prepare(database, place, reading=reading)
+        _prepare(database, place)
         return Study(place, database, clock)
     except BaseException:
         database.close()
         raise
 
 
-def _prepare(database: Database, place: Path, *, reading: bool) -> None:
+def _prepare(database: Database, place: Path) -> None:
     """Bring a database to this version, and its journal to what its disk can do."""
     with database.read() as connection:
         found = version(connection)
-        journal = connection.execute("PRAGMA journal_mode").fetchone()[0]
+        journal = connection.one("PRAGMA journal_mode")[0]
     refuse_newer(found, place)
     if found == 0:
-        raise StudyError(
-            f"{place}: its database is empty",
-            kind=DAMAGED,
-            action="Go back to a backup (stratal backup), or make the study again.",
-        )
-    if reading:
+        action = f"{_BACKUP}, or make the study again."
+        raise StudyError(f"{place}: its database is empty", kind="damaged", action=action)
+    if database.reading:
         return
-    if journal == PRAGMA[WAL] and journal_for(place) != WAL:
-        with plainly(place), database.alone() as connection:
+    if journal == "wal" and journal_for(place) != "wal":
+        database.close()  # the journal changes for a file's only connection alone
+        with plainly(place), database.connection() as connection:
             set_journal(connection, journal_for(place), place)
     if found < len(STEPS):
         with database.write() as connection:
             migrate(connection, place)
 
 
-def _width(half_width: float) -> float:
-    if not (isinstance(half_width, int | float) and math.isfinite(half_width) and half_width > 0):
-        raise not_positive("half_width", half_width)
-    return float(half_width)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Check(Plain):
+    """What a check found.
+
+    Parameters
+    ----------
+    problems : tuple of str
+        What is wrong; empty for a sound study.
+    notes : tuple of str
+        What is not wrong, but odd: a clock that went back.
+    items, lines : int
+        Items of the sample, lines of the journal.
+    head : str
+        The journal's last hash. Written down elsewhere, it proves later that nothing before it was changed.
+
+    Examples
+    --------
+    >>> Check(problems=(), notes=(), items=3, lines=2, head="ab").sound
+    True
+    """
+
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+    items: int
+    lines: int
+    head: str
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+
+def check_study(study: Study, *, known_head: str | None = None) -> Check:
+    """Check a study: its database, the journal's chain of hashes, ids against the sample, counts.
+
+    Parameters
+    ----------
+    study : Study
+    known_head : str, optional
+        A head that an earlier check gave; the journal must still hold it.
+    """
+    with study.database.read() as connection:
+        return Check(
+            problems=(*problems_of(connection, study.folder), *_noted(connection, known_head)),
+            notes=tuple(_odd_times(connection)),
+            items=connection.one("SELECT count(*) FROM item")[0],
+            lines=connection.one("SELECT count(*) FROM journal")[0],
+            head=head(connection),
+        )
+
+
+def _noted(connection: Connection, known_head: str | None) -> Iterator[str]:
+    if known_head is None:
+        return
+    try:
+        wanted = bytes.fromhex(known_head)
+    except ValueError:
+        raise InputError(
+            "--head must be a hash that check printed",
+            given=repr(known_head[:80]),
+            action="Copy the head that an earlier `stratal check` printed, or leave --head out.",
+        ) from None
+    if connection.one("SELECT 1 FROM journal WHERE hash = ?", wanted) is None:
+        yield f"the journal no longer holds the line with hash {known_head[:16]}…: it was written anew"
+
+
+def _odd_times(connection: Connection) -> Iterator[str]:
+    times, first = connection.one(
+        "SELECT count(*), min(seq) FROM (SELECT seq, at, lag(at) OVER (ORDER BY seq) AS before FROM journal) "
+        "WHERE at < before"
+    )
+    if times:
+        yield f"the clock went back {times} times (first at line {first} of the journal)"
+
+
+def backup_study(study: Study, folder: str | Path) -> Check:
+    """Copy a study into a new folder, whole or not at all, and check the copy.
+
+    The copy has no links: whoever reads a backup cannot label as somebody else. Serving it makes new ones.
+
+    Parameters
+    ----------
+    study : Study
+        A server may go on writing to it.
+    folder : str or Path
+        New or empty; a study that `open_study` opens.
+
+    Returns
+    -------
+    Check
+        Of the copy.
+    """
+    with new_folder(Path(folder)) as partial:
+        # First: the lines that it tells of are saved; the check of the copy misses them where they are lost.
+        _copy_files(study, partial, HEAD)
+        with plainly(partial), closing(sqlite3.connect(partial / DATABASE)) as target:
+            with study.database.read() as source:
+                source.backup(target)
+            # secure_delete overwrites the secret, which would stay in the file's free space otherwise.
+            target.execute("PRAGMA secure_delete = ON")
+            target.execute("DELETE FROM setting WHERE name = ?", (PAGE_SECRET,))
+            target.commit()
+            files = [file for (file,) in target.execute("SELECT file FROM round")]
+        _copy_files(study, partial, *files, NAMES)  # which never change
+        if study.media.is_dir():
+            shutil.copytree(study.media, partial / MEDIA)
+        with open_study(partial, clock=study.clock) as copied:
+            return check_study(copied)
+
+
+def _copy_files(study: Study, target: Path, *names: str) -> None:
+    for name in names:
+        if (study.folder / name).is_file():
+            shutil.copy2(study.folder / name, target / name)
+
+
+_MOST = 200
+"""Folders that are looked into."""
+
+
+def homes_of(columns: Mapping[str, Collection[str]], places: Iterable[Path]) -> dict[Path, str]:
+    """Return the studies and sample files whose ids most entries of a column are, each with that column.
+
+    Of several columns it is the one with most entries. They are looked for in places and one folder below.
+
+    Examples
+    --------
+    >>> homes_of({"Ticket Nr.": {"q7"}}, [Path("nowhere")])
+    {}
+    """
+    folders: dict[Path, None] = {}
+    for place in places:
+        with suppress(OSError):
+            below = sorted(entry for entry in place.iterdir() if entry.is_dir())[:_MOST]
+            folders |= dict.fromkeys((place, *below))
+    found: dict[Path, str] = {}
+    for folder in folders:
+        home, known = _ids_of(folder)
+        # As they are, or as a spreadsheet changed them.
+        fitting = [
+            name
+            for name, ids in columns.items()
+            if 2 * sum(id_ in known for id_ in matched(sorted(ids), None, known)[0]) > len(ids)
+        ]
+        if fitting and not any(home.resolve() == other.resolve() for other in found):
+            found[home] = max(fitting, key=lambda name: len(columns[name]))
+    return found
+
+
+def _ids_of(folder: Path) -> tuple[Path, set[str]]:
+    """Return the study or the sample file of a folder with its ids, none where there is neither."""
+    path = folder / SAMPLE_NAME
+    with suppress(StratalError, OSError):
+        if (folder / DATABASE).is_file():
+            with open_study(folder, reading=True) as study, study.database.read() as rows:
+                return folder, {row["id"] for row in rows.all("SELECT id FROM item")}
+        if path.is_file():
+            return path, set(id_texts(Sample.read(path).ids))
+    return folder, set()
+
+
+def people_of(folder: Path) -> tuple[str, ...]:
+    """Return the annotators of a study."""
+    with open_study(folder, reading=True) as study:
+        return study.annotators

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -86,31 +86,20 @@ class Question(Plain):
         named = [_named(choice) for choice in choices]
         _refuse_repeated([name for name, _ in named])
         if len(named) < 2:
-            raise InputError(
-                "a question needs two choices",
-                given=", ".join(name for name, _ in named),
-                allowed="two or more, such as Pass,Fail",
-            )
-        numbers = _numbers(named)
-        made = tuple(
-            Choice(name=name, value=number, key=KEYS[place] if place < len(KEYS) else "")
-            for place, ((name, _), number) in enumerate(zip(named, numbers, strict=True))
-        )
-        return cls(text=_worded(text), choices=made, rubric=rubric)
+            given = ", ".join(name for name, _ in named)
+            allowed = "two or more, such as Pass,Fail"
+            raise InputError("a question needs two choices", given=given, allowed=allowed)
+        rows = zip([name for name, _ in named], _numbers(named), _keys(named), strict=True)
+        return cls(text=_worded(text), choices=_choices(rows), rubric=rubric)
 
     @classmethod
     def of_scale(cls, text: str, low: int, high: int, *, rubric: str = "") -> Question:
         """Return a question answered by a whole number from `low` to `high`."""
         if not (float(low).is_integer() and float(high).is_integer() and 1 <= high - low <= 100):
-            raise InputError(
-                "a scale needs two whole numbers, the lower first",
-                given=f"{low}, {high}",
-                allowed="such as 1,5",
-            )
-        choices = tuple(
-            Choice(name=str(number), value=float(number), key=str(number) if 0 <= number <= 9 else "")
-            for number in range(int(low), int(high) + 1)
-        )
+            what = "a scale needs two whole numbers, the lower first"
+            raise InputError(what, given=f"{low}, {high}", allowed="such as 1,5")
+        numbers = range(int(low), int(high) + 1)
+        choices = _choices((str(k), float(k), str(k) if 0 <= k <= 9 else "") for k in numbers)
         bounds = (float(low), float(high))
         return cls(text=_worded(text), kind=SCALE, choices=choices, scale=bounds, rubric=rubric)
 
@@ -118,8 +107,7 @@ class Question(Plain):
     def of_pair(cls, text: str, first: str, second: str, *, rubric: str = "") -> Question:
         """Return a question of which of two columns is better; a win of `first` counts as 1, a tie as ½."""
         _refuse_repeated([first, second, TIE])
-        values = ((first, 1.0, "1"), (second, 0.0, "2"), (TIE, 0.5, "3"))
-        choices = tuple(Choice(name=name, value=value, key=key) for name, value, key in values)
+        choices = _choices([(first, 1.0, "1"), (second, 0.0, "2"), (TIE, 0.5, "3")])
         return cls(text=_worded(text), kind=PAIR, choices=choices, rubric=rubric)
 
     @classmethod
@@ -127,10 +115,7 @@ class Question(Plain):
         """Return a question answered in the annotator's own words, with known classes to choose from."""
         names = [name.strip() for name in known]
         _refuse_repeated(names)
-        choices = tuple(
-            Choice(name=name, value=None, key=KEYS[place] if place < len(KEYS) else "")
-            for place, name in enumerate(names)
-        )
+        choices = _choices((name, None, key) for name, key in zip(names, _keys(names), strict=True))
         return cls(text=_worded(text), kind=CLASSES, choices=choices, rubric=rubric)
 
     @classmethod
@@ -190,15 +175,23 @@ class Question(Plain):
         return next(float(c.value) for c in self.choices if c.name == answer and c.value is not None)
 
 
+def _keys(choices: Sequence[Any]) -> list[str]:
+    """Return a key for each choice, none for those after the last."""
+    return [*KEYS, *[""] * len(choices)][: len(choices)]
+
+
+def _choices(rows: Iterable[tuple[str, float | None, str]]) -> tuple[Choice, ...]:
+    return tuple(Choice(name=name, value=value, key=key) for name, value, key in rows)
+
+
 def _named(choice: str) -> tuple[str, float | None]:
     """Return the name and the number of `Partly=0.5`."""
     name, mark, number = choice.strip().rpartition("=")
     if not mark:
         name, number = choice.strip(), ""
     if not name.strip():
-        raise InputError(
-            "a choice needs a name", given=repr(choice), action="Name it, as in --choices Pass,Fail."
-        )
+        action = "Name it, as in --choices Pass,Fail."
+        raise InputError("a choice needs a name", given=repr(choice), action=action)
     if not number:
         return name.strip(), None
     try:
@@ -206,11 +199,8 @@ def _named(choice: str) -> tuple[str, float | None]:
     except ValueError:
         return choice.strip(), None
     if not math.isfinite(value):
-        raise InputError(
-            "a choice must count as a finite number",
-            given=repr(choice),
-            allowed="Pass=1, Fail=0, Partial=0.5",
-        )
+        allowed = "Pass=1, Fail=0, Partial=0.5"
+        raise InputError("a choice must count as a finite number", given=repr(choice), allowed=allowed)
     return name.strip(), value
 
 
@@ -219,9 +209,8 @@ def _numbers(named: list[tuple[str, float | None]]) -> list[float | None]:
     given = [number is not None for _, number in named]
     if any(given) and not all(given):
         name = named[given.index(False)][0]
-        raise InputError(
-            f"choice {name!r} has no number, others have one", action="Give each, as in Pass=1,Fail=0."
-        )
+        action = "Give each, as in Pass=1,Fail=0."
+        raise InputError(f"choice {name!r} has no number, others have one", action=action)
     words = [name.lower() for name, _ in named]
     if not any(given) and len(words) == 2:
         for one, zero in ((0, 1), (1, 0)):
@@ -233,20 +222,14 @@ def _numbers(named: list[tuple[str, float | None]]) -> list[float | None]:
 def _refuse_repeated(names: list[str]) -> None:
     for name in names:
         if not name or names.count(name) > 1:
-            raise InputError(
-                "choices need different names",
-                given=", ".join(map(repr, names)),
-                action="Leave out the repeated or empty one.",
-            )
+            given, action = ", ".join(map(repr, names)), "Leave out the repeated or empty one."
+            raise InputError("choices need different names", given=given, action=action)
 
 
 def _worded(text: str) -> str:
     if not text.strip():
-        raise InputError(
-            "a question needs words",
-            given=repr(text),
-            action="Write what annotators are asked: --question 'Is the answer right?'.",
-        )
+        action = "Write what annotators are asked: --question 'Is the answer right?'."
+        raise InputError("a question needs words", given=repr(text), action=action)
     return text.strip()
 
 

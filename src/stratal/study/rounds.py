@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
-from stratal.designs import (
-    Design,
-    Sample,
-)  # fmt: skip
+from stratal.designs import Design, Sample
 from stratal.designs.extending import extend, last_round, require_same_draw
 from stratal.errors import BudgetError, InputError
 from stratal.planning import next_round
+from stratal.population.population import Population
 from stratal.study.creating import add_items
-from stratal.study.interim import anytime_interval, estimate_options
-from stratal.study.journal import keep_setting
-from stratal.study.study import Study
-
-if TYPE_CHECKING:
-    from stratal.population.population import Population
-
+from stratal.study.study import Study, anytime_interval, estimate_options
 
 MORE = 1.5
 """Times as many units as the interval seems to need."""
@@ -51,11 +42,6 @@ def grow(study: Study, additional: int, *, population: Population, by_labels: bo
         For a population that is not the sample's, and a design that cannot be extended.
     BudgetError
         If fewer units are left.
-
-    Examples
-    --------
-    >>> grow.__name__
-    'grow'
     """
     sample, labels = study.sample(), study.labels()
     if by_labels is None:
@@ -81,11 +67,6 @@ def units_needed(study: Study) -> int:
         If no half-width was asked for, and for designs that have no such interval.
     LabelError
         If there is no label yet.
-
-    Examples
-    --------
-    >>> units_needed.__name__
-    'units_needed'
     """
     wanted = study.setting("half_width")
     if not wanted:
@@ -107,21 +88,15 @@ def add_round(study: Study, larger: Sample) -> int:
     ------
     InputError
         If it is another draw: another seed, or units that are no longer there.
-
-    Examples
-    --------
-    >>> add_round.__name__
-    'add_round'
     """
     sample = study.sample()
     require_same_draw(sample, larger)
     number, before = last_round(larger), last_round(sample)
     if number != before + 1:
         raise InputError("rounds are numbered without gaps", given=f"round {number}", allowed=str(before + 1))
-    with study.saving() as transaction:
-        added = add_items(transaction, study.folder, larger, number)
-        keep_setting(transaction.connection, "enough", "no")
-        keep_setting(transaction.connection, "next_look", "0")
+    with study.saving() as connection:
+        added = add_items(connection, study.folder, larger, number)
+        connection.keep(enough="no", next_look="0")
     return added
 
 

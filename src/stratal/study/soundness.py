@@ -19,45 +19,35 @@ from stratal.errors import InputError
 from stratal.population.same_value import same_value
 from stratal.randomness import id_texts
 from stratal.study.creating import digest_of
-from stratal.study.faults import DAMAGED, StudyError
-from stratal.study.journal import HEAD, broken_seals, items_digest, missing_lines, setting, settings_digest
-from stratal.study.migrations import STEPS, migrate, version
+from stratal.study.database import Connection, StudyError
+from stratal.study.journal import (
+    HEAD,
+    STEPS,
+    broken_seals,
+    items_digest,
+    migrate,
+    missing_lines,
+    settings_digest,
+    version,
+)  # fmt: skip
 from stratal.study.question import Question
-from stratal.study.records import RUBRIC, SETTING
 
 _MOST = 20
 """Problems of one kind that are listed."""
 
 
-def require_sound(connection: sqlite3.Connection, folder: Path) -> None:
-    """Refuse a study in which a check finds a problem, before a number or an export is made of it.
-
-    Raises
-    ------
-    StudyError
-        Of kind `damaged`, with the first problem.
-
-    Examples
-    --------
-    >>> require_sound.__name__
-    'require_sound'
-    """
+def require_sound(connection: Connection, folder: Path) -> None:
+    """Refuse a study in which a check finds a problem, before a number or an export is made of it."""
     for problem in problems_of(connection, folder):
         raise StudyError(
             f"{folder}: the study was changed or damaged after it was written ({problem})",
-            kind=DAMAGED,
+            kind="damaged",
             action="See all of it with `stratal check`, and go back to a backup (stratal backup).",
         )
 
 
-def problems_of(connection: sqlite3.Connection, folder: Path) -> Iterator[str]:
-    """Yield what is wrong with a study, one kind after another.
-
-    Examples
-    --------
-    >>> problems_of.__name__
-    'problems_of'
-    """
+def problems_of(connection: Connection, folder: Path) -> Iterator[str]:
+    """Yield what is wrong with a study, one kind after another."""
     try:  # before the first query, at whose moment the study is seen: what was saved by now is in it
         noted = (folder / HEAD).read_bytes()
     except OSError:
@@ -66,7 +56,8 @@ def problems_of(connection: sqlite3.Connection, folder: Path) -> Iterator[str]:
     yield from _first_of(broken_seals(connection))
     yield from missing_lines(connection, noted)
     yield from _schema(connection)
-    if connection.execute(_VIEWS).fetchone()[0] < 3:  # what follows reads them
+    views = "SELECT count(*) FROM sqlite_master WHERE name IN ('current', 'decision', 'standing')"
+    if connection.one(views)[0] < 3:  # what follows reads them
         return
     if version(connection) > 1:  # studies of version 1 are sealed when they are first opened to write
         yield from _settings(connection)
@@ -87,21 +78,18 @@ def _first_of(problems: Iterator[str]) -> Iterator[str]:
         yield f"and {more} more of this kind"
 
 
-def _database(connection: sqlite3.Connection) -> Iterator[str]:
-    rows = connection.execute(f"PRAGMA integrity_check({_MOST})").fetchall()
+def _database(connection: Connection) -> Iterator[str]:
+    rows = connection.all(f"PRAGMA integrity_check({_MOST})")
     yield from (f"the database is damaged: {row[0]}" for row in rows if row[0] != "ok")
-    broken = connection.execute("PRAGMA foreign_key_check").fetchall()
+    broken = connection.all("PRAGMA foreign_key_check")
     if broken:
         yield f"{len(broken)} rows name an item, a round or an annotator that is not there"
 
 
-_VIEWS = "SELECT count(*) FROM sqlite_master WHERE name IN ('current', 'decision', 'standing')"
-
-
-def _schema(connection: sqlite3.Connection) -> Iterator[str]:
+def _schema(connection: Connection) -> Iterator[str]:
     """Compare tables, views and triggers (which keep the journal's lines) with those of a new study."""
     query = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as fresh:
+    with closing(sqlite3.connect(":memory:", isolation_level=None, factory=Connection)) as fresh:
         migrate(fresh, Path(), STEPS[: version(connection)])
         found, wanted = (dict(tuple(row) for row in db.execute(query)) for db in (connection, fresh))
     for name in sorted(found.keys() | wanted.keys()):
@@ -109,22 +97,20 @@ def _schema(connection: sqlite3.Connection) -> Iterator[str]:
             yield f"'{name}' of the database is not as stratal made it"
 
 
-def _settings(connection: sqlite3.Connection) -> Iterator[str]:
+def _settings(connection: Connection) -> Iterator[str]:
     """Compare the settings and the people with those that the journal sealed last."""
-    sealed = connection.execute(
-        "SELECT seq, shown FROM journal WHERE action IN (?, ?) ORDER BY seq DESC LIMIT 1", (RUBRIC, SETTING)
-    ).fetchone()
+    sealed = connection.one(
+        "SELECT shown FROM journal WHERE action IN ('rubric', 'setting') ORDER BY seq DESC LIMIT 1"
+    )
     if sealed is None or sealed["shown"] != settings_digest(connection):
         yield "the settings (question, annotators, …) are not those that the journal sealed"
 
 
-def _rounds(connection: sqlite3.Connection) -> Iterator[str]:
+def _rounds(connection: Connection) -> Iterator[str]:
     """Compare rounds and their items with the journal's lines of them."""
     rounds = {str(row["number"]): row for row in connection.execute("SELECT * FROM round")}
-    lines = {
-        row["value"]: row
-        for row in connection.execute("SELECT value, note, shown FROM journal WHERE action = 'round'")
-    }
+    query = "SELECT value, note, shown FROM journal WHERE action = 'round'"
+    lines = {row["value"]: row for row in connection.execute(query)}
     for number in sorted(rounds.keys() | lines.keys()):
         row, line = rounds.get(number), lines.get(number)
         if row is None or line is None or line["note"] != f"{row['file']} {row['digest']}":
@@ -133,17 +119,14 @@ def _rounds(connection: sqlite3.Connection) -> Iterator[str]:
             yield f"the items of round {number} were changed after it was drawn"
 
 
-def _samples(connection: sqlite3.Connection, folder: Path) -> Iterator[str]:
-    rounds = connection.execute("SELECT * FROM round ORDER BY number").fetchall()
-    sound = True
+def _samples(connection: Connection, folder: Path) -> Iterator[str]:
+    rounds, sound = connection.all("SELECT * FROM round ORDER BY number"), True
     for row in rounds:
         path = folder / row["file"]
-        if not path.is_file():
+        if not path.is_file() or digest_of(path) != row["digest"]:
             sound = False
-            yield f"{path}: is missing"
-        elif digest_of(path) != row["digest"]:
-            sound = False
-            yield f"{path}: was changed after round {row['number']} was drawn"
+            changed = f"was changed after round {row['number']} was drawn"
+            yield f"{path}: {changed if path.is_file() else 'is missing'}"
     if not rounds or not sound:
         return
     try:
@@ -167,7 +150,7 @@ def _samples(connection: sqlite3.Connection, folder: Path) -> Iterator[str]:
             yield f"{len(ids)} items {what} (first: {min(ids)!r})"
 
 
-def _payloads(connection: sqlite3.Connection, sample: Sample) -> Iterator[str]:
+def _payloads(connection: Connection, sample: Sample) -> Iterator[str]:
     """Compare what annotators see of each item with what the sample says."""
     place = {text: row for row, text in enumerate(id_texts(sample.ids))}
     for item in connection.execute("SELECT id, payload FROM item"):
@@ -184,7 +167,7 @@ def _payloads(connection: sqlite3.Connection, sample: Sample) -> Iterator[str]:
                 yield f"column {name!r} of item {item['id']!r} is not shown as the sample has it"
 
 
-def _counts(connection: sqlite3.Connection) -> Iterator[str]:
+def _counts(connection: Connection) -> Iterator[str]:
     """Compare what is counted with what the journal says."""
     current = "SELECT item, annotator, seq, status, value FROM current"
     answer = "SELECT item, annotator, seq, status, value FROM answer"
@@ -203,11 +186,9 @@ def _counts(connection: sqlite3.Connection) -> Iterator[str]:
         "SELECT item FROM item LEFT JOIN decision USING (item) WHERE item.decision IS NOT decision.seq"
     ):
         yield f"the decision on item {row['item']} is not what the journal says"
-    tally = connection.execute("SELECT total, done, undecided FROM tally").fetchall()
-    real = connection.execute(
-        "SELECT sum(copies), sum(min(answers, copies)), sum(apart AND decision IS NULL) FROM item"
-    ).fetchone()
-    if [tuple(row) for row in tally] != [tuple(real)]:
+    tally = connection.all("SELECT total, done, undecided FROM tally")
+    real = "SELECT sum(copies), sum(min(answers, copies)), sum(apart AND decision IS NULL) FROM item"
+    if [tuple(row) for row in tally] != [tuple(connection.one(real))]:
         yield "the number of answers that are wanted or given is wrong"
 
 
@@ -227,9 +208,9 @@ WHERE item.answers <> coalesce(said.answers, 0) OR item.apart <> coalesce(said.a
 """
 
 
-def _values(connection: sqlite3.Connection) -> Iterator[str]:
+def _values(connection: Connection) -> Iterator[str]:
     try:
-        question = Question.from_dict(json.loads(setting(connection, "question") or ""))
+        question = Question.from_dict(json.loads(connection.setting("question") or ""))
     except (ValueError, KeyError, TypeError) as error:
         yield f"the question cannot be read ({error!r})"
         return

@@ -1,23 +1,30 @@
-"""`study_status`: how a study stands, as one plain dict."""
+"""How a study stands: `study_status`, one plain dict; and how far two annotators agree on what both labelled.
+
+Krippendorff's α for any number of annotators is `stratal.annotator_agreement`.
+"""
 
 from __future__ import annotations
 
 import itertools
-import sqlite3
 import warnings
-from statistics import median
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from stratal.arrays import FloatArray, IntArray
 from stratal.errors import MissingExtraError, StratalError, StratalWarning
 from stratal.labels.annotators import Agreement, agreement_of, level_of_answers
 from stratal.labels.labels import Labels
-from stratal.study import serving, showing
-from stratal.study.agreement import drift, pair_agreement
-from stratal.study.interim import anytime_interval, estimate_study, look
+from stratal.study import items
+from stratal.study.database import Connection, served_by
 from stratal.study.journal import head
 from stratal.study.labelling import present_labels
 from stratal.study.question import SCALE, Question
-from stratal.study.study import Study
+from stratal.study.study import Study, anytime_interval, estimate_study, look
+
+PARTS = 4
+"""Parts of an annotator's work that drift compares."""
 
 UNLIKELY = 0.01
 """p-value below which a drift is mentioned."""
@@ -37,11 +44,6 @@ def study_status(study: Study, *, confidence_level: float = 0.95, **options: Any
     -------
     dict
         Plain numbers, text, lists and dicts.
-
-    Examples
-    --------
-    >>> study_status.__name__
-    'study_status'
     """
     question = study.question
     with study.verified() as connection:
@@ -50,135 +52,111 @@ def study_status(study: Study, *, confidence_level: float = 0.95, **options: Any
             "folder": str(study.folder),
             "question": question.text,
             "rubric_version": question.rubric_version,
-            "server": serving.served_by(study.folder),
-            "journal": connection.execute("PRAGMA journal_mode").fetchone()[0],
+            "server": served_by(study.folder),
+            "journal": connection.one("PRAGMA journal_mode")[0],
             "head": head(connection),
             "annotators": [_annotator(connection, name) for name in study.annotators],
-            "rounds": _rounds(connection),
+            "rounds": _dicts(connection, _ROUNDS),
             "nonresponse": _nonresponse(connection, study.sample().design.stratum_names),
-            "disagreements": _disagreements(connection),
-            "flags": _flags(connection),
+            "disagreements": _dicts(connection, _DISAGREEMENTS)[0],
+            "flags": _dicts(connection, _FLAGS),
             "time": _time(connection, study),
         }
         answers = _shared_answers(connection)
         labels = present_labels(connection, question, str(study.folder))
         agreed, described["agreement"] = _agreement(labels, answers, question)
         described["drift"] = _drifts(connection, answers, question)
-    described |= _interim(study, described["rounds"], confidence_level, options)
-    described["notes"] = [*(agreed.warnings if agreed is not None else ()), *_notes(described, study)]
-    return described
+        late = items.clock_behind(connection, study.clock()) > items.SLACK
+    interim, reasons = _interim(study, described["rounds"], confidence_level, options)
+    described |= interim
+    notes = [*(agreed.warnings if agreed is not None else ()), *reasons, *_drift_notes(described["drift"])]
+    if described["stop"]["enough"]:
+        notes.append("the interval is as narrow as was asked for: labelling may stop")
+    if late:
+        notes.append("this computer's clock is behind labels that were saved before")
+    return {**described, "notes": notes}
 
 
 def pairs_of(study: Study) -> list[dict[str, Any]]:
-    """Return how far each pair of annotators agrees on the items that both answered.
-
-    Examples
-    --------
-    >>> pairs_of.__name__
-    'pairs_of'
-    """
+    """Return how far each pair of annotators agrees on the items that both answered."""
     with study.verified() as connection:
-        return [pair.to_dict() for pair in _pairs(_shared_answers(connection), study.question)]
+        return _pairs(_shared_answers(connection), study.question)
 
 
-def _annotator(connection: sqlite3.Connection, name: str) -> dict[str, Any]:
-    row = connection.execute("SELECT * FROM annotator WHERE name = ?", (name,)).fetchone()
-    times = connection.execute(
-        "SELECT min(at) AS first, max(at) AS last FROM journal WHERE annotator = ? AND item IS NOT NULL",
-        (name,),
-    ).fetchone()
-    taken = connection.execute(
-        "SELECT seconds FROM journal WHERE annotator = ? AND action IN ('submit', 'skip') "
-        "AND seconds IS NOT NULL",
-        (name,),
-    ).fetchall()
-    rounds = connection.execute(
-        "SELECT round, sum(status = 'submitted') AS submitted, sum(status = 'skipped') AS skipped "
-        "FROM answer JOIN item USING (item) WHERE annotator = ? GROUP BY round ORDER BY round",
-        (name,),
-    ).fetchall()
+def _dicts(connection: Connection, query: str, *values: Any) -> list[dict[str, Any]]:
+    return [dict(row) for row in connection.all(query, *values)]
+
+
+def _annotator(connection: Connection, name: str) -> dict[str, Any]:
+    row = connection.one("SELECT submitted, skipped, aside FROM annotator WHERE name = ?", name)
+    first, last = connection.one(
+        "SELECT min(at), max(at) FROM journal WHERE annotator = ? AND item IS NOT NULL", name
+    )
     return {
         "annotator": name,
         "submitted": row["submitted"],
         "skipped": row["skipped"],
-        "rounds": [dict(entry) for entry in rounds],
+        "rounds": _dicts(
+            connection,
+            "SELECT round, sum(status = 'submitted') AS submitted, sum(status = 'skipped') AS skipped "
+            "FROM answer JOIN item USING (item) WHERE annotator = ? GROUP BY round ORDER BY round",
+            name,
+        ),
         "set_aside": bool(row["aside"]),
-        "seconds_per_item": float(median(entry["seconds"] for entry in taken)) if taken else None,
-        "first": times["first"],
-        "last": times["last"],
+        "seconds_per_item": items.pace(connection, name, most=-1),
+        "first": first,
+        "last": last,
     }
 
 
-def _rounds(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    rows = connection.execute(
-        "SELECT round AS round, count(*) AS items, sum(answers > 0 OR decision IS NOT NULL) AS labelled, "
-        "sum(copies) AS wanted, sum(min(answers, copies)) AS answers FROM item GROUP BY round ORDER BY round"
-    )
-    return [dict(row) for row in rows]
+_ROUNDS = (
+    "SELECT round AS round, count(*) AS items, sum(answers > 0 OR decision IS NOT NULL) AS labelled, "
+    "sum(copies) AS wanted, sum(min(answers, copies)) AS answers FROM item GROUP BY round ORDER BY round"
+)
+_DISAGREEMENTS = (
+    "SELECT coalesce(sum(apart AND decision IS NULL), 0) AS open, count(decision) AS decided FROM item"
+)
+_FLAGS = (
+    "SELECT item.id AS item, annotator, note FROM journal AS said JOIN item USING (item) "
+    "WHERE action = 'flag' AND NOT EXISTS (SELECT 1 FROM journal AS later WHERE later.item = said.item "
+    "AND later.annotator = said.annotator AND later.seq > said.seq AND later.action IN ('flag', 'unflag')) "
+    "ORDER BY seq"
+)
 
 
-def _nonresponse(connection: sqlite3.Connection, names: tuple[str, ...]) -> dict[str, Any]:
+def _nonresponse(connection: Connection, names: tuple[str, ...]) -> dict[str, Any]:
     """Return items that are labelled, that were only skipped, and that nobody has seen to yet."""
-    rows = connection.execute(
+    strata = _dicts(
+        connection,
         "SELECT stratum, count(*) AS items, sum(labelled) AS labelled, "
-        "sum(NOT labelled AND skips) AS skipped "
+        "sum(NOT labelled AND skips) AS skipped, sum(NOT labelled AND NOT skips) AS open "
         "FROM (SELECT stratum, answers > 0 OR decision IS NOT NULL AS labelled, EXISTS (SELECT 1 FROM answer "
         "JOIN annotator ON name = annotator WHERE answer.item = item.item AND status = 'skipped' "
-        "AND aside = 0) AS skips FROM item) GROUP BY stratum ORDER BY stratum"
-    ).fetchall()
-    strata = [
-        {
-            "stratum": names[row["stratum"]] if row["stratum"] < len(names) else str(row["stratum"]),
-            "items": row["items"],
-            "labelled": row["labelled"],
-            "skipped": row["skipped"],
-            "open": row["items"] - row["labelled"] - row["skipped"],
-        }
-        for row in rows
-    ]
+        "AND aside = 0) AS skips FROM item) GROUP BY stratum ORDER BY stratum",
+    )
+    for row in strata:
+        place = row["stratum"]
+        row["stratum"] = names[place] if place < len(names) else str(place)
     counts = ("items", "labelled", "skipped", "open")
     return {**{name: sum(row[name] for row in strata) for name in counts}, "strata": strata}
 
 
-def _disagreements(connection: sqlite3.Connection) -> dict[str, int]:
-    row = connection.execute(
-        "SELECT coalesce(sum(apart AND decision IS NULL), 0) AS open, count(decision) AS decided FROM item"
-    ).fetchone()
-    return {"open": row["open"], "decided": row["decided"]}
-
-
-def _flags(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    """Return the items that are flagged now, with what was written."""
-    rows = connection.execute(
-        "SELECT item.id AS item, annotator, note FROM journal AS said JOIN item USING (item) "
-        "WHERE action = 'flag' AND NOT EXISTS (SELECT 1 FROM journal AS later WHERE later.item = said.item "
-        "AND later.annotator = said.annotator AND later.seq > said.seq AND later.action IN ('flag', 'unflag')"
-        ") ORDER BY seq"
-    )
-    return [dict(row) for row in rows]
-
-
-def _time(connection: sqlite3.Connection, study: Study) -> dict[str, float | None]:
-    pace = connection.execute(
-        "SELECT seconds FROM journal WHERE action IN ('submit', 'skip') AND seconds IS NOT NULL "
-        "ORDER BY seq DESC LIMIT ?",
-        (showing.RECENT,),
-    ).fetchall()
-    if not pace:
+def _time(connection: Connection, study: Study) -> dict[str, float | None]:
+    seconds = items.pace(connection)
+    if seconds is None:
         return {"seconds_per_item": None, "seconds_left": None}
-    seconds = float(median(row["seconds"] for row in pace))
-    tally = connection.execute("SELECT total - done AS wanted FROM tally").fetchone()
-    working = max(1, showing.at_work(connection, study.clock()))
-    return {"seconds_per_item": seconds, "seconds_left": seconds * tally["wanted"] / working}
+    wanted = connection.one("SELECT total - done FROM tally")[0]
+    working = max(1, items.at_work(connection, study.clock()))
+    return {"seconds_per_item": seconds, "seconds_left": seconds * wanted / working}
 
 
-Shared = list[tuple[str, str, str, int]]
-"""Item, annotator, answer and line of the journal, of items that several people labelled."""
+Shared = list[tuple[str, str, str]]
+"""Item, annotator and answer in the journal's order, of items that several people labelled."""
 
 
-def _shared_answers(connection: sqlite3.Connection) -> Shared:
-    rows = connection.execute(
-        "SELECT item.id AS id, answer.annotator, answer.value, seq FROM answer JOIN item USING (item) "
+def _shared_answers(connection: Connection) -> Shared:
+    rows = connection.all(
+        "SELECT item.id, answer.annotator, answer.value FROM answer JOIN item USING (item) "
         "JOIN annotator ON name = answer.annotator "
         "WHERE answers > 1 AND status = 'submitted' AND aside = 0 ORDER BY seq"
     )
@@ -198,12 +176,12 @@ def _agreement(
     except MissingExtraError as error:
         level = level_of_answers(labels, classes=classes)
         overall = {"alpha": None, "level": level, "note": str(error)}
-    return found, overall | {"pairs": [pair.to_dict() for pair in _pairs(answers, question)]}
+    return found, overall | {"pairs": _pairs(answers, question)}
 
 
-def _pairs(answers: Shared, question: Question) -> list[Any]:
+def _pairs(answers: Shared, question: Question) -> list[dict[str, Any]]:
     said: dict[str, dict[str, str]] = {}
-    for item, who, value, _ in answers:
+    for item, who, value in answers:
         said.setdefault(who, {})[item] = value
     pairs = []
     for first, second in itertools.combinations(sorted(said), 2):
@@ -213,70 +191,142 @@ def _pairs(answers: Shared, question: Question) -> list[Any]:
         if question.kind == SCALE:
             numbers = [float(question.outcome(name)) for name in sorted({*one, *other})]
         if shared:
-            pairs.append(pair_agreement(first, second, one, other, numbers=numbers))
+            pairs.append({"first": first, "second": second, **pair_agreement(one, other, numbers)})
     return pairs
 
 
-def _drifts(connection: sqlite3.Connection, answers: Shared, question: Question) -> list[dict[str, Any]]:
-    """Return how agreement and outcomes of each annotator changed over the work."""
+def pair_agreement(
+    one: Sequence[str], other: Sequence[str], numbers: Sequence[float] | None = None
+) -> dict[str, Any]:
+    """Return how far two annotators agree, by what each said of the items (n,) that both labelled.
+
+    `numbers` (K,) are what the classes, sorted by name, count as: κ then weighs disagreements by their
+    squared distance. `kappa` is None where it is undefined: no item is shared, or both always said the same.
+
+    Examples
+    --------
+    >>> pair_agreement(["yes", "no", "yes", "no"], ["yes", "no", "no", "no"])["kappa"]
+    0.5
+    """
+    classes = sorted({*one, *other})
+    table = confusion_table(one, other, classes)
+    return {
+        "shared": len(one),
+        "agreeing": float(np.trace(table) / len(one)) if one else None,
+        "kappa": cohen_kappa(table, None if numbers is None else np.asarray(numbers, np.float64)),
+        "classes": classes,
+        "confusion": table.tolist(),
+    }
+
+
+def confusion_table(one: Sequence[str], other: Sequence[str], classes: Sequence[str]) -> IntArray:
+    """Return how often `one` said a class (rows) where `other` said another (columns), (K, K).
+
+    Examples
+    --------
+    >>> confusion_table(["a", "a"], ["a", "b"], ["a", "b"])
+    array([[1, 1],
+           [0, 0]])
+    """
+    place = {name: number for number, name in enumerate(classes)}
+    table = np.zeros((len(classes), len(classes)), np.int64)
+    for left, right in zip(one, other, strict=True):
+        table[place[left], place[right]] += 1
+    return table
+
+
+def cohen_kappa(table: IntArray, numbers: FloatArray | None = None) -> float | None:
+    """Return Cohen's κ of a confusion table (K, K), weighted by squared distance if `numbers` (K,) are given.
+
+    Cohen (1960), and (1968) for the weighted form. None where chance alone would always agree.
+
+    Examples
+    --------
+    >>> cohen_kappa(np.array([[20, 5], [10, 15]]))
+    0.4
+    """
+    total = table.sum()
+    if total == 0:
+        return None
+    distances = 1.0 - np.eye(len(table)) if numbers is None else (numbers[:, None] - numbers[None, :]) ** 2
+    chance = np.outer(table.sum(axis=1), table.sum(axis=0)) / total
+    expected = float(np.sum(distances * chance))
+    return None if expected == 0 else round(1.0 - float(np.sum(distances * table)) / expected, 12)
+
+
+def drift(values: Sequence[float]) -> dict[str, Any] | None:
+    """Return how values (n,), in the order of somebody's work, changed over it; None below two in each part.
+
+    Items come in random order, so that the parts of the work differ by chance alone, unless the person (or
+    the rubric) changed. `p_value`: of the first half against the second (Mann-Whitney); None where all are
+    the same.
+
+    Examples
+    --------
+    >>> drift([1, 0, 1, 1, 1, 0, 1, 1])["parts"]
+    [0.5, 1.0, 0.5, 1.0]
+    """
+    if len(values) < 2 * PARTS:
+        return None
+    from scipy.stats import mannwhitneyu
+
+    array = np.asarray(values, np.float64)
+    first, second = array[: len(array) // 2], array[len(array) // 2 :]
+    same = bool(np.all(array == array[0]))
+    parts = [float(part.mean()) for part in np.array_split(array, PARTS)]
+    return {"parts": parts, "p_value": None if same else float(mannwhitneyu(first, second).pvalue)}
+
+
+def _drifts(connection: Connection, answers: Shared, question: Question) -> list[dict[str, Any]]:
+    """Return how agreement with others and outcomes of each annotator changed over the work."""
     by_item: dict[str, list[tuple[str, str]]] = {}
-    for item, who, value, _ in answers:
+    for item, who, value in answers:
         by_item.setdefault(item, []).append((who, value))
     agreeing: dict[str, list[float]] = {}
-    for item, who, value, _ in answers:
+    for item, who, value in answers:
         others = [other == value for person, other in by_item[item] if person != who]
         agreeing.setdefault(who, []).append(sum(others) / len(others))
-    found = [drift(who, "agreement", values) for who, values in sorted(agreeing.items())]
+    work = [(who, "agreement", values) for who, values in sorted(agreeing.items())]
+    outcomes: dict[str, list[float]] = {}
     if question.counted:
-        outcomes: dict[str, list[float]] = {}
-        for row in connection.execute(
+        for who, value in connection.all(
             "SELECT annotator, value FROM answer WHERE status = 'submitted' ORDER BY annotator, seq"
         ):
-            outcomes.setdefault(row["annotator"], []).append(float(question.outcome(row["value"])))
-        found += [drift(who, "outcome", values) for who, values in outcomes.items()]
-    return [entry.to_dict() for entry in found if entry is not None]
+            outcomes.setdefault(who, []).append(float(question.outcome(value)))
+    work += [(who, "outcome", values) for who, values in outcomes.items()]
+    found = [{"annotator": who, "what": what, **(drift(values) or {})} for who, what, values in work]
+    return [entry for entry in found if "parts" in entry]
+
+
+def _drift_notes(drifts: Sequence[dict[str, Any]]) -> list[str]:
+    return [
+        f"{entry['annotator']}: {entry['what']} changed over time "
+        f"({', '.join(f'{part:.2f}' for part in entry['parts'])}; p = {entry['p_value']:.2g})"
+        for entry in drifts
+        if entry["p_value"] is not None and entry["p_value"] < UNLIKELY
+    ]
 
 
 def _interim(
     study: Study, rounds: list[dict[str, Any]], confidence_level: float, options: dict[str, Any]
-) -> dict[str, Any]:
-    """Return the estimate so far and the interval that holds at every moment; None, and why, without them."""
-    found: dict[str, Any] = {"estimate": None, "anytime_interval": None, "reasons": []}
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the estimate so far and the interval that holds at every moment, and why one is missing."""
     half_width = study.setting("half_width")
-    found["stop"] = {
-        "half_width": float(half_width) if half_width else None,
-        "enough": study.setting("enough") == "yes" if study.database.access.reading else look(study),
-    }
+    enough = study.setting("enough") == "yes" if study.database.reading else look(study)
+    stop = {"half_width": float(half_width) if half_width else None, "enough": enough}
+    found: dict[str, Any] = {"estimate": None, "anytime_interval": None, "stop": stop}
     if not any(row["labelled"] for row in rounds):
-        found["reasons"].append("no item is labelled yet, so there is no estimate")
-        return found
+        return found, ["no item is labelled yet, so there is no estimate"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", StratalWarning)
         try:
             interim = estimate_study(study, **options)
             found["estimate"] = interim.to_dict(confidence_level)
-            found["reasons"] += interim.refuted
         except StratalError as error:
-            found["reasons"].append(str(error))
-            return found
+            return found, [str(error)]
+    reasons = list(interim.refuted)
     try:
-        interval = anytime_interval(study, confidence_level)
-        found["anytime_interval"] = [interval.low, interval.high]
+        found["anytime_interval"] = list(anytime_interval(study, confidence_level))
     except StratalError as error:
-        found["reasons"].append(f"no interval that holds at every moment: {error}")
-    return found
-
-
-def _notes(described: dict[str, Any], study: Study) -> list[str]:
-    notes = list(described.pop("reasons"))
-    for entry in described["drift"]:
-        if entry["p_value"] is not None and entry["p_value"] < UNLIKELY:
-            parts = ", ".join(f"{part:.2f}" for part in entry["parts"])
-            change = f"{entry['what']} changed over time ({parts}; p = {entry['p_value']:.2g})"
-            notes.append(f"{entry['annotator']}: {change}")
-    if described["stop"]["enough"]:
-        notes.append("the interval is as narrow as was asked for: labelling may stop")
-    with study.database.read() as connection:
-        if showing.clock_behind(connection, study.clock()) > showing.SLACK:
-            notes.append("this computer's clock is behind labels that were saved before")
-    return notes
+        reasons.append(f"no interval that holds at every moment: {error}")
+    return found, reasons

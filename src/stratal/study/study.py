@@ -1,44 +1,46 @@
-"""`Study`: an open study folder, as the page, the notebook and the commands use it."""
+"""`Study`: an open study folder, as the page, the notebook and commands use it; and its interim results."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from contextlib import suppress
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Self, Unpack
 
+import numpy as np
+
+from stratal.arrays import FloatArray, IntArray
+from stratal.designs import Sample
+from stratal.errors import InputError, LabelError, not_positive
+from stratal.estimation.estimate import Estimate
+from stratal.estimation.evaluation import estimate
+from stratal.estimation.respondents import outcomes
+from stratal.intervals.betting import random_order, sequence_interval
+from stratal.intervals.interval import ConfidenceInterval, tail_shares
+from stratal.labels import Labels
 from stratal.labels.exchange.exchange import Answers, Task
-from stratal.study import answers, assignment, exchange, offline, showing, team
+from stratal.labels.labels import join
+from stratal.study import exchange, items, team
+from stratal.study.creating import MEDIA, digest_of
+from stratal.study.database import Connection, Database, StudyError, serving, written_time
 from stratal.study.exchange import Taken
-from stratal.study.faults import REFUSED, StudyError
-from stratal.study.folder import StudyFolder
-from stratal.study.journal import Entry, append_setting, keep_setting
-from stratal.study.records import (
-    ADJUDICATE,
-    FLAG,
-    NOTE,
-    RUBRIC,
-    SET_ASIDE,
-    SKIP,
-    SUBMIT,
-    TAKE_BACK,
-    UNDO,
-    UNFLAG,
-    Answer,
-    Disagreement,
-    Item,
-    Progress,
-    Receipt,
-)  # fmt: skip
+from stratal.study.journal import Action, Entry, How, append_setting, keep_head
+from stratal.study.labelling import arrivals, present_labels
+from stratal.study.question import Question
+from stratal.study.records import Answer, Disagreement, Item, Progress, Receipt
 from stratal.study.soundness import require_sound
 
+Clock = Callable[[], float]
+"""Returns seconds since 1970, as `time.time`."""
 
-class _NotYetError(Exception):
-    """What was only to be looked at is taken back."""
+LOOKS = 1.02
+"""The interval is looked at again after so many times as many answers."""
 
 
-class Study(StudyFolder):
+class Study:
     """A study folder that is open; made by `create_study` and `open_study`.
 
     One object serves all threads of a process. Every method that saves takes `request`, a text of the
@@ -54,118 +56,155 @@ class Study(StudyFolder):
     folder : Path
     database : Database
     clock : callable
-
-    Examples
-    --------
-    >>> Study.__name__
-    'Study'
     """
+
+    def __init__(self, folder: Path, database: Database, clock: Clock) -> None:
+        self.folder, self.media = folder, folder / MEDIA
+        self.database, self.clock = database, clock
+        self.id = self.setting("id") or ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.folder)!r})"
+
+    def close(self) -> None:
+        """Close the database."""
+        self.database.close()
+
+    @property
+    def question(self) -> Question:
+        """What is asked, with the rubric's present version."""
+        return Question.from_dict(json.loads(self.setting("question") or "{}"))
+
+    @property
+    def annotators(self) -> tuple[str, ...]:
+        """Who labels: names as they stand in the journal, pseudonyms where those were asked for."""
+        with self.database.read() as connection:
+            return team.everybody(connection, "annotator")
+
+    @property
+    def adjudicators(self) -> tuple[str, ...]:
+        """Who decides disagreements: those named for it, or all annotators."""
+        return tuple(json.loads(self.setting("adjudicators") or "[]")) or self.annotators
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Pseudonym → name, as far as the file of names is there."""
+        return team.read_names(self.folder)
+
+    def aside(self) -> list[str]:
+        """Return whose labels are set aside."""
+        with self.database.read() as connection:
+            rows = connection.all("SELECT name FROM annotator WHERE aside = 1 ORDER BY name")
+        return [row["name"] for row in rows]
+
+    def setting(self, name: str) -> str | None:
+        """Return a setting that is kept in the study, such as the secret of a page's tokens."""
+        with self.database.read() as connection:
+            return connection.setting(name)
+
+    def keep(self, name: str, value: str) -> None:
+        """Save a setting."""
+        with self.database.write() as connection:
+            connection.keep(**{name: value})
+
+    @contextmanager
+    def saving(self, *, durable: bool = True, sound: bool = False) -> Iterator[Connection]:
+        """Give a transaction: all that is saved in it, or nothing; see `Database.write`.
+
+        With `sound` a study in which a check finds a problem is refused.
+        """
+        with self.database.write(now=self.clock(), durable=durable) as connection:
+            if sound:
+                require_sound(connection, self.folder)
+            yield connection
+            last = connection.one("SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1")
+        if durable and last is not None:
+            keep_head(self.folder, last["seq"], last["hash"])
+
+    @contextmanager
+    def verified(self) -> Iterator[Connection]:
+        """Give a connection that sees the study at one moment, once `check_study` finds no problem in it.
+
+        Raises
+        ------
+        StudyError
+            Of kind `damaged`, with the first problem.
+        """
+        with self.database.read() as connection:
+            require_sound(connection, self.folder)
+            yield connection
+
+    @contextmanager
+    def _seen_by(self, annotator: str) -> Iterator[Connection]:
+        """Give a connection for what one annotator sees, refusing a name that is not of this study."""
+        with self.database.read() as connection:
+            team.known(connection, annotator)
+            yield connection
+
+    def labels(self) -> Labels:
+        """Return the present labels, as `stratal.estimate(study.sample(), study.labels())` takes them.
+
+        Raises `StudyError` of kind `damaged` where the journal or anything that belongs to it was changed.
+        """
+        with self.verified() as connection:
+            return present_labels(connection, self.question, str(self.folder))
+
+    def sample(self) -> Sample:
+        """Return the sample with all rounds; raises `StudyError` for another file than was drawn."""
+        with self.database.read() as connection:
+            row = connection.one("SELECT file, digest FROM round ORDER BY number DESC LIMIT 1")
+        path = self.folder / row["file"]
+        if not path.is_file() or digest_of(path) != row["digest"]:
+            what = f"{path}: is missing, or was changed after it was drawn"
+            raise StudyError(what, kind="damaged", action="Go back to a backup (stratal backup).")
+        return Sample.read(path)
+
+    @contextmanager
+    def serving(self, address: str) -> Iterator[None]:
+        """Hold the study for one server; a second one gets a `StudyError` of kind `served` that names it."""
+        with serving(self.folder, address, written_time(self.clock())):
+            yield
 
     def next_item(self, annotator: str) -> Item | None:
         """Return the item to label now, held for this annotator; the same one until it is answered.
 
         None where nothing is left for this annotator, or the interval is narrow enough (see `progress`).
         """
-        self.known(annotator)
-        with self.database.read() as connection:
-            item = assignment.held(connection, annotator)
+        with self._seen_by(annotator) as connection:
+            item = items.held(connection, annotator)
             if item is not None:
-                row = showing.item_row(connection, item)
-                return showing.shown_item(connection, self.question, annotator, row)
-            if not team.gets_items(connection, annotator):
+                return items.shown_item(connection, self.question, annotator, item)
+            if not items.gets_items(connection, annotator):
                 return None
         # Who holds what may be forgotten when the power fails; what was said may not.
-        with self.saving(durable=False) as transaction:
-            item = assignment.give_next(transaction, annotator)
-            if item is None:
-                return None
-            row = showing.item_row(transaction.connection, item)
-            return showing.shown_item(transaction.connection, self.question, annotator, row)
+        with self.saving(durable=False) as connection:
+            item = items.give_next(connection, annotator)
+            return None if item is None else items.shown_item(connection, self.question, annotator, item)
 
     def item(self, annotator: str, item: str) -> Item:
         """Return an item that this annotator was given before (to look back, or after a reload).
 
         Raises `StudyError` of kind `missing` for any other id.
         """
-        self.known(annotator)
-        with self.database.read() as connection:
-            row = showing.given_row(connection, annotator, item)
-            return showing.shown_item(connection, self.question, annotator, row)
+        with self._seen_by(annotator) as connection:
+            number = items.given_item(connection, annotator, item)["item"]
+            return items.shown_item(connection, self.question, annotator, number)
 
     def history(self, annotator: str, *, before: int | None = None, limit: int = 50) -> tuple[Answer, ...]:
         """Return this annotator's present answers, newest first; those with `seq` below `before`."""
-        self.known(annotator)
-        with self.database.read() as connection:
-            return showing.history(connection, annotator, before, limit)
-
-    def submit(
-        self,
-        annotator: str,
-        item: str,
-        value: Any,
-        *,
-        note: str = "",
-        seconds: float | None = None,
-        request: str | None = None,
-    ) -> Receipt:
-        """Save an answer; one that this annotator gave before is changed (`action` is then `change`).
-
-        `value` is the name of a choice, a number of the scale, a class, or for a pair the column of the
-        better side or `tie` (never left or right: the sides are shuffled).
-        """
-        question = self.question
-        order = showing.sides(question, item, annotator, self.id)
-        entry = Entry(
-            annotator=self.known(annotator), action=SUBMIT, id=item, value=question.answer(value), note=note,
-            seconds=seconds, shown=None if order is None else "|".join(order), request=request,
-        )  # fmt: skip
-        return self._answer(entry)
-
-    def skip(
-        self,
-        annotator: str,
-        item: str,
-        *,
-        note: str = "",
-        seconds: float | None = None,
-        request: str | None = None,
-    ) -> Receipt:
-        """Save that this annotator cannot or will not say; another one may get the item."""
-        entry = Entry(
-            annotator=self.known(annotator),
-            action=SKIP,
-            id=item,
-            note=note,
-            seconds=seconds,
-            request=request,
-        )
-        return self._answer(entry)
-
-    def undo(self, annotator: str, *, request: str | None = None) -> Receipt:
-        """Take back this annotator's last answer or skip; again and again, one further back each time.
-
-        `item` of the receipt is what `next_item` gives next. Raises `StudyError` of kind `refused` where
-        there is nothing to take back.
-        """
-        entry = Entry(annotator=self.known(annotator), action=UNDO, request=request)
-        with self.saving() as transaction:
-            return answers.undo_last(transaction, entry)
-
-    def flag(
-        self, annotator: str, item: str, *, on: bool = True, note: str = "", request: str | None = None
-    ) -> Receipt:
-        """Mark an item for whoever runs the study, or unmark it."""
-        return self._mark(annotator, FLAG if on else UNFLAG, item, note, request)
-
-    def note(self, annotator: str, item: str, text: str, *, request: str | None = None) -> Receipt:
-        """Save a note on an item without answering it."""
-        return self._mark(annotator, NOTE, item, text, request)
+        with self._seen_by(annotator) as connection:
+            return items.history(connection, annotator, before, limit)
 
     def progress(self, annotator: str) -> Progress:
         """Return how far the study is, for one annotator."""
-        self.known(annotator)
-        with self.database.read() as connection:
-            return showing.progress(connection, annotator, self.clock())
+        with self._seen_by(annotator) as connection:
+            return items.progress(connection, annotator, self.clock())
 
     def disagreements(self, *, limit: int = 50, decided: bool = False) -> tuple[Disagreement, ...]:
         """Return items of which annotators say different things, in the study's order.
@@ -173,74 +212,104 @@ class Study(StudyFolder):
         Those that are decided too, if asked for.
         """
         with self.database.read() as connection:
-            return showing.disagreements(connection, limit, decided=decided)
+            return items.disagreements(connection, limit, decided=decided)
 
-    def adjudicate(
-        self, annotator: str, item: str, value: Any, *, note: str = "", request: str | None = None
+    def act(
+        self, annotator: str, action: Action, item: str | None = None, value: Any = None, **how: Unpack[How]
     ) -> Receipt:
-        """Save a decision on an item, which then counts instead of the answers.
+        """Save what an annotator does to an item, whatever it is; `how`: `note`, `seconds`, `request`.
+
+        The methods below are its actions, by their names.
+        """
+        if action == "adjudicate" and annotator not in self.adjudicators:
+            allowed = ", ".join(self.adjudicators)
+            what = f"{annotator!r} does not decide disagreements"
+            raise StudyError(what, kind="refused", allowed=allowed)
+        question = self.question
+        with self.saving() as connection:
+            team.known(connection, annotator)
+            entry = exchange.entry_of(self.id, question, annotator, action, item, value, **how)
+            receipt = items.save(connection, entry)
+        if action in ("submit", "skip"):
+            self.look()
+        return receipt
+
+    def submit(self, annotator: str, item: str, value: Any, **how: Unpack[How]) -> Receipt:
+        """Save an answer; one that this annotator gave before is changed (`action` is then `change`).
+
+        `value` is the name of a choice, a number of the scale, a class, or for a pair the column of the
+        better side or `tie` (never left or right: the sides are shuffled). `how`: `note` (text), `seconds`
+        that it took, and `request`.
+        """
+        return self.act(annotator, "submit", item, value, **how)
+
+    def skip(self, annotator: str, item: str, **how: Unpack[How]) -> Receipt:
+        """Save that this annotator cannot or will not say; another one may get the item. As `submit`."""
+        return self.act(annotator, "skip", item, **how)
+
+    def undo(self, annotator: str, *, request: str | None = None) -> Receipt:
+        """Take back this annotator's last answer or skip; again and again, one further back each time.
+
+        `item` of the receipt is what `next_item` gives next. Raises `StudyError` of kind `refused` where
+        there is nothing to take back.
+        """
+        return self.act(annotator, "undo", request=request)
+
+    def flag(self, annotator: str, item: str, *, on: bool = True, **how: Unpack[How]) -> Receipt:
+        """Mark an item for whoever runs the study, or unmark it. `how`: `note`, `request`."""
+        return self.act(annotator, "flag" if on else "unflag", item, **how)
+
+    def note(self, annotator: str, item: str, text: str, *, request: str | None = None) -> Receipt:
+        """Save a note on an item without answering it."""
+        return self.act(annotator, "note", item, note=text, request=request)
+
+    def adjudicate(self, annotator: str, item: str, value: Any, **how: Unpack[How]) -> Receipt:
+        """Save a decision on an item, which then counts instead of the answers. `how`: `note`, `request`.
 
         A later one replaces it; None takes it back.
         """
-        if self.known(annotator) not in self.adjudicators:
-            raise StudyError(
-                f"{annotator!r} does not decide disagreements",
-                kind=REFUSED,
-                allowed=", ".join(self.adjudicators),
-            )
-        decided = None if value is None else self.question.answer(value)
-        entry = Entry(
-            annotator=annotator, action=ADJUDICATE, id=item, value=decided, note=note, request=request
-        )
-        with self.saving() as transaction:
-            return answers.save_decision(transaction, entry)
+        return self.act(annotator, "adjudicate", item, value, **how)
 
     def set_aside(self, annotator: str, *, reason: str = "") -> Receipt:
         """Leave all labels of an annotator out of everything, deleting none; others get the items."""
-        entry = Entry(annotator=self.known(annotator), action=SET_ASIDE, note=reason)
-        with self.saving() as transaction:
-            return answers.set_standing(transaction, entry, aside=True)
+        return self._stand(annotator, "set-aside", reason)
 
     def take_back(self, annotator: str, *, reason: str = "") -> Receipt:
         """Take labels that were set aside back in."""
-        entry = Entry(annotator=self.known(annotator), action=TAKE_BACK, note=reason)
-        with self.saving() as transaction:
-            return answers.set_standing(transaction, entry, aside=False)
+        return self._stand(annotator, "take-back", reason)
+
+    def _stand(self, annotator: str, action: Action, reason: str) -> Receipt:
+        with self.saving() as connection:
+            who = team.known(connection, annotator)
+            return items.set_standing(connection, Entry(annotator=who, action=action, note=reason))
 
     def add_annotator(self, name: str) -> str:
         """Let one more person label; return the name that stands in the journal."""
-        with self.saving() as transaction:
-            return team.add_person(transaction, self.folder, name)
+        with self.saving() as connection:
+            return team.add_person(connection, self.folder, name)
 
     def set_rubric(self, text: str) -> int:
         """Change how annotators are told to judge; return the rubric's new version."""
         question = self.question.with_rubric(text)
-        with self.saving() as transaction:
-            keep_setting(
-                transaction.connection, "question", json.dumps(question.to_dict(), ensure_ascii=False)
-            )
-            keep_setting(transaction.connection, "rubric_version", str(question.rubric_version))
-            append_setting(transaction, str(question.rubric_version), text, RUBRIC)
+        version = str(question.rubric_version)
+        with self.saving() as connection:
+            kept = json.dumps(question.to_dict(), ensure_ascii=False)
+            connection.keep(question=kept, rubric_version=version)
+            append_setting(connection, version, text, "rubric")
         return question.rubric_version
 
-    def offline(self, annotator: str, *, items: int | None = None) -> dict[str, Any]:
-        """Return what a page in one file needs, and keep its items for this annotator.
-
-        See `stratal.study.offline` for what is in it.
-        """
-        self.known(annotator)
-        with self.saving() as transaction:
-            require_sound(transaction.connection, self.folder)
-            return offline.package(transaction, self.question, annotator, items)
+    def offline(self, annotator: str, *, items: int | None = None) -> tuple[Item, ...]:
+        """Return all free items, or so many, for a page in one file, kept for this annotator."""
+        with self.saving(sound=True) as connection:
+            team.known(connection, annotator)
+            return exchange.package(connection, self.question, annotator, items)
 
     def take_in(self, text: str, *, source: str = "labels file", dry_run: bool = False) -> dict[str, int]:
         """Save the actions of an offline page's labels file, all of them or none: `{"saved", "repeated"}`."""
-        found: dict[str, int] = {}
-        with suppress(_NotYetError), self.saving() as transaction:
-            require_sound(transaction.connection, self.folder)
-            found |= offline.take_in(transaction, self.question, text, source)
+        with self.saving(sound=True) as connection:
+            found = exchange.take_in(connection, self.question, text, source)
             if dry_run:
-                raise _NotYetError
+                connection.rollback()
         return found
 
     def tasks(self, *, annotator: str | None = None, items: int | None = None) -> list[Task]:
@@ -248,9 +317,8 @@ class Study(StudyFolder):
 
         With an annotator those are kept for that one, until the answers are taken in.
         """
-        with self.saving() as transaction:
-            require_sound(transaction.connection, self.folder)
-            return exchange.study_tasks(transaction, self.question, annotator, items)
+        with self.saving(sound=True) as connection:
+            return exchange.study_tasks(connection, self.question, annotator, items)
 
     def take_in_answers(
         self, answers: Answers, *, annotator: Mapping[str, str] | str | None = None, dry_run: bool = False
@@ -260,33 +328,140 @@ class Study(StudyFolder):
         `annotator` says whose answers they are, or what the study calls each of the tool's annotators. With
         `dry_run` nothing is saved, and what would be is returned.
         """
-        question = self.question
-        found: list[Taken] = []
-        with suppress(_NotYetError), self.saving() as transaction:
-            require_sound(transaction.connection, self.folder)
-            found.append(exchange.take_in_answers(transaction, question, answers, annotator, self.folder))
+        with self.saving(sound=True) as connection:
+            found = exchange.take_in_answers(connection, self.question, answers, annotator, self.folder)
             if dry_run:
-                raise _NotYetError
+                connection.rollback()
         if not dry_run:
-            self._look()
-        return replace(found[0], applied=not dry_run)
+            self.look()
+        return replace(found, applied=not dry_run)
 
-    def _answer(self, entry: Entry) -> Receipt:
-        with self.saving() as transaction:
-            receipt = answers.save_answer(transaction, entry)
-        self._look()
-        return receipt
+    def look(self) -> bool:
+        """Return whether the interval is narrow enough, where that was asked for; see `look`."""
+        # The answers are saved; whether they are enough can be looked at again.
+        with suppress(StudyError):
+            return bool(self.setting("half_width")) and look(self)
+        return False
 
-    def _look(self) -> None:
-        """Look whether the interval is narrow enough, where that was asked for."""
-        if self.setting("half_width"):
-            from stratal.study.interim import look
 
-            # The answers are saved; whether they are enough can be looked at again.
-            with suppress(StudyError):
-                look(self)
+def estimate_options(study: Study, sample: Sample) -> dict[str, Any]:
+    """Return what the question says of the outcome: its bounds, or that labels are classes."""
+    question = study.question
+    if not question.counted:
+        return {"predicted": True} if sample.predicted else {}
+    return {} if question.bounds == (0.0, 1.0) and len(question.choices) == 2 else {"bounds": question.bounds}
 
-    def _mark(self, annotator: str, action: str, item: str, note: str, request: str | None) -> Receipt:
-        entry = Entry(annotator=self.known(annotator), action=action, id=item, note=note, request=request)
-        with self.saving() as transaction:
-            return answers.save_mark(transaction, entry)
+
+def estimate_study(study: Study, **options: Any) -> Estimate:
+    """Estimate from the present labels of a study.
+
+    Parameters
+    ----------
+    study : Study
+    **options
+        As of `stratal.estimate`; bounds and classes are known from the question unless given.
+
+    Raises
+    ------
+    LabelError
+        If there is no label yet, or labels are classes and the sample holds no model's answers.
+    """
+    sample = study.sample()
+    known: dict[str, Any] = {**estimate_options(study, sample), **options}
+    found: Estimate = estimate(sample, study.labels(), **known)
+    return found
+
+
+def anytime_interval(study: Study, confidence_level: float = 0.95) -> ConfidenceInterval:
+    """Return the interval that holds at every moment at once, so that one may look at any time and stop.
+
+    By betting on the labels in the order in which they came (`stratal.intervals.betting`). Nothing is
+    assumed but the random order of the items, and that skips are as frequent in every stratum; proxies are
+    not used, so that it is wider than the estimate's own.
+
+    Raises
+    ------
+    InputError
+        For designs with unequal probabilities, and outcomes without bounds.
+    """
+    sample = study.sample()
+    if not sample.design.rounds_by_labels:
+        raise InputError(
+            "an interval that holds at every moment needs a simple random or stratified sample",
+            given=f"design '{sample.design.kind}'",
+            action="Look at the estimate once, when all labels are there: stratal.estimate.",
+        )
+    with study.verified() as connection:
+        rows, answered = arrivals(connection, sample)
+        labels = present_labels(connection, study.question, str(study.folder))
+    (low, high), unit = _outcomes_in_order(study, sample, labels, rows[answered])
+    # The units drawn by round and stratum (R, H).
+    drawn = np.zeros((int(sample.round.max(initial=1)), len(sample.summary.sizes)), np.int64)
+    np.add.at(drawn, (sample.round - 1, sample.stratum), 1)
+    order = random_order(sample.stratum[rows], answered, sample.summary.sizes, drawn, sample.round[rows] - 1)
+    below, above = sequence_interval(unit, order, *tail_shares(confidence_level, "two-sided"))
+    return ConfidenceInterval(
+        low=low + (high - low) * below,
+        high=low + (high - low) * above,
+        confidence_level=confidence_level,
+        method="betting-anytime",
+    )
+
+
+def _outcomes_in_order(
+    study: Study, sample: Sample, labels: Labels, rows: IntArray
+) -> tuple[tuple[float, float], FloatArray]:
+    """Return the outcome's bounds, and the outcomes of the labelled rows on the 0-1 scale."""
+    options = estimate_options(study, sample)
+    if not (study.question.counted or options):
+        raise InputError(
+            "labels are classes, and the sample holds no model's answers to compare them with",
+            action="Make the study with --predicted.",
+        )
+    joined = join(sample, labels)
+    z = np.full(sample.size, np.nan)
+    z[joined.labelled] = outcomes(sample, joined, options.get("predicted", False))
+    low, high = study.question.bounds or (0.0, 1.0)
+    return (low, high), (z[rows] - low) / (high - low)
+
+
+def look(study: Study, confidence_level: float = 0.95) -> bool:
+    """Look whether the interval is as narrow as was asked for, and keep the answer; True if it is.
+
+    It is looked at now and then, since an interval that holds at every moment holds at those too.
+    """
+    wanted = study.setting("half_width")
+    if not wanted:
+        return False
+    if study.setting("enough") == "yes":
+        return True
+    with study.database.read() as connection:
+        done = int(connection.one("SELECT done FROM tally")[0])
+    if done < max(1, int(study.setting("next_look") or 0)):
+        return False
+    try:
+        enough = anytime_interval(study, confidence_level).width / 2 <= float(wanted)
+    except (InputError, LabelError):
+        enough = False
+    with study.database.write() as connection:
+        next_look = max(done + 1, math.ceil(done * LOOKS))
+        connection.keep(enough="yes" if enough else "no", next_look=str(next_look))
+    return enough
+
+
+def until(study: Study, half_width: float | None) -> bool:
+    """Ask for another half-width at which labelling ends, or for none; return whether it is reached."""
+    kept = width_text(half_width)
+    with study.saving() as connection:
+        connection.keep(half_width=kept, enough="no", next_look="0")
+        append_setting(connection, "half_width", kept)
+    return look(study)
+
+
+def width_text(half_width: float | None) -> str:
+    """Return a half-width as the study keeps it, empty for none."""
+    if half_width is None:
+        return ""
+    if not (isinstance(half_width, int | float) and math.isfinite(half_width) and half_width > 0):
+        raise not_positive("half_width", half_width)
+    return repr(float(half_width))

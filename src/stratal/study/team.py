@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from stratal.errors import InputError, near_names
-from stratal.study.journal import Transaction, append_setting, keep_setting, setting
+from stratal.study.database import Connection
+from stratal.study.journal import append_setting
 
 NAMES = "annotators.json"
 LONGEST_NAME = 100
@@ -37,10 +37,10 @@ class Team:
     """
 
     annotators: tuple[str, ...]
-    adjudicators: tuple[str, ...] = ()
-    overlap: float = 0.0
-    copies: int = 2
-    names: Mapping[str, str] | None = None
+    adjudicators: tuple[str, ...]
+    overlap: float
+    copies: int
+    names: Mapping[str, str]
 
     @classmethod
     def of(
@@ -53,144 +53,85 @@ class Team:
         pseudonyms: bool = False,
     ) -> Team:
         """Return a team, checked; with pseudonyms in the place of names if wanted."""
-        people, judges = ([name.strip() for name in group] for group in (annotators, adjudicators))
+        people, judges = ([checked_name(name) for name in group] for group in (annotators, adjudicators))
         if not people:
             raise InputError("a study needs an annotator", action="Give a name (--annotators ann,bob).")
         for name in (*people, *judges):
-            checked_name(name)
-            if people.count(name) > 1 or judges.count(name) > 1:
-                raise InputError(
-                    "two annotators have the same name",
-                    given=repr(name),
-                    action="Tell them apart, such as ann and ann2.",
-                )
+            refuse_double(name, people.count(name) > 1 or judges.count(name) > 1)
         if not 0 <= overlap <= 1:
             raise InputError("overlap is a share of the items", given=overlap, allowed="0 to 1")
         if not (isinstance(copies, int) and copies >= 1):
             raise InputError("copies must be a whole number", given=copies, allowed="1 or more")
         if overlap > 0 and copies > len(people):
-            raise InputError(
-                f"{copies} people cannot label one item", given=", ".join(people),
-                action="Name more annotators, or ask for fewer copies= (--copies).",
-            )  # fmt: skip
-        known: dict[str, str] = {}
-        if pseudonyms:
-            everyone = [*people, *(name for name in judges if name not in people)]
-            known = {f"{PSEUDONYM}{number}": name for number, name in enumerate(everyone, start=1)}
-            code = {name: pseudonym for pseudonym, name in known.items()}
-            people, judges = [code[name] for name in people], [code[name] for name in judges]
+            action = "Name more annotators, or ask for fewer copies= (--copies)."
+            given = ", ".join(people)
+            raise InputError(f"{copies} people cannot label one item", given=given, action=action)
+        everyone = list(dict.fromkeys((*people, *judges)))
+        code = {name: f"{PSEUDONYM}{k}" if pseudonyms else name for k, name in enumerate(everyone, start=1)}
         return cls(
-            annotators=tuple(people), adjudicators=tuple(judges), overlap=overlap, copies=copies, names=known
+            annotators=tuple(code[name] for name in people),
+            adjudicators=tuple(code[name] for name in judges),
+            overlap=overlap,
+            copies=copies,
+            names={pseudonym: name for name, pseudonym in code.items()} if pseudonyms else {},
         )
 
 
 def checked_name(name: str) -> str:
-    """Return an annotator's name, refusing one that could not be written in a table or a link.
-
-    Examples
-    --------
-    >>> checked_name("ann")
-    'ann'
-    """
-    if not name or len(name) > LONGEST_NAME or not name.isprintable() or name != name.strip():
-        raise InputError(
-            "an annotator needs a name", given=repr(name[:60]), allowed=f"1 to {LONGEST_NAME} characters"
-        )
+    """Return an annotator's name, refusing one that could not be written in a table or a link."""
+    name = name.strip()
+    if not name or len(name) > LONGEST_NAME or not name.isprintable():
+        allowed = f"1 to {LONGEST_NAME} characters"
+        raise InputError("an annotator needs a name", given=repr(name[:60]), allowed=allowed)
     return name
 
 
-def add_people(transaction: Transaction, team: Team) -> None:
-    """Add a team's annotators and adjudicators.
+def refuse_double(name: str, double: bool) -> None:
+    """Refuse a name that somebody else has."""
+    if double:
+        action = "Tell them apart, such as ann and ann2."
+        raise InputError("two annotators have the same name", given=repr(name), action=action)
 
-    Examples
-    --------
-    >>> add_people.__name__
-    'add_people'
-    """
-    for name in team.annotators:
-        transaction.run("INSERT INTO annotator (name, role) VALUES (?, 'annotator')", name)
-    for name in team.adjudicators:
-        transaction.run(
-            "INSERT INTO annotator (name, role) VALUES (?, 'adjudicator') ON CONFLICT DO NOTHING", name
+
+def add_people(connection: Connection, team: Team) -> None:
+    """Add a team's annotators and adjudicators."""
+    for role, names in (("annotator", team.annotators), ("adjudicator", team.adjudicators)):
+        connection.executemany(
+            "INSERT INTO annotator (name, role) VALUES (?, ?) ON CONFLICT DO NOTHING",
+            ((name, role) for name in names),
         )
-    keep_setting(
-        transaction.connection, "adjudicators", json.dumps(list(team.adjudicators), ensure_ascii=False)
-    )
+    connection.keep(adjudicators=json.dumps(list(team.adjudicators), ensure_ascii=False))
 
 
-def add_person(transaction: Transaction, folder: Path, name: str) -> str:
-    """Let one more person label; return the name that stands in the journal.
-
-    Examples
-    --------
-    >>> add_person.__name__
-    'add_person'
-    """
-    known_names = read_names(folder)
-    name = checked_name(name.strip())
-    if name in known_names.values() or transaction.one("SELECT 1 FROM annotator WHERE name = ?", name):
-        raise InputError(
-            "two annotators have the same name",
-            given=repr(name),
-            action="Tell them apart, such as ann and ann2.",
-        )
+def add_person(connection: Connection, folder: Path, name: str) -> str:
+    """Let one more person label; return the name that stands in the journal."""
+    known_names, name = read_names(folder), checked_name(name)
+    refuse_double(name, name in known_names.values() or name in everybody(connection))
     code = f"{PSEUDONYM}{len(known_names) + 1}" if known_names else name
-    transaction.run("INSERT INTO annotator (name, role) VALUES (?, 'annotator')", code)
-    append_setting(transaction, f"annotator {code}")
+    connection.execute("INSERT INTO annotator (name, role) VALUES (?, 'annotator')", (code,))
+    append_setting(connection, f"annotator {code}")
     if known_names:
         write_names(folder, {**known_names, code: name})
     return code
 
 
-def people(connection: sqlite3.Connection) -> tuple[str, ...]:
-    """Return who labels, in the order of their names.
-
-    Examples
-    --------
-    >>> people.__name__
-    'people'
-    """
-    rows = connection.execute("SELECT name FROM annotator WHERE role = 'annotator' ORDER BY name")
+def everybody(connection: Connection, role: str | None = None) -> tuple[str, ...]:
+    """Return the names of a role, or all, in their order."""
+    rows = connection.all("SELECT name FROM annotator WHERE role = coalesce(?, role) ORDER BY name", role)
     return tuple(row["name"] for row in rows)
 
 
-def known(connection: sqlite3.Connection, annotator: str) -> str:
-    """Return an annotator's name, refusing one that is not of this study.
-
-    Examples
-    --------
-    >>> known.__name__
-    'known'
-    """
-    rows = connection.execute("SELECT name FROM annotator ORDER BY name").fetchall()
-    names = [row["name"] for row in rows]
+def known(connection: Connection, annotator: str) -> str:
+    """Return an annotator's name, refusing one that is not of this study."""
+    names = everybody(connection)
     if annotator not in names:
-        raise InputError(
-            "no such annotator", given=repr(annotator)[:100], allowed=near_names(str(annotator)[:100], names)
-        )
+        allowed = near_names(str(annotator)[:100], names)
+        raise InputError("no such annotator", given=repr(annotator)[:100], allowed=allowed)
     return annotator
 
 
-def gets_items(connection: sqlite3.Connection, annotator: str) -> bool:
-    """Return whether an annotator is given items: not once the interval is narrow enough, nor when set aside.
-
-    Examples
-    --------
-    >>> gets_items.__name__
-    'gets_items'
-    """
-    row = connection.execute("SELECT role, aside FROM annotator WHERE name = ?", (annotator,)).fetchone()
-    return row["role"] == "annotator" and not row["aside"] and setting(connection, "enough") != "yes"
-
-
 def read_names(folder: Path) -> dict[str, str]:
-    """Return pseudonym → name, empty where the file of names is not there.
-
-    Examples
-    --------
-    >>> read_names(Path("nowhere"))
-    {}
-    """
+    """Return pseudonym → name, empty where the file of names is not there."""
     try:
         return dict(json.loads((folder / NAMES).read_text(encoding="utf-8")))
     except (OSError, ValueError):
@@ -198,13 +139,7 @@ def read_names(folder: Path) -> dict[str, str]:
 
 
 def write_names(folder: Path, names: Mapping[str, str]) -> None:
-    """Write who is behind each pseudonym, readable by the owner alone.
-
-    Examples
-    --------
-    >>> write_names.__name__
-    'write_names'
-    """
+    """Write who is behind each pseudonym, readable by the owner alone."""
     path = folder / NAMES
     path.touch(mode=0o600)
     path.write_text(json.dumps(dict(names), ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

@@ -19,18 +19,19 @@ FOUND = {
 
 
 def test_every_design_estimator_and_interval_has_words_and_sources():
+    known = method.methods()
     for design in Design.registry.values():
         text, *sources = design.words
         assert text
         assert sources
-        assert set(sources) <= set(method.SOURCES)
-    assert set(ESTIMATORS) <= set(method.ESTIMATORS)
-    assert set(METHODS) - {"auto"} <= set(method.INTERVALS)
-    for words in (method.ESTIMATORS, method.INTERVALS):
-        for text, sources in words.values():
-            assert text
-            assert set(sources) <= set(method.SOURCES)
-            assert sources
+        assert set(sources) <= set(known["sources"])
+    assert set(ESTIMATORS) <= set(known["estimators"])
+    assert set(METHODS) - {"auto"} <= set(known["intervals"])
+    for kind in ("estimators", "intervals"):
+        for entry in known[kind].values():
+            assert entry["words"]
+            assert set(entry["sources"]) <= set(known["sources"])
+            assert entry["sources"]
 
 
 def test_assumptions_follow_the_estimate():

@@ -10,7 +10,7 @@ from tests.unit.study.conftest import answer_all
 
 from stratal.report.pages import status_page
 from stratal.study import Question, study_status
-from stratal.study.agreement import cohen_kappa, confusion_table, drift, pair_agreement
+from stratal.study.status import cohen_kappa, confusion_table, drift, pair_agreement
 
 
 def test_kappa_of_cohens_own_example():
@@ -35,13 +35,13 @@ def test_kappa_equals_scikit_learns(weights):
 
 
 def test_kappa_is_undefined_where_chance_always_agrees():
-    assert pair_agreement("ann", "bob", ["yes"] * 5, ["yes"] * 5).kappa is None
-    assert pair_agreement("ann", "bob", [], []).kappa is None
+    assert pair_agreement(["yes"] * 5, ["yes"] * 5)["kappa"] is None
+    assert pair_agreement([], [])["kappa"] is None
 
 
 def test_drift_keeps_its_level_where_there_is_none():
     generator = np.random.default_rng(5)
-    p_values = [drift("a", "outcome", generator.random(80) < 0.8).p_value for _ in range(400)]
+    p_values = [drift(generator.random(80) < 0.8)["p_value"] for _ in range(400)]
 
     assert np.mean(np.array(p_values) < 0.05) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
 

@@ -11,7 +11,7 @@ from tests.unit.study.conftest import answer_all
 from stratal.cli.application import app
 from stratal.errors import InputError
 from stratal.study import backup_study, open_study
-from stratal.study.web.tokens import tokens
+from stratal.study.web.server import tokens
 
 PEOPLE = ("ann", "bob", "carol", "dan")
 

@@ -15,8 +15,8 @@ from tests.unit.study.conftest import answer_all
 import stratal
 from stratal.errors import InputError
 from stratal.study import Question, StudyError, check_study, estimate_study, open_study, study_status
-from stratal.study.interim import anytime_interval, until
 from stratal.study.rounds import add_round, grow, larger_design
+from stratal.study.study import anytime_interval, until
 
 
 def test_exhausted_memory_is_no_damage_of_the_study(make_study, monkeypatch):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from stratal.errors import InputError
-from stratal.study.disk import file_system, journal_for
+from stratal.study.database import file_system, journal_for
 
 
 @pytest.mark.parametrize("kind", ["nfs4", "cifs", "fuse.sshfs"])

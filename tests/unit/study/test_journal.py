@@ -12,8 +12,8 @@ from tests.unit.study.conftest import answer_all
 
 from stratal.errors import InputError
 from stratal.study import StudyError, check_study, open_study
-from stratal.study.database import DATABASE
-from stratal.study.migrations import STEPS, migrate, version
+from stratal.study.database import DATABASE, Connection
+from stratal.study.journal import STEPS, migrate, version
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ def finish(study):
 
 
 def test_migrations_are_taken_once_and_whole(tmp_path):
-    connection = sqlite3.connect(tmp_path / "db", isolation_level=None)
+    connection = sqlite3.connect(tmp_path / "db", isolation_level=None, factory=Connection)
 
     def second(database):
         database.execute("CREATE TABLE more (name TEXT)")

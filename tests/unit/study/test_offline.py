@@ -13,11 +13,10 @@ from stratal.errors import StratalError
 from stratal.study import StudyError, check_study
 
 
-def labels_file(package, *actions, **changes):
-    """Return what a page saves: actions (kind, item, value), numbered."""
+def labels_file(study, /, *actions, **changes):
+    """Return what ann's page saves: actions (kind, item, value), numbered."""
     described = {
-        "format": "stratal-actions", "version": 1, "study": package["study"],
-        "annotator": package["annotator"],
+        "format": "stratal-actions", "version": 1, "study": study.id, "annotator": "ann",
         "actions": [
             {"request": f"page-{number}", "action": kind, "item": item, "value": value, "seconds": 7.5}
             for number, (kind, item, value) in enumerate(actions)
@@ -35,18 +34,17 @@ def package(make_study):
 def test_what_goes_out_is_kept_from_others_and_holds_no_proxy(package):
     study, out = package
 
-    assert len(out["items"]) == 10
-    assert json.loads(json.dumps(out, allow_nan=False))["format"] == "stratal-offline"
-    assert "proxy" not in json.dumps(out)
-    assert not {item["id"] for item in out["items"]} & set(answer_all(study, "bob"))
-    assert study.offline("ann", items=10)["items"] == out["items"]
+    assert len(out) == 10
+    assert "proxy" not in json.dumps([item.to_dict() for item in out], allow_nan=False)
+    assert not {item.id for item in out} & set(answer_all(study, "bob"))
+    assert study.offline("ann", items=10) == out
 
 
 def test_what_comes_back_is_saved_once(package):
     study, out = package
-    first, second, third = (item["id"] for item in out["items"][:3])
+    first, second, third = (item.id for item in out[:3])
     text = labels_file(
-        out, ("submit", first, "Pass"), ("skip", second, None), ("submit", third, "Pass"),
+        study, ("submit", first, "Pass"), ("skip", second, None), ("submit", third, "Pass"),
         ("undo", None, None), ("submit", third, "Fail"), ("flag", first, None), ("submit", first, "Fail"),
     )  # fmt: skip
 
@@ -63,11 +61,11 @@ def test_what_was_kept_for_somebody_is_not_taken_by_others_however_long_it_takes
     study, out = package
     clock.now += 30 * 86_400
 
-    assert not {item["id"] for item in out["items"]} & set(answer_all(study, "bob"))
+    assert not {item.id for item in out} & set(answer_all(study, "bob"))
 
 
 def test_all_free_items_go_out_unless_a_number_is_given(make_study):
-    assert len(make_study(annotators=["ann"]).offline("ann")["items"]) == 40
+    assert len(make_study(annotators=["ann"]).offline("ann")) == 40
 
 
 @pytest.mark.parametrize(
@@ -91,21 +89,21 @@ def test_all_free_items_go_out_unless_a_number_is_given(make_study):
 )
 def test_what_cannot_be_taken_in_is_refused_whole(package, changes, problem):
     study, out = package
-    good = {"request": "good", "action": "submit", "item": out["items"][0]["id"], "value": "Pass"}
+    good = {"request": "good", "action": "submit", "item": out[0].id, "value": "Pass"}
     if isinstance(changes.get("actions"), list) and isinstance(changes["actions"][0], dict):
         changes = {"actions": [*changes["actions"], good]}
 
     with pytest.raises(StratalError, match=problem):
-        study.take_in(labels_file(out, **changes), source="ann.json")
+        study.take_in(labels_file(study, **changes), source="ann.json")
     assert study.history("ann") == ()
 
 
 def test_an_answer_that_the_question_does_not_take_names_the_action(package):
     study, out = package
-    ids = [item["id"] for item in out["items"]]
+    ids = [item.id for item in out]
 
     with pytest.raises(StratalError, match="action 2: this question does not take"):
-        study.take_in(labels_file(out, ("submit", ids[0], "Pass"), ("submit", ids[1], "Maybe")))
+        study.take_in(labels_file(study, ("submit", ids[0], "Pass"), ("submit", ids[1], "Maybe")))
     assert study.history("ann") == ()
 
 
@@ -141,11 +139,11 @@ def test_whatever_comes_in_is_taken_whole_or_refused_in_words(package, actions):
     study, out = package
     for action in actions:
         if action.get("item") == "given":
-            action["item"] = out["items"][0]["id"]
+            action["item"] = out[0].id
     before = check_study(study).lines
 
     try:
-        counts = study.take_in(labels_file(out, actions=actions))
+        counts = study.take_in(labels_file(study, actions=actions))
     except (StratalError, StudyError):
         assert check_study(study).lines == before
     else:

@@ -11,7 +11,7 @@ import pytest
 
 import stratal
 from stratal.study import StudyError
-from stratal.study.serving import served_by
+from stratal.study.database import served_by
 
 
 def test_a_second_server_is_refused_and_told_of_the_first(study):

@@ -12,7 +12,7 @@ import stratal
 from stratal.errors import InputError
 from stratal.randomness import id_texts, shown_order
 from stratal.study import Question, StudyError, open_study
-from stratal.study.checking import check_study
+from stratal.study.opening import check_study
 
 
 def said(study, annotator):

@@ -1,23 +1,28 @@
-"""What a page asks of a study, in plain dicts; the server's page and the notebook's say the same."""
+"""What a page asks of a study and gets, in plain dicts; the server's page and the notebook's say the same.
+
+The two columns of a pair are called A and B in the order in which an annotator sees them, so that a model's
+name never reaches the page. Proxy, prediction and stratum are not in an item to begin with.
+"""
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from stratal.errors import InputError
-from stratal.study.journal import LONGEST_NOTE, LONGEST_REQUEST, LONGEST_TIME
-from stratal.study.records import ADJUDICATE, FLAG, NOTE, SKIP, SUBMIT, UNDO, UNFLAG, Receipt
+from stratal.study.items import sides
+from stratal.study.journal import LONGEST_NOTE, LONGEST_REQUEST, LONGEST_TIME, keepable
+from stratal.study.question import CLASSES, PAIR, TIE, Question
+from stratal.study.records import Answer, Item
 from stratal.study.study import Study
-from stratal.study.web.content import Look
-from stratal.study.web.view import disagreement_view, item_view, question_view, said_value, sides_for
+from stratal.study.web.content import Look, markdown
 
+SIDES = ("A", "B")
 LONGEST_ID = 10_000
 NEEDS = {
-    SUBMIT: ("item", "value"), SKIP: ("item",), UNDO: (), FLAG: ("item",), UNFLAG: ("item",),
-    NOTE: ("item", "note"), ADJUDICATE: ("item",),
+    "submit": ("item", "value"), "skip": ("item",), "undo": (), "flag": ("item",), "unflag": ("item",),
+    "note": ("item", "note"), "adjudicate": ("item",),
 }  # fmt: skip
 """What each action of a page must say besides its name and its request."""
 
@@ -27,103 +32,119 @@ TEXTS = {
 """Texts of an action, and how long each may be."""
 
 
-def state(study: Study, annotator: str, look: Look) -> dict[str, Any]:
-    """Return what a page needs when it opens.
+def question_view(question: Question) -> dict[str, Any]:
+    """Return the question as the page has it.
 
     Examples
     --------
-    >>> state.__name__
-    'state'
+    >>> question_view(Question.of_pair("Which is better?", "gpt", "llama"))["choices"][0]
+    {'value': 'A', 'label': 'A', 'key': '1'}
     """
+    pair = question.kind == PAIR
+    names = (*SIDES, TIE) if pair else tuple(choice.name for choice in question.choices)
+    return {
+        "text": question.text,
+        "kind": question.kind,
+        "free": question.kind == CLASSES,
+        "choices": [
+            {"value": name, "label": "Tie" if pair and name == TIE else name, "key": choice.key}
+            for name, choice in zip(names, question.choices, strict=True)
+        ],
+        "rubric": markdown(question.rubric) if question.rubric else "",
+        "rubric_version": question.rubric_version,
+    }
+
+
+def item_view(item: Item, question: Question, look: Look) -> dict[str, Any]:
+    """Return one item as the page has it."""
+    pair = question.pair or ()
+    named = zip(SIDES, item.sides or (), strict=False)
+    return {
+        "id": item.id,
+        "position": item.position,
+        "fields": [look.show(name, value) for name, value in item.payload.items() if name not in pair],
+        "sides": [{**look.show(column, item.payload.get(column)), "name": side} for side, column in named],
+        "answer": None if item.answer is None else answer_view(item.answer, item),
+        "flagged": item.flagged,
+    }
+
+
+def answer_view(answer: Answer, item: Item) -> dict[str, Any]:
+    """Return an answer as the page has it: in the page's words, without saying whose it is.
+
+    Examples
+    --------
+    >>> said = Answer(seq=1, item="a", annotator="ann", status="submitted", value="gpt")
+    >>> answer_view(said, Item(id="a", position=1, sides=("llama", "gpt")))["value"]
+    'B'
+    """
+    value = answer.value
+    if item.sides and value in item.sides:
+        value = SIDES[item.sides.index(str(value))]
+    return {"status": answer.status, "value": value, "note": answer.note, "seq": answer.seq}
+
+
+def state(study: Study, annotator: str, look: Look, _: Any = None) -> dict[str, Any]:
+    """Return what a page needs when it opens."""
     return {
         "study": study.id,
         "annotator": annotator,
         "question": question_view(study.question),
         "adjudicator": annotator in study.adjudicators,
-        **here(study, annotator, look),
+        **_here(study, annotator, look),
     }
 
 
-def here(study: Study, annotator: str, look: Look) -> dict[str, Any]:
-    """Return the item to label now, None if there is none, and the progress.
-
-    Examples
-    --------
-    >>> here.__name__
-    'here'
-    """
+def _here(study: Study, annotator: str, look: Look) -> dict[str, Any]:
+    """Return the item to label now, None if there is none, and the progress."""
     item = study.next_item(annotator)
     shown = None if item is None else item_view(item, study.question, look)
     return {"item": shown, "progress": study.progress(annotator).to_dict()}
 
 
-def given_item(study: Study, annotator: str, look: Look, id: str) -> dict[str, Any]:  # noqa: A002
-    """Return an item that this annotator was given before.
-
-    Examples
-    --------
-    >>> given_item.__name__
-    'given_item'
-    """
-    return {"item": item_view(study.item(annotator, checked_text("id", id)), study.question, look)}
+def given_item(study: Study, annotator: str, look: Look, item: Any) -> dict[str, Any]:
+    """Return an item that this annotator was given before."""
+    return {"item": item_view(study.item(annotator, checked_text("id", item)), study.question, look)}
 
 
-def trail(study: Study, annotator: str, before: int | None) -> dict[str, Any]:
-    """Return the items that this annotator answered, newest first.
-
-    Examples
-    --------
-    >>> trail.__name__
-    'trail'
-    """
-    found = study.history(annotator, before=before)
+def trail(study: Study, annotator: str, _: Look, before: Any) -> dict[str, Any]:
+    """Return the items that this annotator answered, newest first; those before a line of the journal."""
+    line = "0" if before is None else str(before)
+    if not (line.isascii() and line.isdigit() and len(line) < 18):
+        raise InputError("'before' must be a line of the journal", given=repr(before)[:60])
+    found = study.history(annotator, before=None if before is None else int(line))
     return {"answers": [{"item": answer.item, "seq": answer.seq} for answer in found]}
 
 
-def open_disagreements(study: Study, annotator: str, look: Look) -> dict[str, Any]:
-    """Return the items that wait for a decision; none for whoever does not decide.
-
-    Examples
-    --------
-    >>> open_disagreements.__name__
-    'open_disagreements'
-    """
-    found = study.disagreements(limit=20) if annotator in study.adjudicators else ()
-    return {"disagreements": [disagreement_view(entry, study, annotator, look) for entry in found]}
+def open_disagreements(study: Study, annotator: str, look: Look, _: Any = None) -> dict[str, Any]:
+    """Return the items that wait for a decision, with what was said; none for whoever does not decide."""
+    found, question = [], study.question
+    for entry in study.disagreements(limit=20) if annotator in study.adjudicators else ():
+        item = replace(entry.item, sides=sides(question, entry.item.id, annotator, study.id))
+        said = [answer_view(answer, item) for answer in entry.answers]
+        found.append({**item_view(item, question, look), "answers": said})
+    return {"disagreements": found}
 
 
 def perform(study: Study, annotator: str, look: Look, body: Any) -> dict[str, Any]:
-    """Save what a page did; return the receipt, the next item and the progress.
-
-    Raises
-    ------
-    InputError
-        If the action is not understood.
-    StudyError
-        If it could not be saved.
-
-    Examples
-    --------
-    >>> perform.__name__
-    'perform'
-    """
+    """Save what a page did; return the receipt, the next item and the progress."""
     action = checked_action(body)
-    receipt = _DO[action["action"]](study, annotator, action)
-    return {"receipt": receipt.to_dict(), **here(study, annotator, look)}
+    kind, item, value = action["action"], action.get("item"), action.get("value")
+    question = study.question
+    if question.kind == PAIR and value is not None:
+        if value not in (*SIDES, TIE):
+            raise InputError("no such side", given=repr(value[:60]), allowed=", ".join((*SIDES, TIE)))
+        order = sides(question, str(item), annotator, study.id)
+        value = value if value == TIE or order is None else order[SIDES.index(value)]
+    how = {"note": action.get("note") or "", "seconds": action["seconds"], "request": action["request"]}
+    receipt = study.act(annotator, kind, item, value, **how)
+    return {"receipt": receipt.to_dict(), **_here(study, annotator, look)}
 
 
-def read_action(text: bytes) -> Any:
-    """Return the JSON that a page sent.
-
-    Examples
-    --------
-    >>> read_action(b'{"action": "undo"}')
-    {'action': 'undo'}
-    """
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise InputError("the request is not JSON", allowed="one JSON object in UTF-8") from None
+ANSWERS: dict[str, Callable[[Study, str, Look, Any], dict[str, Any]]] = {
+    "state": state, "item": given_item, "trail": trail, "disagreements": open_disagreements, "act": perform,
+}  # fmt: skip
+"""What a page asks → who answers it; the last argument is what it sends."""
 
 
 def checked_action(body: Any) -> Mapping[str, Any]:
@@ -149,73 +170,18 @@ def checked_action(body: Any) -> Mapping[str, Any]:
     for name in TEXTS.keys() & body.keys():
         if body[name] is not None:
             checked_text(name, body[name])
-    return {**body, "seconds": _seconds(body.get("seconds"))}
+    seconds = body.get("seconds")
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float | None):
+        allowed = "0 or more, or left out"
+        raise InputError("'seconds' must be a number", given=type(seconds).__name__, allowed=allowed)
+    usable = seconds is not None and 0 <= seconds <= LONGEST_TIME  # which NaN is not
+    return {**body, "seconds": float(seconds) if usable and seconds is not None else None}
 
 
 def checked_text(name: str, value: Any) -> str:
-    """Return a text of the page, refusing what cannot be kept or looked for.
-
-    Examples
-    --------
-    >>> checked_text("item", "a")
-    'a'
-    """
+    """Return a text of the page, refusing what cannot be kept or looked for."""
     longest = TEXTS.get(name, LONGEST_ID)
-    if not isinstance(value, str) or (len(value) > longest) or (name == "request" and not value):
+    if not isinstance(value, str) or (name == "request" and not value):
         raise InputError(f"{name!r} must be a text", allowed=f"up to {longest:,} characters")
-    if "\0" in value or any("\ud800" <= mark <= "\udfff" for mark in value):
-        raise InputError(f"{name!r} holds a character that is not text", allowed="Unicode text")
+    keepable(repr(name), value, longest)
     return value
-
-
-def _seconds(value: Any) -> float | None:
-    """Return a time taken, None where it says nothing."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(
-            "'seconds' must be a number", given=type(value).__name__, allowed="0 or more, or left out"
-        )
-    usable = not (isinstance(value, float) and math.isnan(value)) and 0 <= value <= LONGEST_TIME
-    return float(value) if usable else None
-
-
-def _said(study: Study, annotator: str, action: Mapping[str, Any]) -> str | None:
-    value, item = action.get("value"), action["item"]
-    return None if value is None else said_value(value, sides_for(study, annotator, item), study.question)
-
-
-def _submit(study: Study, annotator: str, action: Mapping[str, Any]) -> Receipt:
-    value = _said(study, annotator, action)
-    return study.submit(annotator, action["item"], value, **_besides(action), seconds=action["seconds"])
-
-
-def _skip(study: Study, annotator: str, action: Mapping[str, Any]) -> Receipt:
-    return study.skip(annotator, action["item"], **_besides(action), seconds=action["seconds"])
-
-
-def _undo(study: Study, annotator: str, action: Mapping[str, Any]) -> Receipt:
-    return study.undo(annotator, request=action["request"])
-
-
-def _flag(study: Study, annotator: str, action: Mapping[str, Any]) -> Receipt:
-    return study.flag(annotator, action["item"], on=action["action"] == FLAG, **_besides(action))
-
-
-def _note(study: Study, annotator: str, action: Mapping[str, Any]) -> Receipt:
-    return study.note(annotator, action["item"], action["note"], request=action["request"])
-
-
-def _adjudicate(study: Study, annotator: str, action: Mapping[str, Any]) -> Receipt:
-    value = _said(study, annotator, action)
-    return study.adjudicate(annotator, action["item"], value, **_besides(action))
-
-
-def _besides(action: Mapping[str, Any]) -> dict[str, Any]:
-    return {"note": action.get("note") or "", "request": action["request"]}
-
-
-_DO: dict[str, Callable[[Study, str, Mapping[str, Any]], Receipt]] = {
-    SUBMIT: _submit, SKIP: _skip, UNDO: _undo, FLAG: _flag, UNFLAG: _flag, NOTE: _note,
-    ADJUDICATE: _adjudicate,
-}  # fmt: skip

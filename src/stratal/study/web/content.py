@@ -1,38 +1,35 @@
 """What an item holds, as HTML that can be shown: text, Markdown, HTML, JSON, chats, images, audio.
 
 Nothing of an item is ever run: text is escaped, and Markdown and HTML pass through a sanitiser (ammonia, by
-`nh3`) that keeps a short list of elements and drops scripts, styles, ids and foreign addresses.
+`nh3`) that keeps a short list of elements and drops scripts, styles, ids and foreign addresses. Also the
+page's own files: one script for all three homes of the page, a small one for each, one style.
 """
 
 from __future__ import annotations
 
+import base64
 import html
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from stratal.arrays import Record
 from stratal.errors import InputError, MissingExtraError, near_names
+from stratal.study.study import Study
 
-AUTO, TEXT, MARKDOWN, HTML, JSON, CHAT, IMAGE, AUDIO = (
-    *("auto", "text", "markdown", "html"),
-    *("json", "chat", "image", "audio"),
-)
-FORMATS = (AUTO, TEXT, MARKDOWN, HTML, JSON, CHAT, IMAGE, AUDIO)
+FORMATS = ("auto", "text", "markdown", "html", "json", "chat", "image", "audio")
 """How a column can be shown; `auto` sees images, audio, chats and JSON by themselves, the rest is text."""
 
-IMAGES = {
+MEDIA_TYPES = {
     ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif",
     ".webp": "image/webp", ".avif": "image/avif", ".bmp": "image/bmp", ".svg": "image/svg+xml",
-}  # fmt: skip
-SOUNDS = {
     ".mp3": "audio/mpeg", ".wav": "audio/wav", ".ogg": "audio/ogg", ".oga": "audio/ogg",
     ".opus": "audio/ogg", ".flac": "audio/flac", ".m4a": "audio/mp4", ".aac": "audio/aac",
 }  # fmt: skip
-MEDIA_TYPES = {**IMAGES, **SOUNDS}
 """Endings of the files that are handed out, and what they are."""
 
 LONG, MANY_LINES = 1500, 25
@@ -41,93 +38,19 @@ LONG, MANY_LINES = 1500, 25
 LONGEST_PATH = 500
 
 _TAGS = {
-    *(
-        "a",
-        "abbr",
-        "b",
-        "br",
-        "code",
-        "del",
-        "dfn",
-        "em",
-        "i",
-        "ins",
-        "kbd",
-        "mark",
-        "q",
-        "s",
-        "samp",
-        "small",
-    ),
-    *(
-        "span",
-        "strong",
-        "sub",
-        "sup",
-        "u",
-        "ul",
-        "var",
-        "blockquote",
-        "dd",
-        "details",
-        "div",
-        "dl",
-        "dt",
-        "h1",
-    ),
-    *(
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "hr",
-        "li",
-        "ol",
-        "p",
-        "pre",
-        "summary",
-        "caption",
-        "table",
-        "tbody",
-        "td",
-    ),
-    *("tfoot", "th", "thead", "tr"),
-}
+    "a", "abbr", "b", "br", "code", "del", "dfn", "em", "i", "ins", "kbd", "mark", "q", "s", "samp", "small",
+    "span", "strong", "sub", "sup", "u", "ul", "var", "blockquote", "dd", "details", "div", "dl", "dt", "h1",
+    "h2", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "summary", "caption", "table", "tbody", "td",
+    "tfoot", "th", "thead", "tr",
+}  # fmt: skip
 _ATTRIBUTES = {
-    "*": {"dir", "lang", "title"},
-    "a": {"href"},
-    "td": {"colspan", "rowspan"},
-    "th": {"colspan", "rowspan", "scope"},
-    "ol": {"start"},
-}
+    "*": {"dir", "lang", "title"}, "a": {"href"}, "td": {"colspan", "rowspan"},
+    "th": {"colspan", "rowspan", "scope"}, "ol": {"start"},
+}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Shown(Record):
-    """One column of an item, ready to be shown.
-
-    Parameters
-    ----------
-    name : str
-    html : str
-        Safe to be put into a page.
-    long : bool
-        Whether it is to be folded.
-
-    Examples
-    --------
-    >>> Shown(name="text", html="<p>hello</p>").long
-    False
-    """
-
-    name: str
-    html: str
-    long: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Look(Record):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
     """How the columns of a study are shown.
 
     Parameters
@@ -141,7 +64,7 @@ class Look(Record):
     Examples
     --------
     >>> look = Look(media=Path("media"), address=lambda path: path)
-    >>> look.show("text", "1 < 2").html
+    >>> look.show("text", "1 < 2")["html"]
     '<div class="text" dir="auto">1 &lt; 2</div>'
     """
 
@@ -149,33 +72,26 @@ class Look(Record):
     address: Callable[[str], str]
     formats: Mapping[str, str] = field(default_factory=dict)
 
-    def show(self, name: str, value: Any) -> Shown:
-        """Return one column of an item, ready to be shown."""
-        value = _structured(value, self.formats.get(name, AUTO))
-        kind = self.formats.get(name, AUTO)
-        if kind == AUTO:
-            kind = self._seen(value)
-        if value is None or value == "":
-            return Shown(name=name, html='<p class="nothing">(nothing)</p>')
-        if kind in (IMAGE, AUDIO):
-            return Shown(name=name, html=self._medium(name, str(value), kind))
-        if is_chat(value):
-            return Shown(name=name, html=_chat(value, marked=kind == MARKDOWN), long=_is_long(value))
-        return Shown(name=name, html=_written(value, kind), long=_is_long(value))
-
-    def _seen(self, value: Any) -> str:
-        if isinstance(value, str):
+    def show(self, name: str, value: Any) -> dict[str, Any]:
+        """Return one column of an item: its `name`, `html` that is safe in a page, whether it is `long`."""
+        kind = self.formats.get(name, "auto")
+        value = _structured(value, kind)
+        if kind == "auto" and isinstance(value, str):
             path = media_file(self.media, value)
-            if path is None:
-                return TEXT
-            return IMAGE if path.suffix.lower() in IMAGES else AUDIO
-        return JSON if isinstance(value, dict | list) else TEXT
+            kind = "text" if path is None else MEDIA_TYPES[path.suffix.lower()].split("/")[0]
+        if value is None or value == "":
+            return {"name": name, "html": '<p class="nothing">(nothing)</p>', "long": False}
+        if kind in ("image", "audio"):
+            return {"name": name, "html": self._medium(name, str(value), kind), "long": False}
+        shown = _chat(value, kind) if is_chat(value) else _written(value, kind)
+        text = value if isinstance(value, str) else json.dumps(value, indent=2, default=str)
+        return {"name": name, "html": shown, "long": len(text) > LONG or text.count("\n") > MANY_LINES}
 
     def _medium(self, name: str, value: str, kind: str) -> str:
         if media_file(self.media, value) is None:
             return f'<p class="nothing">There is no such {kind}: {html.escape(value[:LONGEST_PATH])}</p>'
         address, said = html.escape(self.address(value)), html.escape(name)
-        if kind == IMAGE:
+        if kind == "image":
             return f'<img src="{address}" alt="{said}">'
         return f'<audio src="{address}" controls preload="metadata" aria-label="{said}"></audio>'
 
@@ -200,13 +116,7 @@ def media_file(folder: Path, path: str) -> Path | None:
 
 
 def checked_formats(formats: Mapping[str, str]) -> dict[str, str]:
-    """Return formats by column, refusing one that does not exist.
-
-    Examples
-    --------
-    >>> checked_formats({"answer": "markdown"})
-    {'answer': 'markdown'}
-    """
+    """Return formats by column, refusing one that does not exist."""
     for column, kind in formats.items():
         if kind not in FORMATS:
             raise InputError(
@@ -276,7 +186,7 @@ def _parser() -> Any:
 
 def _structured(value: Any, kind: str) -> Any:
     """Return what a text holds, where it holds a list or an object in JSON."""
-    if not isinstance(value, str) or kind not in (AUTO, JSON, CHAT, MARKDOWN):
+    if not isinstance(value, str) or kind not in ("auto", "json", "chat", "markdown"):
         return value
     text = value.strip()
     if not (text.startswith(("{", "[")) and text.endswith(("}", "]"))):
@@ -285,42 +195,104 @@ def _structured(value: Any, kind: str) -> Any:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return value
-    return found if kind != MARKDOWN or is_chat(found) else value
+    return found if kind != "markdown" or is_chat(found) else value
 
 
 def _written(value: Any, kind: str) -> str:
     if isinstance(value, dict | list):
         text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
         return f'<pre class="json" dir="ltr" tabindex="0">{html.escape(text)}</pre>'
-    if kind == MARKDOWN:
+    if kind == "markdown":
         return f'<div class="prose" dir="auto">{markdown(str(value))}</div>'
-    if kind == HTML:
+    if kind == "html":
         return f'<div class="prose" dir="auto">{safe_html(str(value))}</div>'
     return f'<div class="text" dir="auto">{html.escape(str(value))}</div>'
 
 
-def _chat(turns: list[dict[str, Any]], *, marked: bool) -> str:
-    kind = MARKDOWN if marked else TEXT
-    return f'<ol class="chat">{"".join(_turn(turn, kind) for turn in turns)}</ol>'
-
-
-def _turn(turn: dict[str, Any], kind: str) -> str:
-    role = html.escape(turn["role"])
-    said = _spoken(turn["content"], kind)
-    return f'<li class="turn" data-role="{role}"><p class="role">{role}</p>{said}</li>'
+def _chat(turns: list[dict[str, Any]], kind: str) -> str:
+    kind = kind if kind == "markdown" else "text"
+    shown = []
+    for turn in turns:
+        role, said = html.escape(turn["role"]), _spoken(turn["content"], kind)
+        shown.append(f'<li class="turn" data-role="{role}"><p class="role">{role}</p>{said}</li>')
+    return f'<ol class="chat">{"".join(shown)}</ol>'
 
 
 def _spoken(content: Any, kind: str) -> str:
+    """Return what a turn says; a list holds its parts, of which those with a text are that text."""
     if isinstance(content, list):
-        return "".join(_spoken(_part(part), kind) for part in content)
+        texts = (part.get("text") if isinstance(part, dict) else None for part in content)
+        parts = zip(content, texts, strict=True)
+        return "".join(_spoken(text if isinstance(text, str) else part, kind) for part, text in parts)
     return _written("" if content is None else content, kind)
 
 
-def _part(part: Any) -> Any:
-    """Return the text of a part of a turn, or the part itself where it is something else."""
-    return part["text"] if isinstance(part, dict) and isinstance(part.get("text"), str) else part
+_KEPT_FORMATS, _KEPT_MEDIA = "page_formats", "page_media"
+"""Settings of the study: how its columns are shown, and where its images and audio are."""
 
 
-def _is_long(value: Any) -> bool:
-    text = value if isinstance(value, str) else json.dumps(value, indent=2, default=str)
-    return len(text) > LONG or text.count("\n") > MANY_LINES
+def look_of(study: Study, address: Callable[[str], str]) -> Look:
+    """Return how a study's items are shown: kept in the study, so that every page of it looks the same."""
+    formats, media = json.loads(study.setting(_KEPT_FORMATS) or "{}"), study.setting(_KEPT_MEDIA)
+    return Look(media=Path(media) if media else study.media, address=address, formats=formats)
+
+
+def keep_look(study: Study, formats: Mapping[str, str] | None = None, media: Path | None = None) -> None:
+    """Save how a study's columns are shown, and the folder of its images and audio."""
+    if formats:
+        known = json.loads(study.setting(_KEPT_FORMATS) or "{}")
+        study.keep(_KEPT_FORMATS, json.dumps({**known, **checked_formats(formats)}, ensure_ascii=False))
+    if media is not None:
+        if not media.is_dir():
+            action = "Give the folder that the items' files are in, with --media."
+            raise InputError(f"{media}: no such folder of images and audio", action=action)
+        study.keep(_KEPT_MEDIA, str(media.resolve()))
+
+
+def media_address(path: str) -> str:
+    """Return the address of a medium, beside the page's own.
+
+    Examples
+    --------
+    >>> media_address("cats/a b.png")
+    'media/cats/a%20b.png'
+    """
+    return f"media/{quote(path)}"
+
+
+def embedded(study: Study, largest: int | None = None) -> Callable[[str], str]:
+    """Return what gives an image or a sound as a `data:` address, refusing more bytes than `largest`."""
+    media, taken = look_of(study, str).media, 0
+
+    def address(path: str) -> str:
+        nonlocal taken
+        found = media_file(media, path)
+        if found is None:
+            return ""
+        taken += found.stat().st_size
+        if largest is not None and taken > largest:
+            raise InputError(
+                "images and audio are too large for one file", allowed=f"{largest // 10**6} MB",
+                action="Give fewer items (--items).",
+            )  # fmt: skip
+        content = base64.b64encode(found.read_bytes()).decode()
+        return f"data:{MEDIA_TYPES[found.suffix.lower()]};base64,{content}"
+
+    return address
+
+
+@cache
+def asset(name: str) -> str:
+    """Return one of the page's files."""
+    return (Path(__file__).parent / "static" / name).read_text(encoding="utf-8")
+
+
+def joined(*names: str) -> str:
+    """Return several scripts as one module, without the imports of each other.
+
+    Examples
+    --------
+    >>> "import {" in joined("annotate.js", "page.js")
+    False
+    """
+    return "\n".join(re.sub(r"(?m)^import \{.*$\n", "", asset(name)) for name in names)

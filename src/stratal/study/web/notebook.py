@@ -1,25 +1,33 @@
-"""The page in a notebook: the same script and the same keys, the kernel in the place of the server."""
+"""The page without the server: in a notebook, where the kernel answers, and in one file, which works offline.
+
+What the file may do is fixed by a policy in it: run this script, show this style and the pictures and sounds
+in it, ask nobody for anything.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from string import Template
 from typing import TYPE_CHECKING, Any
 
 from stratal.designs.sample import require_sample
 from stratal.errors import InputError, MissingExtraError, StratalError, names_mistyped
 from stratal.study.database import DATABASE
-from stratal.study.faults import StudyError
 from stratal.study.opening import create_study, open_study
 from stratal.study.question import Question
 from stratal.study.study import Study
-from stratal.study.web import actions
-from stratal.study.web.assets import asset, joined
-from stratal.study.web.content import Look
-from stratal.study.web.looks import embedded, look_of
+from stratal.study.web.actions import ANSWERS, SIDES, item_view, question_view
+from stratal.study.web.content import Look, asset, embedded, joined, look_of
 
 if TYPE_CHECKING:
     from stratal.designs import Sample
+
+LARGEST = 200_000_000
+"""Bytes of media in one file."""
 
 
 @names_mistyped
@@ -103,26 +111,14 @@ def answer(study: Study, annotator: str, look: Look, message: Any) -> dict[str, 
     'input'
     """
     asked: Mapping[str, Any] = message if isinstance(message, dict) else {}
+    what = str(asked.get("what"))
     try:
-        said = {"answer": _ask(study, annotator, look, str(asked.get("what")), asked.get("body"))}
+        if what not in ANSWERS:
+            raise InputError("the page asks for something unknown", given=repr(what[:60]))
+        said: dict[str, Any] = {"answer": ANSWERS[what](study, annotator, look, asked.get("body"))}
     except StratalError as error:
-        kind = error.kind if isinstance(error, StudyError) else "input"
-        said = {"error": {"kind": kind, "message": str(error)}}
+        said = {"error": {"kind": getattr(error, "kind", "input"), "message": str(error)}}
     return {"id": asked.get("id"), **said}
-
-
-def _ask(study: Study, annotator: str, look: Look, what: str, body: Any) -> dict[str, Any]:
-    if what == "state":
-        return actions.state(study, annotator, look)
-    if what == "item":
-        return actions.given_item(study, annotator, look, body)
-    if what == "trail":
-        return actions.trail(study, annotator, body if isinstance(body, int) else None)
-    if what == "disagreements":
-        return actions.open_disagreements(study, annotator, look)
-    if what == "act":
-        return actions.perform(study, annotator, look, body)
-    raise InputError("the page asks for something unknown", given=repr(what[:60]))
 
 
 def _opened(
@@ -143,8 +139,66 @@ def _opened(
     found = open_study(folder)
     if found.sample().ids.tolist() != sample.ids.tolist():
         found.close()
-        raise InputError(
-            f"{folder}: holds the study of another sample",
-            action="Give another folder (study=…), or the study itself: annotate('STUDY').",
-        )
+        action = "Give another folder (study=…), or the study itself: annotate('STUDY')."
+        raise InputError(f"{folder}: holds the study of another sample", action=action)
     return found
+
+
+def page_in_one_file(study: Study, annotator: str, *, items: int | None = None) -> str:
+    """Return a page with all items that are free for an annotator, or so many, and keep them for that one."""
+    given = study.offline(annotator, items=items)
+    if not given:
+        action = "Ask `stratal status` who has what."
+        raise InputError(f"nothing is left for {annotator!r} to label", action=action)
+    question, look = study.question, look_of(study, embedded(study, LARGEST))
+    columns = [dict(zip(SIDES, item.sides or (), strict=False)) for item in given]
+    data = {
+        "study": study.id,
+        "annotator": annotator,
+        "question": question_view(question),
+        "file": downloaded_as(annotator),
+        "items": [
+            {**item_view(item, question, look), "columns": sides}
+            for item, sides in zip(given, columns, strict=True)
+        ],
+    }
+    script, style = joined("parts.js", "annotate.js", "offline.js"), asset("page.css")
+    hashes = [
+        "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in (script, style)
+    ]
+    policy = (
+        f"default-src 'none'; script-src '{hashes[0]}'; style-src '{hashes[1]}'; img-src data:; "
+        "media-src data:; base-uri 'none'; form-action 'none'"
+    )
+    # JSON that cannot end the element that it stands in.
+    inside = json.dumps(data, ensure_ascii=True).replace("<", "\\u003c").replace(">", "\\u003e")
+    page = Template(asset("one_file.html"))
+    return page.substitute(policy=policy, style=style, script=script, data=inside)
+
+
+def write_page(study: Study, path: Path, annotator: str, *, items: int | None = None) -> int:
+    """Write a page in one file; return how many bytes it has."""
+    try:
+        with path.open("xb") as file:
+            return file.write(page_in_one_file(study, annotator, items=items).encode())
+    except FileExistsError:
+        raise InputError(f"{path}: already exists", action="Give the name of a new file.") from None
+    except OSError as error:
+        what = f"{path}: cannot be written ({error.strerror or error})"
+        raise InputError(what, action="Choose another folder.") from None
+    except InputError:
+        path.unlink(missing_ok=True)
+        raise
+
+
+def downloaded_as(annotator: str) -> str:
+    """Return the name of the file that the page's button downloads.
+
+    Examples
+    --------
+    >>> downloaded_as("ann")
+    'labels-ann.json'
+    """
+    name = "".join(mark if mark.isalnum() or mark in "-_" else "-" for mark in annotator)
+    return f"labels-{name}.json"

@@ -1,30 +1,364 @@
-"""The server: its address, its links, and how long it waits for slow clients."""
+"""The page's server: its addresses (`/a/TOKEN/` and what lies below it), its gate, its links, its limits.
+
+All that an annotator may do hangs on the token in the path. There are no cookies, so that another page in the
+same browser has nothing to borrow. Only requests of our own page, to our own address, pass the gate, and no
+answer leaves without the headers that keep a browser from doing more than the page needs.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
+import hmac
+import json
+import secrets
 import socket
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from stratal.arrays import Record
-from stratal.errors import InputError
+from stratal.errors import InputError, StratalError
+from stratal.study.database import StudyError
+from stratal.study.journal import PAGE_SECRET
 from stratal.study.study import Study
-from stratal.study.web.limits import RateLimits
-from stratal.study.web.looks import look_of, media_address
-from stratal.study.web.routes import application
-from stratal.study.web.tokens import new_links, tokens
+from stratal.study.web.actions import ANSWERS
+from stratal.study.web.content import MEDIA_TYPES, Look, asset, look_of, media_address, media_file
+
+STATUS = {"locked": 503, "missing": 404, "refused": 409, "served": 409}
+"""Kind of a `StudyError` → HTTP status; any other is 507: the study's disk did not do what it should."""
+
+DISK_TROUBLE = 507
+MEDIA_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+FILES = {
+    **dict.fromkeys(("parts.js", "annotate.js", "page.js"), "text/javascript"),
+    **{"page.css": "text/css", "icon.svg": "image/svg+xml"},
+}
+"""Files that the server hands out, and what they are."""
+
+HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+    "media-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), microphone=(), geolocation=(), payment=(), usb=()",
+    "cache-control": "no-store",
+}
+"""What a browser may do on the page: run our script, show our style and the study's media; nothing inline."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
 LARGEST_HEAD = 16_384
 GRACE = 5
+MOST_CLIENTS = 10_000
+"""Clients whose rates are remembered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RateLimits(Record):
+    """Bounds on what clients may ask.
+
+    Parameters
+    ----------
+    rate : float
+        Requests a second of one annotator, and of all requests of one address that have no valid token.
+    burst : int
+        Requests that may come at once before the rate counts.
+    largest : int
+        Bytes of a request's body; a note is the longest thing that a page sends.
+    patience : float
+        Seconds for a request to arrive, its head and its body each.
+    connections : int
+        Connections at a time.
+    connections_each : int
+        Connections at a time from one address.
+    """
+
+    rate: float = 50.0
+    burst: int = 200
+    largest: int = 131_072
+    patience: float = 10.0
+    connections: int = 500
+    connections_each: int = 200
+
+
+class Rates:
+    """A bucket of requests for each client, which fills again at a constant rate.
+
+    Examples
+    --------
+    >>> rates = Rates(rate=1.0, burst=2, clock=lambda: 0.0)
+    >>> [rates.allow("ann") for _ in range(3)]
+    [True, True, False]
+    """
+
+    def __init__(self, *, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._burst, self._clock = rate, float(burst), clock
+        self._left: dict[str, tuple[float, float]] = {}
+
+    def allow(self, client: str) -> bool:
+        """Take one request out of a client's bucket; return whether there was one."""
+        now = self._clock()
+        left, then = self._left.pop(client, (self._burst, now))
+        left = min(self._burst, left + (now - then) * self._rate)
+        if len(self._left) >= MOST_CLIENTS:
+            del self._left[next(iter(self._left))]
+        self._left[client] = (left - 1.0 if left >= 1.0 else left, now)
+        return left >= 1.0
+
+
+def token_of(secret: str, annotator: str) -> str:
+    """Return an annotator's token: 43 characters that cannot be guessed without the study's secret.
+
+    Examples
+    --------
+    >>> len(token_of("secret", "ann")), token_of("secret", "ann") == token_of("secret", "bob")
+    (43, False)
+    """
+    digest = hmac.new(secret.encode(), f"annotator:{annotator}".encode(), hashlib.sha256).digest()
+    return base64.urlsafe_b64encode(digest).decode().rstrip("=")
+
+
+def new_links(study: Study) -> None:
+    """Make all earlier links of a study invalid."""
+    study.keep(PAGE_SECRET, secrets.token_hex(32))
+
+
+def tokens(study: Study) -> dict[str, str]:
+    """Return annotator or adjudicator → token; the same whenever it is asked, until `new_links`."""
+    if not study.setting(PAGE_SECRET):
+        new_links(study)
+    secret = study.setting(PAGE_SECRET) or ""
+    return {name: token_of(secret, name) for name in (*study.annotators, *study.adjudicators)}
+
+
+class Gate:
+    """Refuses requests to another host, from another page, or without a sensible length.
+
+    Parameters
+    ----------
+    app : ASGI application
+    addresses : iterable of str
+        Addresses by which the page is known, such as `http://127.0.0.1:8000`.
+    """
+
+    def __init__(self, app: ASGIApp, addresses: Iterable[str]) -> None:
+        self._app = app
+        self._origins = frozenset(map(origin, addresses))
+        hosts = {address.split("://")[1] for address in self._origins}
+        usual = {f"{own.split('://')[1]}:{_usual_port(own)}" for own in self._origins if _is_usual(own)}
+        self._hosts = hosts | usual
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or refuse it."""
+        if scope["type"] != "http":
+            return
+
+        async def sealed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        await (self._refusal(scope) or self._app)(scope, receive, sealed)
+
+    def _refusal(self, scope: Scope) -> PlainTextResponse | None:
+        headers = Headers(scope=scope)
+        hosts = headers.getlist("host")
+        foreign = headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
+        unsafe = foreign and scope["method"] not in ("GET", "HEAD")
+        length = headers.get("content-length", "0")
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            text, status = "This address is not the page's. Use the link as it was given.", 421
+        elif unsafe or any(entry.lower() not in self._origins for entry in headers.getlist("origin")):
+            text, status = "Another page may not ask this of the study.", 403
+        elif not (length.isascii() and length.isdigit() and len(length) < 19):
+            text, status = "The request's length is no number.", 400
+        else:
+            return None
+        return PlainTextResponse(text + "\n", status, {"connection": "close"})
+
+
+def origin(address: str) -> str:
+    """Return an address as a browser names its origin.
+
+    Examples
+    --------
+    >>> origin("https://Labels.example.org:443/a/b")
+    'https://labels.example.org'
+    """
+    parts = urlsplit(address.lower())
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return f"{parts.scheme}://{host}" + ("" if _is_usual(address) else f":{parts.port}")
+
+
+def _usual_port(address: str) -> int:
+    return {"http": 80, "https": 443}[urlsplit(address.lower()).scheme]
+
+
+def _is_usual(address: str) -> bool:
+    return urlsplit(address).port in (None, _usual_port(address))
+
+
+class Pages:
+    """Answers the requests of a study's page."""
+
+    def __init__(self, study: Study, look: Look, limits: RateLimits) -> None:
+        self._study, self._look, self._limits = study, look, limits
+        self._known: dict[bytes, str] = {}
+        self._rates = Rates(rate=limits.rate, burst=limits.burst)
+
+    def routes(self) -> list[Route]:
+        """Return the addresses and who answers there."""
+        asked = {"state": "", "item": "id", "trail": "before", "disagreements": ""}
+        return [
+            Route("/static/{name}", self._file, methods=["GET"]),
+            Route("/a/{token}", self._whole, methods=["GET"]),
+            Route("/a/{token}/", self._page, methods=["GET"]),
+            Route("/a/{token}/media/{path:path}", self._medium, methods=["GET"]),
+            Route("/a/{token}/api/act", self._act, methods=["POST"]),
+            *(Route(f"/a/{{token}}/api/{k}", self._asked(k, of), methods=["GET"]) for k, of in asked.items()),
+        ]
+
+    async def _annotator(self, request: Request) -> str:
+        """Return whose token a request has; strangers share the bucket of their address."""
+        who = await run_in_threadpool(self._whose, request.path_params["token"])
+        client = f"token {who}" if who else f"address {request.client.host if request.client else ''}"
+        if not self._rates.allow(client):
+            raise HTTPException(429, "too many requests. Wait a moment.", {"retry-after": "1"})
+        if who is None:
+            raise HTTPException(404, "There is no such page. Use the link as it was given to you.")
+        return who
+
+    def _whose(self, token: str) -> str | None:
+        """Return whose token this is, also of those who came after the server started; None for nobody's.
+
+        Only digests are compared, so that the time taken says nothing of the token.
+        """
+        digest = _digest(token)
+        if digest not in self._known:
+            self._known = {_digest(own): name for name, own in tokens(self._study).items()}
+        return self._known.get(digest)
+
+    def _asked(self, what: str, parameter: str) -> Callable[[Request], Any]:
+        async def endpoint(request: Request) -> Response:
+            who = await self._annotator(request)
+            sent = request.query_params.get(parameter)
+            return JSONResponse(await run_in_threadpool(ANSWERS[what], self._study, who, self._look, sent))
+
+        return endpoint
+
+    async def _act(self, request: Request) -> Response:
+        who = await self._annotator(request)
+        if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
+            raise HTTPException(415, "the request is not JSON")
+        try:
+            body = json.loads(await read_body(request, self._limits))
+        except (ValueError, RecursionError):
+            raise InputError("the request is not JSON", allowed="one JSON object in UTF-8") from None
+        return JSONResponse(await run_in_threadpool(ANSWERS["act"], self._study, who, self._look, body))
+
+    async def _page(self, request: Request) -> Response:
+        await self._annotator(request)
+        return Response(asset("page.html"), media_type="text/html")
+
+    async def _whole(self, request: Request) -> Response:
+        await self._annotator(request)
+        return RedirectResponse(f"{quote(request.path_params['token'], safe='')}/", 308)
+
+    async def _medium(self, request: Request) -> Response:
+        await self._annotator(request)
+        path = await run_in_threadpool(media_file, self._look.media, request.path_params["path"])
+        if path is None:
+            raise HTTPException(404, _NO_FILE)
+        kind = MEDIA_TYPES[path.suffix.lower()]
+        headers = {"content-security-policy": MEDIA_POLICY, "cache-control": "private, max-age=3600"}
+        return FileResponse(path, media_type=kind, headers=headers)
+
+    async def _file(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in FILES:
+            raise HTTPException(404, _NO_FILE)
+        return Response(asset(name), media_type=FILES[name], headers={"cache-control": "no-cache"})
+
+
+_NO_FILE = "There is no such file. Open the link that you were given."
+_NOTHING = "There is nothing here. Use the link as it was given to you."
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "replace")).digest()
+
+
+async def read_body(request: Request, limits: RateLimits) -> bytes:
+    """Return a request's body, refusing one that is too large or too slow."""
+    what = f"the request is larger than {limits.largest:,} bytes. Shorten the note."
+    refusal, body = HTTPException(413, what, {"connection": "close"}), b""
+    if int(request.headers.get("content-length", "0")) > limits.largest:
+        raise refusal
+    try:
+        async with asyncio.timeout(limits.patience):
+            async for part in request.stream():
+                body += part
+                if len(body) > limits.largest:
+                    raise refusal
+    except TimeoutError:
+        what = "the request took too long to arrive. Check the connection and send it again."
+        raise HTTPException(408, what, {"connection": "close"}) from None
+    return body
+
+
+def application(study: Study, look: Look, addresses: list[str], limits: RateLimits | None = None) -> ASGIApp:
+    """Return the page of a study as an ASGI application, known by `addresses`: any other host is refused."""
+
+    def said(_: Request, error: Exception) -> Response:
+        """Return what is wrong as the page shows it, without the folder's place on the disk."""
+        kind = getattr(error, "kind", "input")
+        status = STATUS.get(kind, DISK_TROUBLE) if isinstance(error, StudyError) else 400
+        retry = {"retry-after": "1"} if status == 503 else None
+        return _told(kind, str(error).removeprefix(f"{study.folder}: "), status, retry)
+
+    pages = Pages(study, look, limits or RateLimits())
+    handlers = {StratalError: said, HTTPException: _refused, Exception: _failed}
+    app = Starlette(routes=pages.routes(), exception_handlers=handlers)
+    app.router.redirect_slashes = False
+    return Gate(app, addresses)
+
+
+def _told(kind: str, message: str, status: int, headers: Any = None) -> Response:
+    return JSONResponse({"error": {"kind": kind, "message": message}}, status, headers)
+
+
+def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.detail in ("Not Found", "Method Not Allowed"):  # Starlette's own: no route
+        return PlainTextResponse(f"{_NOTHING}\n", error.status_code, error.headers)
+    return _told("refused", error.detail, error.status_code, error.headers)
+
+
+def _failed(_: Request, error: Exception) -> Response:
+    """Return an answer that tells nothing of the inside; the server's own log has the rest."""
+    del error
+    return _told("failed", "Something went wrong on the server; nothing of this was saved.", 500)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -61,20 +395,17 @@ class Place(Record):
                 allowed="http://HOST:PORT or https://HOST",
             )  # fmt: skip
         if self.host in EVERYWHERE and self.address is None:
-            raise InputError(
-                f"{self.host} listens on every network of this computer, but is no address to go to",
-                action="Say where annotators reach it (--address http://192.168.1.5:8000).",
-            )
+            what = f"{self.host} listens on every network of this computer, but is no address to go to"
+            action = "Say where annotators reach it (--address http://192.168.1.5:8000)."
+            raise InputError(what, action=action)
 
     def url(self, port: int) -> str:
         """Return the address that links start with."""
-        if self.address:
-            return self.address.rstrip("/")
-        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{port}"
+        return self.address.rstrip("/") if self.address else _url(self.host, port)
 
     def known_as(self, port: int) -> list[str]:
         """Return every address that requests may be made to."""
-        own = [f"http://{f'[{name}]' if ':' in name else name}:{port}" for name in LOOPBACK]
+        own = [_url(name, port) for name in LOOPBACK]
         return [self.url(port), *(own if self.host in (*LOOPBACK, *EVERYWHERE) else [])]
 
     @property
@@ -88,13 +419,16 @@ class Place(Record):
         try:
             listening = socket.create_server((self.host, self.port), family=family, backlog=256)
         except OSError as error:
-            raise InputError(
-                f"cannot listen at {self.host}, port {self.port} ({error.strerror or error})",
-                action="Choose another port (--port 0 takes a free one) or another --host.",
-            ) from None
+            what = f"cannot listen at {self.host}, port {self.port} ({error.strerror or error})"
+            action = "Choose another port (--port 0 takes a free one) or another --host."
+            raise InputError(what, action=action) from None
         # asyncio would not see that such a socket speaks TCP, and each answer would wait 40 ms for a packet.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listening
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def serve(
@@ -124,10 +458,6 @@ def serve(
     StudyError
         Of kind `served` if another server has the study, `damaged` if a check finds a problem in it.
 
-    Examples
-    --------
-    >>> serve.__name__
-    'serve'
     """
     kept = limits or RateLimits()
     listening = place.listen()

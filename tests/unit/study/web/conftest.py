@@ -12,10 +12,8 @@ pytest.importorskip("starlette")
 
 from starlette.testclient import TestClient
 
-from stratal.study.web.limits import RateLimits
-from stratal.study.web.looks import look_of, media_address
-from stratal.study.web.routes import application
-from stratal.study.web.tokens import tokens
+from stratal.study.web.content import look_of, media_address
+from stratal.study.web.server import RateLimits, application, tokens
 
 HOME = "http://127.0.0.1:8000"
 FREE = RateLimits(rate=1e9, burst=10**9)

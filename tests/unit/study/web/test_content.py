@@ -75,7 +75,7 @@ def look(tmp_path):
 
 
 def showing(look, value, kind="auto"):
-    return Look(media=look.media, address=look.address, formats={"x": kind}).show("x", value).html
+    return Look(media=look.media, address=look.address, formats={"x": kind}).show("x", value)["html"]
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
@@ -131,9 +131,9 @@ def test_what_is_missing_is_said(look):
 
 
 def test_long_texts_are_folded(look):
-    assert look.show("x", "word " * 400).long
-    assert look.show("x", "line\n" * 30).long
-    assert not look.show("x", "short").long
+    assert look.show("x", "word " * 400)["long"]
+    assert look.show("x", "line\n" * 30)["long"]
+    assert not look.show("x", "short")["long"]
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stratal.study.web import limits
-from stratal.study.web.limits import Rates
+from stratal.study.web import server as limits
+from stratal.study.web.server import Rates
 
 
 def test_a_bucket_fills_again_at_its_rate():

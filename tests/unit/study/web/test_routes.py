@@ -8,7 +8,7 @@ from urllib.parse import quote
 import pytest
 
 from stratal.study import check_study
-from stratal.study.web.limits import RateLimits
+from stratal.study.web.server import RateLimits
 
 
 def test_an_annotator_labels_everything(page):
@@ -153,7 +153,7 @@ def test_another_annotators_token_reaches_no_items_of_others(page):
 
 def test_a_name_that_is_no_annotators_has_no_token(page):
     from stratal.study.journal import PAGE_SECRET
-    from stratal.study.web.tokens import token_of
+    from stratal.study.web.server import token_of
 
     secret = page.study.setting(PAGE_SECRET)
     for name in ("eve", "ANN", "ann ", ""):
@@ -311,7 +311,7 @@ def test_too_many_requests_are_refused_for_that_client_alone(study, page_of):
 
 
 def test_someone_who_joins_later_has_a_link_at_once(page):
-    from stratal.study.web.tokens import tokens
+    from stratal.study.web.server import tokens
 
     page.study.add_annotator("eve")
     page.tokens = tokens(page.study)
@@ -320,7 +320,7 @@ def test_someone_who_joins_later_has_a_link_at_once(page):
 
 
 def test_new_links_end_the_old_ones(page, page_of):
-    from stratal.study.web.tokens import new_links
+    from stratal.study.web.server import new_links
 
     old = page.tokens["ann"]
     new_links(page.study)
@@ -339,7 +339,7 @@ def test_trouble_with_the_disk_is_said_without_the_folders_place(page, monkeypat
         )
 
     item = page.state("ann")["item"]["id"]
-    monkeypatch.setattr(type(page.study), "submit", fail)
+    monkeypatch.setattr(type(page.study), "act", fail)
     answer = page.act("ann", "submit", item=item, value="Pass")
 
     assert answer.status_code == 507
@@ -350,7 +350,7 @@ def test_a_mistake_of_ours_says_nothing_of_the_inside(page, monkeypatch):
     def fail(*_, **__):
         raise RuntimeError("secret detail")
 
-    monkeypatch.setattr(type(page.study), "undo", fail)
+    monkeypatch.setattr(type(page.study), "act", fail)
     answer = page.act("ann", "undo")
 
     assert answer.status_code == 500

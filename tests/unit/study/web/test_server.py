@@ -14,10 +14,8 @@ from tests.browser import served
 
 from stratal import InputError
 from stratal.study import StudyError
-from stratal.study.web.limits import RateLimits
-from stratal.study.web.looks import keep_look, look_of, media_address
-from stratal.study.web.server import Place, serve
-from stratal.study.web.tokens import tokens
+from stratal.study.web.content import keep_look, look_of, media_address
+from stratal.study.web.server import Place, RateLimits, serve, tokens
 
 
 def connected(link):

@@ -1,0 +1,460 @@
+"""Who gets which item, what annotators do to it, and what of it a page shows.
+
+Items come in the study's random order, no two people on one item unless it is asked of several. An item has
+places: as many as people are to label it (`copies`). A place is taken by a submitted answer, and while
+somebody holds the item. `wanted` is the number of free places. An item that one annotator skipped is offered
+to another; where several people are to label it and nobody else is left for its place, it is offered once
+more to whoever skipped it, after everything else. What somebody was given and left lying for long is offered
+to others once nothing else is left; a late answer is still kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from datetime import datetime
+from statistics import median
+from typing import Any
+
+from stratal.study.database import Connection, StudyError
+from stratal.study.journal import Entry, append, repeated, superseded
+from stratal.study.question import Question
+from stratal.study.records import Answer, Disagreement, Item, Progress, Receipt
+
+LEFT_LYING = 1800.0
+"""Seconds after which an item that was given, but not answered, may go to somebody else."""
+
+RECENT = 50
+"""Answers that a pace is taken from, and lines that the clock is compared with."""
+
+AT_WORK = 3600.0
+"""Seconds since the last answer within which an annotator counts as working."""
+
+SLACK = 1.0
+"""Seconds by which a clock may differ without being mentioned."""
+
+_ANSWERS = (
+    "SELECT journal.seq, at, answer.annotator, item.id AS item, status, answer.value, note, seconds "
+    "FROM answer JOIN journal USING (seq) JOIN item ON item.item = answer.item "
+)
+
+
+def held(connection: Connection, annotator: str) -> int | None:
+    """Return the number of the item that an annotator holds, the one given last; None for none.
+
+    Whose labels are set aside holds nothing until they are taken back.
+    """
+    row = connection.one(
+        "SELECT item FROM given JOIN annotator ON annotator = name WHERE name = ? AND live = 1 AND aside = 0 "
+        "ORDER BY turn DESC, item LIMIT 1",
+        annotator,
+    )
+    return None if row is None else int(row["item"])
+
+
+def gets_items(connection: Connection, annotator: str) -> bool:
+    """Return whether an annotator is given items: not if set aside, nor once the interval is narrow."""
+    row = connection.one("SELECT role, aside FROM annotator WHERE name = ?", annotator)
+    return row["role"] == "annotator" and not row["aside"] and connection.setting("enough") != "yes"
+
+
+def give_next(connection: Connection, annotator: str) -> int | None:
+    """Give an annotator the next item that has a free place; return its number, None if there is none."""
+    item = held(connection, annotator)
+    if item is None:
+        for find in (_free, _left_lying, _needed_again):
+            item = find(connection, annotator)
+            if item is not None:
+                give(connection, annotator, item)
+                break
+    return item
+
+
+def give(connection: Connection, annotator: str, item: int, *, kept: bool = False) -> None:
+    """Give an item to an annotator, to be answered next; `kept` ones are never offered to others."""
+    turn = connection.one("SELECT coalesce(max(seq), 0) FROM journal")[0]
+    connection.execute(
+        "INSERT INTO given VALUES (?, ?, ?, ?, 1, ?) ON CONFLICT (item, annotator) DO UPDATE SET "
+        "since = excluded.since, turn = excluded.turn, live = 1, held = max(held, excluded.held)",
+        (item, annotator, connection.now, turn, int(kept)),
+    )
+    recount(connection, item)
+
+
+def block(connection: Connection, annotator: str, wanted: int | None) -> list[int]:
+    """Give an annotator up to `wanted` items to keep until they are answered; all that are free if None."""
+    rows = connection.all("SELECT item FROM given WHERE annotator = ? AND live = 1 ORDER BY item", annotator)
+    items = [int(row["item"]) for row in rows][:wanted]
+    while wanted is None or len(items) < wanted:
+        item = _free(connection, annotator)
+        if item is None:
+            break
+        give(connection, annotator, item, kept=True)
+        items.append(item)
+    for item in items:
+        connection.execute("UPDATE given SET held = 1 WHERE item = ? AND annotator = ?", (item, annotator))
+    return sorted(items)
+
+
+def given_item(connection: Connection, annotator: str, id: str) -> Any:  # noqa: A002
+    """Return the row of an item that an annotator was given once, with `since`, refusing any other."""
+    row = connection.one(
+        "SELECT item.*, given.since FROM item JOIN given USING (item) WHERE id = ? AND annotator = ?",
+        id, annotator,
+    )  # fmt: skip
+    if row is None:
+        raise StudyError(
+            f"{annotator!r} was not given an item {id[:60]!r}", kind="missing",
+            allowed="items that this annotator was given", action="Reload the page.",
+        )  # fmt: skip
+    return row
+
+
+def recount(connection: Connection, item: int) -> None:
+    """Count an item's answers and free places again, after anything about it has changed."""
+    before = connection.one("SELECT * FROM item WHERE item = ?", item)
+    answers, different = connection.one(
+        "SELECT count(*), count(DISTINCT value) FROM answer JOIN annotator "
+        "ON annotator = name WHERE item = ? AND status = 'submitted' AND aside = 0", item,
+    )  # fmt: skip
+    holding = connection.one(
+        "SELECT count(*) FROM given JOIN annotator ON annotator = name "
+        "WHERE item = ? AND live = 1 AND aside = 0 AND NOT EXISTS (SELECT 1 FROM answer WHERE "
+        "answer.item = given.item AND answer.annotator = given.annotator AND status = 'submitted')", item,
+    )[0]  # fmt: skip
+    copies, apart = before["copies"], int(different > 1)
+    wanted = max(0, copies - answers - holding)
+    connection.execute(
+        "UPDATE item SET wanted = ?, answers = ?, apart = ? WHERE item = ?", (wanted, answers, apart, item)
+    )
+    gained = min(answers, copies) - min(before["answers"], copies)
+    undecided = (apart - before["apart"]) * (before["decision"] is None)
+    if gained or undecided:
+        connection.execute("UPDATE tally SET done = done + ?, undecided = undecided + ?", (gained, undecided))
+    if wanted > before["wanted"]:
+        connection.execute("UPDATE annotator SET cursor = ? WHERE cursor > ?", (item, item))
+
+
+def _free(connection: Connection, annotator: str) -> int | None:
+    """Return the first item with a free place that this annotator has not answered yet.
+
+    No such item lies before the annotator's cursor, so that the search does not grow with the study.
+    """
+    start = connection.one("SELECT cursor FROM annotator WHERE name = ?", annotator)["cursor"]
+    row = connection.one(
+        "SELECT item FROM item WHERE item >= ? AND wanted > 0 AND NOT EXISTS ("
+        "SELECT 1 FROM answer WHERE answer.item = item.item AND annotator = ?) AND NOT EXISTS ("
+        "SELECT 1 FROM given WHERE given.item = item.item AND annotator = ? AND live = 1) "
+        "ORDER BY item LIMIT 1",
+        start, annotator, annotator,
+    )  # fmt: skip
+    found = None if row is None else int(row["item"])
+    last = connection.one("SELECT coalesce(max(item), 0) FROM item")[0]
+    cursor = last + 1 if found is None else found
+    connection.execute("UPDATE annotator SET cursor = ? WHERE name = ?", (cursor, annotator))
+    return found
+
+
+def _left_lying(connection: Connection, annotator: str) -> int | None:
+    """Take back an item that lay unanswered for too long; a clock that went back counts as long ago."""
+    row = connection.one(
+        "SELECT item, annotator FROM given WHERE live = 1 AND held = 0 AND annotator <> ? "
+        "AND NOT (since BETWEEN ? AND ?) AND NOT EXISTS ("
+        "SELECT 1 FROM answer WHERE answer.item = given.item AND answer.annotator = ?) "
+        "ORDER BY since LIMIT 1",
+        annotator, connection.now - LEFT_LYING, connection.now, annotator,
+    )  # fmt: skip
+    if row is None:
+        return None
+    _release(connection, row["annotator"], row["item"])
+    recount(connection, row["item"])
+    return int(row["item"])
+
+
+def _needed_again(connection: Connection, annotator: str) -> int | None:
+    """Return an item of several people that this annotator skipped once and that nobody else can complete."""
+    if not connection.one("SELECT skipped FROM annotator WHERE name = ?", annotator)["skipped"]:
+        return None
+    row = connection.one(
+        "SELECT item FROM answer JOIN item USING (item) WHERE annotator = ? AND status = 'skipped' "
+        "AND copies > 1 AND wanted > 0 AND decision IS NULL AND NOT EXISTS (SELECT 1 FROM annotator AS other "
+        "WHERE role = 'annotator' AND aside = 0 AND name <> ? AND NOT EXISTS ("
+        "SELECT 1 FROM answer AS said WHERE said.item = item.item AND said.annotator = other.name)) "
+        "AND (SELECT count(*) FROM journal WHERE journal.item = item.item AND journal.annotator = ? "
+        "AND action = 'skip') = 1 ORDER BY item LIMIT 1",
+        annotator, annotator, annotator,
+    )  # fmt: skip
+    return None if row is None else int(row["item"])
+
+
+def _release(connection: Connection, annotator: str, item: int) -> None:
+    """Take an item out of an annotator's hands, since it was answered or goes to somebody else."""
+    connection.execute("UPDATE given SET live = 0 WHERE item = ? AND annotator = ?", (item, annotator))
+
+
+def save(connection: Connection, entry: Entry) -> Receipt:
+    """Save what an annotator does to an item; return the first receipt where it was saved before."""
+    earlier = repeated(connection, entry)
+    if earlier is not None:
+        return earlier
+    if entry.action in ("submit", "skip"):
+        return _save_answer(connection, entry)
+    if entry.action == "undo":
+        return _undo_last(connection, entry)
+    if entry.action == "adjudicate":
+        return _save_decision(connection, entry)
+    row = given_item(connection, entry.annotator, entry.id or "")
+    return Receipt(
+        seq=append(connection, replace(entry, item=row["item"])), action=entry.action, item=entry.id
+    )
+
+
+def _save_answer(connection: Connection, entry: Entry) -> Receipt:
+    """Save an answer or a skip of an item that the annotator was given."""
+    row = given_item(connection, entry.annotator, entry.id or "")
+    later = superseded(connection, entry, row["item"])
+    if later is not None:
+        return later
+    said = connection.one(
+        "SELECT seq FROM answer WHERE item = ? AND annotator = ?", row["item"], entry.annotator
+    )
+    taken = entry.seconds if entry.seconds is not None or said else connection.now - row["since"]
+    entry = replace(entry, item=row["item"], seconds=taken, target=said["seq"] if said else None)
+    if said and entry.action == "submit":
+        entry = replace(entry, action="change")
+    seq = append(connection, entry)
+    _release(connection, entry.annotator, row["item"])
+    _settle(connection, entry.annotator, row["item"])
+    return Receipt(seq=seq, action=entry.action, item=entry.id)
+
+
+def _undo_last(connection: Connection, entry: Entry) -> Receipt:
+    """Take back the annotator's last answer or skip; what was said before that counts again, if anything."""
+    last = connection.one(
+        "SELECT seq, item, item.id AS id FROM journal JOIN item USING (item) WHERE annotator = ? "
+        "AND action IN ('submit', 'change', 'skip') AND NOT EXISTS ("
+        "SELECT 1 FROM journal AS u WHERE u.action = 'undo' AND u.target = journal.seq) "
+        "ORDER BY seq DESC LIMIT 1",
+        entry.annotator,
+    )
+    if last is None:
+        action = "Only your own last answer can be taken back."
+        raise StudyError("there is nothing to take back", kind="refused", action=action)
+    seq = append(connection, replace(entry, item=last["item"], id=last["id"], target=last["seq"]))
+    _settle(connection, entry.annotator, last["item"])
+    give(connection, entry.annotator, last["item"])
+    return Receipt(seq=seq, action=entry.action, item=last["id"])
+
+
+def _save_decision(connection: Connection, entry: Entry) -> Receipt:
+    """Save a decision on any item that has answers; no value takes the decision back."""
+    named = f"item {str(entry.id)[:60]!r}"
+    row = connection.one("SELECT item, answers, apart, decision FROM item WHERE id = ?", entry.id)
+    if row is None:
+        raise StudyError(f"there is no {named}", kind="missing", action="Reload the page.")
+    later = superseded(connection, entry, row["item"])
+    if later is not None:
+        return later
+    if not row["answers"]:
+        action = "Decide once an annotator has answered it."
+        raise StudyError(f"{named} has no answer to decide between", kind="refused", action=action)
+    seq = append(connection, replace(entry, item=row["item"]))
+    decided = None if entry.value is None else seq
+    connection.execute("UPDATE item SET decision = ? WHERE item = ?", (decided, row["item"]))
+    fewer = row["apart"] * (int(decided is not None) - int(row["decision"] is not None))
+    connection.execute("UPDATE tally SET undecided = undecided - ?", (fewer,))
+    return Receipt(seq=seq, action=entry.action, item=entry.id)
+
+
+def _settle(connection: Connection, annotator: str, item: int) -> None:
+    """Bring what is counted of an annotator's answer up to what the journal says."""
+    of = "WHERE item = ? AND annotator = ?"
+    before = connection.one(f"SELECT status FROM answer {of}", item, annotator)
+    now = connection.one(f"SELECT item, annotator, seq, status, value FROM current {of}", item, annotator)
+    connection.execute(f"DELETE FROM answer {of}", (item, annotator))
+    if now is not None:
+        connection.execute("INSERT INTO answer VALUES (?, ?, ?, ?, ?)", tuple(now))
+    for row, change in ((before, -1), (now, 1)):
+        if row is not None:
+            column = {"submitted": "submitted", "skipped": "skipped"}[row["status"]]
+            connection.execute(
+                f"UPDATE annotator SET {column} = {column} + ? WHERE name = ?", (change, annotator)
+            )
+    recount(connection, item)
+
+
+def set_standing(connection: Connection, entry: Entry) -> Receipt:
+    """Set all labels of an annotator aside, or take them back; none is deleted."""
+    seq = append(connection, entry)
+    aside = int(entry.action == "set-aside")
+    connection.execute("UPDATE annotator SET aside = ? WHERE name = ?", (aside, entry.annotator))
+    for row in connection.all(
+        "SELECT item FROM answer WHERE annotator = ? UNION SELECT item FROM given WHERE annotator = ?",
+        entry.annotator, entry.annotator,
+    ):  # fmt: skip
+        recount(connection, row["item"])
+    return Receipt(seq=seq, action=entry.action, item=None)
+
+
+def sides(question: Question, id: str, annotator: str, study: str) -> tuple[str, str] | None:  # noqa: A002
+    """Return the columns of a pair in the order shown: at random, the same whenever the item is shown again.
+
+    Examples
+    --------
+    >>> question = Question.of_pair("Which is better?", "a", "b")
+    >>> sorted(sides(question, "item 1", "ann", "study"))
+    ['a', 'b']
+    """
+    if question.pair is None:
+        return None
+    first, second = question.pair
+    digest = hashlib.md5(f"sides:{study}:{annotator}:{id}".encode(), usedforsecurity=False).digest()
+    return (first, second) if digest[0] % 2 else (second, first)
+
+
+def shown_item(connection: Connection, question: Question, annotator: str, item: int) -> Item:
+    """Return an item, by its number, as an annotator sees it."""
+    row = connection.one("SELECT id, payload FROM item WHERE item = ?", item)
+    said = connection.one(f"{_ANSWERS} WHERE answer.item = ? AND answer.annotator = ?", item, annotator)
+    flagged = connection.one(
+        "SELECT action FROM journal WHERE item = ? AND annotator = ? AND action IN ('flag', 'unflag') "
+        "ORDER BY seq DESC LIMIT 1",
+        item, annotator,
+    )  # fmt: skip
+    return Item(
+        id=row["id"],
+        position=item,
+        payload=json.loads(row["payload"]),
+        sides=sides(question, row["id"], annotator, str(connection.setting("id"))),
+        answer=None if said is None else Answer(**dict(said)),
+        flagged=flagged is not None and flagged["action"] == "flag",
+    )
+
+
+def history(connection: Connection, annotator: str, before: int | None, limit: int) -> tuple[Answer, ...]:
+    """Return an annotator's present answers, newest first."""
+    rows = connection.all(
+        f"{_ANSWERS} WHERE answer.annotator = ? AND answer.seq < ? ORDER BY answer.seq DESC LIMIT ?",
+        annotator, before if before is not None else 2**62, max(0, min(limit, 1000)),
+    )  # fmt: skip
+    return tuple(Answer(**dict(row)) for row in rows)
+
+
+def disagreements(connection: Connection, limit: int, *, decided: bool) -> tuple[Disagreement, ...]:
+    """Return items of which annotators say different things, in the study's order."""
+    only = "" if decided else "AND decision IS NULL"
+    rows = connection.all(
+        f"SELECT item, id, payload, decision FROM item WHERE apart = 1 {only} ORDER BY item LIMIT ?",
+        max(0, min(limit, 1000)),
+    )
+    return tuple(_disagreement(connection, row) for row in rows)
+
+
+def _disagreement(connection: Connection, row: Any) -> Disagreement:
+    said = connection.all(
+        f"{_ANSWERS} JOIN annotator ON name = answer.annotator "
+        "WHERE answer.item = ? AND status = 'submitted' AND aside = 0 ORDER BY journal.seq",
+        row["item"],
+    )
+    decision = connection.one(
+        "SELECT seq, ? AS item, annotator, 'submitted' AS status, value, note, at, seconds FROM journal "
+        "WHERE seq = ?",
+        row["id"], row["decision"],
+    )  # fmt: skip
+    return Disagreement(
+        item=Item(
+            id=row["id"],
+            position=row["item"],
+            payload=json.loads(row["payload"]),
+            answer=None if decision is None else Answer(**dict(decision)),
+        ),
+        answers=tuple(Answer(**dict(entry)) for entry in said),
+    )
+
+
+def progress(connection: Connection, annotator: str, now: float) -> Progress:
+    """Return how far the study is, for one annotator."""
+    own = connection.one("SELECT * FROM annotator WHERE name = ?", annotator)
+    total, done, undecided = connection.one("SELECT total, done, undecided FROM tally")
+    behind, message = clock_behind(connection, now), ""
+    if own["aside"]:
+        message = "Your labels were set aside. They are kept; ask whoever runs the study."
+    elif behind > SLACK:
+        message = (
+            f"This computer's clock is {length_of_time(behind)} behind labels that were saved before. Labels "
+            "are kept in their order; only the times are wrong. Set the clock."
+        )
+    seconds = pace(connection, annotator)
+    left = None if seconds is None else seconds * (total - done) / at_work(connection, now, annotator)
+    return Progress(
+        submitted=own["submitted"],
+        skipped=own["skipped"],
+        open=total - done,
+        done=done,
+        total=total,
+        seconds_per_item=seconds,
+        seconds_left=left,
+        disagreements=undecided,
+        enough=connection.setting("enough") == "yes",
+        message=message,
+    )
+
+
+def pace(connection: Connection, annotator: str | None = None, most: int = RECENT) -> float | None:
+    """Return the median of the seconds that the last answers took: an annotator's, or everybody's."""
+    of = "" if annotator is None else "annotator = ? AND "
+    rows = connection.all(
+        f"SELECT seconds FROM journal WHERE {of}action IN ('submit', 'skip') AND seconds IS NOT NULL "
+        "ORDER BY seq DESC LIMIT ?",
+        *(() if annotator is None else (annotator,)), most,
+    )  # fmt: skip
+    return float(median(row["seconds"] for row in rows)) if rows else None
+
+
+def seconds_of(at: str) -> float:
+    """Return a time of the journal in seconds since 1970.
+
+    Examples
+    --------
+    >>> seconds_of("1970-01-01T00:01:00.500Z")
+    60.5
+    """
+    return datetime.fromisoformat(at).timestamp()
+
+
+def length_of_time(seconds: float) -> str:
+    """Return a length of time in words.
+
+    Examples
+    --------
+    >>> length_of_time(45), length_of_time(600), length_of_time(10_000), length_of_time(200_000)
+    ('45 seconds', '10 minutes', '2.8 hours', '2.3 days')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} seconds"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3600:.1f} hours" if seconds < 129_600 else f"{seconds / 86_400:.1f} days"
+
+
+def at_work(connection: Connection, now: float, annotator: str | None = None) -> int:
+    """Return how many annotators have saved something lately, `annotator` among them."""
+    rows = connection.all(
+        "SELECT name, (SELECT at FROM journal WHERE journal.annotator = name ORDER BY seq DESC LIMIT 1) "
+        "AS at FROM annotator WHERE aside = 0"
+    )
+    working = {r["name"] for r in rows if r["at"] is not None and abs(now - seconds_of(r["at"])) < AT_WORK}
+    return len(working | ({annotator} if annotator is not None else set()))
+
+
+def clock_behind(connection: Connection, now: float) -> float:
+    """Return by how many seconds the clock is behind the latest of the journal's last lines, 0 if it is not.
+
+    Not behind the last line alone, which may have been written by the wrong clock; nor behind all of them,
+    one of which may be from the future for good.
+    """
+    latest = connection.one(
+        "SELECT max(at) AS at FROM (SELECT at FROM journal ORDER BY seq DESC LIMIT ?)", RECENT
+    )["at"]
+    return 0.0 if latest is None else max(0.0, seconds_of(latest) - now)
