@@ -22,7 +22,6 @@ from stratal.strata.proxy_intervals import (
     NUMBERS_TRIED,
     StratificationDraft,
     StratificationRequest,
-    choose_number,
 )
 
 if TYPE_CHECKING:
@@ -332,11 +331,8 @@ def _chosen(
     if request.n_strata is not None or request.budget is None:
         return drafts[0]
     scaled = bool(population.proxies) and population.proxy_info(proxy).scaled
-    moments = [draft.moments for draft in drafts]
-    best = drafts[
-        choose_number(moments, request.budget, minimum=request.minimum, scaled=scaled, bounds=request.bounds)
-    ]
-    note = f"{len(best.names)} strata were chosen for a budget of {request.budget}."
+    best = drafts[request.chosen([draft.moments for draft in drafts], scaled=scaled)]
+    note = request.choice(len(best.names))
     return replace(best, notes=(*best.notes, note))
 
 
