@@ -33,7 +33,7 @@ from stratal.planning.widths import (
 )
 from stratal.planning.within_answers import with_floor
 from stratal.population.influence import influence_moments
-from stratal.strata import Everything, Strata, allocate_several, neyman
+from stratal.strata import Strata, allocate_several, neyman
 from stratal.strata.integers import Bounds, optimal_integers
 from stratal.strata.moments import expected_variance, of_sizes
 from stratal.strata.rates import smoothed_standard_deviations
@@ -372,16 +372,7 @@ def _strata_of(sample: Sample) -> Strata:
     """Return the strata that a sample was drawn from; all units as one, of unknown moments, if from none."""
     if sample.design.strata is not None:
         return sample.design.strata
-    moments = of_sizes(np.array([sample.population_size]))
-    return Strata(
-        rule=Everything(),
-        names=("all",),
-        sizes=moments.sizes,
-        proxy_means=moments.proxy_means,
-        proxy_variances=moments.proxy_variances,
-        conditional_variances=moments.conditional_variances,
-        scaled=False,
-    )
+    return Strata.of(of_sizes(np.array([sample.population_size])), scaled=False)
 
 
 def _half_widths(found: Any, count: int, confidence_level: float, interval: str) -> FloatArray:
