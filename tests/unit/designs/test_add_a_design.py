@@ -48,6 +48,13 @@ def test_one_file_is_drawn_written_read_extended_and_estimated(bernoulli, tmp_pa
     assert "a Bernoulli sample" in said
 
 
+@pytest.mark.parametrize(
+    "kind", ["no-such", "", "__init__", "os.path", "../sample", "sample.Sample", None, 7]
+)
+def test_nothing_else_is_looked_for_by_a_kind(kind):
+    assert Design.of_kind(kind) is None
+
+
 def test_over_all_samples_its_mean_and_its_variance_are_unbiased(bernoulli):
     """Of four units, each drawn with probability a half: 16 samples, equally likely."""
     z = np.array([0.0, 1.0, 1.0, 3.0])
