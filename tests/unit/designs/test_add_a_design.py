@@ -22,6 +22,7 @@ CODE = re.search(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[1]
 def bernoulli(tmp_path, monkeypatch):
     (tmp_path / "bernoulli.py").write_text(CODE)
     monkeypatch.setattr(stratal.designs, "__path__", [*stratal.designs.__path__, str(tmp_path)])
+    Design.registry.pop("bernoulli", None)  # as the page itself may have been run
     yield Design.of_kind("bernoulli")
     Design.registry.pop("bernoulli", None)
     sys.modules.pop("stratal.designs.bernoulli", None)
