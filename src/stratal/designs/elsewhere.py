@@ -352,7 +352,7 @@ def parts_of_labelled(table: Any, given: Labelled) -> tuple[dict[str, Any], Labe
     ('stratified', 40, 4)
     """
     columns = SmallTable.of(table, _LABEL, (given.value,))
-    columns, given, notes = _with_others(columns, given)
+    columns, given, notes = _completed_by_others(columns, given)
     ids = ids_of(columns, given.id)
     weighted = given.weight is not None or given.inclusion_probability is not None
     surveyed = weighted or given.cluster is not None
@@ -397,7 +397,9 @@ def _labels(ids: AnyArray, columns: SmallTable, value: str) -> Labels:
     return Labels(ids=tuple(id_texts(ids)), values=values, source=columns.label, notes=columns.notes)
 
 
-def _with_others(columns: SmallTable, given: Labelled) -> tuple[SmallTable, Labelled, tuple[str, ...]]:
+def _completed_by_others(
+    columns: SmallTable, given: Labelled
+) -> tuple[SmallTable, Labelled, tuple[str, ...]]:
     """Return the labelled rows, what is known with the population's other units counted, and notes."""
     if given.population is None and (given.proxy is None or given.proxy_moments is not None):
         return columns, given, ()
@@ -454,70 +456,43 @@ def _completed(columns: SmallTable, given: Labelled, others: OtherUnits) -> Labe
 # ---- strata of known size
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Cells(Record):
-    """Strata of labelled units, and what is known of their unlabelled ones.
-
-    Parameters
-    ----------
-    names : tuple of str (H,)
-    codes : int (n,)
-        Stratum of each labelled unit.
-    counts : int (H,)
-        Labelled units of each.
-    moments : float (H, 3), optional
-        Mean and variance of the proxy over the unlabelled units, and their count.
-    """
-
-    names: tuple[str, ...]
-    codes: IntArray
-    counts: IntArray
-    moments: FloatArray | None
-
-    @property
-    def unlabelled(self) -> IntArray | None:
-        """Unlabelled units of each stratum (H,), where counted."""
-        return None if self.moments is None else self.moments[:, 2].astype(np.int64)
-
-
 def _by_stratum(columns: SmallTable, given: Labelled) -> dict[str, Any]:
     """Return strata, design and summary of a sample that was drawn at random within strata, or in one."""
     labelled = columns.texts(given.stratum) if given.stratum else np.full(len(columns), WHOLE)
     whole = given.stratum is None and given.population_size is not None
     sizes = {WHOLE: given.population_size} if whole else sizes_of(given.sizes, given.stratum)
-    moments = _moments(given)
-    names = sorted({*labelled.tolist(), *(sizes or {}), *(moments or {})})
+    others = _moments(given)
+    names = sorted({*labelled.tolist(), *(sizes or {}), *(others or {})})
     codes = np.searchsorted(np.array(names), labelled)
-    cells = _Cells(
-        names=tuple(names),
-        codes=codes,
-        counts=np.bincount(codes, minlength=len(names)),
-        moments=None if moments is None else np.array([_of(moments, name) for name in names]),
-    )
-    n_total = _checked_sizes(cells, sizes, columns.label)
-    means, covariances = _population_moments(cells, columns.numbers(given.proxy) if given.proxy else None)
-    summary = StratumSummary(sizes=n_total, proxy_means=means, proxy_covariances=covariances)
+    counts = np.bincount(codes, minlength=len(names))
+    for name in names:
+        if others is not None and name not in others:
+            raise InputError(
+                f"proxy_moments has no row for stratum {name!r}",
+                allowed=", ".join(list(others)[:8]),
+                action="Give a row with mean, variance and count for each stratum of the labels.",
+            )
+    moments = None if others is None else np.array([others[name] for name in names])
+    n_total = _checked_sizes(names, counts, None if moments is None else moments[:, 2], sizes, columns.label)
+    summary = StratumSummary.without_proxies(n_total)
+    if moments is not None and given.proxy:
+        summary = _with_others(codes, counts, moments, columns.numbers(given.proxy), n_total)
     return {
         "stratum": codes,
-        "inclusion_probability": np.minimum(cells.counts / n_total, 1.0)[codes],
+        "inclusion_probability": np.minimum(counts / n_total, 1.0)[codes],
         "summary": summary,
-        "design": _design(cells, summary, given.stratum),
+        "design": _design(names, counts, moments, summary, given.stratum),
     }
 
 
-def _of(moments: Mapping[str, tuple[float, ...]], name: str) -> tuple[float, ...]:
-    if name not in moments:
-        raise InputError(
-            f"proxy_moments has no row for stratum {name!r}",
-            allowed=", ".join(list(moments)[:8]),
-            action="Give a row with mean, variance and count for each stratum of the labels.",
-        )
-    return moments[name]
-
-
-def _checked_sizes(cells: _Cells, given: Mapping[str, Any] | None, label: str) -> IntArray:
+def _checked_sizes(
+    names: list[str],
+    counts: IntArray,
+    unlabelled: FloatArray | None,
+    given: Mapping[str, Any] | None,
+    label: str,
+) -> IntArray:
     """Return N_h (H,), refusing sizes that contradict the labelled units."""
-    names, counts, unlabelled = cells.names, cells.counts, cells.unlabelled
     if given is None and unlabelled is None:
         raise InputError(
             "the table does not say what the labels are a sample of",
@@ -535,7 +510,7 @@ def _checked_sizes(cells: _Cells, given: Mapping[str, Any] | None, label: str) -
         )
     if given is None:
         assert unlabelled is not None
-        return counts + unlabelled
+        return counts + unlabelled.astype(np.int64)
     sizes = np.array([given[name] for name in names], np.int64)
     for h in np.flatnonzero(counts > sizes)[:1].tolist() if unlabelled is None else ():
         raise InputError(
@@ -546,34 +521,37 @@ def _checked_sizes(cells: _Cells, given: Mapping[str, Any] | None, label: str) -
     return sizes
 
 
-def _population_moments(cells: _Cells, proxy: FloatArray | None) -> tuple[FloatArray, FloatArray]:
-    """Return proxy means (H, k) and covariances (H, k, k) over labelled and unlabelled units together."""
-    n_strata = len(cells.names)
-    if cells.moments is None or proxy is None:
-        return np.zeros((n_strata, 0)), np.zeros((n_strata, 0, 0))
-    mean, variance, m = cells.moments.T
-    n = cells.counts
-    own = np.bincount(cells.codes, proxy, minlength=n_strata) / n
-    squares = np.bincount(cells.codes, (proxy - own[cells.codes]) ** 2, minlength=n_strata)
+def _with_others(
+    codes: IntArray, counts: IntArray, moments: FloatArray, proxy: FloatArray, sizes: IntArray
+) -> StratumSummary:
+    """Return the moments of the proxy (n,) over labelled units and others (H, 3) together."""
+    n, (mean, variance, m) = counts, moments.T
+    own = np.bincount(codes, proxy, minlength=len(n)) / n
+    squares = np.bincount(codes, (proxy - own[codes]) ** 2, minlength=len(n))
     joint = (n * own + m * mean) / (n + m)
     spread = (squares + variance * np.maximum(m - 1, 0) + n * m / (n + m) * (own - mean) ** 2) / (n + m)
-    return joint[:, None], spread[:, None, None]
+    return StratumSummary(sizes=sizes, proxy_means=joint[:, None], proxy_covariances=spread[:, None, None])
 
 
-def _design(cells: _Cells, summary: StratumSummary, stratum: str | None) -> dict[str, Any]:
+def _design(
+    names: list[str],
+    counts: IntArray,
+    moments: FloatArray | None,
+    summary: StratumSummary,
+    stratum: str | None,
+) -> dict[str, Any]:
     """Return the description of the design that strata and counts amount to."""
-    sizes, counts, unlabelled = summary.sizes, cells.counts, cells.unlabelled
-    if cells.moments is not None and np.any(unlabelled != sizes - counts):
-        names = ("means", "variances", "counts")
-        moments = dict(zip(names, cells.moments.T, strict=True))
-        return {"kind": "separate-samples", "names": cells.names, "shares": sizes / sizes.sum(), **moments}
+    sizes = summary.sizes
+    if moments is not None and np.any(moments[:, 2] != sizes - counts):
+        others = dict(zip(("means", "variances", "counts"), moments.T, strict=True))
+        return {"kind": "separate-samples", "names": names, "shares": sizes / sizes.sum(), **others}
     if stratum is None:
         return {"kind": "simple-random", "budget": int(counts[0])}
     nothing = np.full(len(sizes), np.nan)
     with_proxy = summary.proxy_means.shape[1] > 0
     strata = Strata(
-        rule=Categories(column=stratum, levels=cells.names, codes=np.arange(len(sizes))),
-        names=cells.names,
+        rule=Categories(column=stratum, levels=tuple(names), codes=np.arange(len(sizes))),
+        names=tuple(names),
         sizes=sizes,
         proxy_means=summary.proxy_means[:, 0] if with_proxy else nothing,
         proxy_variances=summary.proxy_covariances[:, 0, 0] if with_proxy else nothing,

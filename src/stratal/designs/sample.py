@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -63,9 +64,11 @@ class Design(Described, ABC):
     @classmethod
     def of_kind(cls, kind: Any) -> Any:
         """Return the class of a kind, which is the name of its file; None if there is none."""
-        name = f"stratal.designs.{str(kind).replace('-', '_')}"
-        if kind not in cls.registry and name.count(".") == 2 and find_spec(name) is not None:
-            import_module(name)
+        place = f"stratal.designs.{str(kind).replace('-', '_')}"
+        # A file says the kind: nothing but a file of this room may be looked for.
+        plain_name = re.fullmatch(r"stratal\.designs\.[a-z][a-z_]*", place)
+        if kind not in cls.registry and plain_name and find_spec(place) is not None:
+            import_module(place)
         return cls.registry.get(kind)
 
     def draw(self, population: Population, seed: int) -> Sample:

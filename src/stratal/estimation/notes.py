@@ -22,8 +22,8 @@ from stratal.estimation.lam import ProxyMoments
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import unseen_share
 from stratal.intervals.limits import upper_tail
-from stratal.strata import Everything, Strata
-from stratal.strata.moments import CALIBRATION_SLOPE, Scenario, expected_variance, scenarios
+from stratal.strata import Strata
+from stratal.strata.moments import CALIBRATION_SLOPE, Moments, Scenario, expected_variance, scenarios
 
 _SKEWED = 0.2
 """Skewness of an estimate from which Student's t misses one side twice as often as it says (exponential
@@ -241,15 +241,13 @@ def planned_strata(sample: Sample) -> Strata | None:
         return None
     mean, variance = sample.summary.proxy_means[:, 0], sample.summary.proxy_covariances[:, 0, 0]
     low, high = info.bounds
-    return Strata(
-        rule=Everything(),
-        names=("all",),
+    moments = Moments(
         sizes=sample.summary.sizes,
         proxy_means=mean,
         proxy_variances=variance,
         conditional_variances=np.maximum((mean - low) * (high - mean) - variance, 0.0),
-        bounds=info.bounds,
     )
+    return Strata.of(moments, bounds=info.bounds)
 
 
 def _mean_note(strata: Strata, ways: Scenario, found: Estimate) -> str | None:

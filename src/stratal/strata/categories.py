@@ -11,21 +11,19 @@ import numpy as np
 from stratal.arrays import IntArray
 from stratal.population.distribution import Distribution, Pictures
 from stratal.population.rules import Categories, Crossed, CutPoints
-from stratal.strata.moments import Moments, joined, of_bins, of_pictures, of_sizes
+from stratal.strata.moments import Moments, joined, of_pictures, of_sizes
 from stratal.strata.proxy_intervals import (
+    Part,
     StratificationDraft,
     StratificationRequest,
     boundaries_of,
-    candidate_boundaries,
-    choose_number,
     interval_names,
-    merged_boundaries,
+    part_boundaries,
 )
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
 
-_NO_BOUNDARIES = np.empty(0, np.int64)
 
 _SHOWN_LEVELS = 3
 
@@ -120,56 +118,34 @@ def crossed_draft(
         return _whole_groups(pictures, by, request)
     groups = pooled_groups(pictures.sizes, by, request)
     whole = of_pictures(pictures)
-    parts = [_Part.of(pictures, members, whole.part(np.array(members))) for members in groups.members()]
-    boundaries, notes = _group_boundaries(parts, request)
+    parts = [_part_of(pictures, members, whole.part(np.array(members))) for members in groups.members()]
+    boundaries, notes = part_boundaries(parts, request, crossed=True)
     inner: list[CutPoints] = []
     names: list[str] = []
-    moments: list[Moments] = []
-    merged = 0
-    for part, found, group_name in zip(parts, boundaries, groups.names(), strict=True):
-        cut, went = merged_boundaries(part.picture, found, request.min_size)
-        merged += went
+    for part, cut, group_name in zip(parts, boundaries, groups.names(), strict=True):
         rule = CutPoints(column=column, cuts=part.picture.cuts[cut - 1])
         inner.append(rule)
         pieces = interval_names(column, rule.cuts) if len(rule.cuts) else ("",)
         names.extend(f"{group_name}, {piece}" if piece else group_name for piece in pieces)
-        moments.append(part.moments(cut))
-    if merged:
-        notes += (f"{merged} strata with fewer than {request.min_size} units were merged into a neighbour.",)
     return StratificationDraft(
         rule=Crossed(categories=groups.rule, inner=tuple(inner)),
         names=tuple(names),
-        moments=joined(moments),
+        moments=joined([part.moments(cut) for part, cut in zip(parts, boundaries, strict=True)]),
         notes=groups.notes + notes,
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
-    """One group of a crossed stratification: a level, or a pool of small ones."""
-
-    picture: Distribution
-    divisible: bool
-    whole: Moments
-
-    @classmethod
-    def of(cls, pictures: Pictures, members: list[int], moments: Moments) -> _Part:
-        first = pictures[pictures.bins.names[members[0]]]
-        if len(members) == 1:
-            return cls(picture=first, divisible=True, whole=moments)
-        pool = pooled_picture(pictures, np.array(members))
-        return cls(
-            picture=first if pool is None else pool,
-            divisible=pool is not None,
-            whole=moments.pooled(np.zeros(len(members), np.int64)),
-        )
-
-    @property
-    def size(self) -> int:
-        return int(self.whole.sizes[0])
-
-    def moments(self, boundaries: IntArray) -> Moments:
-        return of_bins(self.picture, boundaries) if len(boundaries) else self.whole
+def _part_of(pictures: Pictures, members: list[int], moments: Moments) -> Part:
+    """Return a level, or a pool of several, as a part that is divided on its own."""
+    first = pictures[pictures.bins.names[members[0]]]
+    if len(members) == 1:
+        return Part(picture=first, divisible=True, whole=moments)
+    pool = pooled_picture(pictures, np.array(members))
+    return Part(
+        picture=first if pool is None else pool,
+        divisible=pool is not None,
+        whole=moments.pooled(np.zeros(len(members), np.int64)),
+    )
 
 
 def pooled_picture(pictures: Pictures, members: IntArray) -> Distribution | None:
@@ -207,53 +183,6 @@ def pooled_picture(pictures: Pictures, members: IntArray) -> Distribution | None
         scaled=pictures.scaled,
         exact=whole,
     )
-
-
-def _group_boundaries(
-    parts: list[_Part], request: StratificationRequest
-) -> tuple[list[IntArray], tuple[str, ...]]:
-    """Return the boundaries within each group, and notes."""
-    if request.n_strata is None:
-        return _chosen(parts, request)
-    asked = request.n_strata
-    total = sum(part.size for part in parts)
-    found = [
-        boundaries_of(part.picture, request.method, request.most(part.size / total))
-        if part.divisible
-        else _NO_BOUNDARIES
-        for part in parts
-    ]
-    short = sum(len(entry) + 1 < asked for entry in found)
-    if not short:
-        return found, ()
-    return found, (f"{short} of {len(parts)} groups have fewer than the {asked} strata asked for in each.",)
-
-
-def _chosen(parts: list[_Part], request: StratificationRequest) -> tuple[list[IntArray], tuple[str, ...]]:
-    """Choose one number of strata for every group; a group has fewer if its draws do not suffice."""
-    assert request.budget is not None
-    total = sum(part.size for part in parts)
-    tables = []
-    for part in parts:
-        most = request.most(part.size / total)
-        divisible = part.divisible and most > 1
-        tables.append(
-            candidate_boundaries(part.picture, request.method, most) if divisible else [_NO_BOUNDARIES]
-        )
-    numbers = range(max(len(table) for table in tables))
-    picks = [[table[min(number, len(table) - 1)] for table in tables] for number in numbers]
-    candidates = [
-        joined([part.moments(cut) for part, cut in zip(parts, pick, strict=True)]) for pick in picks
-    ]
-    best = choose_number(
-        candidates,
-        request.budget,
-        minimum=request.minimum,
-        scaled=parts[0].picture.scaled,
-        bounds=request.bounds,
-    )
-    n_strata = len(candidates[best].sizes)
-    return picks[best], (f"{n_strata} strata in all were chosen for a budget of {request.budget}.",)
 
 
 def level_name(column: str, levels: Sequence[str]) -> str:

@@ -16,15 +16,11 @@ from stratal.errors import InputError, MissingExtraError, near_names
 from stratal.population.rules import Crossed, Everything, NearestCentre, Rule, feature_rows
 from stratal.strata.categories import Groups, pooled_groups
 from stratal.strata.moments import Moments, of_sizes
-from stratal.strata.proxy_intervals import (
-    NUMBERS_TRIED,
-    StratificationDraft,
-    StratificationRequest,
-    choose_number,
-)
+from stratal.strata.proxy_intervals import NUMBERS_TRIED, StratificationDraft, StratificationRequest
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
+
 
 Batches = Callable[[], Iterator[dict[str, AnyArray]]]
 """Starts a pass over the population: columns by name, some units at a time."""
@@ -330,11 +326,8 @@ def _chosen(
     if request.n_strata is not None or request.budget is None:
         return drafts[0]
     scaled = bool(population.proxies) and population.proxy_info(proxy).scaled
-    moments = [draft.moments for draft in drafts]
-    best = drafts[
-        choose_number(moments, request.budget, minimum=request.minimum, scaled=scaled, bounds=request.bounds)
-    ]
-    note = f"{len(best.names)} strata were chosen for a budget of {request.budget}."
+    best = drafts[request.chosen([draft.moments for draft in drafts], scaled=scaled)]
+    note = request.choice(len(best.names))
     return replace(best, notes=(*best.notes, note))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +22,7 @@ from stratal.strata.classical import (
     mixture_boundaries,
     weighted_mean,
 )
-from stratal.strata.moments import Moments, expected_deviations, of_bins, refuse_widest
+from stratal.strata.moments import Moments, expected_deviations, joined, of_bins, refuse_widest
 from stratal.strata.optimal import MANY_BINS, k_means_boundaries, k_means_cuts, neyman_boundaries
 
 MOST_STRATA = 50
@@ -211,6 +212,16 @@ class StratificationRequest:
         bearable = max(1, int(share * self.budget) // max(self.minimum, 1))
         return bearable if self.n_strata is None else min(self.n_strata, bearable)
 
+    def chosen(self, candidates: Sequence[Moments], *, scaled: bool) -> int:
+        """Return the number of the candidate to take at the budget."""
+        assert self.budget is not None
+        how: Any = {"minimum": self.minimum, "scaled": scaled, "bounds": self.bounds}
+        return choose_number(candidates, self.budget, **how)
+
+    def choice(self, n_strata: int) -> str:
+        """Return the note on a number of strata that was chosen."""
+        return f"{n_strata} strata were chosen for a budget of {self.budget}."
+
 
 ALL_AT_ONCE: dict[str, Callable[[Distribution, int], list[IntArray]]] = {
     "k-means": k_means_boundaries,
@@ -228,6 +239,7 @@ ONE_BY_ONE: dict[str, Callable[[Distribution, int], IntArray]] = {
 }
 """Methods that find the boundaries of a given number of strata."""
 
+_NO_BOUNDARIES = np.empty(0, np.int64)
 INTERVAL_METHODS = (*ALL_AT_ONCE, *ONE_BY_ONE)
 
 
@@ -244,26 +256,88 @@ def interval_draft(
     >>> interval_draft(picture, "proxy", request).names
     ('proxy < 0.2', 'proxy >= 0.2')
     """
-    notes: tuple[str, ...] = ()
-    if request.n_strata is None:
-        boundaries, notes = _chosen(distribution, request)
-    else:
-        boundaries = boundaries_of(distribution, request.method, request.n_strata)
-        if len(boundaries) + 1 < request.n_strata:
-            notes = _fewer(distribution, request.n_strata, len(boundaries) + 1)
-    if request.min_size > 1:
-        boundaries, merged = merged_boundaries(distribution, boundaries, request.min_size)
-        if merged:
-            notes += (
-                f"{merged} strata with fewer than {request.min_size} units were merged into a neighbour.",
-            )
+    whole = Part(picture=distribution, divisible=True, whole=of_bins(distribution, _NO_BOUNDARIES))
+    (boundaries,), notes = part_boundaries([whole], request, crossed=False)
     rule = CutPoints(column=column, cuts=distribution.cuts[boundaries - 1])
     return StratificationDraft(
         rule=rule,
         names=interval_names(column, rule.cuts),
-        moments=of_bins(distribution, boundaries),
+        moments=whole.moments(boundaries),
         notes=notes,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """One part of a population that is divided on its own: all of it, a level, or a pool of small ones."""
+
+    picture: Distribution
+    divisible: bool
+    whole: Moments
+
+    @property
+    def size(self) -> int:
+        """Units."""
+        return int(self.whole.sizes[0])
+
+    def moments(self, boundaries: IntArray) -> Moments:
+        """Return the moments of its strata."""
+        return of_bins(self.picture, boundaries) if len(boundaries) else self.whole
+
+
+def part_boundaries(
+    parts: Sequence[Part], request: StratificationRequest, *, crossed: bool
+) -> tuple[list[IntArray], tuple[str, ...]]:
+    """Return the boundaries within each part, small strata merged, and notes.
+
+    An open number of strata is the same for every part, as far as its draws suffice.
+    """
+    found, notes = (_chosen if request.n_strata is None else _asked)(parts, request, crossed)
+    merged = 0
+    for number, part in enumerate(parts):
+        found[number], gone = merged_boundaries(part.picture, found[number], request.min_size)
+        merged += gone
+    if merged:
+        notes += (f"{merged} strata with fewer than {request.min_size} units were merged into a neighbour.",)
+    return found, notes
+
+
+def _asked(
+    parts: Sequence[Part], request: StratificationRequest, crossed: bool
+) -> tuple[list[IntArray], tuple[str, ...]]:
+    assert request.n_strata is not None
+    asked, total = request.n_strata, sum(part.size for part in parts)
+    found = [
+        boundaries_of(part.picture, request.method, request.most(part.size / total) if crossed else asked)
+        if part.divisible
+        else _NO_BOUNDARIES
+        for part in parts
+    ]
+    short = sum(len(entry) + 1 < asked for entry in found)
+    if not short:
+        return found, ()
+    if not crossed:
+        return found, _fewer(parts[0].picture, asked, len(found[0]) + 1)
+    return found, (f"{short} of {len(parts)} groups have fewer than the {asked} strata asked for in each.",)
+
+
+def _chosen(
+    parts: Sequence[Part], request: StratificationRequest, crossed: bool
+) -> tuple[list[IntArray], tuple[str, ...]]:
+    total, tables = sum(part.size for part in parts), []
+    for part in parts:
+        most = request.most(part.size / total)
+        divisible = part.divisible and (most > 1 or not crossed)
+        tables.append(
+            candidate_boundaries(part.picture, request.method, most) if divisible else [_NO_BOUNDARIES]
+        )
+    numbers = range(max(len(table) for table in tables))
+    picks = [[table[min(number, len(table) - 1)] for table in tables] for number in numbers]
+    candidates = [
+        joined([part.moments(cut) for part, cut in zip(parts, pick, strict=True)]) for pick in picks
+    ]
+    best = request.chosen(candidates, scaled=parts[0].picture.scaled)
+    return picks[best], (request.choice(len(candidates[best].sizes)),)
 
 
 def boundaries_of(distribution: Distribution, method: str, n_strata: int) -> IntArray:
@@ -387,17 +461,6 @@ def interval_names(column: str, cuts: FloatArray) -> tuple[str, ...]:
     texts = [f"{cut:.{digits}g}" for cut in cuts]
     between = [f"{column} in [{low}, {high})" for low, high in pairwise(texts)]
     return (f"{column} < {texts[0]}", *between, f"{column} >= {texts[-1]}")
-
-
-def _chosen(distribution: Distribution, request: StratificationRequest) -> tuple[IntArray, tuple[str, ...]]:
-    candidates = candidate_boundaries(distribution, request.method, request.most())
-    moments: list[Moments] = [of_bins(distribution, boundaries) for boundaries in candidates]
-    assert request.budget is not None
-    best = choose_number(
-        moments, request.budget, minimum=request.minimum, scaled=distribution.scaled, bounds=request.bounds
-    )
-    boundaries = candidates[best]
-    return boundaries, (f"{len(boundaries) + 1} strata were chosen for a budget of {request.budget}.",)
 
 
 def _fewer(distribution: Distribution, asked: int, made: int) -> tuple[str, ...]:

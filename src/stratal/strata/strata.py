@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -27,7 +27,7 @@ from stratal.population.rules import (
 from stratal.report import Bars, Plotted, Tabular
 from stratal.strata.categories import category_draft, crossed_draft
 from stratal.strata.clusters import Clustering, cluster_draft, feature_columns
-from stratal.strata.moments import of_bins, of_sizes
+from stratal.strata.moments import Moments, of_bins, of_sizes
 from stratal.strata.proxy_intervals import (
     INTERVAL_METHODS,
     StratificationDraft,
@@ -37,6 +37,7 @@ from stratal.strata.proxy_intervals import (
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
+
 
 METHODS = (*INTERVAL_METHODS, "category", "features", "none")
 """Every method that `stratify` knows."""
@@ -107,6 +108,14 @@ class Strata(Record, Tabular, Plotted):
                 action="Make strata by stratal.stratify(population).",
             )
 
+    @classmethod
+    def of(
+        cls, moments: Moments, rule: Rule | None = None, names: tuple[str, ...] = ("all",), **more: Any
+    ) -> Strata:
+        """Return the strata with these moments; all units as one unless there is a rule."""
+        values = {entry.name: getattr(moments, entry.name) for entry in fields(moments)}
+        return cls(rule=Everything() if rule is None else rule, names=names, **values, **more)
+
     @property
     def n_strata(self) -> int:
         """H."""
@@ -164,9 +173,7 @@ class Strata(Record, Tabular, Plotted):
             "rule": self.rule.to_dict(),
             "names": list(self.names),
             "sizes": self.sizes.tolist(),
-            "proxy_means": _nullable(self.proxy_means),
-            "proxy_variances": _nullable(self.proxy_variances),
-            "conditional_variances": _nullable(self.conditional_variances),
+            **{name: _nullable(getattr(self, name)) for name in _MOMENTS},
             "scaled": self.scaled,
             "bounds": [bound if np.isfinite(bound) else None for bound in self.bounds],
             "method": self.method,
@@ -175,22 +182,17 @@ class Strata(Record, Tabular, Plotted):
         }
 
     @staticmethod
-    def from_dict(fields: dict[str, Any]) -> Strata:
+    def from_dict(described: dict[str, Any]) -> Strata:
         """Return the strata that `to_dict` described."""
-        low, high = fields["bounds"]
-        return Strata(
-            rule=Rule.from_dict(fields["rule"]),
-            names=tuple(fields["names"]),
-            sizes=np.array(fields["sizes"], np.int64),
-            proxy_means=np.array(fields["proxy_means"], np.float64),
-            proxy_variances=np.array(fields["proxy_variances"], np.float64),
-            conditional_variances=np.array(fields["conditional_variances"], np.float64),
-            scaled=fields["scaled"],
-            bounds=(-np.inf if low is None else low, np.inf if high is None else high),
-            method=fields["method"],
-            notes=tuple(fields["notes"]),
-            known=tuple(entry and Expression.from_dict(entry) for entry in fields.get("known", ())),
-        )
+        low, high = described["bounds"]
+        known = tuple(entry and Expression.from_dict(entry) for entry in described.get("known", ()))
+        bounds = (-np.inf if low is None else low, np.inf if high is None else high)
+        texts = {name: tuple(described[name]) for name in ("names", "notes")}
+        rule = Rule.from_dict(described["rule"])
+        return Strata(**{**described, **texts, "rule": rule, "bounds": bounds, "known": known})
+
+
+_MOMENTS = ("proxy_means", "proxy_variances", "conditional_variances")
 
 
 def _nullable(values: FloatArray) -> list[float | None]:
@@ -297,13 +299,10 @@ def stratify(
         draft = cluster_draft(population, by, how, proxy, request)
     else:
         draft = _divided(population, by, proxy, request)
-    return Strata(
-        rule=draft.rule,
-        names=draft.names,
-        sizes=draft.moments.sizes,
-        proxy_means=draft.moments.proxy_means,
-        proxy_variances=draft.moments.proxy_variances,
-        conditional_variances=draft.moments.conditional_variances,
+    return Strata.of(
+        draft.moments,
+        draft.rule,
+        draft.names,
         scaled=info is not None and info.scaled,
         bounds=bounds,
         method=method if by is None or method == "category" else f"{method} by {by}",
