@@ -5,7 +5,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.estimands import F1, Difference, Differences, Means, Quantile, Ratio, WinRate
+from stratal.estimands import F1, ClassReport, Difference, Differences, Means, Quantile, Ratio, WinRate
 
 
 @pytest.fixture(scope="module")
@@ -119,3 +119,16 @@ def test_a_list_hands_options_to_each_and_refuses_what_one_does_not_take(compare
         assert row.value == stratal.estimate(sample, outcomes, estimand=one, lam=1.0).value
     with pytest.raises(InputError, match="'ratio' takes no lam="):
         stratal.estimate(sample, outcomes, estimand=[*pairs, Ratio(("m", "k"))], lam=1.0)
+
+
+def test_metrics_hold_together_too(compared):
+    sample, outcomes = compared
+    true, answers = (np.where(outcomes[name] == 1, "yes", "no") for name in ("m", "k"))
+    asked = ClassReport(["precision", "recall", "f1"])
+    found = stratal.estimate(sample, {"label": true, "predicted": answers}, estimand=asked)
+    level = 1 - 0.05 / len(found)
+    for row, wider in zip(found, found.simultaneous("bonferroni"), strict=True):
+        alone, together = row.confidence_interval(level), wider.confidence_interval(0.95)
+        assert (together.low, together.high) == pytest.approx((alone.low, alone.high))
+    widths = np.diff(found.simultaneous().confidence_interval(0.95), axis=0)
+    assert np.all(widths < np.diff(found.simultaneous("bonferroni").confidence_interval(0.95), axis=0))
