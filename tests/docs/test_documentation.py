@@ -90,11 +90,11 @@ def kinds():
     """What users choose by name, from the places that list it."""
     from stratal.allocation import allocation
     from stratal.estimands import AUC, AveragePrecision
-    from stratal.estimation import confusion, mean
+    from stratal.estimation import confusion, outcome_means
     from stratal.intervals import methods
     from stratal.strata import strata
 
-    lists = (allocation.METHODS, methods.METHODS, strata.METHODS, mean.ESTIMATORS)
+    lists = (allocation.METHODS, methods.METHODS, strata.METHODS, outcome_means.ESTIMATORS)
     names = (*confusion.METRICS, *confusion.AVERAGES, AUC.kind, AveragePrecision.kind)
     return sorted({*names, *(name for one in lists for name in one)})
 
