@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stratal
+from stratal.designs import PoissonWeighting, StratifiedWeighting, WithReplacementWeighting
 from stratal.errors import InputError
 from stratal.estimands import ClassReport
 from stratal.estimation.comparison import contrast_limits
@@ -18,7 +19,6 @@ from stratal.estimation.estimate import Estimates, combined
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.shares import domain_mean
 from stratal.regression.quantiles import quantile_estimate
-from stratal.weighting import PoissonWeighting, StratifiedWeighting, WithReplacementWeighting
 
 
 @st.composite

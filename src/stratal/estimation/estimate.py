@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record
+from stratal.designs import Weighting
 from stratal.errors import InputError, MissingExtraError, names_mistyped
 from stratal.intervals.evidence import Evidence, OutcomeKind, require_target
 from stratal.intervals.interval import ConfidenceInterval
@@ -30,10 +31,9 @@ from stratal.report import (
 )
 from stratal.report.document import table_latex, table_markdown
 from stratal.report.text import Table
-from stratal.weighting import Weighting
 
 if TYPE_CHECKING:
-    from stratal.sampling.sample import Sample
+    from stratal.designs.sample import Sample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,7 +82,7 @@ def of_variable(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
     >>> of_variable(1.0, np.array([0.0, 2.0]), weighting).design_variance
     0.8
@@ -128,7 +128,7 @@ def smooth_mean_function(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(3, dtype=int), sizes=np.array([30]))
     >>> result = smooth_mean_function(np.array([[1.0], [2.0], [3.0]]), lambda m: m[0] ** 2, weighting)
     >>> result.value, round(result.standard_error, 4)
@@ -177,7 +177,7 @@ def ratio_of_means(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([40]))
     >>> ratio_of_means(np.array([1.0, 0, 1, 0]), np.array([1.0, 1, 1, 0]), weighting).value.__round__(4)
     0.6667
@@ -435,7 +435,7 @@ class Estimate(Record, Printed, Plotted):
     --------
     >>> import numpy as np
     >>> from stratal.estimation.outcome_means import estimate_mean
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> z, h = np.array([1.0, 1, 0, 1, 0, 1]), np.zeros(6, dtype=int)
     >>> weighting = StratifiedWeighting(stratum=h, sizes=np.array([100]))
     >>> estimate = estimate_mean(z, np.zeros((6, 0)), weighting, None, stratum=h, design="simple-random")
@@ -719,7 +719,7 @@ def combined(
     Examples
     --------
     >>> from stratal.estimation.shares import domain_mean
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(6, dtype=int), sizes=np.array([60]))
     >>> z, a = np.array([1.0, 1, 0, 0, 1, 0]), np.array([True, True, True, False, False, False])
     >>> means = [domain_mean(z, member, weighting, bounds=(0, 1)) for member in (a, ~a)]

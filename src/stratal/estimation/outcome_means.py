@@ -9,6 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stratal.arrays import LARGEST, BoolArray, FloatArray, IntArray, Record, checked_labels, refuse_extremes
+from stratal.designs import Weighting
+from stratal.designs.given import SeparateSamples
+from stratal.designs.sample import Sample
+from stratal.designs.stratum_moments import (
+    LabelledSpread,
+    StratumMoments,
+    pooled_stratum_covariances,
+    satterthwaite,
+    stratum_counts,
+    stratum_covariances,
+    stratum_means,
+    stratum_moments,
+)
 from stratal.errors import InputError, near_names
 from stratal.estimation.calibrated import Calibrating, calibrated_estimator, calibrated_proxy, sample_folds
 from stratal.estimation.estimand import Request
@@ -34,19 +47,6 @@ from stratal.estimation.respondents import (
 )
 from stratal.intervals.evidence import Evidence, OutcomeKind, design_effect, infer_outcome, require_target
 from stratal.labels.labels import Joined
-from stratal.sampling.given import SeparateSamples
-from stratal.sampling.sample import Sample
-from stratal.weighting import Weighting
-from stratal.weighting.stratum_moments import (
-    LabelledSpread,
-    StratumMoments,
-    pooled_stratum_covariances,
-    satterthwaite,
-    stratum_counts,
-    stratum_covariances,
-    stratum_means,
-    stratum_moments,
-)
 
 if TYPE_CHECKING:
     from stratal.population.summary import StratumSummary
@@ -171,7 +171,7 @@ class MeanEstimate(Record):
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
     >>> mean_estimate(np.array([0.0, 1.0]), weighting=weighting).value
     0.5
@@ -263,7 +263,7 @@ def mean_estimate(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
     >>> proxy = ProxyMoments(values=np.array([[0.2], [0.6]]), stratum=np.array([0, 0]), sizes=np.array([10]),
     ...                      means=np.array([[0.5]]), covariances=np.array([[[0.04]]]))
@@ -327,7 +327,7 @@ def choose_lam(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
     >>> choose_lam(np.array([0.0, 1.0]), None, weighting, EstimateOptions()).lam.shape
     (1, 0)
@@ -762,7 +762,7 @@ def estimate_mean(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> h = np.array([0, 0, 1, 1])
     >>> weighting = StratifiedWeighting(stratum=h, sizes=np.array([10, 30]))
     >>> estimate_mean([0, 1, 1, 1], np.zeros((4, 0)), weighting, None, stratum=h).value
@@ -809,7 +809,7 @@ def assemble(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> z, h = np.array([0.0, 1.0]), np.array([0, 0])
     >>> weighting = StratifiedWeighting(stratum=h, sizes=np.array([10]))
     >>> options = resolved(z, EstimateOptions(), weighting, 0)
@@ -878,7 +878,7 @@ def strata_table(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
     >>> strata_table(np.array([0.0, 1.0]), None, weighting, np.array([0, 0]), np.zeros((1, 0)), None)[0].mean
     0.5
@@ -919,7 +919,7 @@ def resolved(z: FloatArray, options: EstimateOptions, weighting: Weighting, k: i
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
     >>> resolved(np.array([0.0, 1.0]), EstimateOptions(), weighting, 0).outcome
     'binary'

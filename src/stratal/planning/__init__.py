@@ -4,10 +4,10 @@
 `opt_a2` run all rounds against a callable that labels.
 """
 
+from stratal.designs.extending import extend
 from stratal.planning.costs import CheapestSamples, cheapest_samples
 from stratal.planning.labels_so_far import estimated_deviations, next_allocation, raw_deviations
 from stratal.planning.rounds import Narrowing, first_round, labels_needed, next_round, opt_a1, opt_a2
-from stratal.sampling.extending import extend
 
 __all__ = [
     "CheapestSamples",

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from stratal.allocation import allocate_several, neyman
-from stratal.allocation.integers import Bounds, optimal_integers
-from stratal.allocation.rates import smoothed_standard_deviations
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
+from stratal.designs import Stratified
+from stratal.designs.sample import Sample
+from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_kurtoses
 from stratal.errors import InputError, StratalWarning
 from stratal.estimation.calibrated import Calibrating, calibrated_proxy
 from stratal.estimation.estimand import Estimand, influences_of
@@ -35,11 +35,10 @@ from stratal.planning.widths import (
 )
 from stratal.population.influence import influence_moments
 from stratal.population.rules.possible import cells_of
-from stratal.sampling import Stratified
-from stratal.sampling.sample import Sample
-from stratal.strata import Everything, Strata
+from stratal.strata import Everything, Strata, allocate_several, neyman
+from stratal.strata.integers import Bounds, optimal_integers
 from stratal.strata.moments import expected_variance, of_sizes
-from stratal.weighting.stratum_moments import stratum_counts, stratum_covariances, stratum_kurtoses
+from stratal.strata.rates import smoothed_standard_deviations
 
 DEVIATIONS = ("recalibrated", "raw")
 
@@ -68,7 +67,7 @@ def estimated_deviations(
     stratum : int (n,)
         Stratum of each.
     deviations : {"recalibrated", "raw"}
-        The proxy recalibrated on the labels and smoothed (`stratal.allocation.rates`), or the sample's own
+        The proxy recalibrated on the labels and smoothed (`stratal.strata.rates`), or the sample's own
         (Kumar & Raj 2016, eq. 3), which are 0 where a stratum's labels all agree.
     bounds : (float, float), optional
         Of the outcome, infinite where it has none. Those of the proxy if left out and all labels lie within;

@@ -9,23 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stratal.allocation import Allocation
-from stratal.allocation.integers import check_budget, whole_number
 from stratal.arrays import FloatArray
+from stratal.designs import SimpleRandom, Stratified
+from stratal.designs.same_population import require_planned
 from stratal.errors import InputError, names_mistyped, not_positive
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.earlier_labels import EarlierLabels
 from stratal.planning.widths import expected_half_width, smallest_budget
 from stratal.population.rules.rule import Everything
 from stratal.report import Bars, Page, Plotted, Printed, Tabular, plain, plain_dict, plan_page
-from stratal.sampling import SimpleRandom, Stratified
-from stratal.sampling.same_population import require_planned
-from stratal.strata import Strata
+from stratal.strata import Allocation, Strata
+from stratal.strata.integers import check_budget, whole_number
 from stratal.strata.moments import Scenario, expected_variance, scenarios
 
 if TYPE_CHECKING:
+    from stratal.designs.sample import Design, Sample
     from stratal.population.population import Population
-    from stratal.sampling.sample import Design, Sample
 
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++")
 """The estimators that a plan compares under each design."""

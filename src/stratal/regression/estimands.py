@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stratal.arrays import FloatArray
+from stratal.designs.sample import Sample
 from stratal.errors import InputError, near_names
 from stratal.estimation.columns import number_columns
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
@@ -22,7 +23,6 @@ from stratal.regression.from_sample import FAMILIES, from_population, regress
 from stratal.regression.label_allocation import fit_to_proxies
 from stratal.regression.quantiles import quantile_estimate, weighted_quantile
 from stratal.regression.rectified_loss import require_choice, require_inverse
-from stratal.sampling.sample import Sample
 
 FITTED = ("target", "population", "estimator", "lam", "proxy", "stratum_weights_known")
 """Options of `estimate` for what is fitted with a proxy; λ stays where the loss has a minimum."""

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record, finite_vector
+from stratal.designs import Weighting, WithReplacementWeighting
+from stratal.designs.stratum_moments import stratum_covariances, stratum_means
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimates, Linearised, linearised_estimate, skewed_limits
 from stratal.estimation.lam import ChosenLam, ProxyMoments, Trust, fit_lam
@@ -32,8 +34,6 @@ from stratal.regression.unlabelled import (
     with_intercept,
 )
 from stratal.report import plain_dict
-from stratal.weighting import Weighting, WithReplacementWeighting
-from stratal.weighting.stratum_moments import stratum_covariances, stratum_means
 
 _HIGHEST_LEVERAGE = 0.75
 _LEAST_LEFT = 0.25
@@ -54,7 +54,7 @@ class Sandwich:
     Examples
     --------
     >>> from stratal.regression.losses import MeanLoss
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(2, int), sizes=np.array([4]))
     >>> rectified = RectifiedLoss(MeanLoss(), [1.0, 3.0], weighting)
     >>> parts = Sandwich(rectified=rectified, options=Options(), theta=np.array([2.0]), lam=np.zeros(1))
@@ -107,7 +107,7 @@ def coefficient_freedom(weighting: Weighting, variables: FloatArray) -> FloatArr
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(3, int), sizes=np.array([9]))
     >>> coefficient_freedom(weighting, np.arange(6.0).reshape(3, 2))
     array([2., 2.])
@@ -430,7 +430,7 @@ def move_of(rectified: RectifiedLoss, options: Options) -> Move | None:
     --------
     >>> from stratal.regression.losses import LinearLoss
     >>> from stratal.regression.unlabelled import ArrayUnlabelled
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> x, noise = np.ones((40, 1)), np.tile([0.1, -0.1, 0.3, -0.3], 10)
     >>> units = ArrayUnlabelled(features=x, proxy=5 + noise)
     >>> weighting = StratifiedWeighting(stratum=np.zeros(20, int), sizes=np.array([40]))
@@ -576,7 +576,7 @@ def m_estimate(
     --------
     >>> from stratal.regression.losses import LinearLoss
     >>> from stratal.regression.unlabelled import ArrayUnlabelled
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> x = np.stack([np.ones(8), np.arange(8.0)], axis=1)
     >>> y, f = 1 + 2 * x[:, 1] + np.tile([0.1, -0.1], 4), 1 + 2 * x[:, 1]
     >>> drawn = np.array([0, 2, 3, 5, 7])
@@ -675,7 +675,7 @@ class Coefficients(Estimates):
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([100]))
     >>> found = mean_vector([1.0, 2.0, 3.0, 4.0], weighting=weighting)
     >>> low, high = found.confidence_interval(0.9)
@@ -838,7 +838,7 @@ def mean_vector(outcome: Any, *, weighting: Weighting, **arguments: Any) -> Coef
     Examples
     --------
     >>> import numpy as np
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0, 1, 1]), sizes=np.array([10, 30]))
     >>> mean_vector([1.0, 3.0, 5.0, 5.0], weighting=weighting).values
     array([4.25])
@@ -861,7 +861,7 @@ def linear_regression(features: Any, outcome: Any, *, weighting: Weighting, **ar
     Examples
     --------
     >>> import numpy as np
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([40]))
     >>> x, y = [1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 5.0, 7.0]
     >>> fit = linear_regression(x, y, weighting=weighting, intercept=True)
@@ -881,7 +881,7 @@ def logistic_regression(
     Examples
     --------
     >>> import numpy as np
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([40]))
     >>> fit = logistic_regression(np.ones(4), [0, 1, 1, 1], weighting=weighting, names=["intercept"])
     >>> bool(abs(fit.values[0] - np.log(3)) < 1e-9)
@@ -900,7 +900,7 @@ def poisson_regression(
     Examples
     --------
     >>> import numpy as np
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([40]))
     >>> fit = poisson_regression(np.ones(4), [0, 1, 4, 3], weighting=weighting, names=["intercept"])
     >>> bool(abs(fit.values[0] - np.log(2)) < 1e-9)

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, finite_vector
+from stratal.designs import Weighting
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate, Linearised, linearised_estimate, ratio_of_means
 from stratal.estimation.lam import ChosenLam
@@ -30,7 +31,6 @@ from stratal.regression.losses import Loss
 from stratal.regression.m_estimation import Sandwich, choose_lam, degrees_factor
 from stratal.regression.rectified_loss import Options, RectifiedLoss, Solution
 from stratal.regression.unlabelled import Unlabelled, finite_array, population_units
-from stratal.weighting import Weighting
 
 _NOT_OF_QUANTILES = ("minimise", "clip", "hessian", "form", "start", "tolerance", "max_iterations")
 _ROUNDING = 1e-12
@@ -114,7 +114,7 @@ class RectifiedPinball(RectifiedLoss):
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(3, int), sizes=np.array([30]))
     >>> loss = RectifiedPinball(0.5, [1.0, 2.0, 9.0], weighting)
     >>> loss.solve(np.zeros(1), np.zeros(1), Options()).theta
@@ -369,7 +369,7 @@ def quantile(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> f = np.arange(100.0)
     >>> weighting = StratifiedWeighting(stratum=np.zeros(10, int), sizes=np.array([100]))
     >>> quantile(f[::10] + 1, 0.5, weighting=weighting, proxy=f[::10], population_proxy=f, lam=1.0).value
@@ -492,7 +492,7 @@ def quantile_estimate(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> z, h = np.arange(1.0, 100.0), np.zeros(99, dtype=int)
     >>> found = quantile_estimate(z, 0.5, StratifiedWeighting(stratum=h, sizes=np.array([99_000])))
     >>> found.value, *found.confidence_interval()

@@ -15,11 +15,11 @@ from typing import Any, Literal
 import numpy as np
 
 from stratal.arrays import FloatArray, finite_vector
+from stratal.designs import Weighting
 from stratal.errors import InputError, near_names
 from stratal.estimation.lam import SHRINKAGE
 from stratal.regression.losses import Loss, LossSums
 from stratal.regression.unlabelled import ArrayUnlabelled, Unlabelled, feature_matrix, finite_array
-from stratal.weighting import Weighting
 
 _ALLOWED = {
     "estimator": ("ppi++", "stratppi", "classical"),
@@ -340,7 +340,7 @@ def refuse_few_labels(weighting: Weighting, n: int, n_parameters: int) -> None:
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> refuse_few_labels(StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([9, 9])), 2, 1)
     Traceback (most recent call last):
     stratal.errors.InputError: stratum 1 has no label (given: 0 of 9 units; allowed: at least 2 per
@@ -457,7 +457,7 @@ class RectifiedLoss:
     Examples
     --------
     >>> from stratal.regression.losses import MeanLoss
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(2, int), sizes=np.array([10]))
     >>> RectifiedLoss(MeanLoss(), [1.0, 3.0], weighting).evaluate(np.zeros(1), np.zeros(1)).gradient
     array([-2.])

@@ -18,20 +18,19 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy.special import gammaln
 
-from stratal.allocation import allocate
 from stratal.arrays import FloatArray, IntArray
+from stratal.designs import Design, Poisson, ProportionalToSize, SimpleRandom, Stratified, Systematic
+from stratal.designs.sample import Sample
+from stratal.designs.stratum_moments import StratumMoments, kurtoses_of
 from stratal.errors import InputError, StratalWarning
 from stratal.estimation.estimand import Several
 from stratal.estimation.evaluation import estimate
 from stratal.planning.planner import plan
 from stratal.planning.rounds import next_round, units_left
-from stratal.sampling import Design, Poisson, ProportionalToSize, SimpleRandom, Stratified, Systematic
-from stratal.sampling.sample import Sample
 from stratal.simulation.benchmark import Truth
 from stratal.simulation.simulated_design import SimulatedDesign, SimulationTask
 from stratal.simulation.simulation_table import Collected
-from stratal.strata import Strata
-from stratal.weighting.stratum_moments import StratumMoments, kurtoses_of
+from stratal.strata import Strata, allocate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -145,7 +144,7 @@ def pooled_spread(
     sizes : int (H,)
         N_h; a stratum that is labelled whole gets 0 where nothing can be estimated.
     group : int (H,), optional
-        From `stratal.weighting.stratum_moments.collapse_singletons`, if any stratum has one label.
+        From `stratal.designs.stratum_moments.collapse_singletons`, if any stratum has one label.
 
     Examples
     --------
