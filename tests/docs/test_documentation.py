@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from typer.testing import CliRunner
 
 import stratal
 from stratal.cli.application import app, commands
@@ -89,11 +89,11 @@ def test_every_option_is_on_the_page_of_commands():
 def kinds():
     """What users choose by name, from the places that list it."""
     from stratal.estimands import AUC, AveragePrecision
-    from stratal.estimation import confusion, mean
+    from stratal.estimation import confusion, outcome_means
     from stratal.intervals import methods
     from stratal.strata import allocation, strata
 
-    lists = (allocation.METHODS, methods.METHODS, strata.METHODS, mean.ESTIMATORS)
+    lists = (allocation.METHODS, methods.METHODS, strata.METHODS, outcome_means.ESTIMATORS)
     names = (*confusion.METRICS, *confusion.AVERAGES, AUC.kind, AveragePrecision.kind)
     return sorted({*names, *(name for one in lists for name in one)})
 

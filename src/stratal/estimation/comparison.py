@@ -651,10 +651,11 @@ def comparisons(
     target: str = "population",
     simultaneous: bool = True,
     seed: int = 0,
+    fitting: Mapping[str, Any] | None = None,
 ) -> Comparisons:
     """Return the comparisons of models by their outcomes z (m, k) on the labelled units.
 
-    `slopes` (k, p) are what of each proxy predicts each model's outcome.
+    `slopes` (k, p) are what of each proxy predicts each model's outcome, `fitting` as of a `ModelPair`.
     """
     both = [
         ModelPair(
@@ -667,9 +668,11 @@ def comparisons(
             target=target,
             bounds=bounds,
             slopes=None if slopes is None else slopes[[a, b]],
+            fitting=fitting or {},
         )
         for a, b in pairs
     ]
+    plain = [replace(pair, slopes=None, fitting={}) for pair in both]
     differences = [
         replace(pair.difference(), label=dict(zip("ab", pair.models, strict=True))) for pair in both
     ]
@@ -683,8 +686,8 @@ def comparisons(
         title=title_of(sample, len(z), target, ", paired"),
         remarks=(*frame.notes, *([_ALIKE] if refused else [])),
         means=tuple(means),
-        ratios=tuple(replace(pair, slopes=None).ratio() for pair in both) if whole else (),
-        win_rates=tuple(replace(pair, slopes=None).win_rate() for pair in both),
+        ratios=tuple(pair.ratio() for pair in plain) if whole else (),
+        win_rates=tuple(pair.win_rate() for pair in plain),
         ties=tuple(float(np.mean(pair.first == pair.second)) for pair in both),
     )
     return found.simultaneous(seed=seed) if simultaneous else found

@@ -767,15 +767,15 @@ class Listed(Several):
         each = [entry.label_columns(sample) for entry in self.estimands]
         return each[0] if all(own == each[0] for own in each) else ()
 
-    def compares(self, predicted: str | bool, kept: str | None) -> bool:
-        """Return whether all of them compare labels with this column of answers."""
-        return all(entry.compares(predicted, kept) for entry in self.estimands)
+    def refuse_options(self, request: Request, sample: Sample) -> None:
+        """Refuse options that would have no effect on one of them."""
+        for entry in self.estimands:
+            entry.refuse_options(request, sample)
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
         """Return an estimate of each, labelled by its text and, of several, by the label of each."""
         rows: list[Estimate] = []
         remarks: list[str] = []
-        request = Request(target=request.target, population=request.population)
         for entry in self.estimands:
             found = entry.estimate(sample, labels, request)
             remarks += found.remarks if isinstance(found, Estimates) else ()

@@ -926,7 +926,13 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
         """The covariance of the estimates (m, m), which are from the same labels."""
         if self.joint is not None:
             return self.joint
-        weighting = self[0].evidence.weighting
+        weighting, counts = self[0].evidence.weighting, {row.evidence.n for row in self}
+        if len(counts) > 1:
+            raise InputError(
+                "these estimates are not of the same labelled units",
+                given=", ".join(f"{count} labels" for count in sorted(counts)),
+                action="Take those together that are of all labels, or of the same ones.",
+            )
         found = weighting.covariance(np.column_stack([row.evidence.residuals for row in self]))
         if self[0].target == "superpopulation":
             found = found + weighting.population_covariance(np.column_stack([row.evidence.z for row in self]))

@@ -20,7 +20,14 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs import Weighting
-from stratal.designs.stratum_moments import LabelledSpread, StratumMoments, lam_of_classes, stratum_moments
+from stratal.designs.stratum_moments import (
+    LabelledSpread,
+    StratumMoments,
+    lam_of_classes,
+    stratum_counts,
+    stratum_covariances,
+    stratum_means,
+)
 from stratal.designs.weighting import SAME
 from stratal.errors import InputError
 
@@ -44,9 +51,11 @@ _TINY = float(np.finfo(np.float64).tiny)
 class ProxyMoments(Record):
     """The proxies of the labelled units, and what is known of them over the whole population.
 
+    Of a regression the influences of q coefficients stand in for them, and moments are summed over q.
+
     Parameters
     ----------
-    values : float (n, k)
+    values : float (n, k) or (n, q, k)
         Proxies of the labelled units.
     stratum : int (n,)
         Stratum of the labelled units, 0 … H − 1.
@@ -56,6 +65,10 @@ class ProxyMoments(Record):
         Over all N_h units.
     covariances : float (H, k, k)
         Over all N_h units, divisor N_h.
+    copies : float (H,), optional
+        How many times λ²V_h is drawn: more than once where the unlabelled units are a sample of their own.
+    sized : bool
+        Whether the estimate allows for the sizes of clusters, as a mean does; a regression does not.
 
     Examples
     --------
@@ -69,6 +82,8 @@ class ProxyMoments(Record):
     sizes: IntArray
     means: FloatArray
     covariances: FloatArray
+    copies: FloatArray | None = None
+    sized: bool = True
 
     @property
     def shares(self) -> FloatArray:
@@ -371,7 +386,9 @@ def fit_lam(
 
     Parameters
     ----------
-    z, proxy, weighting
+    z : float (n,) or (n, q)
+        The outcome; its influences on q coefficients for a regression.
+    proxy, weighting
         See `stratal.estimation.outcome_means.mean_estimate`.
     shrinkage : float, optional
         For λ per stratum: how far it is shrunk towards the pooled one; one λ for all unless given.
@@ -389,10 +406,17 @@ def fit_lam(
     array([[1.002]])
     """
     kept = np.ones(len(z), dtype=bool) if kept is None else kept
+    outcome, values = z, proxy.values
+    if z.ndim == 1:
+        outcome, values = z[:, None], values[:, None, :]
     if weighting.random_within_strata and len(weighting.sizes) == len(proxy.means):
-        centred = proxy.values - proxy.means[proxy.stratum]
-        moments = stratum_moments(z[kept], centred[kept], proxy.stratum[kept], len(proxy.means))
+        centred = values - proxy.means[proxy.stratum][:, None, :]
+        moments = summed_moments(outcome[kept], centred[kept], proxy.stratum[kept], len(proxy.means))
         trust, whole = trust or Trust(), proxy.unbiased_covariances
+        if proxy.copies is not None:
+            copies = proxy.copies[:, None, None]
+            moments = replace(moments, proxy_covariances=copies * moments.proxy_covariances)
+            whole = copies * whole
         found = fit_stratified(
             moments.cross_covariances,
             whole,
@@ -404,7 +428,33 @@ def fit_lam(
         return replace(found, spent=0.0 * found.spent) if trust.published else found
     if shrinkage is not None:
         raise InputError("estimator 'stratppi' needs a stratified sample", action="Use estimator='ppi++'.")
-    return fit_general(z[:, None], proxy.values[:, None, :], weighting, kept, len(proxy.means))
+    return fit_general(outcome, values, weighting, kept, len(proxy.means), sized=proxy.sized)
+
+
+def summed_moments(
+    outcome: FloatArray, proxies: FloatArray, stratum: IntArray, n_strata: int
+) -> StratumMoments:
+    """Return the labelled units' moments per stratum, summed over q outcomes (n, q), proxies (n, q, k).
+
+    Examples
+    --------
+    >>> z, f, h = np.array([[0.0], [1.0]]), np.array([[[0.2]], [[0.6]]]), np.array([0, 0])
+    >>> summed_moments(z, f, h, 1).cross_covariances.round(3)
+    array([[0.2]])
+    """
+    n, q, k = proxies.shape
+    joint = np.concatenate([outcome, proxies.reshape(n, q * k)], axis=1)
+    means = np.nan_to_num(stratum_means(joint, stratum, n_strata))
+    covariances = np.nan_to_num(stratum_covariances(joint, stratum, n_strata))
+    of_proxies = covariances[:, q:, q:].reshape(n_strata, q, k, q, k)
+    return StratumMoments(
+        counts=stratum_counts(stratum, n_strata),
+        outcome_means=means[:, :q].sum(axis=1),
+        proxy_means=means[:, q:].reshape(n_strata, q, k).sum(axis=1),
+        outcome_variances=np.einsum("hqq->h", covariances[:, :q, :q]),
+        cross_covariances=np.einsum("hqqk->hk", covariances[:, :q, q:].reshape(n_strata, q, q, k)),
+        proxy_covariances=np.einsum("hqkql->hkl", of_proxies),
+    )
 
 
 def fit_general(

@@ -51,6 +51,7 @@ from stratal.labels.labels import Joined
 if TYPE_CHECKING:
     from stratal.population.summary import StratumSummary
 
+
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++", "stratppi", "hajek", "post-stratified")
 MINIMUM_FOR_FITTING = 50
 _HIGHEST_LEVERAGE = 0.75

@@ -11,10 +11,10 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record, finite_vector
 from stratal.designs import Weighting, WithReplacementWeighting
-from stratal.designs.stratum_moments import LabelledSpread, stratum_covariances, stratum_means
+from stratal.designs.stratum_moments import stratum_covariances, stratum_means
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimates, Linearised, linearised_estimate, skewed_limits
-from stratal.estimation.lam import ChosenLam, fit_general, fit_stratified
+from stratal.estimation.lam import ChosenLam, ProxyMoments, Trust, fit_lam
 from stratal.regression.losses import LinearLoss, LogisticLoss, Loss, MeanLoss, PoissonLoss
 from stratal.regression.rectified_loss import (
     Options,
@@ -255,7 +255,7 @@ def choose_lam(rectified: RectifiedLoss, options: Options) -> tuple[ChosenLam, S
         return found, rectified.require_solution(lam, start, options)
     bounds, theta = _clip_range(options.clip, loss), _start(rectified, options, start)
     for chosen in (dataclasses.replace(options, tolerance=_FIRST_TOLERANCE), options):
-        fit = fit_lam(rectified, options, theta)
+        fit = lam_at(rectified, options, theta)
         lam = np.clip(fit.lam, *bounds)
         solution = rectified.require_solution(lam[:, 0], theta, chosen)
         theta = solution.theta
@@ -264,7 +264,7 @@ def choose_lam(rectified: RectifiedLoss, options: Options) -> tuple[ChosenLam, S
     return dataclasses.replace(fit, lam=lam, notes=notes), solution
 
 
-def fit_lam(rectified: RectifiedLoss, options: Options, theta: FloatArray) -> ChosenLam:
+def lam_at(rectified: RectifiedLoss, options: Options, theta: FloatArray) -> ChosenLam:
     """Return λ (H, 1) as the gradients at θ give it, before any clipping."""
     loss, stratum, counts = rectified.loss, rectified.stratum, rectified.counts
     proxy, units = rectified.proxied()
@@ -273,45 +273,41 @@ def fit_lam(rectified: RectifiedLoss, options: Options, theta: FloatArray) -> Ch
     u, v = (
         loss.gradients(theta, rectified.features, given) @ directions for given in (rectified.outcome, proxy)
     )
-    weighting, n_strata = rectified.weighting, len(counts)
-    if not weighting.random_within_strata:
-        if options.estimator == "stratppi":
-            raise InputError(
-                "λ per stratum needs a stratified design", action="Use estimator='ppi++' (one λ)."
-            )
-        found = fit_general(u, v[..., None], weighting, n_strata=n_strata, sized=False)
-        if not units.separate:
-            return found
+    weighting, n_strata, copies = rectified.weighting, len(counts), None
+    stratified, whole = weighting.random_within_strata, np.zeros(n_strata)
+    if stratified or units.separate:
         whole = directed_variances(units.covariances(loss, theta), directions)
+    if stratified:
+        size, free = (
+            np.bincount(stratum, np.sum(v * v, axis=1), minlength=n_strata),
+            np.maximum(counts - 1.0, 1.0),
+        )
+        v = v - stratum_means(v, stratum, n_strata)[stratum]
+        squares = np.sum(v * v, axis=1)
+        shared = np.bincount(stratum, squares, minlength=n_strata)
+        v = v * (shared > _ROUNDING * size)[stratum][:, None]
+        whole = np.where(whole > _ROUNDING * size / free, whole, 0.0)
+        if units.separate:
+            factors = weighting.variance_factors
+            copies = 1.0 + rectified.shares**2 / units.counts / np.where(factors > 0, factors, 1.0)
+    moments = ProxyMoments(
+        values=v[..., None],
+        stratum=stratum,
+        sizes=units.counts,
+        means=np.zeros((n_strata, 1)),
+        covariances=(whole * (1.0 - 1.0 / units.counts))[:, None, None],
+        copies=copies,
+        sized=False,
+    )
+    trust = Trust(scaled=False, published=options.shrinkage == 0)
+    per_stratum = options.shrinkage if options.estimator == "stratppi" else None
+    found = fit_lam(u, moments, weighting, per_stratum, trust=trust)
+    if not stratified and units.separate:
         own = float(np.trace(weighting.covariance(v)))
         imputed = float(np.sum(rectified.shares**2 * whole / units.counts))
         return dataclasses.replace(found, lam=found.lam * own / max(own + imputed, _ROUNDING))
-    whole = directed_variances(units.covariances(loss, theta), directions)
-    size = np.sum(v * v, axis=1)
-    u, v = (part - stratum_means(part, stratum, n_strata)[stratum] for part in (u, v))
-    squares = np.sum(v * v, axis=1)
-    of_outcome, cross, of_proxy, size = (
-        np.bincount(stratum, part, minlength=n_strata) / np.maximum(counts - 1.0, 1.0)
-        for part in (np.sum(u * u, axis=1), np.sum(u * v, axis=1), squares, size)
-    )
-    of_proxy, whole = (np.where(part > _ROUNDING * size, part, 0.0) for part in (of_proxy, whole))
-    factors, known = weighting.variance_factors, weighting.variance_factors > 0
-    if units.separate:  # λ² V_h is drawn twice, with the labels and with the unlabelled units
-        more = 1.0 + rectified.shares**2 / units.counts / np.where(known, factors, 1.0)
-        of_proxy, whole = more * of_proxy, more * whole
-    published = options.shrinkage == 0
-    spread = LabelledSpread.of(of_proxy[:, None, None], of_outcome, np.zeros(n_strata), counts, None)
-    found = fit_stratified(
-        np.where(of_proxy > 0, cross, 0.0)[:, None],
-        whole[:, None, None],
-        factors,
-        counts,
-        options.shrinkage if options.estimator == "stratppi" else None,
-        None if published else dataclasses.replace(spread, information=np.array(np.inf)),
-    )
-    if published:
-        return dataclasses.replace(found, spent=0.0 * found.spent)
-    shared = np.bincount(stratum, squares, minlength=n_strata)
+    if not stratified or trust.published:
+        return found
     pulls = found.spent / np.where(shared > 0, shared, 1.0)
     return dataclasses.replace(found, leverages=pulls[stratum] * squares)
 

@@ -6,7 +6,7 @@ import pytest
 import stratal
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
-from stratal.estimation.estimate import combined
+from stratal.estimation.estimate import Estimates, combined
 from stratal.estimation.shares import domain_mean
 
 
@@ -202,3 +202,14 @@ def test_any_estimates_can_hold_together_and_be_combined():
     assert mean.value == pytest.approx(found.values.mean())
     assert 0 <= mean.confidence_interval().low < mean.value < mean.confidence_interval().high <= 1
     assert found.combination([1, -1, 0, 0])[0].value == found.differences()[0].value
+
+
+def test_estimates_of_other_labels_do_not_hold_together():
+    sample = stratal.SimpleRandom(budget=40).draw(stratal.Population.from_arrays(ids=range(400)), seed=1)
+    whole = stratal.estimate(sample, np.arange(40) % 5 > 0)
+    fewer = stratal.estimate(
+        sample, dict.fromkeys(sample.ids.tolist()[:37], 1.0) | {int(sample.ids[39]): 0.0}
+    )
+    both = Estimates(estimates=(whole, fewer), kind="estimands", title="")
+    with pytest.raises(InputError, match="not of the same labelled units"):
+        both.simultaneous()

@@ -112,7 +112,7 @@ class Mean(Estimand):
         limits = request.limits
         if limits is None:
             return outcome_mean(sample, z, joined.labelled, request, joined=joined, notes=notes)
-        within = _within(z, limits)
+        within = within_limits(z, limits)
         request = replace(request, outcome="bounded", bounds=limits)
         found = outcome_mean(sample, within, joined.labelled, request, notes=notes)
         return replace(found, remarks=(_winsorised_note(found, z, limits), *found.remarks))
@@ -141,6 +141,8 @@ class Mean(Estimand):
             raise LabelError("no drawn unit has a group", allowed="a group for each labelled unit")
         frame = Respondents.of(sample, joined.labelled)
         kind, ends, _ = known_outcome(sample, z, request.outcome, request.bounds, joined)
+        if request.limits is not None:
+            z, kind, ends = within_limits(z, request.limits), "bounded", request.limits
         about = f" by {group}" if isinstance(group, str) else ""
         return replace(
             _group_means(
@@ -174,14 +176,20 @@ class Mean(Estimand):
         return AnticipatedOutcome(population=population, asked=asked, n_proxies=len(known.proxies))
 
 
-_OF_GROUPS = ("target", "outcome", "bounds", "predicted", "combine", "population")
+_OF_GROUPS = ("target", "outcome", "bounds", "limits", "predicted", "combine", "population")
 """Options that means of groups take."""
 
 _RISK = 0.05
 
 
-def _within(z: FloatArray, limits: tuple[float, float]) -> FloatArray:
-    """Return the outcomes, those beyond the limits at the limit."""
+def within_limits(z: FloatArray, limits: tuple[float, float]) -> FloatArray:
+    """Return the outcomes, those beyond the limits at the limit.
+
+    Examples
+    --------
+    >>> within_limits(np.array([0.0, 9.0]), (1.0, 5.0))
+    array([1., 5.])
+    """
     if not (len(limits) == 2 and np.all(np.isfinite(limits)) and limits[0] < limits[1]):
         raise not_bounds(limits, "limits")
     return np.clip(z, *limits)
@@ -487,13 +495,26 @@ class Means(Several):
             raise InputError("labels must map each outcome to its labels", allowed=", ".join(self.names))
         return number_columns(sample, {name: labels[name] for name in self.names})
 
+    takes: ClassVar[tuple[str, ...]] = tuple(
+        name for name in MEAN_OPTIONS if name not in ("predicted", "combine", "limits", "proxy")
+    )
+
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
-        """Return each mean, from a mapping of each outcome's name to its labels."""
+        """Return each mean, from a mapping of each outcome's name to its labels.
+
+        By weights alone, unless options of a mean are given: then each has its own proxy.
+        """
         z, labelled = self._columns(sample, labels)
         frame = Respondents.of(sample, labelled)
         everyone = np.ones(len(z), dtype=bool)
         rows = []
-        for name, column in zip(self.names, z.T, strict=True):
+        plain = not set(request.given) - {"target", "population"}
+        for name, proxy, column in zip(self.names, self.proxies or self.names, z.T, strict=True):
+            if not plain:
+                of_own = replace(request, proxy=proxy if proxy in sample.proxy_names else None)
+                own = outcome_mean(sample, column, labelled, of_own)
+                rows.append(replace(own, label={"outcome": name}))
+                continue
             kind, bounds, _ = known_outcome(sample, column)
             _, limits = infer_outcome(column, kind, bounds)
             found = domain_mean(column, everyone, frame.weighting, bounds=limits, target=request.target)

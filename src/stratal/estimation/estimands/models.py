@@ -21,8 +21,10 @@ from stratal.estimation.columns import number_columns, shares_equal
 from stratal.estimation.comparison import Comparisons, ModelPair, bounds_of_outcomes, comparisons
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request, Several, together
 from stratal.estimation.estimands.classification import UNTOLD
+from stratal.estimation.estimands.means import within_limits
 from stratal.estimation.estimate import Estimate, ratio_of_means
 from stratal.estimation.respondents import Respondents
+from stratal.intervals.evidence import infer_outcome
 from stratal.labels.labels import join
 from stratal.population.expressions import Agree, Cells, Expression, Number, Share
 from stratal.population.influence import Influence, averages
@@ -32,6 +34,29 @@ _TIED = 0.45
 """How often each of two answers that differ is taken to be right where no proxy says."""
 
 SAME, DIFFERENT = "same answer", "different answers"
+
+
+ON_SCALE = (*Estimand.takes, "bounds", "limits")
+"""Options of what is made of each model's outcomes."""
+
+
+def on_scale(
+    sample: Sample, z: FloatArray, request: Request
+) -> tuple[FloatArray, tuple[float, float] | None]:
+    """Return the models' outcomes (m, k), those beyond asked limits at the limit, and their bounds.
+
+    Examples
+    --------
+    >>> sample = Sample.from_labelled({"y": [1.0, 2.0]}, value="y", population_size=9)[0]
+    >>> on_scale(sample, np.array([[0.0, 9.0]]), Request(limits=(1, 5)))
+    (array([[1., 5.]]), (1.0, 5.0))
+    """
+    if request.limits is not None:
+        ends = infer_outcome(np.zeros(0), "bounded", request.limits)[1]
+        return within_limits(z, request.limits), ends
+    if request.bounds is not None:
+        return z, infer_outcome(z.ravel(), "bounded", request.bounds)[1]
+    return z, bounds_of_outcomes(sample, z)
 
 
 class OfModels(Estimand):
@@ -45,6 +70,7 @@ class OfModels(Estimand):
 
     __slots__ = ()
     listed: ClassVar[str] = "models"
+    takes: ClassVar[tuple[str, ...]] = (*ON_SCALE, "estimator", "lam", "clip", "cross_fit")
     models: tuple[str, ...]
     proxies: tuple[str, ...]
 
@@ -110,6 +136,21 @@ class OfModels(Estimand):
         if not self.proxies or not set(self.proxies) <= set(sample.proxy_names):
             return None
         return np.array([[float(own == name) for name in sample.proxy_names] for own in self.proxies])
+
+    def fitting(
+        self, sample: Sample, labelled: BoolArray, frame: Respondents, request: Request
+    ) -> dict[str, Any]:
+        """Return how λ is to be found for a contrast, where that is asked for."""
+        given = request.given
+        found: dict[str, Any] = {name: given[name] for name in ("estimator", "lam", "clip") if name in given}
+        if request.cross_fit is not None:
+            found["folds"] = sample_folds(sample, labelled, frame, request.cross_fit)
+        if found and not self.proxies:
+            raise InputError(
+                f"{next(iter(found))!r} is of a fit to proxies, and {self.text!r} has none",
+                action=f"Name them: {self.kind}:{','.join(self.models)},proxies=COL+COL.",
+            )
+        return found
 
     def outcomes(
         self, sample: Sample, labels: Any, needless: Expression | None
@@ -178,17 +219,7 @@ class TwoModels(OfModels):
     def pair(self, sample: Sample, labels: Any, needless: Expression | None, request: Request) -> ModelPair:
         """Return the outcomes of both models on the labelled units; `needless` ones differ in no label."""
         z, labelled, frame = self.outcomes(sample, labels, needless)
-        given = request.given
-        fitting: dict[str, Any] = {
-            name: given[name] for name in ("estimator", "lam", "clip") if name in given
-        }
-        if request.cross_fit is not None:
-            fitting["folds"] = sample_folds(sample, labelled, frame, request.cross_fit)
-        if fitting and not self.proxies:
-            raise InputError(
-                f"{next(iter(fitting))!r} is of a fit to proxies, and {self.text!r} has none",
-                action=f"Name them: {self.kind}:{','.join(self.models)},proxies=COL+COL.",
-            )
+        z, bounds = on_scale(sample, z, request)
         return ModelPair(
             sample=sample,
             frame=frame,
@@ -197,9 +228,9 @@ class TwoModels(OfModels):
             second=z[:, 1],
             models=(self.models[0], self.models[1]),
             target=request.target,
-            bounds=bounds_of_outcomes(sample, z),
+            bounds=bounds,
             slopes=self.slopes(sample),
-            fitting=fitting,
+            fitting=self.fitting(sample, labelled, frame, request),
         )
 
 
@@ -224,7 +255,6 @@ class Difference(TwoModels):
     """
 
     kind: ClassVar[str] = "difference"
-    takes: ClassVar[tuple[str, ...]] = (*Estimand.takes, "estimator", "lam", "clip", "cross_fit")
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of z_a − z_b, less its mean; 0 where the answers are the same."""
@@ -269,7 +299,6 @@ class WinRate(TwoModels):
     """
 
     kind: ClassVar[str] = "win_rate"
-    takes: ClassVar[tuple[str, ...]] = (*Estimand.takes, "estimator", "lam", "clip", "cross_fit")
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of win − ½, which is half the difference of two right or wrong."""
@@ -309,6 +338,7 @@ class Ratio(TwoModels):
     """
 
     kind: ClassVar[str] = "ratio"
+    takes: ClassVar[tuple[str, ...]] = ON_SCALE
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of (z_a − R z_b) / mean of z_b; equal answers do matter here."""
@@ -398,6 +428,7 @@ class Differences(OfModels, Several):
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Comparisons:
         """Return the differences of all pairs, with intervals that hold together."""
         z, labelled, frame = self.outcomes(sample, labels, self.same)
+        z, bounds = on_scale(sample, z, request)
         return comparisons(
             sample,
             frame,
@@ -406,6 +437,7 @@ class Differences(OfModels, Several):
             names=self.models,
             pairs=list(combinations(range(len(self.models)), 2)),
             slopes=self.slopes(sample),
-            bounds=bounds_of_outcomes(sample, z),
+            bounds=bounds,
             target=request.target,
+            fitting=self.fitting(sample, labelled, frame, request),
         )

@@ -5,7 +5,7 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.estimands import F1, Difference, Quantile, WinRate
+from stratal.estimands import F1, ClassReport, Difference, Differences, Means, Quantile, Ratio, WinRate
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +60,75 @@ def test_options_that_mean_nothing_are_refused_by_the_estimand(compared, asked, 
     sample, outcomes = compared
     with pytest.raises(InputError, match=next(iter(option))):
         stratal.estimate(sample, outcomes, estimand=asked, **option)
+
+
+def test_differences_of_several_models_take_what_one_does(compared):
+    sample, outcomes = compared
+    for option in (
+        {"lam": 1.0},
+        {"clip": True},
+        {"cross_fit": 5},
+        {"limits": (0.25, 0.75)},
+        {"bounds": (0, 1)},
+    ):
+        one = stratal.estimate(sample, outcomes, estimand=Difference(("m", "k"), ("a", "b")), **option)
+        all_pairs = stratal.estimate(sample, outcomes, estimand=Differences(("m", "k"), ("a", "b")), **option)
+        assert (all_pairs[0].value, all_pairs[0].standard_error) == (one.value, one.standard_error)
+        assert all_pairs[0].confidence_interval().low == one.confidence_interval().low
+
+
+def test_limits_and_bounds_of_models_outcomes_are_those_of_the_outcomes_themselves(compared):
+    """Ratings beyond the limits count as the limit; given bounds are the interval's."""
+    sample, outcomes = compared
+    ratings = {name: 1.0 + 9.0 * values for name, values in outcomes.items()}
+    within = {name: np.clip(values, 2.0, 8.0) for name, values in ratings.items()}
+    for asked in (Difference(("m", "k")), WinRate(("m", "k")), Ratio(("m", "k"))):
+        found = stratal.estimate(sample, ratings, estimand=asked, limits=(2, 8))
+        same = stratal.estimate(sample, within, estimand=asked, bounds=(2, 8))
+        assert found.value == same.value
+        assert found.confidence_interval() == same.confidence_interval()
+    with pytest.raises(InputError, match="outside"):
+        stratal.estimate(sample, ratings, estimand=Difference(("m", "k")), bounds=(2, 8))
+
+
+def test_groups_take_limits(compared):
+    sample, outcomes = compared
+    ratings, groups = 1.0 + 9.0 * outcomes["m"], ["x", "y"] * 100
+    found = stratal.estimate(sample, ratings, by=groups, limits=(2, 8))
+    same = stratal.estimate(sample, np.clip(ratings, 2, 8), by=groups, bounds=(2, 8))
+    assert [row.value for row in found] == [row.value for row in same]
+    assert found[0].confidence_interval() == same[0].confidence_interval()
+
+
+def test_several_outcomes_have_each_its_proxy_where_that_is_asked_for(compared):
+    sample, outcomes = compared
+    asked = Means(("m", "k"), ("a", "b"))
+    found = stratal.estimate(sample, outcomes, estimand=asked, estimator="ppi++")
+    for row, name, proxy in zip(found, ("m", "k"), ("a", "b"), strict=True):
+        one = stratal.estimate(sample, outcomes[name], estimator="ppi++", proxy=proxy)
+        assert (row.value, row.lam) == (one.value, one.lam)
+    plain = stratal.estimate(sample, outcomes, estimand=asked)
+    assert plain[0].lam == ()
+
+
+def test_a_list_hands_options_to_each_and_refuses_what_one_does_not_take(compared):
+    sample, outcomes = compared
+    pairs = [Difference(("m", "k"), ("a", "b")), WinRate(("m", "k"), ("a", "b"))]
+    found = stratal.estimate(sample, outcomes, estimand=pairs, lam=1.0)
+    for row, one in zip(found, pairs, strict=True):
+        assert row.value == stratal.estimate(sample, outcomes, estimand=one, lam=1.0).value
+    with pytest.raises(InputError, match="'ratio' takes no lam="):
+        stratal.estimate(sample, outcomes, estimand=[*pairs, Ratio(("m", "k"))], lam=1.0)
+
+
+def test_metrics_hold_together_too(compared):
+    sample, outcomes = compared
+    true, answers = (np.where(outcomes[name] == 1, "yes", "no") for name in ("m", "k"))
+    asked = ClassReport(["precision", "recall", "f1"])
+    found = stratal.estimate(sample, {"label": true, "predicted": answers}, estimand=asked)
+    level = 1 - 0.05 / len(found)
+    for row, wider in zip(found, found.simultaneous("bonferroni"), strict=True):
+        alone, together = row.confidence_interval(level), wider.confidence_interval(0.95)
+        assert (together.low, together.high) == pytest.approx((alone.low, alone.high))
+    widths = np.diff(found.simultaneous().confidence_interval(0.95), axis=0)
+    assert np.all(widths < np.diff(found.simultaneous("bonferroni").confidence_interval(0.95), axis=0))
