@@ -23,8 +23,7 @@ from stratal import Population, stratify
 from stratal.allocation import proportional
 from stratal.allocation.integers import Bounds, optimal_integers
 from stratal.arrays import FloatArray, IntArray
-from stratal.simulation.benchmark import Truth
-from stratal.simulation.draws import OrderedUnits
+from stratal.simulation.draws import OrderedUnits, Truth
 
 RESULTS = Path(__file__).with_name("results") / "unbounded_rounds.md"
 BUDGETS = (100, 400)

@@ -15,7 +15,7 @@ from stratal.estimation.mean import EstimateOptions, UnlabelledMoments, mean_est
 from stratal.regression.m_estimation import linear_regression
 from stratal.regression.unlabelled import ArrayUnlabelled
 from stratal.simulation import formulas
-from stratal.simulation.benchmark import Truth
+from stratal.simulation.draws import Truth
 from stratal.weighting import StratifiedWeighting
 
 HERE = Path(__file__).parent

@@ -10,9 +10,8 @@ import stratal
 from stratal.errors import BudgetError, InputError
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.population.summary import StratumSummary
-from stratal.simulation.benchmark import Truth
-from stratal.simulation.cell import cell_key
-from stratal.simulation.draws import OrderedUnits, Urns, ordered_units
+from stratal.simulation.draws import OrderedUnits, Truth, Urns, ordered_units
+from stratal.simulation.engine import cell_key
 from stratal.simulation.replicates import (
     ESTIMATORS,
     INTERVALS,
