@@ -20,6 +20,7 @@ from benchmarks.circumstances import circumstances
 
 import stratal
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from stratal.designs import StratifiedWeighting
 from stratal.estimation.comparison import contrast_limits
 from stratal.estimation.confusion import Confusion
 from stratal.estimation.estimands.quantile import quantile_estimate
@@ -27,7 +28,6 @@ from stratal.estimation.estimands.ranking import area_under_curve, average_preci
 from stratal.estimation.estimate import Estimate, difference_of
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.shares import domain_mean
-from stratal.weighting import StratifiedWeighting
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"

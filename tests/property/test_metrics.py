@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stratal
+from stratal.designs import PoissonWeighting, StratifiedWeighting, WithReplacementWeighting
 from stratal.errors import InputError
 from stratal.estimands import ClassReport
 from stratal.estimation.comparison import contrast_limits
@@ -18,7 +19,6 @@ from stratal.estimation.estimands.ranking import area_under_curve, average_preci
 from stratal.estimation.estimate import difference_of, in_family
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.shares import domain_mean
-from stratal.weighting import PoissonWeighting, StratifiedWeighting, WithReplacementWeighting
 
 
 @st.composite

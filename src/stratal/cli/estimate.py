@@ -14,9 +14,9 @@ from stratal.cli.records import takes
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
+    from stratal.designs.sample import Sample
     from stratal.estimation.estimate import Estimate, Estimates
     from stratal.labels.labels import Labels
-    from stratal.sampling.sample import Sample
 
 
 REQUIREMENT_FAILED = 4

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.designs import Weighting
 from stratal.errors import InputError, near_names
 from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
 from stratal.estimation.linearisation import Linearised, of_variable
@@ -32,7 +33,6 @@ from stratal.estimation.shares import (
     smoothed,
 )
 from stratal.intervals.limits import BinomialLimits, Limits, OffsetLimits, OuterLimits, SumLimits, Term
-from stratal.weighting import Weighting
 
 _FORMS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "precision": ((1, 0, 0, 0), (0, 1, 0, 0)),
@@ -365,7 +365,7 @@ class Confusion:
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([40]))
     >>> confusion = Confusion(true=np.array([1, 1, 0, 0]), predicted=np.array([1, 0, 0, 0]), n_classes=2,
     ...                       weighting=weighting)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record
+from stratal.designs import Weighting
 from stratal.errors import InputError, MissingExtraError, names_mistyped
 from stratal.estimation.linearisation import Linearised
 from stratal.intervals.evidence import Evidence, OutcomeKind
@@ -31,10 +32,9 @@ from stratal.report import (
 )
 from stratal.report.document import table_latex, table_markdown
 from stratal.report.text import Table
-from stratal.weighting import Weighting
 
 if TYPE_CHECKING:
-    from stratal.sampling.sample import Sample
+    from stratal.designs.sample import Sample
 
 REPLICATES = 1_000
 BORROWED = 2.0
@@ -276,7 +276,7 @@ class Estimate(Record, Printed, Plotted):
     --------
     >>> import numpy as np
     >>> from stratal.estimation.outcome_means import estimate_mean
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> z, h = np.array([1.0, 1, 0, 1, 0, 1]), np.zeros(6, dtype=int)
     >>> weighting = StratifiedWeighting(stratum=h, sizes=np.array([100]))
     >>> estimate = estimate_mean(z, np.zeros((6, 0)), weighting, None, stratum=h, design="simple-random")
@@ -560,7 +560,7 @@ def difference_of(first: Estimate, second: Estimate) -> Estimate:
     Examples
     --------
     >>> from stratal.estimation.shares import domain_mean
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(6, dtype=int), sizes=np.array([60]))
     >>> z, a = np.array([1.0, 1, 0, 0, 1, 0]), np.array([True, True, True, False, False, False])
     >>> means = [domain_mean(z, member, weighting, bounds=(0, 1)) for member in (a, ~a)]

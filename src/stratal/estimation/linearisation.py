@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from stratal.arrays import FloatArray
+from stratal.designs import Weighting
 from stratal.errors import InputError
 from stratal.intervals.evidence import require_target
-from stratal.weighting import Weighting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -64,7 +64,7 @@ def of_variable(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
     >>> of_variable(1.0, np.array([0.0, 2.0]), weighting).design_variance
     0.8
@@ -110,7 +110,7 @@ def smooth_mean_function(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(3, dtype=int), sizes=np.array([30]))
     >>> result = smooth_mean_function(np.array([[1.0], [2.0], [3.0]]), lambda m: m[0] ** 2, weighting)
     >>> result.value, round(result.standard_error, 4)
@@ -159,7 +159,7 @@ def ratio_of_means(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([40]))
     >>> ratio_of_means(np.array([1.0, 0, 1, 0]), np.array([1.0, 1, 1, 0]), weighting).value.__round__(4)
     0.6667

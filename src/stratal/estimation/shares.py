@@ -16,6 +16,8 @@ from itertools import pairwise
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
+from stratal.designs import StratifiedWeighting, Weighting
+from stratal.designs.sample import Sample
 from stratal.estimation.estimate import Estimate, linearised_estimate, undefined_estimate
 from stratal.estimation.linearisation import ratio_of_means
 from stratal.estimation.outcome_means import estimate_mean
@@ -26,8 +28,6 @@ from stratal.intervals.limits import BinomialLimits, Limits, OffsetLimits, Stude
 from stratal.intervals.methods import interval_of
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
 from stratal.population.rules.possible import possible_levels
-from stratal.sampling.sample import Sample
-from stratal.weighting import StratifiedWeighting, Weighting
 
 _BORROWED_LABELS = 1.0
 
@@ -98,7 +98,7 @@ class Smoothing(Record):
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(9, dtype=int), sizes=np.array([90]))
     >>> smoothing = smoothed(weighting, np.array([0.1]))
     >>> round(float(smoothing.unit_weights.sum() + smoothing.pseudo_weights.sum()), 9)
@@ -142,7 +142,7 @@ def smoothed(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([40]))
     >>> smoothed(weighting, np.array([0.25])).lent.shares
     array([0.2, 0.2, 0.2, 0.2, 0.2])
@@ -782,7 +782,7 @@ def domain_mean(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([40]))
     >>> member = np.array([True, True, True, False])
     >>> found = domain_mean(np.array([1.0, 1.0, 1.0, 0.0]), member, weighting, bounds=(0, 1))
@@ -926,7 +926,7 @@ def domain_trials(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([400]))
     >>> domain_trials(np.array([0.0, 1, 1, 1]), np.ones(4), weighting, (0.0, 1.0), 0.0625)[0] < 4
     True

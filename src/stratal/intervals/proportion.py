@@ -13,9 +13,9 @@ import numpy as np
 from scipy import special
 
 from stratal.arrays import FloatArray
+from stratal.designs import Weighting
+from stratal.designs.stratum_moments import stratum_means
 from stratal.intervals.interval import tail_shares
-from stratal.weighting import Weighting
-from stratal.weighting.stratum_moments import stratum_means
 
 
 def student_t(
@@ -336,7 +336,7 @@ def skewness_of(variable: FloatArray, weighting: Weighting) -> float:
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([10**6]))
     >>> round(skewness_of(np.array([0.0, 0.0, 0.0, 1.0]), weighting), 3)
     1.0
@@ -349,7 +349,7 @@ def skewnesses_of(variables: FloatArray, weighting: Weighting) -> FloatArray:
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([10**6]))
     >>> skewnesses_of(np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 3.0], [1.0, 4.0]]), weighting).round(3)
     array([1., 0.])

@@ -4,6 +4,7 @@
 `opt_a2` run all rounds against a callable that labels.
 """
 
+from stratal.designs.extending import extend
 from stratal.planning.costs import CheapestSamples, cheapest_samples
 from stratal.planning.rounds import (
     Narrowing,
@@ -15,7 +16,6 @@ from stratal.planning.rounds import (
     opt_a2,
     raw_deviations,
 )
-from stratal.sampling.extending import extend
 
 __all__ = [
     "CheapestSamples",

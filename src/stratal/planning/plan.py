@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stratal.allocation import Allocation, allocate, allocate_several
-from stratal.allocation.integers import check_budget, whole_number
 from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.designs import SimpleRandom, Stratified
+from stratal.designs.same_population import require_planned
 from stratal.errors import BudgetError, InputError, names_mistyped, no_level, not_positive, refuse_unknown
 from stratal.estimation.anticipated import Anticipated, Division
 from stratal.estimation.estimand import Asked, Estimand, as_estimand, influences_of, parts_of
@@ -31,14 +31,13 @@ from stratal.population.population import require_population
 from stratal.population.rules.possible import cells_of
 from stratal.population.rules.rule import Everything
 from stratal.report import Bars, Page, Plotted, Printed, Tabular, plain, plain_dict, plan_page
-from stratal.sampling import SimpleRandom, Stratified
-from stratal.sampling.same_population import require_planned
-from stratal.strata import Strata
+from stratal.strata import Allocation, Strata, allocate, allocate_several
+from stratal.strata.integers import check_budget, whole_number
 from stratal.strata.moments import Scenario, expected_variance, scenarios
 
 if TYPE_CHECKING:
+    from stratal.designs.sample import Design, Sample
     from stratal.population.population import Population
-    from stratal.sampling.sample import Design, Sample
 
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++")
 """The estimators that a plan compares under each design."""

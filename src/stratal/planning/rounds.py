@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stratal.allocation import Allocation, allocate, allocate_several, neyman
-from stratal.allocation.integers import Bounds, optimal_integers, whole_number
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
+from stratal.designs import SimpleRandom, Stratified
+from stratal.designs.asked import require_sample
+from stratal.designs.extending import extend, last_round, population_of, refuse_other_designs
+from stratal.designs.sample import Sample
+from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_kurtoses
 from stratal.errors import (
     BudgetError,
     InputError,
@@ -45,13 +48,9 @@ from stratal.planning.widths import (
 )
 from stratal.population.population import require_population
 from stratal.proxy.learners import NAMES, is_learner
-from stratal.sampling import SimpleRandom, Stratified
-from stratal.sampling.asked import require_sample
-from stratal.sampling.extending import extend, last_round, population_of, refuse_other_designs
-from stratal.sampling.sample import Sample
-from stratal.strata import Strata
+from stratal.strata import Allocation, Strata, allocate, allocate_several, neyman
+from stratal.strata.integers import Bounds, optimal_integers, whole_number
 from stratal.strata.moments import expected_variance
-from stratal.weighting.stratum_moments import stratum_counts, stratum_covariances, stratum_kurtoses
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
@@ -97,7 +96,7 @@ def estimated_deviations(
     stratum : int (n,)
         Stratum of each.
     deviations : {"recalibrated", "raw"}
-        The proxy recalibrated on the labels and smoothed (`stratal.allocation.rates`), or the sample's own
+        The proxy recalibrated on the labels and smoothed (`stratal.strata.rates`), or the sample's own
         (Kumar & Raj 2016, eq. 3), which are 0 where a stratum's labels all agree.
     bounds : (float, float), optional
         Of the outcome, infinite where it has none. Those of the proxy if left out and all labels lie within;

@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 from scipy.special import bdtrik, betaincinv
 
-from stratal.allocation.rates import smoothed_standard_deviations
 from stratal.arrays import AnyArray, FloatArray, IntArray
+from stratal.designs import StratifiedWeighting
+from stratal.designs.stratum_moments import satterthwaite
+from stratal.designs.weighting import stratified_factors
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.evidence import UnitMoments, Variances, smoothed_moments, stratum_rates
 from stratal.intervals.proportion import mean_skewness, skewness_corrected, student_quantile
 from stratal.intervals.stratified import stratified_clopper_pearson
 from stratal.strata import Strata
 from stratal.strata.moments import expected_variance
-from stratal.weighting import StratifiedWeighting
-from stratal.weighting.stratum_moments import satterthwaite
-from stratal.weighting.weighting import stratified_factors
+from stratal.strata.rates import smoothed_standard_deviations
 
 REPLICATES = 5
 """Sets of labels that a width is averaged over; evenly spread over what a stratum may show."""

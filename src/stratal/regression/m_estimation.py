@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record, finite_vector
+from stratal.designs import Weighting, WithReplacementWeighting
+from stratal.designs.stratum_moments import LabelledSpread, stratum_covariances, stratum_means
 from stratal.errors import InputError
 from stratal.estimation.lam import ChosenLam, fit_general, fit_stratified
 from stratal.regression.coefficients import MEstimate
@@ -24,8 +26,6 @@ from stratal.regression.unlabelled import (
     population_units,
     with_intercept,
 )
-from stratal.weighting import Weighting, WithReplacementWeighting
-from stratal.weighting.stratum_moments import LabelledSpread, stratum_covariances, stratum_means
 
 _HIGHEST_LEVERAGE = 0.75
 _LEAST_LEFT = 0.25
@@ -46,7 +46,7 @@ class Sandwich:
     Examples
     --------
     >>> from stratal.regression.losses import MeanLoss
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(2, int), sizes=np.array([4]))
     >>> rectified = RectifiedLoss(MeanLoss(), [1.0, 3.0], weighting)
     >>> parts = Sandwich(rectified=rectified, options=Options(), theta=np.array([2.0]), lam=np.zeros(1))
@@ -99,7 +99,7 @@ def coefficient_freedom(weighting: Weighting, variables: FloatArray) -> FloatArr
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(3, int), sizes=np.array([9]))
     >>> degrees_of_freedom(weighting, np.arange(6.0).reshape(3, 2))
     array([2., 2.])
@@ -426,7 +426,7 @@ def move_of(rectified: RectifiedLoss, options: Options) -> Move | None:
     --------
     >>> from stratal.regression.losses import LinearLoss
     >>> from stratal.regression.unlabelled import ArrayUnlabelled
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> x, noise = np.ones((40, 1)), np.tile([0.1, -0.1, 0.3, -0.3], 10)
     >>> units = ArrayUnlabelled(features=x, proxy=5 + noise)
     >>> weighting = StratifiedWeighting(stratum=np.zeros(20, int), sizes=np.array([40]))
@@ -571,7 +571,7 @@ def m_estimate(
     --------
     >>> from stratal.regression.losses import LinearLoss
     >>> from stratal.regression.unlabelled import ArrayUnlabelled
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> x = np.stack([np.ones(8), np.arange(8.0)], axis=1)
     >>> y, f = 1 + 2 * x[:, 1] + np.tile([0.1, -0.1], 4), 1 + 2 * x[:, 1]
     >>> drawn = np.array([0, 2, 3, 5, 7])
@@ -754,7 +754,7 @@ def mean_vector(outcome: Any, *, weighting: Weighting, **arguments: Any) -> MEst
     Examples
     --------
     >>> import numpy as np
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0, 1, 1]), sizes=np.array([10, 30]))
     >>> mean_vector([1.0, 3.0, 5.0, 5.0], weighting=weighting).coefficients
     array([4.25])
@@ -781,7 +781,7 @@ def linear_regression(features: Any, outcome: Any, *, weighting: Weighting, **ar
     Examples
     --------
     >>> import numpy as np
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([40]))
     >>> x, y = [1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 5.0, 7.0]
     >>> fit = linear_regression(x, y, weighting=weighting, intercept=True)
@@ -799,7 +799,7 @@ def logistic_regression(features: Any, outcome: Any, *, weighting: Weighting, **
     Examples
     --------
     >>> import numpy as np
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([40]))
     >>> fit = logistic_regression(np.ones(4), [0, 1, 1, 1], weighting=weighting, names=["intercept"])
     >>> bool(abs(fit.coefficients[0] - np.log(3)) < 1e-9)
@@ -816,7 +816,7 @@ def poisson_regression(features: Any, outcome: Any, *, weighting: Weighting, **a
     Examples
     --------
     >>> import numpy as np
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([40]))
     >>> fit = poisson_regression(np.ones(4), [0, 1, 4, 3], weighting=weighting, names=["intercept"])
     >>> bool(abs(fit.coefficients[0] - np.log(2)) < 1e-9)

@@ -15,11 +15,11 @@ from typing import Any, Literal
 import numpy as np
 
 from stratal.arrays import FloatArray
+from stratal.designs import Weighting
 from stratal.errors import InputError
 from stratal.regression.losses import Loss, LossSums
 from stratal.regression.options import Options, require_one_per
 from stratal.regression.unlabelled import ArrayUnlabelled, Unlabelled, feature_matrix, finite_array
-from stratal.weighting import Weighting
 
 _ROUGH = 1e-6
 """With a tolerance above this the rounding of one exact step needs no correction."""
@@ -215,7 +215,7 @@ def refuse_few_labels(weighting: Weighting, n: int, n_parameters: int) -> None:
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> refuse_few_labels(StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([9, 9])), 2, 1)
     Traceback (most recent call last):
     stratal.errors.InputError: stratum 1 has no label (given: 0 of 9 units; allowed: at least 2 per
@@ -332,7 +332,7 @@ class RectifiedLoss:
     Examples
     --------
     >>> from stratal.regression.losses import MeanLoss
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(2, int), sizes=np.array([10]))
     >>> RectifiedLoss(MeanLoss(), [1.0, 3.0], weighting).evaluate(np.zeros(1), np.zeros(1)).gradient
     array([-2.])

@@ -8,17 +8,16 @@ from typing import TypeAlias
 
 import numpy as np
 
-from stratal.allocation import proportional
-from stratal.allocation.integers import Bounds, nearest_integers, optimal_integers
 from stratal.arrays import FloatArray, IntArray, Record
+from stratal.designs import Stratified
 from stratal.errors import BudgetError, InputError
 from stratal.planning.plan import Plan
 from stratal.planning.rounds import CountsSoFar, further
 from stratal.planning.widths import interval_of_counts, smoothed_deviations
-from stratal.sampling import Stratified
 from stratal.simulation.draws import Draws, StratumSums, Truth, spread
 from stratal.simulation.simulated_design import SimulatedDesign
-from stratal.strata import Strata
+from stratal.strata import Strata, proportional
+from stratal.strata.integers import Bounds, nearest_integers, optimal_integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
-from stratal.weighting.stratum_moments import StratumMoments, kurtoses_of
+from stratal.designs.stratum_moments import StratumMoments, kurtoses_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

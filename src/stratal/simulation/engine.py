@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from stratal import __version__
-from stratal.allocation import allocate
 from stratal.arrays import FloatArray, IntArray
+from stratal.designs import Design, Poisson, ProportionalToSize, SimpleRandom, Stratified, Systematic
+from stratal.designs.sample import Sample
 from stratal.errors import BudgetError, InputError, MissingExtraError, StratalWarning, names_mistyped
 from stratal.estimation.estimand import Asked, Several, as_estimand
 from stratal.estimation.evaluation import estimate
@@ -32,8 +33,6 @@ from stratal.planning.plan import plan
 from stratal.planning.rounds import next_round, units_left
 from stratal.population.population import require_population
 from stratal.randomness import check_seed
-from stratal.sampling import Design, Poisson, ProportionalToSize, SimpleRandom, Stratified, Systematic
-from stratal.sampling.sample import Sample
 from stratal.simulation import formulas
 from stratal.simulation.adaptive_rounds import adaptive_sums
 from stratal.simulation.draws import Draws, OrderedUnits, Truth, Urns
@@ -56,7 +55,7 @@ from stratal.simulation.simulation_table import (
     beside_random,
     rows_of,
 )
-from stratal.strata import Strata, stratify
+from stratal.strata import Strata, allocate, stratify
 
 if TYPE_CHECKING:
     from stratal.population.population import Population

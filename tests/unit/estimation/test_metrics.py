@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import stratal
+from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimands import ClassReport
 from stratal.estimation.confusion import CLASS_METRICS, METRICS, Confusion
-from stratal.weighting import PoissonWeighting, StratifiedWeighting
 
 
 def simple(n, population_size=100_000):

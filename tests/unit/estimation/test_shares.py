@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import stratal
+from stratal.designs import StratifiedWeighting
 from stratal.estimands import ClassReport
 from stratal.estimation import estimands
 from stratal.estimation.confusion import Confusion, Shares, metric_function, of_two_shares
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.shares import directions, ends_over, most_unseen
 from stratal.intervals.proportion import clopper_pearson
-from stratal.weighting import StratifiedWeighting
 
 
 def pool(inflated: bool, size=20_000, rate=0.01):

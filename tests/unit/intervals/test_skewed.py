@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.proportion import mean_skewness, skewness_corrected, student_t
-from stratal.weighting import StratifiedWeighting
 
 
 def of_labels(z, size=10**9, **options):

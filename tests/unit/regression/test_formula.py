@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError, MissingExtraError
 from stratal.population.population import Population
 from stratal.population.rules.rule import CutPoints
 from stratal.regression.from_sample import Formula, from_population
 from stratal.regression.m_estimation import linear_regression
-from stratal.weighting import StratifiedWeighting
 
 pytest.importorskip("formulaic")
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from tests.work import calls
 
+from stratal.designs import StratifiedWeighting
 from stratal.regression.m_estimation import Move, MovedUnlabelled, linear_regression
 from stratal.regression.unlabelled import ArrayUnlabelled
-from stratal.weighting import StratifiedWeighting
 
 N = 1500
 
