@@ -24,8 +24,7 @@ from benchmarks.rounds import Pool, rounds
 from stratal.arrays import FloatArray, IntArray
 from stratal.planning.widths import interval_of_counts
 from stratal.population import Population
-from stratal.simulation.benchmark import Truth
-from stratal.simulation.draws import Urns
+from stratal.simulation.draws import Truth, Urns
 from stratal.strata import CutPoints, Strata, equal, neyman, proportional, stratify
 
 OUTPUT = Path(__file__).resolve().parent / "results" / "adaptive.md"

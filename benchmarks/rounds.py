@@ -13,8 +13,7 @@ from stratal.simulation.adaptive_rounds import (
     recalibrated_deviations,
     shares_of_the_remainder,
 )
-from stratal.simulation.benchmark import Truth
-from stratal.simulation.draws import Draws, StratumSums
+from stratal.simulation.draws import Draws, StratumSums, Truth
 from stratal.strata import Strata
 from stratal.strata.integers import Bounds, optimal_integers
 

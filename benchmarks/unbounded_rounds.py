@@ -21,8 +21,7 @@ from benchmarks.rounds import Pool, rounds
 
 from stratal import Population, stratify
 from stratal.arrays import FloatArray, IntArray
-from stratal.simulation.benchmark import Truth
-from stratal.simulation.draws import OrderedUnits
+from stratal.simulation.draws import OrderedUnits, Truth
 from stratal.strata import proportional
 from stratal.strata.integers import Bounds, optimal_integers
 

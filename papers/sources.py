@@ -14,7 +14,7 @@ from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.population.population import Population
 from stratal.proxy import Proxy, accuracy, calibrate, cross_entropy, squared_error
 from stratal.simulation import SimulatedDesign, formulas, simulate
-from stratal.simulation.benchmark import Truth
+from stratal.simulation.draws import Truth
 from stratal.strata import neyman, proportional, stratify
 
 EVEN = "SSRS proportional HT"

@@ -17,9 +17,8 @@ from papers.loaders import Predictions
 from stratal.arrays import FloatArray, IntArray
 from stratal.population.population import Population
 from stratal.simulation import SimulatedDesign
-from stratal.simulation.benchmark import Truth
-from stratal.simulation.cell import fixed_counts
-from stratal.simulation.draws import OrderedUnits, StratumSums
+from stratal.simulation.draws import OrderedUnits, StratumSums, Truth
+from stratal.simulation.engine import fixed_counts
 from stratal.simulation.replicates import Layout, Replicates, replicate_intervals, replicate_means
 from stratal.simulation.simulated_design import Settings
 from stratal.simulation.simulation_table import summarise_interval

@@ -15,8 +15,7 @@ from benchmarks.rounds import Pool, rounds
 from benchmarks.run import programs
 
 import stratal
-from stratal.simulation.benchmark import Truth
-from stratal.simulation.draws import Urns
+from stratal.simulation.draws import Truth, Urns
 from stratal.strata import stratify
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

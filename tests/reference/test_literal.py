@@ -16,7 +16,7 @@ from stratal.estimation.outcome_means import EstimateOptions, UnlabelledMoments,
 from stratal.regression.m_estimation import linear_regression
 from stratal.regression.unlabelled import ArrayUnlabelled
 from stratal.simulation import formulas
-from stratal.simulation.benchmark import Truth
+from stratal.simulation.draws import Truth
 
 HERE = Path(__file__).parent
 SEEDS = range(5)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.reference import paper_formulas as formulas
 
-from stratal.simulation.benchmark import Truth
+from stratal.simulation.draws import Truth
 
 
 @pytest.fixture

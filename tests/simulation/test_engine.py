@@ -5,7 +5,7 @@ import pytest
 
 import stratal
 from stratal.simulation import formulas
-from stratal.simulation.benchmark import Truth
+from stratal.simulation.draws import Truth
 
 REPLICATES = 8000
 DESIGNS = [

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from stratal.arrays import Record
-from stratal.errors import InputError
+from stratal.errors import InputError, not_positive
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,16 +87,28 @@ def cheapest_samples(
     ...                  standard_error=0.02).labels
     400
     """
-    for name, value in (
-        ("variance", variance),
-        ("label_cost", label_cost),
-        ("prediction_cost", prediction_cost),
-    ):
-        if not (math.isfinite(value) and value > 0):
-            raise InputError(f"{name} must be a positive number", given=value, allowed="above 0")
+    if (standard_error is None) == (difference is None):
+        raise InputError(
+            "give either a standard error or a difference",
+            given=f"{standard_error=}, {difference=}",
+            action="Give one of standard_error= and difference=.",
+        )
+    goal = {"standard_error": standard_error, "difference": difference}
+    positive = {"variance": variance, "label_cost": label_cost, "prediction_cost": prediction_cost}
+    for name, value in (positive | goal).items():
+        if value is not None and not (math.isfinite(value) and value > 0):
+            raise not_positive(name, value)
     if not -1 < correlation < 1:
         raise InputError("correlation is out of range", given=correlation, allowed="between -1 and 1")
-    wanted = _wanted(standard_error, difference, power, confidence_level)
+    if not (0 < power < 1 and 0 < confidence_level < 1):
+        raise InputError(
+            "power and confidence_level lie between 0 and 1",
+            given=f"{power}, {confidence_level}",
+            action="Write 80 % as 0.8.",
+        )
+    normal = NormalDist()
+    steps = normal.inv_cdf(0.5 + confidence_level / 2) + normal.inv_cdf(power)
+    wanted = (difference or 0.0) / steps if standard_error is None else standard_error
     explained, target = correlation**2, wanted**2 / variance
     share = math.sqrt((1 - explained) * prediction_cost / (explained * label_cost)) if explained else math.inf
     alone = math.ceil(1 / target - 1e-9)
@@ -116,34 +128,3 @@ def cheapest_samples(
             error = math.sqrt(variance * ((1 - explained) / n + explained / total))
             best = CheapestSamples(labels=n, predictions=total, cost=cost, standard_error=error)
     return best
-
-
-def _wanted(
-    standard_error: float | None, difference: float | None, power: float, confidence_level: float
-) -> float:
-    """Return the standard error that is asked for."""
-    if (standard_error is None) == (difference is None):
-        raise InputError(
-            "give either a standard error or a difference",
-            given=f"{standard_error=}, {difference=}",
-            action="Give one of standard_error= and difference=.",
-        )
-    given = standard_error if difference is None else difference
-    assert given is not None
-    if not (math.isfinite(given) and given > 0):
-        raise InputError(
-            "what is wanted must be a positive number",
-            given=given,
-            allowed="above 0",
-            action="Give standard_error= or difference= in the outcome's units, such as 0.01.",
-        )
-    if difference is None:
-        return given
-    if not (0 < power < 1 and 0 < confidence_level < 1):
-        raise InputError(
-            "power and confidence_level lie between 0 and 1",
-            given=f"{power}, {confidence_level}",
-            action="Write 80 % as 0.8.",
-        )
-    normal = NormalDist()
-    return given / (normal.inv_cdf(0.5 + confidence_level / 2) + normal.inv_cdf(power))

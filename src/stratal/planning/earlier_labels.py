@@ -105,7 +105,9 @@ class EarlierLabels(Record):
             z=found.evidence.z,
             binary=found.outcome == "binary",
             bounds=(-math.inf, math.inf) if found.bounds is None else found.bounds,
-            fine=_fine_strata(population, proxy) if names else None,
+            fine=stratify(population, n_strata=_FINE, proxy=proxy, by=population.contents.own_stratum)
+            if names
+            else None,
             source=given.source,
             proxy=population.proxy_info(proxy).name if names else None,
         )
@@ -225,10 +227,6 @@ def _refuse_strangers(given: Labels, wanted: list[str], found: list[str]) -> Non
             allowed="ids of the units that are planned for",
             action="Leave the others out; where a spreadsheet changed ids, format their column as text.",
         )
-
-
-def _fine_strata(population: Population, proxy: str | None) -> Strata:
-    return stratify(population, n_strata=_FINE, proxy=proxy, by=population.contents.own_stratum)
 
 
 def _slopes(strata: Strata, means: FloatArray) -> FloatArray:

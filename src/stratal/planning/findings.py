@@ -81,18 +81,13 @@ class Findings:
         target = Path(path)
         if target.exists() and not _is_report(target):
             raise InputError(f"{target}: exists and is not a report", action="Choose another name.")
-        write = WRITERS.get(target.suffix.lower())
-        if write is None and target.suffix.lower() != ".json":
+        write = {**WRITERS, ".json": _json_text}.get(target.suffix.lower())
+        if write is None:
             raise InputError(
                 f"{target}: unknown kind of report", allowed=", ".join(sorted([*WRITERS, ".json"]))
             )
         with replacing(target) as partial:
-            text = (
-                json.dumps(self.found, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-                if write is None
-                else write(self.found)
-            )
-            partial.write_text(text, encoding="utf-8")
+            partial.write_text(write(self.found), encoding="utf-8")
         return target
 
     def __str__(self) -> str:
@@ -100,6 +95,10 @@ class Findings:
 
     def _repr_html_(self) -> str:
         return report_html(self.found, whole=False)
+
+
+def _json_text(found: Mapping[str, Any]) -> str:
+    return json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 @names_mistyped

@@ -85,7 +85,7 @@ class PlannedDesign:
 def expectations(
     design: str,
     strata: Strata,
-    allocation: Allocation,
+    n_h: IntArray,
     whole: Strata,
     *,
     n_proxies: int = 1,
@@ -99,7 +99,7 @@ def expectations(
         Its name.
     strata : Strata
         What it draws from.
-    allocation : Allocation
+    n_h : int (H,)
     whole : Strata
         The population as one stratum, to compare with a simple random sample.
     n_proxies : int
@@ -112,13 +112,14 @@ def expectations(
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.5] * 100)
     >>> whole = stratal.stratify(population, "none")
-    >>> expectations("simple-random", whole, stratal.allocate(whole, 10), whole)[0].relative_efficiency
+    >>> expectations("simple-random", whole, np.array([10]), whole)[0].relative_efficiency
     1.0
     """
     usable: tuple[str, ...] = ESTIMATORS if n_proxies else ESTIMATORS[:1]
     if not whole.scaled:
         usable = tuple(name for name in usable if name != "difference")
-    n_h, census = allocation.n_h, allocation.budget == whole.sizes[0]
+    n = np.array([n_h.sum()])
+    census = n[0] == whole.sizes[0]
     if labels is None and (not whole.scaled or (whole.standard_deviations[0] == 0 and not census)):
         low, high = worst_bounds(whole)
         # The worst: half of each stratum's labels lie at either end of their bounds.
@@ -128,7 +129,6 @@ def expectations(
             PlannedDesign(design=design, estimator=name, worst_standard_error=error)
             for name, error in errors.items()
         ]
-    n = np.array([allocation.budget])
     ways = scenarios(strata) if labels is None else labels.scenario(strata, n_h)
     simple = scenarios(whole) if labels is None else labels.scenario(whole, n)
     random = float(expected_variance(whole.sizes, n, simple.variances[0]))
@@ -250,36 +250,6 @@ def influence_spreads(
 
 POWER = 0.8
 """How often a difference of this size is shown, in repeated draws."""
-
-
-def detectable_difference(
-    standard_errors: tuple[float, float],
-    *,
-    confidence_level: float = 0.95,
-    power: float = POWER,
-    correlation: float = 0.0,
-) -> float:
-    """Return the difference of two means that a two-sided test on the same labels shows with this power.
-
-    (z_(1 − α/2) + z_power) √(SE_a² + SE_b² − 2 ρ SE_a SE_b); Cochran, 4.6, paired.
-
-    Parameters
-    ----------
-    standard_errors : (float, float)
-        Of the two models' means.
-    confidence_level, power : float
-    correlation : float
-        Of the two means; 0 if the models err on unrelated units, more where they err on the same ones.
-
-    Examples
-    --------
-    >>> round(detectable_difference((0.02, 0.02)), 4)
-    0.0792
-    """
-    first, second = standard_errors
-    variance = first**2 + second**2 - 2 * correlation * first * second
-    reach = student_quantile((1.0 - confidence_level) / 2.0, np.inf) + student_quantile(1.0 - power, np.inf)
-    return -float(reach) * math.sqrt(max(variance, 0.0))
 
 
 PILOT = 50
@@ -440,12 +410,14 @@ class Plan(Printed, Tabular, Plotted):
         """The smallest difference of two models on these labels that four draws in five would show.
 
         Strata follow the first model's proxy, so that the second is taken as precise as a simple random
-        sample makes it, and the two to err on unrelated units. None where nothing can be expected.
+        sample makes it, and the two to err on unrelated units (Cochran, 4.6, paired). None where nothing can
+        be expected.
         """
         own, random = self.recommended.expected_standard_error, self.designs[0].expected_standard_error
         if own is None or random is None or self.estimand is not None:
             return None
-        return detectable_difference((own, max(own, random)), confidence_level=self.confidence_level)
+        tails = np.array([(1.0 - self.confidence_level) / 2.0, 1.0 - POWER])
+        return -float(np.sum(student_quantile(tails, np.inf))) * math.hypot(own, max(own, random))
 
     @property
     def worst_half_width(self) -> float | None:
@@ -758,22 +730,11 @@ class Planner:
         whole = self.anticipated.whole
         return self.labels is None and (not whole.scaled or whole.standard_deviations[0] == 0)
 
-    def at(self, budget: int) -> Plan:
-        """Return the plan of a budget; of all units that matter, if there are fewer."""
-        size = self.population.contents.size
-        check_budget(budget, size)
-        strata = self.anticipated.strata(budget)
-        most = int(strata.sizes[~strata.is_known].sum())
-        if not budget >= most < size:
-            return self._planned(strata, budget)
-        note = f"The labels of {most:,} units know it exactly; the others do not matter."
-        return self._planned(strata, most, (note,))
-
     def reaching(self, assume: str) -> Plan:
         """Return the plan of the fewest labels that are expected to reach the half-widths."""
         wanted, told = self.half_widths, self.anticipated
         if len(wanted) > 1:
-            return self._planned(told.strata(PILOT * told.most_strata), None)
+            return self.at(None)
         (least, most), half_width = told.budgets, float(wanted[0])
         normal = -float(student_quantile((1.0 - self.confidence_level) / 2.0, np.inf))
 
@@ -808,10 +769,21 @@ class Planner:
         found = self.at(min(size, max(least, round(PILOT_SHARE * enough))))
         return replace(found, half_width=float(wanted[0]) if len(wanted) == 1 else None, pilot=True)
 
-    def _planned(self, strata: Strata, budget: int | None, notes: tuple[str, ...] = ()) -> Plan:
-        """Return the plan of a budget; of the half-widths of several estimands, if there is none."""
+    def at(self, budget: int | None) -> Plan:
+        """Return the plan of a budget, or of all units that matter, if there are fewer.
+
+        Without a budget it is that of the half-widths of several estimands.
+        """
         told, whole, earlier = self.anticipated, self.anticipated.whole, self.labels
         parts: tuple[PlannedPart, ...] = ()
+        notes: tuple[str, ...] = ()
+        if budget is not None:
+            check_budget(budget, self.population.contents.size)
+        strata = told.strata(PILOT * told.most_strata if budget is None else budget)
+        most = int(strata.sizes[~strata.is_known].sum())
+        if budget is not None and budget >= most < whole.size:
+            budget = most
+            notes = (f"The labels of {most:,} units know it exactly; the others do not matter.",)
         shared, divided = None, strata.n_strata > 1 or not told.simple
         if divided and len(self.parts) > 1:
             shared, parts = self._shared_by_all(strata, budget)
@@ -820,11 +792,10 @@ class Planner:
             shared = self._above_the_floor(strata, minimum, partial(allocate, strata, budget, rule))
         budget = budget if shared is None else shared.budget
         assert budget is not None
-        random = simple_allocation(whole, budget)
         expected = partial(expectations, whole=whole, n_proxies=told.n_proxies, labels=earlier)
-        designs = expected(SimpleRandom.kind, whole, random)
+        designs = expected(SimpleRandom.kind, whole, np.array([budget]))
         if shared is not None:
-            designs += expected(Stratified.kind, strata, shared)
+            designs += expected(Stratified.kind, strata, shared.n_h)
         if parts:  # the error of all their influences as one says nothing
             ends: Any = dict.fromkeys(f"{name}_standard_error" for name in reversed(ENDS))
             designs = [replace(row, **ends) for row in designs]
@@ -832,7 +803,7 @@ class Planner:
         remarks = () if earlier is not None else told.remarks(strata)
         why = why if divided else strata.notes
         if shared is None or chosen.design == SimpleRandom.kind:
-            strata, shared = whole, random
+            strata, shared = whole, simple_allocation(whole, budget)
         return Plan(
             budget=budget,
             population_size=whole.size,
@@ -940,8 +911,8 @@ def floor_of(strata: Strata, parts: Iterable[Estimand], n_h: IntArray, least: An
     least : int or int (H,)
         What it was not to be less than, such as units drawn already.
     """
-    cells = cells_of(strata.rule)
-    if cells is None or not any(part.by_answer for part in parts):
+    cells = cells_of(strata.rule) if any(part.by_answer for part in parts) else None
+    if cells is None:
         return None
     return floored(strata.sizes, cells, n_h, np.minimum(least, n_h), strata.is_known)
 
@@ -1015,7 +986,7 @@ def plan_for_rate(
     def at(labels: int) -> Plan:
         check_budget(labels, size)
         shared = simple_allocation(whole, labels)
-        (row,) = expectations(SimpleRandom.kind, whole, shared, whole, n_proxies=0)
+        (row,) = expectations(SimpleRandom.kind, whole, shared.n_h, whole, n_proxies=0)
         return Plan(
             budget=labels,
             population_size=size,

@@ -40,7 +40,7 @@ from stratal.planning.plan import checked_half_widths, floor_of, influence_sprea
 from stratal.planning.widths import (
     expected_half_width,
     expected_of_counts,
-    half_width_of_counts,
+    interval_of_counts,
     likely_means,
     smallest_budgets,
     smoothed_deviations,
@@ -48,7 +48,7 @@ from stratal.planning.widths import (
 from stratal.population.population import require_population
 from stratal.proxy.learners import NAMES, is_learner
 from stratal.strata import Allocation, Strata, allocate, allocate_several, neyman
-from stratal.strata.integers import Bounds, check_budget, optimal_integers, whole_number
+from stratal.strata.integers import Bounds, optimal_integers, whole_number
 from stratal.strata.moments import expected_variance
 
 if TYPE_CHECKING:
@@ -294,7 +294,8 @@ class CountsSoFar(Record):
         `looked` is whether labels decided how many these are.
         """
         if np.array_equal(labels, self.counts):
-            return half_width_of_counts(self.sizes, labels, self.ones, confidence_level, looked=looked)
+            low, high = interval_of_counts(self.sizes, labels, self.ones, confidence_level, looked=looked)
+            return np.asarray((high - low) / 2.0)
         seen = self.counts, self.ones
         return expected_of_counts(self.sizes, labels, self.means, confidence_level, seen=seen)
 
@@ -510,9 +511,11 @@ def labels_so_far(
     pairs = list(asked.parts_with_labels(labels, sample.population))
     if labelled is None:
         labelled = join(sample, pairs[0][1]).labelled
-    strata = one_stratum(sample.population_size, scaled=False)
-    if sample.design.strata is not None:
-        strata = sample.design.strata
+    strata = (
+        sample.design.strata
+        if sample.design.strata is not None
+        else one_stratum(sample.population_size, scaled=False)
+    )
     stratum = sample.stratum[labelled]
     counts = np.bincount(stratum, minlength=strata.n_strata)
     looked = sample.weighting(labelled).sizes_follow_labels
@@ -1013,8 +1016,20 @@ def next_round(
     refuse_other_designs(sample)
     where = population_of(sample, population)
     given, sample = sample, replace(sample, population=where)  # compared once, for what follows
-    how = {"allocation_of": allocation_of, "deviations": deviations, "learner": learner, "features": features}
-    _refuse_without_effect(sample, as_estimand(sample.estimand), how, half_width)
+    asked = as_estimand(sample.estimand)
+    if not asked.of_one_outcome and (learner is not None or deviations != "recalibrated"):
+        raise InputError(
+            f"a round for '{asked.kind}' goes where its influence varies among the labels",
+            given=f"{learner=}, {deviations=}",
+            action="Leave learner= and deviations= out: they are options of the mean.",
+        )
+    if isinstance(asked, Several) and allocation_of != "total":
+        raise InputError(
+            "a round for several estimands is shared out with the earlier ones",
+            given=f"{allocation_of=}",
+            allowed="'total'",
+        )
+    how = _learning(sample, learner, features, half_width)
     if (additional is None) == (half_width is None):
         raise InputError(
             "give either additional or a half-width",
@@ -1022,7 +1037,12 @@ def next_round(
             action="Give the number of further labels (additional=), or how narrow the interval "
             "must be (half_width=).",
         )
-    extra = 0 if additional is None else _whole_extra(sample, additional)
+    extra = 0
+    if additional is not None:
+        extra, left = whole_number("additional", additional), units_left(sample)
+        if not 1 <= extra <= left:
+            others = ": the others do not matter" if 0 < extra <= sample.population_size - sample.size else ""
+            raise BudgetError(f"so many units cannot be added{others}", given=extra, allowed=f"1 to {left}")
     seen = labels_so_far(
         sample,
         labels,
@@ -1030,7 +1050,7 @@ def next_round(
         {"predicted": predicted, "outcome": outcome, "bounds": bounds},
         quiet=half_width is None,
         deviations=deviations,
-        learner=None if learner is None else _learning(sample, learner, features),
+        learner=how,
     )
     if half_width is None:
         n_h = seen.allocation(sample.size + extra, allocation_of=allocation_of)
@@ -1076,61 +1096,31 @@ def _extended(sample: Sample, n_h: IntArray, how: str) -> Sample:
     return extend(sample, Stratified(strata=strata, allocation=allocation))
 
 
-def _learning(sample: Sample, learner: Any, features: Sequence[str] | None) -> Calibrating:
-    """Return how the learner learns: it must beat the first proxy."""
-    first = [0] if sample.proxy_names else []
-    return Calibrating(column=first, method=learner, features=features, population=sample.population)
-
-
-def _refuse_without_effect(sample: Sample, asked: Estimand, how: Mapping[str, Any], half_width: Any) -> None:
-    """Refuse what would decide nothing, and what is no learner."""
-    learner = how["learner"]
-    if not asked.of_one_outcome and (learner is not None or how["deviations"] != "recalibrated"):
-        raise InputError(
-            f"a round for '{asked.kind}' goes where its influence varies among the labels",
-            given=f"learner={learner!r}, deviations={how['deviations']!r}",
-            action="Leave learner= and deviations= out: they are options of the mean.",
-        )
-    if isinstance(asked, Several) and how["allocation_of"] != "total":
-        raise InputError(
-            "a round for several estimands is shared out with the earlier ones",
-            given=f"allocation_of={how['allocation_of']!r}",
-            allowed="'total'",
-        )
+def _learning(
+    sample: Sample, learner: Any, features: Sequence[str] | None, half_width: Any
+) -> Calibrating | None:
+    """Return how the learner learns, which must beat the first proxy; refuse one that decides nothing."""
     if learner is None:
-        if how["features"] is not None:
+        if features is not None:
             raise InputError("features are what a learner learns from", action="Name a learner.")
-    elif not is_learner(learner):
+        return None
+    if not is_learner(learner):
         raise InputError(
             "no such learner", given=repr(learner), allowed=f"{', '.join(NAMES)}, or a scikit-learn estimator"
         )
-    elif half_width is not None:
+    if half_width is not None:
         raise InputError(
             "a half-width is reached by an estimate without a learner",
             given=f"{half_width=}",
             action="Give additional, or leave the learner out.",
         )
-    elif sample.design.strata is None:
+    if sample.design.strata is None:
         raise InputError(
             "a simple random sample has no strata between which a learner could choose",
             action="Leave the learner out here; the estimate may learn nevertheless: calibration=learner.",
         )
-
-
-def _whole_extra(sample: Sample, additional: int) -> int:
-    """Return the units to add, checked."""
-    extra = whole_number("additional", additional)
-    left = sample.population_size - sample.size
-    if not 1 <= extra <= left:
-        raise BudgetError("so many units cannot be added", given=extra, allowed=f"1 to {left}")
-    check_budget(sample.size + extra, sample.population_size)
-    if extra > units_left(sample):
-        raise BudgetError(
-            "so many units cannot be added: the others do not matter",
-            given=extra,
-            allowed=f"up to {units_left(sample)}",
-        )
-    return extra
+    first = [0] if sample.proxy_names else []
+    return Calibrating(column=first, method=learner, features=features, population=sample.population)
 
 
 Oracle = Callable[[AnyArray], Any]

@@ -136,15 +136,14 @@ def label_sets(
     [3, 4, 5, 6, 7]
     """
     columns = []
-    each = zip(n_h.tolist(), means.tolist(), variances.tolist(), orders(len(n_h)), strict=True)
-    for n, mean, variance, order in each:
+    counts = quantiles(n_h, means).T[..., None]
+    each = zip(n_h.tolist(), means.tolist(), variances.tolist(), orders(len(n_h)), counts, strict=True)
+    for n, mean, variance, order, ones in each:
         largest = mean * (1.0 - mean)
         if n == 0 or largest <= 0:
             columns.append(np.full((REPLICATES, n), mean))
         elif whole and variance > _NEARLY * largest:
-            # The quantile of a binomial count; the function gives a real number, often just above a whole.
-            ones = np.clip(np.ceil(bdtrik(order, n, mean) - 1e-9), 0, n)
-            columns.append((np.arange(n) < ones[:, None]).astype(np.float64))
+            columns.append((np.arange(n) < ones).astype(np.float64))
         else:
             columns.append(_graded(n, mean, min(variance, _NEARLY * largest), order))
     return [np.concatenate([column[k] for column in columns]) for k in range(REPLICATES)]
@@ -197,6 +196,32 @@ def likely_means(counts: AnyArray, ones: AnyArray, deviations: FloatArray) -> Fl
     return np.asarray(np.where(own > 0.5, 1.0 + root, 1.0 - root) / 2.0)
 
 
+def stratum_labels(
+    sizes: IntArray,
+    counts: FloatArray,
+    means: FloatArray,
+    squares: FloatArray,
+    *,
+    factors: FloatArray,
+    looked: bool,
+    binary: bool,
+) -> UnitMoments:
+    """Return what the labels of strata add up to, from their means and mean squares (…, H)."""
+    labelled = np.where(counts > 0, sizes, 0)
+    shares = labelled / labelled.sum(axis=-1, keepdims=True)
+    return UnitMoments(
+        means=means,
+        squares=squares,
+        counts=counts,
+        shares=shares,
+        factors=factors,
+        draws=1.0 / np.sum(shares**2 / np.maximum(counts, 1.0), axis=-1),
+        looked=looked,
+        units=float(np.sum(sizes)) if np.all(counts > 0) else np.inf,
+        binary=binary,
+    )
+
+
 def interval_of_counts(
     sizes: IntArray, counts: AnyArray, ones: AnyArray, confidence_level: float, *, looked: bool = False
 ) -> tuple[FloatArray, FloatArray]:
@@ -222,21 +247,10 @@ def interval_of_counts(
     n_h, right = (np.asarray(part, dtype=np.float64) for part in (counts, ones))
     if n_h.ndim > 1:  # every replicate has its own
         n_h, right = (np.broadcast_to(part, shape).reshape(-1, shape[-1]) for part in (n_h, right))
-    labelled = np.where(n_h > 0, sizes, 0)
-    shares = labelled / labelled.sum(axis=-1, keepdims=True)
     rates = np.asarray(right / np.maximum(n_h, 1.0))
-    labels = UnitMoments(
-        means=rates,
-        squares=rates,
-        counts=n_h,
-        shares=shares,
-        factors=stratified_factors(n_h, sizes),
-        draws=1.0 / np.sum(shares**2 / np.maximum(n_h, 1.0), axis=-1),
-        looked=looked,
-        units=float(np.sum(sizes)) if np.all(n_h > 0) else np.inf,
-        binary=True,
-    )
-    value = np.sum(shares * rates, axis=-1)
+    factors = stratified_factors(n_h, sizes)
+    labels = stratum_labels(sizes, n_h, rates, rates, factors=factors, looked=looked, binary=True)
+    value = np.sum(labels.shares * rates, axis=-1)
     found = stratum_rates(value, labels, smoothed_moments(labels), Variances.of_labels())
     share = (1.0 - confidence_level) / 2.0
     low, high = stratified_clopper_pearson(found, share, share)
@@ -244,21 +258,6 @@ def interval_of_counts(
         np.minimum(low, value).reshape(shape[:-1]),
         np.maximum(high, value).reshape(shape[:-1]),
     )
-
-
-def half_width_of_counts(
-    sizes: IntArray, counts: AnyArray, ones: AnyArray, confidence_level: float, *, looked: bool = False
-) -> FloatArray:
-    """Return half the width (…,) of that interval.
-
-    Examples
-    --------
-    >>> half = half_width_of_counts(np.array([500, 500]), np.array([50, 50]), np.array([10, 45]), 0.95)
-    >>> float(half.round(3))
-    0.074
-    """
-    low, high = interval_of_counts(sizes, counts, ones, confidence_level, looked=looked)
-    return np.asarray((high - low) / 2.0)
 
 
 def expected_of_counts(
@@ -290,8 +289,8 @@ def expected_of_counts(
     """
     known, ones = seen or (np.zeros_like(counts), np.zeros_like(counts))
     sets = ones + quantiles(counts - known, means)
-    widths = half_width_of_counts(sizes, counts, sets, confidence_level, looked=seen is not None)
-    return np.asarray(widths.mean(axis=0))
+    low, high = interval_of_counts(sizes, counts, sets, confidence_level, looked=seen is not None)
+    return np.asarray((high - low).mean(axis=0) / 2.0)
 
 
 def quantiles(counts: IntArray, means: FloatArray) -> FloatArray:

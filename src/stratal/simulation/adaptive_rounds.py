@@ -12,13 +12,11 @@ from stratal.arrays import FloatArray, IntArray, Record
 from stratal.errors import BudgetError, InputError
 from stratal.planning.plan import Plan
 from stratal.planning.rounds import CountsSoFar, further
-from stratal.planning.widths import interval_of_counts
-from stratal.simulation.benchmark import Truth
-from stratal.simulation.draws import Draws, StratumSums, spread
+from stratal.planning.widths import interval_of_counts, smoothed_deviations
+from stratal.simulation.draws import Draws, StratumSums, Truth, spread
 from stratal.simulation.simulated_design import SimulatedDesign
 from stratal.strata import Strata, proportional
 from stratal.strata.integers import Bounds, nearest_integers, optimal_integers
-from stratal.strata.rates import smoothed_standard_deviations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -189,8 +187,37 @@ def adaptive_sums(
     >>> [sums.counts.sum(axis=1) for sums in adaptive_sums(design, strata, truth, (30,), urns)]
     [array([30., 30., 30.])]
     """
-    rule = {"two-round": _two_round, "opt-a1": _opt_a1, "opt-a2": _opt_a2}[design.allocation]
-    return rule(design, strata, truth, budgets, start)
+    if design.allocation == "opt-a2":
+        yield from _step_by_step(design, strata, budgets, start())
+        return
+    sizes = strata.sizes
+    for budget in budgets:
+        pilot, draws = pilot_counts(design, sizes, budget), start()
+        seen = draws.sums(pilot)
+        if design.allocation == "opt-a1":
+            n_h = pilot + shares_of_the_remainder(seen, strata, pilot, budget - int(pilot.sum()))
+        else:
+            limits = _limits(strata, truth)
+            found = recalibrated_deviations(seen, truth.centre, strata, binary=truth.binary, bounds=limits)
+            n_h = optimal_integers(sizes * found, Bounds(sizes=sizes, lower=pilot, upper=sizes), budget)
+        yield draws.sums(n_h)
+
+
+def _step_by_step(
+    design: SimulatedDesign, strata: Strata, budgets: tuple[int, ...], draws: Draws
+) -> Iterator[StratumSums]:
+    step = design.step_size
+    counts = pilot_counts(design, strata.sizes, min(budgets))
+    sums, spent = draws.sums(counts), int(counts.sum())
+    for budget in budgets:
+        while budget - spent >= step:
+            counts = counts + shares_of_the_remainder(sums, strata, counts, step)
+            spent += step
+            sums = draws.sums(counts)
+        if spent == budget:
+            yield sums
+        else:  # the last step is cut short; the next budget goes on from where it was not
+            yield draws.branch().sums(counts + shares_of_the_remainder(sums, strata, counts, budget - spent))
 
 
 def pilot_counts(design: SimulatedDesign, sizes: IntArray, budget: int) -> IntArray:
@@ -250,17 +277,13 @@ def recalibrated_deviations(
     """
     first = sums.z + centre * sums.counts
     second = sums.zz + 2.0 * centre * sums.z + centre**2 * sums.counts
-    return smoothed_standard_deviations(
-        strata.sizes,
+    return smoothed_deviations(
+        strata,
         sums.counts,
         np.rint(first) if binary else first,
         None if binary else second,
-        proxy_means=strata.proxy_means,
-        proxy_variances=strata.proxy_variances,
-        conditional_variances=strata.conditional_variances,
         kurtoses=sums.kurtoses,
         bounds=(0.0, 1.0) if binary else bounds or strata.bounds,
-        scaled=strata.scaled,
     )
 
 
@@ -278,46 +301,6 @@ def raw_deviations(sums: StratumSums) -> FloatArray:
     """
     variances = np.nan_to_num(spread(sums.counts, sums.z, sums.zz))
     return np.sqrt(np.where(variances > _ROUNDING * sums.zz, variances, 0.0))
-
-
-def _two_round(
-    design: SimulatedDesign, strata: Strata, truth: Truth, budgets: tuple[int, ...], start: Start
-) -> Iterator[StratumSums]:
-    sizes, bounds = strata.sizes, _limits(strata, truth)
-    for budget in budgets:
-        pilot, draws = pilot_counts(design, sizes, budget), start()
-        seen = draws.sums(pilot)
-        deviations = recalibrated_deviations(seen, truth.centre, strata, binary=truth.binary, bounds=bounds)
-        yield draws.sums(
-            optimal_integers(sizes * deviations, Bounds(sizes=sizes, lower=pilot, upper=sizes), budget)
-        )
-
-
-def _opt_a1(
-    design: SimulatedDesign, strata: Strata, truth: Truth, budgets: tuple[int, ...], start: Start
-) -> Iterator[StratumSums]:
-    for budget in budgets:
-        pilot, draws = pilot_counts(design, strata.sizes, budget), start()
-        rest = budget - int(pilot.sum())
-        yield draws.sums(pilot + shares_of_the_remainder(draws.sums(pilot), strata, pilot, rest))
-
-
-def _opt_a2(
-    design: SimulatedDesign, strata: Strata, truth: Truth, budgets: tuple[int, ...], start: Start
-) -> Iterator[StratumSums]:
-    step = design.step_size
-    counts = pilot_counts(design, strata.sizes, min(budgets))
-    draws, spent = start(), int(counts.sum())
-    sums = draws.sums(counts)
-    for budget in budgets:
-        while budget - spent >= step:
-            counts = counts + shares_of_the_remainder(sums, strata, counts, step)
-            spent += step
-            sums = draws.sums(counts)
-        if spent == budget:
-            yield sums
-        else:  # the last step is cut short; the next budget goes on from where it was not
-            yield draws.branch().sums(counts + shares_of_the_remainder(sums, strata, counts, budget - spent))
 
 
 def _limits(strata: Strata, truth: Truth) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Draws of thousands of replicates at once, nested, and the sums per stratum that their labels leave behind.
+"""A population's true moments in strata; draws of thousands of replicates at once, nested, and their sums.
 
 Every replicate's larger sample contains its smaller one. Two ways, the same distribution: where outcomes are
 0 or 1 and only counts are needed, an urn per stratum is emptied by hypergeometric numbers: no unit is ever
@@ -9,28 +9,136 @@ it; any sample size is then a look-up.
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from scipy.special import gammaln
 
-from stratal.arrays import FloatArray, IntArray
-from stratal.designs import Design, SimpleRandom, Stratified
-from stratal.designs.sample import Sample
+from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.designs.stratum_moments import StratumMoments, kurtoses_of
-from stratal.errors import InputError, StratalWarning
-from stratal.estimation.estimand import Several
-from stratal.estimation.evaluation import estimate
-from stratal.planning.plan import plan
-from stratal.planning.rounds import next_round, units_left
-from stratal.simulation.benchmark import Truth
-from stratal.simulation.simulated_design import MECHANISMS, SimulatedDesign, SimulationTask
-from stratal.simulation.simulation_table import Collected
-from stratal.strata import Strata, allocate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Truth:
+    """The true moments of outcome and proxy in each stratum, and the units themselves.
+
+    Parameters
+    ----------
+    sizes : int (H,)
+        N_h.
+    means : float (H,)
+        True mean outcome.
+    variances : float (H,)
+        True S_h², divisor N_h − 1 (0 for a single unit).
+    proxy_means, proxy_variances, covariances : float (H,)
+        Of the proxy, and of proxy and outcome; divisor N_h − 1. Zeros where there is no proxy.
+    binary : bool
+        Whether every outcome is 0 or 1.
+    centre : float
+        The population mean, taken off every outcome before it is squared.
+    outcomes, proxies : tuple of (N_h,) arrays
+        z − centre and p − p̄_h of the units, stratum by stratum; empty for a binary outcome that only needs
+        counts.
+
+    Examples
+    --------
+    >>> truth = Truth.of(np.array([0.0, 1.0, 1.0]), None, np.array([0, 1, 1]), 2)
+    >>> truth.means, truth.value
+    (array([0., 1.]), 0.6666666666666666)
+    """
+
+    sizes: IntArray
+    means: FloatArray
+    variances: FloatArray
+    proxy_means: FloatArray
+    proxy_variances: FloatArray
+    covariances: FloatArray
+    binary: bool
+    centre: float
+    outcomes: tuple[FloatArray, ...] = ()
+    proxies: tuple[FloatArray, ...] = ()
+
+    @property
+    def value(self) -> float:
+        """The population mean."""
+        return float(self.sizes @ self.means / self.sizes.sum())
+
+    @property
+    def size(self) -> int:
+        """N."""
+        return int(self.sizes.sum())
+
+    @property
+    def weights(self) -> FloatArray:
+        """W_h (H,)."""
+        return np.asarray(self.sizes / self.sizes.sum())
+
+    @property
+    def successes(self) -> IntArray:
+        """Units with outcome 1 (H,); binary outcomes only."""
+        return np.rint(self.means * self.sizes).astype(np.int64)
+
+    @property
+    def population_variance(self) -> float:
+        """S², divisor N − 1."""
+        within = np.maximum(self.sizes - 1, 0) @ self.variances
+        between = self.sizes @ (self.means - self.value) ** 2
+        return float((within + between) / max(self.size - 1, 1))
+
+    def residual_variances(self, lam: float | FloatArray) -> FloatArray:
+        """True S_h² (H,) of z − λẑ."""
+        return np.asarray(
+            np.maximum(self.variances - 2 * lam * self.covariances + lam**2 * self.proxy_variances, 0.0)
+        )
+
+    @classmethod
+    def of(
+        cls,
+        z: FloatArray,
+        proxy: FloatArray | None,
+        codes: AnyArray,
+        n_strata: int,
+        *,
+        units: bool = True,
+    ) -> Truth:
+        """Return the truth of units (N,) in strata `codes` (N,); `units=False` keeps counts only."""
+        sizes = np.bincount(codes, minlength=n_strata).astype(np.int64)
+        divisor = np.maximum(sizes - 1, 1)
+        binary = bool(np.all((z == 0) | (z == 1)))
+        centre = float(z.mean())
+
+        def total(values: FloatArray) -> FloatArray:
+            return np.asarray(np.bincount(codes, values, minlength=n_strata), dtype=np.float64)
+
+        shifts = total(z - centre) / sizes
+        variances = np.maximum(total((z - centre) ** 2) - sizes * shifts**2, 0.0) / divisor
+        zeros = np.zeros(n_strata)
+        proxy_means, proxy_variances, covariances, centred = zeros, zeros, zeros, None
+        if proxy is not None:
+            proxy_means = total(proxy) / sizes
+            centred = proxy - proxy_means[codes]
+            proxy_variances = total(centred**2) / divisor
+            covariances = total(centred * (z - centre)) / divisor
+        outcomes: tuple[FloatArray, ...] = ()
+        proxies: tuple[FloatArray, ...] = ()
+        if units:
+            order = np.argsort(codes, kind="stable")
+            places = np.cumsum(sizes)[:-1]
+            outcomes = tuple(np.split((z - centre)[order], places))
+            proxies = () if centred is None else tuple(np.split(centred[order], places))
+        return cls(
+            sizes=sizes,
+            means=total(z) / sizes if binary else shifts + centre,
+            variances=variances,
+            proxy_means=proxy_means,
+            proxy_variances=proxy_variances,
+            covariances=covariances,
+            binary=binary,
+            centre=centre,
+            outcomes=outcomes,
+            proxies=proxies,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -131,33 +239,6 @@ def spread(counts: FloatArray, first: FloatArray, second: FloatArray) -> FloatAr
     with np.errstate(invalid="ignore", divide="ignore"):
         squares = np.maximum(second - first * first / counts, 0.0)
         return np.asarray(squares / np.where(counts > 1, counts - 1.0, np.nan))
-
-
-def pooled_spread(
-    counts: FloatArray, first: FloatArray, second: FloatArray, sizes: IntArray, group: IntArray | None
-) -> FloatArray:
-    """Return s_h² (R, H) where single-label strata take that of their collapsed group.
-
-    Parameters
-    ----------
-    counts, first, second : float (R, H)
-    sizes : int (H,)
-        N_h; a stratum that is labelled whole gets 0 where nothing can be estimated.
-    group : int (H,), optional
-        From `stratal.designs.stratum_moments.collapse_singletons`, if any stratum has one label.
-
-    Examples
-    --------
-    >>> y, yy = np.array([[2.0, 1.0]]), np.array([[4.0, 1.0]])
-    >>> pooled_spread(np.array([[2.0, 1.0]]), y, yy, np.array([20, 10]), np.array([0, 0]))
-    array([[2., 1.]])
-    """
-    own = spread(counts, first, second)
-    if group is not None:
-        member = (group[:, None] == np.arange(len(sizes))[None, :]).astype(np.float64)
-        joint = spread(counts @ member, first @ member, second @ member)[:, group]
-        own = np.where(np.isnan(own), joint, own)
-    return np.where(np.isnan(own) & ((counts >= sizes) | (sizes == 1)), 0.0, own)
 
 
 _SUMS = ("z", "zz", "p", "pp", "zp")
@@ -329,16 +410,9 @@ def ordered_units(
         keys = rng.random((replicates, size))
         return np.argsort(keys, axis=1)[:, :n]
     width = math.ceil(-size * math.log1p(-n / size) + 4.0 * n / math.sqrt(size) + 2.0)
-    return (
-        np.concatenate(
-            [
-                _distinct(size, n, width, min(1 << 14, replicates - start), rng)
-                for start in range(0, replicates, 1 << 14)
-            ]
-        )
-        if replicates
-        else np.zeros((0, n), dtype=np.int64)
-    )
+    starts = range(0, replicates, 1 << 14)
+    batches = [_distinct(size, n, width, min(1 << 14, replicates - start), rng) for start in starts]
+    return np.concatenate(batches)
 
 
 def _distinct(size: int, n: int, width: int, replicates: int, rng: np.random.Generator) -> IntArray:
@@ -360,129 +434,3 @@ def _distinct(size: int, n: int, width: int, replicates: int, rng: np.random.Gen
     if len(short):
         drawn[short, :n] = _distinct(size, n, 2 * width, len(short), rng)
     return drawn[:, :n]
-
-
-def library_design(design: SimulatedDesign, strata: Strata, budget: int) -> Design:
-    """Return the library's design at one budget.
-
-    Raises
-    ------
-    InputError
-        For allocations that look at the outcome of a mean.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> strata = stratal.stratify(stratal.Population.from_arrays(proxy=[0.2, 0.9]), "none")
-    >>> library_design(SimulatedDesign.parse("proportional-to-size"), strata, 50).budget
-    50
-    """
-    if design.mechanism in MECHANISMS:
-        found: Design = Design.of_kind(design.mechanism).of_options(budget, design.size, None, design.proxy)
-        return found
-    if strata.n_strata == 1:
-        return SimpleRandom(budget=budget)
-    if design.adaptive or design.allocation == "oracle":
-        raise InputError(
-            f"'{design.allocation}' looks at the outcome of a mean",
-            given=design.name,
-            action="Use 'planned' or 'two-round', or an allocation that looks at no outcome.",
-        )
-    allocation = allocate(strata, budget, design.allocation, design.minimum)
-    return Stratified(strata=strata, allocation=allocation)
-
-
-def drawn_replicates(design: SimulatedDesign, strata: Strata, task: SimulationTask) -> Collected:
-    """Return values, variances and bounds of every replicate, by (budget, estimator, what).
-
-    Every replicate has one seed for all designs and budgets: designs are compared on the same permanent
-    random numbers, and draws are nested where the design's are.
-
-    Raises
-    ------
-    InputError
-        For what only sums per stratum can do, and for units with ids of their own.
-    """
-    settings = task.settings
-    refused = [name for name in (*settings.estimators, *settings.intervals) if name.startswith("published")]
-    leave_out = f"Leave {design.name} out, or "
-    if refused:
-        raise InputError(f"'{refused[0]}' is for strata only", action=f"{leave_out}name another.")
-    if settings.with_replacement:
-        raise InputError(
-            f"{design.name} is not drawn with replacement", action=f"{leave_out}with_replacement."
-        )
-    if not task.population.numbered_by_row:
-        raise InputError(
-            f"{design.name} needs units numbered by row", action="Give Population.from_arrays no ids."
-        )
-    draws = {budget: _draw(design, strata, task, budget) for budget in settings.budgets}
-    collected: dict[tuple[int, str, str], list[float]] = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", StratalWarning)
-        seeds = np.random.SeedSequence(settings.seed).generate_state(settings.replicates, np.uint64)
-        for seed in seeds.tolist():
-            for budget, draw in draws.items():
-                sample = draw(seed)
-                for estimator in settings.estimators:
-                    for name, value in _one(sample, estimator, task).items():
-                        collected.setdefault((budget, estimator, name), []).append(value)
-    return {key: [np.array(values)] for key, values in collected.items()}
-
-
-def _draw(
-    design: SimulatedDesign, strata: Strata, task: SimulationTask, budget: int
-) -> Callable[[int], Sample]:
-    """Return the draw by seed."""
-    if design.mechanism == "planned":
-        return plan(task.population, budget, estimand=task.estimand).draw
-    if design.mechanism != "two-round":
-        return partial(library_design(design, strata, budget).draw, task.population)
-    pilot = plan(task.population, budget // 2, estimand=task.estimand)
-
-    def two_rounds(seed: int) -> Sample:
-        first = pilot.draw(seed)
-        more = min(budget - budget // 2, units_left(first))
-        return next_round(first, task.labels[first.ids], additional=more) if more else first
-
-    return two_rounds
-
-
-def _one(sample: Sample, estimator: str, task: SimulationTask) -> dict[str, float]:
-    settings, labels = task.settings, task.labels[np.asarray(sample.ids, dtype=np.int64)]
-    options: dict[str, Any] = {"estimand": task.estimand, "target": settings.target}
-    if task.z is not None:
-        options |= {
-            "estimator": estimator,
-            "stratum_weights_known": settings.stratum_weights_known,
-            "bounds": settings.bounds,
-            "proxy": task.proxy_name,
-            "outcome": None if settings.bounds is not None else "unbounded",
-        }
-    found = estimate(sample, labels, **options)
-    variance = found.standard_error**2 if task.z is None else found.evidence.textbook_variance
-    result = {"values": found.value, "variances": variance}
-    for method in settings.intervals:
-        low, high = found.confidence_interval(settings.confidence_level, method)
-        result[f"{method} low"], result[f"{method} high"] = low, high
-    return result
-
-
-def census_value(task: SimulationTask) -> float:
-    """Return what the estimand is in a population whose labels are all known.
-
-    Raises
-    ------
-    InputError
-        For several estimands at once, and for units with ids of their own.
-    """
-    if isinstance(task.estimand, Several):
-        raise InputError(
-            "one estimand is simulated at a time", given=task.estimand.text, action="Simulate each by itself."
-        )
-    if not task.population.numbered_by_row:
-        raise InputError(
-            "an estimand is simulated on units numbered by row", action="Give Population.from_arrays no ids."
-        )
-    census = SimpleRandom(budget=task.population.size).draw(task.population, seed=0)
-    return float(estimate(census, task.labels[census.ids], estimand=task.estimand).value)

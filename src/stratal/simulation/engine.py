@@ -1,26 +1,45 @@
-"""`simulate`: what each design and estimator would give on a population whose outcomes are all known."""
+"""`simulate`: what each design and estimator would give on a population whose outcomes are all known.
+
+A cell is one design with all its budgets, estimators and intervals. The replicates of a mean are drawn in
+batches, and only their sums per stratum are kept; those of other estimands, and of designs without strata,
+are drawn by the library one by one.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import uuid
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import replace
+from dataclasses import asdict, replace
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from stratal.arrays import FloatArray
-from stratal.errors import InputError, MissingExtraError, names_mistyped
-from stratal.estimation.estimand import Asked, Estimand, as_estimand
+from stratal import __version__
+from stratal.arrays import FloatArray, IntArray
+from stratal.designs import Design, SimpleRandom, Stratified
+from stratal.designs.sample import Sample
+from stratal.errors import BudgetError, InputError, MissingExtraError, StratalWarning, names_mistyped
+from stratal.estimation.estimand import Asked, Several, as_estimand
+from stratal.estimation.evaluation import estimate
+from stratal.estimation.outcome_means import default_estimator
+from stratal.planning.plan import plan
+from stratal.planning.rounds import next_round, units_left
 from stratal.population.population import require_population
 from stratal.randomness import check_seed
-from stratal.simulation.cell import cell_key, cells
-from stratal.simulation.draws import census_value
+from stratal.simulation import formulas
+from stratal.simulation.adaptive_rounds import adaptive_sums
+from stratal.simulation.draws import Draws, OrderedUnits, Truth, Urns
+from stratal.simulation.replicates import Layout, replicate_intervals, replicate_means
 from stratal.simulation.simulated_design import (
+    FIXED_LAM,
+    MECHANISMS,
     PLANS,
     Settings,
     SimulatedDesign,
@@ -28,121 +47,28 @@ from stratal.simulation.simulated_design import (
     check_settings,
     several,
 )
-from stratal.simulation.simulation_table import CellStore, SimulationTable, beside_random
+from stratal.simulation.simulation_table import (
+    CellStore,
+    Collected,
+    Row,
+    SimulationTable,
+    Yardstick,
+    beside_random,
+    rows_of,
+)
+from stratal.strata import Strata, allocate, stratify
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
 
 Task = TypeVar("Task")
 Found = TypeVar("Found")
-
-
-def check_workers(workers: Any) -> None:
-    """Refuse what `completed` cannot ask.
-
-    Raises
-    ------
-    InputError
-        For 0, and for what is neither a number, None nor a Spark session.
-
-    Examples
-    --------
-    >>> check_workers(0)
-    Traceback (most recent call last):
-    stratal.errors.InputError: workers= is not understood (given: 0; allowed: 1 or more...
-    """
-    module = type(workers).__module__
-    if isinstance(workers, int | None) and workers != 0 and not isinstance(workers, bool):
-        return
-    if ".connect." in module:
-        raise InputError(
-            "Spark Connect runs none of our Python on its workers",
-            allowed="a session of a master: SparkSession.builder.master('spark://host:7077')",
-        )
-    if not module.startswith("pyspark."):
-        raise InputError(
-            "workers= is not understood",
-            given=workers,
-            allowed="1 or more processes, -1 for all cores, None as joblib is configured, a Spark session",
-        )
-
-
-def completed(
-    work: Callable[[Task], Iterator[Found]], tasks: Sequence[Task], workers: Any
-) -> Iterator[Found]:
-    """Yield what the tasks give: one process does them in order, several as they come.
-
-    Parameters
-    ----------
-    work : callable
-        Yields the results of one task.
-    tasks : sequence
-    workers : int, None or a Spark session
-        As in `simulate`.
-
-    Raises
-    ------
-    MissingExtraError
-        Without joblib, where it is needed.
-
-    Examples
-    --------
-    >>> list(completed(lambda task: iter([task, task + 1]), [1, 5], 1))
-    [1, 2, 5, 6]
-    """
-    if not isinstance(workers, int | None):
-        yield from _on_spark(work, tasks, getattr(workers, "sparkContext", workers))
-    elif workers == 1 or not tasks:
-        for task in tasks:
-            yield from work(task)
-    else:
-        yield from _by_joblib(work, tasks, workers)
-
-
-def _by_joblib(
-    work: Callable[[Task], Iterator[Found]], tasks: Sequence[Task], workers: int | None
-) -> Iterator[Found]:
-    try:
-        from joblib import Parallel, delayed
-    except ImportError:
-        raise MissingExtraError("joblib", extra="parallel") from None
-    jobs = (delayed(_listed)(work, task) for task in tasks)
-    try:
-        results = Parallel(n_jobs=workers, return_as="generator_unordered")(jobs)
-    except ValueError:  # a back end that only returns lists
-        results = Parallel(n_jobs=workers)(delayed(_listed)(work, task) for task in tasks)
-    for found in results:
-        yield from found
-
-
-def _listed(work: Callable[[Task], Iterator[Found]], task: Task) -> list[Found]:
-    return list(work(task))
-
-
-# ---- Spark
-
-
-def _on_spark(
-    work: Callable[[Task], Iterator[Found]], tasks: Sequence[Task], context: Any
-) -> Iterator[Found]:
-    """Yield what tasks give as they end, each a job; what is left is cancelled if nobody waits."""
-    group = f"stratal-{uuid.uuid4().hex}"
-
-    def one(task: Task) -> list[Found]:
-        context.setJobGroup(group, "stratal simulate", interruptOnCancel=True)
-        done: list[Found] = context.parallelize([task], 1).flatMap(work).collect()
-        return done
-
-    pool = ThreadPoolExecutor(max(1, min(len(tasks), int(context.defaultParallelism))))
-    try:
-        for done in as_completed([pool.submit(one, task) for task in tasks]):
-            yield from done.result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        context.cancelJobGroup(group)
-
-
 Progress = Callable[[int, int], None]
+
+_CACHE_NUMBERS = 1 << 17
+"""Numbers per array in a batch of ordered units: about a megabyte, to stay in the cache."""
+
+_URN_BATCH = 1 << 13
 
 
 @names_mistyped
@@ -252,14 +178,15 @@ def simulate(
     if not chosen or len({design.name for design in chosen}) < len(chosen):
         raise InputError("designs must be given, each once", allowed="one or more, none of them twice")
     if z is None:
-        _refuse_options_of_means(
-            asked,
-            estimators=estimators,
-            intervals=None if several(intervals) in ((), ("auto",)) else intervals,
-            proxy=proxy,
-            bounds=bounds,
-            stratum_weights_known=stratum_weights_known,
-            with_replacement=with_replacement or None,
+        asked.refuse_plan_options(
+            {
+                "estimators": estimators,
+                "intervals": None if several(intervals) in ((), ("auto",)) else intervals,
+                "proxy": proxy,
+                "bounds": bounds,
+                "stratum_weights_known": stratum_weights_known,
+                "with_replacement": with_replacement or None,
+            }
         )
     elif bounds is None and np.all((z == 0) | (z == 1)):
         bounds = (0.0, 1.0)
@@ -304,16 +231,6 @@ def simulate(
                 progress(done, total)
     found = (row for key in keys for row in finished.get(key) or [])
     return SimulationTable.from_rows(beside_random(found))
-
-
-def _refuse_options_of_means(estimand: Estimand, **given: Any) -> None:
-    for name, value in given.items():
-        if value is not None:
-            raise InputError(
-                f"'{estimand.kind}' takes no {name}=",
-                given=repr(value),
-                action="It is an option of the mean; leave it out.",
-            )
 
 
 def _tasks(whole: SimulationTask, finished: CellStore) -> tuple[list[SimulationTask], list[str]]:
@@ -366,3 +283,408 @@ def _fingerprint(task: SimulationTask, proxy: FloatArray | None, design: Simulat
         told = [task.estimand.text, population.digest(0).to_dict(), list(map(str, task.labels.tolist()))]
         digest.update(json.dumps(told, sort_keys=True).encode())
     return digest.hexdigest()
+
+
+def check_workers(workers: Any) -> None:
+    """Refuse what `completed` cannot ask.
+
+    Raises
+    ------
+    InputError
+        For 0, and for what is neither a number, None nor a Spark session.
+
+    Examples
+    --------
+    >>> check_workers(0)
+    Traceback (most recent call last):
+    stratal.errors.InputError: workers= is not understood (given: 0; allowed: 1 or more...
+    """
+    module = type(workers).__module__
+    if isinstance(workers, int | None) and workers != 0 and not isinstance(workers, bool):
+        return
+    if ".connect." in module:
+        raise InputError(
+            "Spark Connect runs none of our Python on its workers",
+            allowed="a session of a master: SparkSession.builder.master('spark://host:7077')",
+        )
+    if not module.startswith("pyspark."):
+        raise InputError(
+            "workers= is not understood",
+            given=workers,
+            allowed="1 or more processes, -1 for all cores, None as joblib is configured, a Spark session",
+        )
+
+
+def completed(
+    work: Callable[[Task], Iterator[Found]], tasks: Sequence[Task], workers: Any
+) -> Iterator[Found]:
+    """Yield what the tasks give: one process does them in order, several as they come.
+
+    Parameters
+    ----------
+    work : callable
+        Yields the results of one task.
+    tasks : sequence
+    workers : int, None or a Spark session
+        As in `simulate`.
+
+    Raises
+    ------
+    MissingExtraError
+        Without joblib, where it is needed.
+
+    Examples
+    --------
+    >>> list(completed(lambda task: iter([task, task + 1]), [1, 5], 1))
+    [1, 2, 5, 6]
+    """
+    if not isinstance(workers, int | None):
+        yield from _on_spark(work, tasks, getattr(workers, "sparkContext", workers))
+    elif workers == 1 or not tasks:
+        for task in tasks:
+            yield from work(task)
+    else:
+        yield from _by_joblib(work, tasks, workers)
+
+
+def _by_joblib(
+    work: Callable[[Task], Iterator[Found]], tasks: Sequence[Task], workers: int | None
+) -> Iterator[Found]:
+    try:
+        from joblib import Parallel, delayed
+    except ImportError:
+        raise MissingExtraError("joblib", extra="parallel") from None
+    jobs = [delayed(_listed)(work, task) for task in tasks]
+    try:
+        results = Parallel(n_jobs=workers, return_as="generator_unordered")(jobs)
+    except ValueError:  # a back end that only returns lists
+        results = Parallel(n_jobs=workers)(jobs)
+    for found in results:
+        yield from found
+
+
+def _listed(work: Callable[[Task], Iterator[Found]], task: Task) -> list[Found]:
+    return list(work(task))
+
+
+def _on_spark(
+    work: Callable[[Task], Iterator[Found]], tasks: Sequence[Task], context: Any
+) -> Iterator[Found]:
+    """Yield what tasks give as they end, each a job; what is left is cancelled if nobody waits."""
+    group = f"stratal-{uuid.uuid4().hex}"
+
+    def one(task: Task) -> list[Found]:
+        context.setJobGroup(group, "stratal simulate", interruptOnCancel=True)
+        done: list[Found] = context.parallelize([task], 1).flatMap(work).collect()
+        return done
+
+    pool = ThreadPoolExecutor(max(1, min(len(tasks), int(context.defaultParallelism))))
+    try:
+        for done in as_completed([pool.submit(one, task) for task in tasks]):
+            yield from done.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        context.cancelJobGroup(group)
+
+
+def cell_key(fingerprint: str, design: SimulatedDesign, settings: Settings) -> str:
+    """Return the key of a cell: a digest of all that its rows depend on, this version included.
+
+    Examples
+    --------
+    >>> settings = Settings(estimators=("difference",), intervals=(), budgets=(50,), replicates=9, seed=7)
+    >>> len(cell_key("data", SimulatedDesign(), settings))
+    32
+    """
+    parts = json.dumps([__version__, fingerprint, design.to_dict(), asdict(settings)], sort_keys=True)
+    return hashlib.sha256(parts.encode()).hexdigest()[:32]
+
+
+def cells(task: SimulationTask) -> Iterator[tuple[str, list[Row]]]:
+    """Yield the key and the rows of each design's cell.
+
+    Random numbers of sums follow from (seed, key) alone; designs drawn one by one share their seeds.
+    """
+    first, settings = task.designs[0], task.settings
+    strata = stratify(
+        task.population,
+        first.stratification or "none",
+        first.n_strata,
+        by=first.by,
+        proxy=first.proxy,
+    )
+    if strata.codes is None and strata.n_strata > 1:
+        raise InputError("a simulation needs its population in memory", action="Use Population.from_arrays.")
+    truth = None
+    if task.z is not None:
+        codes = np.zeros(len(task.z), dtype=np.int64) if strata.codes is None else strata.codes
+        binary = bool(np.all((task.z == 0) | (task.z == 1)))
+        needed = not (binary and settings.counts_suffice)
+        truth = Truth.of(task.z, task.proxy, codes, strata.n_strata, units=needed)
+    for design, key in zip(task.designs, task.keys, strict=True):
+        counts = None
+        if truth is None or design.mechanism is not None:
+            found = drawn_replicates(design, strata, task)
+        else:
+            if not design.adaptive:
+                counts = fixed_counts(design, strata, truth, settings.budgets)
+            words = tuple(int(key[i : i + 8], 16) for i in range(0, len(key), 8))
+            seeds = np.random.SeedSequence(settings.seed, spawn_key=words)
+            found = summed_replicates(design, strata, truth, task, counts, seeds)
+        measured = partial(_yardstick, task, truth, counts)
+        n_strata = 0 if design.mechanism in PLANS else strata.n_strata
+        yield key, rows_of(design.name, n_strata, found, settings, measured)
+
+
+def summed_replicates(
+    design: SimulatedDesign,
+    strata: Strata,
+    truth: Truth,
+    task: SimulationTask,
+    counts: list[IntArray] | None,
+    seeds: np.random.SeedSequence,
+) -> Collected:
+    """Return what the replicates of a mean give, from sums per stratum, thousands at once.
+
+    Parameters
+    ----------
+    design : SimulatedDesign
+    strata : Strata
+    truth : Truth
+    task : SimulationTask
+    counts : list of int (H,), optional
+        n_h at each budget, where they are fixed.
+    seeds : numpy.random.SeedSequence
+    """
+    rng, settings = np.random.Generator(np.random.SFC64(seeds)), task.settings
+    most = np.minimum(strata.sizes, max(settings.budgets)) if counts is None else np.max(counts, axis=0)
+    # Urns are emptied in order, so that no stratum may lose a label when the budget grows.
+    growing = counts is None or all(np.all(b >= a) for a, b in pairwise(counts))
+    urns = truth.binary and settings.counts_suffice and growing
+    size = _URN_BATCH if urns else max(_CACHE_NUMBERS // max(int(most.max()), 1), 64)
+
+    def draws(rows: int) -> Draws:
+        if urns:
+            return Urns(truth, rows, rng, with_replacement=settings.with_replacement)
+        return OrderedUnits(
+            truth,
+            most,
+            rows,
+            rng,
+            with_replacement=settings.with_replacement,
+            thirds=settings.thirds,
+            fourths=counts is None and not truth.binary,
+        )
+
+    collected: Collected = {}
+    for start in range(0, settings.replicates, size):
+        rows = min(size, settings.replicates - start)
+        once = draws(rows)
+        if counts is None:
+            # Units in random order can be looked up again for every budget; urns are filled anew.
+            again = partial(draws, rows) if urns else once.branch
+            batch = adaptive_sums(design, strata, truth, settings.budgets, again)
+        else:
+            batch = map(once.sums, counts)
+        for budget, sums in zip(settings.budgets, batch, strict=True):
+            layout = Layout(
+                truth=truth,
+                counts=sums.counts,
+                with_replacement=settings.with_replacement,
+                looked=design.adaptive,
+            )
+            for name in settings.estimators:
+                estimator = _resolved(name, budget, strata.n_strata, task)
+                found = replicate_means(
+                    sums,
+                    layout,
+                    estimator,
+                    target=settings.target,
+                    stratum_weights_known=settings.stratum_weights_known,
+                    bounds=settings.bounds,
+                )
+                values = found.value
+                if settings.bounds is not None and not estimator.startswith("published-"):
+                    values = np.clip(values, *settings.bounds)
+                parts = {"values": values, "variances": found.estimated_variances}
+                for interval, (low, high) in replicate_intervals(found, settings).items():
+                    parts |= {f"{interval} low": low, f"{interval} high": high}
+                for what, part in parts.items():
+                    collected.setdefault((budget, name, what), []).append(part)
+    return collected
+
+
+def fixed_counts(
+    design: SimulatedDesign, strata: Strata, truth: Truth, budgets: tuple[int, ...]
+) -> list[IntArray]:
+    """Return n_h (H,) at each budget of a design that does not look at labels."""
+    result = []
+    for budget in budgets:
+        if budget > strata.size:
+            raise BudgetError("the budget is above the population", given=budget, allowed=f"to {strata.size}")
+        if strata.n_strata == 1:
+            result.append(np.array([budget]))
+        elif design.allocation == "oracle":
+            found = allocate(
+                strata, budget, "neyman", design.minimum, standard_deviations=np.sqrt(truth.variances)
+            )
+            result.append(np.asarray(found.n_h))
+        else:
+            result.append(np.asarray(allocate(strata, budget, design.allocation, design.minimum).n_h))
+    return result
+
+
+def _resolved(estimator: str, budget: int, n_strata: int, task: SimulationTask) -> str:
+    """Return the estimator that `auto` stands for, as `stratal.estimate` has it, or the one that is named."""
+    if estimator != "auto":
+        return estimator
+    design = "simple-random" if n_strata == 1 else "stratified"
+    scaled = task.proxy is not None and task.population.proxy_info(task.proxy_name).scaled
+    return default_estimator(design, budget, n_strata, int(task.proxy is not None), scaled=scaled)
+
+
+def _yardstick(
+    task: SimulationTask, truth: Truth | None, counts: list[IntArray] | None, budget: int, estimator: str
+) -> Yardstick:
+    if truth is None:
+        return Yardstick(truth=task.value)
+    settings, spread = task.settings, truth.population_variance
+    exact = partial(formulas.stratified, with_replacement=settings.with_replacement)
+    closed = float("nan")
+    if counts is not None and estimator in FIXED_LAM:
+        left = truth.residual_variances(FIXED_LAM[estimator])
+        closed = exact(truth.sizes, left, counts[settings.budgets.index(budget)])
+    return Yardstick(
+        truth=truth.value,
+        random_variance=exact(np.array([truth.size]), np.array([spread]), np.array([budget])),
+        population_variance=spread,
+        size=truth.size,
+        closed_form=closed,
+        target_variance=spread / budget if settings.target == "superpopulation" else None,
+    )
+
+
+def library_design(design: SimulatedDesign, strata: Strata, budget: int) -> Design:
+    """Return the library's design at one budget.
+
+    Raises
+    ------
+    InputError
+        For allocations that look at the outcome of a mean.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> strata = stratal.stratify(stratal.Population.from_arrays(proxy=[0.2, 0.9]), "none")
+    >>> library_design(SimulatedDesign.parse("proportional-to-size"), strata, 50).budget
+    50
+    """
+    if design.mechanism in MECHANISMS:
+        found: Design = Design.of_kind(design.mechanism).of_options(budget, design.size, None, design.proxy)
+        return found
+    if strata.n_strata == 1:
+        return SimpleRandom(budget=budget)
+    if design.adaptive or design.allocation == "oracle":
+        raise InputError(
+            f"'{design.allocation}' looks at the outcome of a mean",
+            given=design.name,
+            action="Use 'planned' or 'two-round', or an allocation that looks at no outcome.",
+        )
+    allocation = allocate(strata, budget, design.allocation, design.minimum)
+    return Stratified(strata=strata, allocation=allocation)
+
+
+def drawn_replicates(design: SimulatedDesign, strata: Strata, task: SimulationTask) -> Collected:
+    """Return values, variances and bounds of every replicate, by (budget, estimator, what).
+
+    Every replicate has one seed for all designs and budgets: designs are compared on the same permanent
+    random numbers, and draws are nested where the design's are.
+
+    Raises
+    ------
+    InputError
+        For what only sums per stratum can do, and for units with ids of their own.
+    """
+    settings = task.settings
+    refused = [name for name in (*settings.estimators, *settings.intervals) if name.startswith("published")]
+    leave_out = f"Leave {design.name} out, or "
+    if refused:
+        raise InputError(f"'{refused[0]}' is for strata only", action=f"{leave_out}name another.")
+    if settings.with_replacement:
+        raise InputError(
+            f"{design.name} is not drawn with replacement", action=f"{leave_out}with_replacement."
+        )
+    if not task.population.numbered_by_row:
+        raise InputError(
+            f"{design.name} needs units numbered by row", action="Give Population.from_arrays no ids."
+        )
+    draws = {budget: _draw(design, strata, task, budget) for budget in settings.budgets}
+    collected: dict[tuple[int, str, str], list[float]] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", StratalWarning)
+        seeds = np.random.SeedSequence(settings.seed).generate_state(settings.replicates, np.uint64)
+        for seed in seeds.tolist():
+            for budget, draw in draws.items():
+                sample = draw(seed)
+                for estimator in settings.estimators:
+                    for name, value in _one(sample, estimator, task).items():
+                        collected.setdefault((budget, estimator, name), []).append(value)
+    return {key: [np.array(values)] for key, values in collected.items()}
+
+
+def _draw(
+    design: SimulatedDesign, strata: Strata, task: SimulationTask, budget: int
+) -> Callable[[int], Sample]:
+    """Return the draw by seed."""
+    if design.mechanism == "planned":
+        return plan(task.population, budget, estimand=task.estimand).draw
+    if design.mechanism != "two-round":
+        return partial(library_design(design, strata, budget).draw, task.population)
+    pilot = plan(task.population, budget // 2, estimand=task.estimand)
+
+    def two_rounds(seed: int) -> Sample:
+        first = pilot.draw(seed)
+        more = min(budget - budget // 2, units_left(first))
+        return next_round(first, task.labels[first.ids], additional=more) if more else first
+
+    return two_rounds
+
+
+def _one(sample: Sample, estimator: str, task: SimulationTask) -> dict[str, float]:
+    settings, labels = task.settings, task.labels[np.asarray(sample.ids, dtype=np.int64)]
+    options: dict[str, Any] = {"estimand": task.estimand, "target": settings.target}
+    if task.z is not None:
+        options |= {
+            "estimator": estimator,
+            "stratum_weights_known": settings.stratum_weights_known,
+            "bounds": settings.bounds,
+            "proxy": task.proxy_name,
+            "outcome": None if settings.bounds is not None else "unbounded",
+        }
+    found = estimate(sample, labels, **options)
+    variance = found.standard_error**2 if task.z is None else found.evidence.textbook_variance
+    result = {"values": found.value, "variances": variance}
+    for method in settings.intervals:
+        low, high = found.confidence_interval(settings.confidence_level, method)
+        result[f"{method} low"], result[f"{method} high"] = low, high
+    return result
+
+
+def census_value(task: SimulationTask) -> float:
+    """Return what the estimand is in a population whose labels are all known.
+
+    Raises
+    ------
+    InputError
+        For several estimands at once, and for units with ids of their own.
+    """
+    if isinstance(task.estimand, Several):
+        raise InputError(
+            "one estimand is simulated at a time", given=task.estimand.text, action="Simulate each by itself."
+        )
+    if not task.population.numbered_by_row:
+        raise InputError(
+            "an estimand is simulated on units numbered by row", action="Give Population.from_arrays no ids."
+        )
+    census = SimpleRandom(budget=task.population.size).draw(task.population, seed=0)
+    return float(estimate(census, task.labels[census.ids], estimand=task.estimand).value)

@@ -30,8 +30,8 @@ from stratal.intervals.evidence import (
 from stratal.intervals.limits import Limits
 from stratal.intervals.methods import TABLE, bounds_function
 from stratal.intervals.proportion import mean_skewness
-from stratal.simulation.benchmark import Truth
-from stratal.simulation.draws import StratumSums, pooled_spread, spread
+from stratal.planning.widths import stratum_labels
+from stratal.simulation.draws import StratumSums, Truth, spread
 from stratal.simulation.simulated_design import FIXED_LAM, Settings
 
 ESTIMATORS = (*FIXED_LAM, "ppi++", "stratppi", "published-ppi++", "published-stratppi")
@@ -73,49 +73,33 @@ class Layout:
     def __post_init__(self) -> None:
         _ = self.group  # refuses strata without labels before anything is divided by their number
 
-    @property
-    def sizes(self) -> IntArray:
-        """N_h (H,)."""
-        return self.truth.sizes
-
     @cached_property
     def group(self) -> IntArray | None:
-        """The neighbours that strata with one label are grouped with; see `pooled_spread`."""
+        """The neighbours that strata with one label are grouped with."""
         if np.any(self.counts < 1):
             raise InputError("a stratum gets no label", action="Use a larger budget, or fewer strata.")
-        if not np.any((self.counts < 2) & (self.sizes > 1)):
+        if not np.any((self.counts < 2) & (self.truth.sizes > 1)):
             return None
         if len(self.counts) > 1:
             raise InputError("adaptive designs need two labels per stratum", action="Use a larger pilot.")
-        return collapse_singletons(self.counts[0].astype(np.int64), self.sizes)
-
-    @property
-    def weights(self) -> FloatArray:
-        """W_h (H,)."""
-        return np.asarray(self.sizes / self.sizes.sum())
+        return collapse_singletons(self.counts[0].astype(np.int64), self.truth.sizes)
 
     @property
     def factors(self) -> FloatArray:
         """W_h² (1 − f_h) / n_h."""
-        return stratified_factors(self.counts, self.sizes, with_replacement=self.with_replacement)
-
-    @property
-    def draws(self) -> FloatArray:
-        """Equally weighted labels that these are worth (Kish)."""
-        return np.asarray(1.0 / (self.weights**2 / self.counts).sum(axis=1))
-
-    @property
-    def census(self) -> BoolArray:
-        """Whether every unit is labelled."""
-        return np.asarray(np.all(self.counts >= self.sizes, axis=1) & (not self.with_replacement))
+        return stratified_factors(self.counts, self.truth.sizes, with_replacement=self.with_replacement)
 
     def spread(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """s_h² of a variable from its sums, (R, H)."""
-        return pooled_spread(self.counts, first, second, self.sizes, self.group)
+        """s_h² (R, H) of a variable from its sums; a stratum with one label takes that of its group.
 
-    def parts(self, within: FloatArray) -> FloatArray:
-        """Each stratum's part of the variance (R, H), none where it is labelled whole."""
-        return stratum_parts(self.factors, within)
+        One that is labelled whole gets 0 where nothing can be estimated.
+        """
+        sizes, own = self.truth.sizes, spread(self.counts, first, second)
+        if self.group is not None:
+            member = (self.group[:, None] == np.arange(len(sizes))[None, :]).astype(np.float64)
+            joint = spread(self.counts @ member, first @ member, second @ member)[:, self.group]
+            own = np.where(np.isnan(own), joint, own)
+        return np.where(np.isnan(own) & ((self.counts >= sizes) | (sizes == 1)), 0.0, own)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -176,7 +160,9 @@ class Replicates(IntervalEvidence):
     @property
     def census(self) -> bool:
         """Whether every unit is labelled."""
-        return bool(np.all(self.layout.census)) and not self.superpopulation
+        layout = self.layout
+        whole = bool(np.all(layout.counts >= layout.truth.sizes))
+        return whole and not layout.with_replacement and not self.superpopulation
 
     @property
     def textbook_variance(self) -> FloatArray:
@@ -186,7 +172,7 @@ class Replicates(IntervalEvidence):
     @property
     def in_strata(self) -> bool:
         """Whether there are several strata."""
-        return len(self.layout.sizes) > 1
+        return len(self.layout.truth.sizes) > 1
 
     @property
     def in_one_stratum(self) -> bool:
@@ -205,15 +191,10 @@ class Replicates(IntervalEvidence):
     def moments(self) -> UnitMoments:
         """What the labels add up to, on the 0–1 scale."""
         layout, (first, second) = self.layout, self._powers
-        return UnitMoments(
-            means=first / layout.counts,
-            squares=second / layout.counts,
-            counts=layout.counts,
-            shares=layout.weights,
+        return stratum_labels(
+            *(layout.truth.sizes, layout.counts, first / layout.counts, second / layout.counts),
             factors=layout.factors,
-            draws=layout.draws,
             looked=layout.looked,
-            units=float(layout.sizes.sum()),
             binary=layout.truth.binary,
         )
 
@@ -236,16 +217,16 @@ class Replicates(IntervalEvidence):
         (low, high), layout = self.limits, self.layout
         within = layout.spread(*self._powers)
         own, between = population_spread(
-            labels.means[..., None], within[..., None, None], labels.counts, layout.sizes
+            labels.means[..., None], within[..., None, None], labels.counts, layout.truth.sizes
         )
         scale = (high - low) ** 2
         return Variances(
             residual=(self.estimated_variances - self.population_parts) / scale,
-            plain=layout.parts(within).sum(axis=1),
+            plain=stratum_parts(layout.factors, within).sum(axis=1),
             spread=(own + np.maximum(between, 0.0))[..., 0, 0],
             population_part=self.population_parts / scale,
             tuned=self.tuned,
-            drawn_from=float(layout.sizes.sum()) if self.superpopulation else np.inf,
+            drawn_from=float(layout.truth.sizes.sum()) if self.superpopulation else np.inf,
             weights_known=self.stratum_weights_known,
         )
 
@@ -294,18 +275,18 @@ def replicate_means(
     lam, spent = _lam(sums, layout, estimator, bounds)
     truth = layout.truth
     first, second = sums.residual(lam)
-    values = first / sums.counts @ layout.weights + truth.centre
-    parts = layout.parts(layout.spread(first, second))
-    free = free_labels(layout.counts, layout.sizes, with_replacement=layout.with_replacement)
+    values = first / sums.counts @ layout.truth.weights + truth.centre
+    parts = stratum_parts(layout.factors, layout.spread(first, second))
+    free = free_labels(layout.counts, layout.truth.sizes, with_replacement=layout.with_replacement)
     freedom = satterthwaite(parts, free) - spent.sum(axis=-1)
     variances = np.asarray((parts * inflation(layout.counts, spent)).sum(axis=1))
     extra = np.zeros(1)
     if target == "superpopulation":
         within = layout.spread(sums.z, sums.zz)
-        extra = within @ (layout.weights**2 / layout.sizes)
+        extra = within @ (layout.truth.weights**2 / layout.truth.sizes)
         if not stratum_weights_known:
             means = (sums.z / sums.counts)[..., None]
-            parts_of = population_spread(means, within[..., None, None], layout.counts, layout.sizes)
+            parts_of = population_spread(means, within[..., None, None], layout.counts, layout.truth.sizes)
             own, between = (part[..., 0, 0] for part in parts_of)
             extra = (own + np.maximum(between, 0.0)) / truth.size
     return Replicates(
@@ -327,7 +308,7 @@ def _lam(
     bounds: tuple[float, float] | None,
 ) -> tuple[FloatArray, FloatArray]:
     """Return λ, (H,) or (R, H), and the fitted parameters that fall to each stratum."""
-    nothing = np.zeros((1, len(layout.sizes)))
+    nothing = np.zeros((1, len(layout.truth.sizes)))
     if estimator in FIXED_LAM:
         return nothing[0] + FIXED_LAM[estimator], nothing
     published = estimator.startswith("published-")

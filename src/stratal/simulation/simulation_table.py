@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -448,16 +449,11 @@ def refuse_others_file(path: Path) -> None:
     --------
     >>> refuse_others_file(Path("/nowhere.parquet"))
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if not path.exists():
-        return
-    try:
-        own = tuple(pq.read_schema(path).names) == COLUMNS
-    except (pa.ArrowException, OSError, ValueError):
-        own = False
-    if not own:
+    names: list[str] = []
+    if path.exists():
+        with suppress(InputError):
+            names = read_own_parquet(path, COLUMNS, "is no simulation table").column_names
+    if path.exists() and tuple(names) != COLUMNS:
         raise InputError(
             f"{path}: already exists, and is not a table of a simulation",
             action="Choose another --output; nothing is overwritten that simulate did not write.",
@@ -490,16 +486,13 @@ class CellStore:
         self._path = None if path is None else Path(path)
         self._cells: dict[str, list[dict[str, Any]]] = {}
         self._release: Callable[[], None] | None = None
-        if self._path is None:
-            return
-        if not self._path.parent.is_dir():
+        if self._path is not None and not self._path.parent.is_dir():
             raise InputError(
                 f"{self._path}: there is no directory {self._path.parent}", action="Make it first."
             )
-        if self._path.is_dir():
+        if self._path is not None and self._path.is_dir():
             raise InputError(f"{self._path}: is a directory", allowed="a file")
-        if self._path.exists():
-            self._read(self._path)
+        self._read()
 
     def __len__(self) -> int:
         return len(self._cells)
@@ -519,8 +512,7 @@ class CellStore:
                     f"{self._path}: another run is adding to it",
                     action="Wait for its end, or give another file.",
                 )
-            if self._path.exists():
-                self._read(self._path)
+        self._read()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -540,10 +532,21 @@ class CellStore:
     def add(self, key: str, rows: list[dict[str, Any]]) -> None:
         """Keep the rows of a cell, and write the file."""
         self._cells[key] = rows
-        if self._path is not None:
-            self._write(self._path)
+        if self._path is None:
+            return
+        import pyarrow as pa
+        import pyarrow.parquet as pq
 
-    def _read(self, path: Path) -> None:
+        table = pa.Table.from_pylist(
+            [{"cell": key, **row} for key, kept in self._cells.items() for row in kept]
+        )
+        with replacing(self._path) as partial:  # whole or not at all, whenever the run is killed
+            pq.write_table(table.replace_schema_metadata({_DIGEST: _digest(table)}), partial)
+
+    def _read(self) -> None:
+        path = self._path
+        if path is None or not path.exists():
+            return
         table = read_own_parquet(path, ("cell", *COLUMNS), "holds no cells of a simulation")
         metadata = table.schema.metadata or {}
         if _DIGEST in metadata and metadata[_DIGEST].decode("ascii", "replace") != _digest(table):
@@ -554,15 +557,6 @@ class CellStore:
         self._cells = {}
         for row in table.to_pylist():
             self._cells.setdefault(row.pop("cell"), []).append(row)
-
-    def _write(self, path: Path) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        rows = [{"cell": key, **row} for key, kept in self._cells.items() for row in kept]
-        table = pa.Table.from_pylist(rows)
-        with replacing(path) as partial:  # whole or not at all, whenever the run is killed
-            pq.write_table(table.replace_schema_metadata({_DIGEST: _digest(table)}), partial)
 
 
 def _digest(table: Any) -> str:

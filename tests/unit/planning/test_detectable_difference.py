@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import stratal
-from stratal.planning.plan import detectable_difference, plan_for_rate
+from stratal.planning.plan import plan_for_rate
 
 REPLICATES = 1500
 
@@ -28,8 +29,12 @@ def test_two_models_that_differ_by_it_are_told_apart_in_four_draws_of_five():
 
 
 def test_it_is_the_quantiles_times_the_standard_error_of_a_difference():
-    assert detectable_difference((0.03, 0.04)) == pytest.approx((1.959964 + 0.841621) * 0.05, rel=1e-6)
-    assert detectable_difference((0.03, 0.03), correlation=1.0) == 0.0
+    """The second model's is that of a simple random sample, where that is larger."""
+    plan = plan_for_rate(20_000, 0.8, budget=400)
+    own, random = (replace(plan.recommended, expected_standard_error=error) for error in (0.03, 0.04))
+    plan = replace(plan, recommended=own, designs=(random,))
+
+    assert plan.detectable_difference == pytest.approx((1.959964 + 0.841621) * 0.05, rel=1e-6)
 
 
 def test_a_census_tells_everything_and_an_unknown_proxy_nothing():

@@ -11,9 +11,8 @@ from stratal.designs import StratifiedWeighting
 from stratal.errors import BudgetError, InputError
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.population.summary import StratumSummary
-from stratal.simulation.benchmark import Truth
-from stratal.simulation.cell import cell_key
-from stratal.simulation.draws import OrderedUnits, Urns, ordered_units
+from stratal.simulation.draws import OrderedUnits, Truth, Urns, ordered_units
+from stratal.simulation.engine import cell_key
 from stratal.simulation.replicates import ESTIMATORS, INTERVALS, Layout, replicate_intervals, replicate_means
 from stratal.simulation.simulated_design import Settings, SimulatedDesign
 from stratal.simulation.simulation_table import COLUMNS, SimulationTable
