@@ -116,7 +116,7 @@ def _answers(file: Path) -> Answers | None:
 
 def _of_folder(folder: Path) -> Result | None:
     """Say what a study's folder or a drawn sample's is, and what comes next; None for any other folder."""
-    from stratal.sampling.handover import SAMPLE_NAME, TO_LABEL_NAME
+    from stratal.designs.handover import SAMPLE_NAME, TO_LABEL_NAME
     from stratal.study.database import DATABASE
 
     if (folder / DATABASE).is_file():
@@ -210,7 +210,7 @@ def _of_home(file: Path, answers: AnswerColumn, home: Path, ids: str) -> list[An
 
 def _classes(answers: AnswerColumn, sample: Path) -> list[str]:
     """Return the option that compares labels with the model's answers, where both are of the same classes."""
-    from stratal.sampling.sample import Sample
+    from stratal.designs.sample import Sample
 
     drawn = Sample.read(sample)
     if drawn.predicted is None or answers.texts.isdisjoint(drawn.groups[drawn.predicted].tolist()):
@@ -254,7 +254,7 @@ def _labelled(file: Path, answers: AnswerColumn) -> list[Any] | None:
 
 def _strata(file: Path, table: SmallTable) -> list[Any] | None:
     """Return how to estimate from a sample by strata whose sizes stand in each row; None for other tables."""
-    from stratal.sampling.strata_sizes import sized_strata
+    from stratal.designs.strata_sizes import sized_strata
 
     found = sized_strata(table)
     if found is None:

@@ -14,11 +14,11 @@ from stratal.cli.parsing import joined, listed, pair
 from stratal.errors import InputError, near_names, same_name
 
 if TYPE_CHECKING:
+    from stratal.designs.handover import Handover
+    from stratal.designs.sample import Sample
     from stratal.labels.labels import Labels
     from stratal.planning import Narrowing
     from stratal.population.population import Population
-    from stratal.sampling.handover import Handover
-    from stratal.sampling.sample import Sample
 
 DESIGNS = ("auto", "simple-random", "stratified", "poisson", "proportional-to-size", "systematic", "clusters")
 
@@ -128,7 +128,7 @@ def draw(asked: DrawOptions) -> Result:
     With --half-width it draws a pilot; with --extend, --labels and --half-width as many more units as the
     labels say are needed, and none, nothing being written, once the interval is that narrow.
     """
-    from stratal.sampling.handover import empty_folder, write_handover
+    from stratal.designs.handover import empty_folder, write_handover
 
     empty_folder(asked.output)
     needed = None
@@ -231,7 +231,7 @@ def _enough(asked: DrawOptions, sample: Sample, needed: Narrowing) -> Result:
 
 def _unequal(asked: SharedDrawOptions) -> Sample:
     """Return a sample of a design other than simple random and stratified sampling."""
-    from stratal import sampling as designs
+    from stratal import designs
 
     reading, design, budget = part(Reading, asked), asked.design, asked.budget
     if budget is None:
@@ -268,8 +268,8 @@ def so_far(
     reading: Reading, sample: Path, labels: list[Path], value: str
 ) -> tuple[Sample, Labels, bool | str]:
     """Read a sample and its labels; the third is the column of the model's answers, if labels are classes."""
+    from stratal.designs.sample import Sample
     from stratal.labels.label_file import read_labels
-    from stratal.sampling.sample import Sample
 
     earlier = Sample.read(sample)
     given = read_labels(*labels, id_name=earlier.id_name, value=value)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stratal.arrays import FloatArray, Record
+from stratal.designs.sample import Sample
 from stratal.errors import InputError, near_names
 from stratal.estimation.columns import GIVEN, class_text, split_answers, with_group
 from stratal.estimation.estimand import Estimand
@@ -34,7 +35,6 @@ from stratal.estimation.request import PLAIN, RIGHT_OPTIONS, Request
 from stratal.estimation.respondents import CannotTellError
 from stratal.population.expressions import ByLevel, Number
 from stratal.population.population import Population
-from stratal.sampling.sample import Sample
 
 
 @dataclass(frozen=True, slots=True)
