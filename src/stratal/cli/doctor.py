@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from stratal.labels.exchange.exchange import Answers
     from stratal.tables.small_table import SmallTable
 
-
 _TABLES = ("csv", "excel", "jsonl")
 """Files that may be predictions as well, unless their ids are those of a study or a sample."""
 
