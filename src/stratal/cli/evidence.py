@@ -258,13 +258,6 @@ def _studied(folder: Path, files: list[Path] | None) -> tuple[Sample, Column, di
     return drawn, column, known
 
 
-def _counted(column: Column, positive: str | None, numbers: dict[str, float | None] | None) -> Column:
-    """Return what reads a column of the labels as the numbers that they were said to stand for."""
-    if positive is None and numbers is None:
-        return column
-    return lambda name: column(name).counted_as(positive=positive, mapping=numbers)
-
-
 def gathered(asked: EvidenceOptions) -> tuple[EvidenceOptions, tuple[float, float] | None, GatheredEvidence]:
     """Return the options with what a study knows of them, the outcome's bounds, and what to estimate from.
 
@@ -282,8 +275,12 @@ def gathered(asked: EvidenceOptions) -> tuple[EvidenceOptions, tuple[float, floa
         sample = _with_predictions(_post_stratified(sample, asked), asked.predicted, column)
     else:
         sample, column = _elsewhere(asked, asked.labelled)
-    column = _counted(column, asked.positive, o.mapping("--map", asked.map))
-    return asked, bounds, GatheredEvidence(sample, column, asked.answered)
+    mapping = o.mapping("--map", asked.map)
+
+    def counted(name: str) -> Labels:
+        return replace(column(name), positive=asked.positive, mapping=mapping)
+
+    return asked, bounds, GatheredEvidence(sample, counted, asked.answered)
 
 
 def _post_stratified(sample: Sample, asked: EvidenceOptions) -> Sample:

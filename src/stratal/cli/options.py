@@ -157,7 +157,7 @@ Map = Annotated[
     typer.Option(
         "--map",
         metavar="LABEL=NUMBER,…",
-        help="What each label counts as, such as Pass=1,Fail=0,Unsure= (without a number: no label).",
+        help="What labels count as: a number, a class (kitty=cat), or no answer (unsure=).",
     ),
 ]
 Combine = Annotated[

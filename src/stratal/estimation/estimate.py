@@ -15,6 +15,7 @@ from stratal.intervals.evidence import Evidence, OutcomeKind
 from stratal.intervals.interval import ConfidenceInterval, p_value
 from stratal.intervals.methods import bounds_function, interval_of
 from stratal.intervals.proportion import clopper_pearson
+from stratal.labels.meanings import Meaning, values_described
 from stratal.report import Intervals, Page, Plotted, Printed, estimate_page, plain, plain_dict
 
 REPLICATES = 1_000
@@ -243,6 +244,8 @@ class Estimate(Record, Printed, Plotted):
         Size of the simple random sample of this population with the same variance; a census is worth N.
     relative_efficiency : float
         1 / design_effect; above 1 is better.
+    label_values : tuple of Meaning
+        What each distinct raw value of the labels counts as, and how many have it.
     label : mapping of str
         What it is of, where that is not the mean: the estimand, or the row's group, class or models.
     null : float, optional
@@ -283,6 +286,7 @@ class Estimate(Record, Printed, Plotted):
     effective_sample_size: float | None
     label: Mapping[str, str | None] = field(default_factory=dict)
     null: float | None = None
+    label_values: tuple[Meaning, ...] = field(default=(), repr=False, compare=False)
     remarks: tuple[str, ...] = ()
     doubts: Callable[[Estimate], tuple[str, ...]] | None = field(default=None, repr=False, compare=False)
     evidence: Evidence = field(repr=False, compare=False)
@@ -398,6 +402,7 @@ class Estimate(Record, Printed, Plotted):
                 **self._worth(interval),
                 "relative_efficiency": self.relative_efficiency,
                 "nonresponse": self.nonresponse.to_dict(),
+                **values_described(self.label_values),
                 "strata": [row.to_dict() for row in self.strata],
                 "notes": self.notes,
             }

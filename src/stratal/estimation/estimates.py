@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, overload
 
@@ -13,6 +13,7 @@ from stratal.errors import InputError, MissingExtraError
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.linearisation import difference_of
 from stratal.intervals.simultaneous import Together
+from stratal.labels.meanings import Meaning, values_described
 from stratal.report import Intervals, Page, Plotted, Printed, estimates_table, noted
 from stratal.report.document import table_latex, table_markdown
 from stratal.report.text import Table
@@ -34,6 +35,8 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
     title : str
     remarks : tuple of str
         What concerns all of them.
+    label_values : tuple of Meaning
+        What each distinct raw value of the labels counts as, and how many have it.
 
     Examples
     --------
@@ -49,6 +52,7 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
     kind: str
     title: str
     remarks: tuple[str, ...] = ()
+    label_values: tuple[Meaning, ...] = field(default=(), repr=False, compare=False)
 
     @overload
     def __getitem__(self, place: int) -> Estimate: ...
@@ -113,6 +117,7 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
         return {
             self.kind: self.rows(confidence_level),
             "confidence_level": confidence_level,
+            **values_described(self.label_values),
             "notes": list(self.notes),
         }
 

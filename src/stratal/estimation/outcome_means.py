@@ -10,6 +10,7 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, checked_labels
 from stratal.estimation.calibrated import Calibrating, sample_folds, with_calibrated
+from stratal.estimation.columns import LabelOutcomes
 from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow, empty_strata_notes
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.mean import (
@@ -32,7 +33,6 @@ from stratal.estimation.respondents import (
     worst_bounds,
 )
 from stratal.intervals.evidence import Evidence, design_effect
-from stratal.labels.labels import Joined
 from stratal.sampling.given import SeparateSamples
 from stratal.sampling.sample import Sample
 from stratal.weighting import Weighting
@@ -44,24 +44,14 @@ if TYPE_CHECKING:
 _AUTO = EstimateOptions()
 
 
-def outcome_mean(
-    sample: Sample,
-    z: FloatArray,
-    labelled: BoolArray,
-    request: Request,
-    *,
-    joined: Joined | None = None,
-    notes: tuple[str, ...] = (),
-) -> Estimate:
-    """Return the mean of the outcomes z (m,) of the labelled units, with all that `request` asks for.
-
-    `joined` are the labels that z was read from, which may know its bounds.
-    """
+def outcome_mean(sample: Sample, found: LabelOutcomes, request: Request) -> Estimate:
+    """Return the mean of the outcomes of the labelled units, with all that `request` asks for."""
+    z, labelled = found.z, found.labelled
     outcome, bounds = request.outcome, request.bounds
     declared = "unbounded" if sample.outcome == "unbounded" and bounds is None else None
     refuse_outside(z, sample.ids[labelled], outcome or declared, bounds)
     frame = Respondents.of(sample, labelled)
-    outcome, bounds, remarks = known_outcome(sample, z, outcome, bounds, joined)
+    outcome, bounds, remarks = known_outcome(sample, z, outcome, bounds, found)
     options = EstimateOptions(
         estimator=request.estimator,
         target=request.target,
@@ -72,7 +62,7 @@ def outcome_mean(
         clip=request.clip,
         design=sample.design.kind,
         drawn=len(labelled),
-        notes=(*(() if joined is None else joined.notes), *frame.notes, *notes, *remarks),
+        notes=(*frame.notes, *found.notes, *remarks),
     )
     if isinstance(sample.design, SeparateSamples):
         refuse_folds(request.cross_fit, request.calibration)

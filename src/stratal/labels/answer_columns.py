@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-import numpy as np
-
 from stratal.errors import InputError, LabelError
 from stratal.labels.labels import SKIPPED, SUBMITTED
-from stratal.labels.numbers import numeric_values
+from stratal.labels.meanings import class_text, stand_for_numbers
 from stratal.population.tables.declaration import ID_NAMES
 from stratal.population.tables.small_table import SmallTable, is_missing, plain_text
 
@@ -153,13 +151,9 @@ def _classes_beside(table: SmallTable, given: dict[str, list[Any]]) -> tuple[str
 
 def _stand_for_numbers(values: list[Any]) -> bool:
     """Return whether there are values, and all are numbers or words that stand for numbers."""
-    if any(isinstance(value, (dict, list)) for value in values):
-        return False
-    try:
-        numeric_values(np.array(values, dtype=object))
-    except LabelError:
-        return False
-    return bool(values)
+    return not any(isinstance(value, dict | list) for value in values) and stand_for_numbers(
+        map(class_text, filter(None, map(plain_text, values)))
+    )
 
 
 def skipped(place: str, status: Any) -> bool:

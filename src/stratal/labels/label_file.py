@@ -24,7 +24,7 @@ def read_labels(
     id_name: str = "id",
     value: str = "label",
     positive: str | None = None,
-    mapping: Mapping[str, float | None] | None = None,
+    mapping: Mapping[Any, float | str | None] | None = None,
     order: Sequence[Any] | None = None,
 ) -> Labels:
     """Read labels from one file or several: of several rounds, or of several annotators.
@@ -42,9 +42,9 @@ def read_labels(
     value : str
         Column of the label.
     positive : str, optional
-        The label that counts as 1, and every other as 0.
-    mapping : mapping of label to float or None, optional
-        What each label counts as; None is no label.
+        The label that counts as 1, and every other as 0; case does not matter.
+    mapping : mapping of label to float, str or None, optional
+        What labels count as: a number, the name of a class, or None for no answer.
     order : sequence (n,), optional
         The sample's ids, for rows without ids.
 
@@ -70,9 +70,7 @@ def read_labels(
         raise InputError("no file of labels is given", action="Give its path: read_labels('labels.csv').")
     parts = [_read_one(Path(path), id_name, value, order) for path in paths]
     labels = parts[0] if len(parts) == 1 else _together(parts)
-    if positive is None and mapping is None:
-        return labels
-    return labels.counted_as(positive=positive, mapping=mapping)
+    return replace(labels, positive=positive, mapping=mapping)
 
 
 def _together(parts: Sequence[Labels]) -> Labels:

@@ -15,7 +15,6 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.respondents import Respondents
 from stratal.labels.labels import join
-from stratal.labels.numbers import numeric_values
 from stratal.population.population import Population
 from stratal.population.rules.rule import Rule
 from stratal.randomness import id_texts
@@ -115,7 +114,7 @@ def regress(
     if family == "mean":
         mean: Estimate = estimate(sample, labels, proxy=proxy, population=population, **options)
         return mean
-    y = numeric_values(joined.values[joined.labelled])
+    y = joined.by_unit(joined.numbers())
     columns: Features = chosen
     if formula is not None and population is not None:
         columns = _population_formula(formula, population)

@@ -59,8 +59,15 @@ PARTS: dict[str, Any] = {
         "to_best_interval": "interval?",
     },
     "ranks": ["integer"],
+    "label_value": {"value": "text", "count": "integer", "meaning": ANY},
     "several": tuple(
-        {kind: ["row"], "leaderboard?": ["place"], "confidence_level": "number", "notes": ["text"]}
+        {
+            kind: ["row"],
+            "leaderboard?": ["place"],
+            "confidence_level": "number",
+            "label_values?": ["label_value"],
+            "notes": ["text"],
+        }
         for kind in TABLES
     ),
     "estimate": {
@@ -84,6 +91,7 @@ PARTS: dict[str, Any] = {
         "random_labels_of_equal_width": "number?",
         "relative_efficiency": "number?",
         "nonresponse": "nonresponse",
+        "label_values?": ["label_value"],
         "strata": ["stratum"],
         "notes": ["text"],
         **_TABLES,

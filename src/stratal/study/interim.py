@@ -9,12 +9,12 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.errors import InputError, LabelError, not_positive
+from stratal.estimation.columns import outcomes
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
-from stratal.estimation.respondents import outcomes
 from stratal.intervals.betting import random_order, sequence_interval
 from stratal.intervals.interval import ConfidenceInterval, tail_shares
-from stratal.labels.labels import Labels, join
+from stratal.labels.labels import Labels
 from stratal.sampling import Sample, SimpleRandom, Stratified
 from stratal.study.folder import StudyFolder
 from stratal.study.journal import append_setting, keep_setting
@@ -113,9 +113,8 @@ def _outcomes_in_order(
             "labels are classes, and the sample holds no model's answers to compare them with",
             action="Make the study with --predicted.",
         )
-    joined = join(sample, labels)
-    z = np.full(sample.size, np.nan)
-    z[joined.labelled] = outcomes(sample, joined, options.get("predicted", False))
+    told, z = outcomes(sample, labels, options.get("predicted", False)), np.full(sample.size, np.nan)
+    z[told.labelled] = told.z
     low, high = study.question.bounds or (0.0, 1.0)
     return (low, high), (z[rows] - low) / (high - low)
 

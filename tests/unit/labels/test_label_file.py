@@ -155,7 +155,9 @@ def test_words_are_counted_as_said(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text("id,label\na,ok\nb,meh\n")
 
-    assert read_labels(path, positive="ok").values == (1.0, 0.0)
+    labels = read_labels(path, positive="ok")
+
+    assert list(labels.interpreted()[1].meanings.items()) == [("ok", 1.0), ("meh", 0.0)]
 
 
 def test_nested_labels_have_dotted_names(tmp_path):

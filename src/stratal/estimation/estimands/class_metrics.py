@@ -11,7 +11,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, Record
 from stratal.errors import InputError, near_names
-from stratal.estimation.columns import GIVEN, class_text, split_answers, with_group
+from stratal.estimation.columns import GIVEN, split_answers, with_group
 from stratal.estimation.estimand import Estimand
 from stratal.estimation.estimands.classification import (
     Classification,
@@ -32,6 +32,7 @@ from stratal.estimation.metric_functions import (
 )
 from stratal.estimation.request import PLAIN, RIGHT_OPTIONS, Request
 from stratal.estimation.respondents import CannotTellError
+from stratal.labels.meanings import class_text
 from stratal.population.expressions import ByLevel, Number
 from stratal.population.population import Population
 from stratal.sampling.sample import Sample

@@ -11,7 +11,7 @@ import numpy as np
 from stratal.allocation.rates import smoothed_standard_deviations
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.errors import InputError, LabelError, near_names
-from stratal.estimation.columns import class_column, class_text, refuse_unlike, split_answers
+from stratal.estimation.columns import class_column, split_answers
 from stratal.estimation.confusion import Confusion
 from stratal.estimation.estimand import Estimand, LabelledInfluence
 from stratal.estimation.estimate import Estimate
@@ -20,6 +20,7 @@ from stratal.estimation.request import PLAIN, Request
 from stratal.estimation.respondents import Respondents
 from stratal.estimation.shares import possible_answers
 from stratal.intervals.limits import BinomialLimits
+from stratal.labels.meanings import class_text
 from stratal.population.cells import Cells
 from stratal.population.expressions import ByLevel, Constant, Expression, Number
 from stratal.population.influence import Influence, averages, stratum_averages
@@ -201,8 +202,8 @@ _COUNTS_MISSES = ("recall", "jaccard")
 
 def _both(sample: Sample, y_true: Any, y_pred: Any) -> tuple[AnyArray, AnyArray, BoolArray]:
     """Return true and predicted classes (m,) of the units that have a true one, and which they are (n,)."""
-    true = class_column(sample, y_true, "y_true")
     predicted = class_column(sample, y_pred, "y_pred")
+    true = class_column(sample, y_true, "y_true", predicted[predicted != None])  # noqa: E711
     labelled = np.array([entry is not None for entry in true], dtype=bool)
     if not np.any(labelled):
         raise LabelError(
@@ -217,7 +218,6 @@ def _both(sample: Sample, y_true: Any, y_pred: Any) -> tuple[AnyArray, AnyArray,
             f"(first: {str(sample.ids[np.argmax(lacking)])!r})",
             allowed="a predicted class for every labelled unit",
         )
-    refuse_unlike(true[labelled].tolist(), [entry for entry in predicted.tolist() if entry is not None])
     return true[labelled], predicted[labelled], labelled
 
 
