@@ -111,7 +111,7 @@ def bare_duckdb(path: Path, directory: Path) -> Figures:
     """Run the bare queries with the settings that stratal gives to DuckDB."""
     import duckdb
 
-    from stratal.population.tables.engine import memory_limit
+    from stratal.tables.engine import memory_limit
 
     connection = duckdb.connect(
         config={
@@ -203,7 +203,7 @@ def own_peak() -> float:
 
 def spark() -> Any:
     """Start Spark in this process; return a session."""
-    from stratal.population.tables.spark_files import session_at
+    from stratal.tables.spark_files import session_at
 
     return session_at(f"local[{THREADS}]")
 

@@ -401,3 +401,17 @@ def refuse_extremes(name: str, values: FloatArray) -> None:
             allowed=f"0, or from {_SMALLEST:g} in size",
             action="Rescale them.",
         )
+
+
+def checked_threads(threads: int) -> int:
+    """Return a number of threads, refusing anything but a whole number from 1 on.
+
+    Examples
+    --------
+    >>> checked_threads(0)
+    Traceback (most recent call last):
+    stratal.errors.InputError: threads counts from 1 (given: 0; allowed: 1 or more).
+    """
+    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
+        raise InputError("threads counts from 1", given=threads, allowed="1 or more")
+    return threads

@@ -18,7 +18,7 @@ from stratal.errors import InputError
 if TYPE_CHECKING:
     from stratal.labels.answer_columns import AnswerColumn
     from stratal.labels.exchange.exchange import Answers
-    from stratal.population.tables.small_table import SmallTable
+    from stratal.tables.small_table import SmallTable
 
 
 def doctor(
@@ -93,8 +93,8 @@ def _say_folder(folder: Path, *, json: bool) -> bool:
 
 def _say_logs(folder: Path, *, json: bool) -> bool:
     """Say which logs of evaluation tools a folder holds; False if none, or if it is itself a data set."""
-    from stratal.population.logs.hugging_face import STATE
-    from stratal.population.logs.reading import logs_below
+    from stratal.tables.logs.hugging_face import STATE
+    from stratal.tables.logs.reading import logs_below
 
     found = {} if (folder / STATE).exists() else logs_below(folder)
     if not found:
@@ -110,7 +110,7 @@ def _say_logs(folder: Path, *, json: bool) -> bool:
 
 def _table(file: Path) -> SmallTable | None:
     """Return a small table, None for anything else, a sample and an evaluation tool's log too."""
-    from stratal.population.tables.small_table import SmallTable
+    from stratal.tables.small_table import SmallTable
 
     if not file.is_file() or file.stat().st_size > _LARGEST:
         return None
@@ -159,7 +159,7 @@ def _say_homes(file: Path, answers: AnswerColumn, homes: dict[Path, str], *, jso
 
 def _go_on(file: Path, answers: AnswerColumn, home: Path, ids: str) -> None:
     """Print the command that takes a table of labels, or what is missing before."""
-    from stratal.population.tables.declaration import ID_NAMES
+    from stratal.tables.logs.log import ID_NAMES
 
     named = [] if ids in ID_NAMES else ["--id", ids]
     words = [str(word) for word in ("import" if home.is_dir() else "estimate", home, file, *named)]

@@ -182,7 +182,7 @@ class GatheredEvidence:
 
 def require_present(path: Path) -> None:
     """Refuse the path of a study or of a sample at which there is nothing."""
-    from stratal.population.tables.text_files import existing_file
+    from stratal.tables.files import existing_file
 
     if path.suffix and not path.is_dir():
         existing_file(path)  # it names the files that are there

@@ -82,7 +82,7 @@ def read_again(study: Study, file: Path | None) -> o.Reading:
     """
     import json
 
-    from stratal.population.tables.declaration import fitting
+    from stratal.population.declaration import fitting
 
     known: dict[str, Any] = json.loads(study.setting("reading") or "{}")
     if not known and file is None:

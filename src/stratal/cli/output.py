@@ -30,7 +30,7 @@ from rich.text import Text
 from stratal.report import Page, Table
 
 if TYPE_CHECKING:
-    from stratal.population.tables.watching import Scan, Watch
+    from stratal.tables.source import Scan, Watch
 
 _WIDEST = 10_000
 """Characters; a table as wide as its names, so that none is broken."""
@@ -236,7 +236,7 @@ def progress(what: str) -> Iterator[None]:
         if bar is None and not _asked_for:
             yield
             return
-        from stratal.population.tables.watching import Watch, watching
+        from stratal.tables.source import Watch, watching
 
         rate.watch = watch = Watch(_say_scan if _asked_for else _say_nothing)
         timer = threading.Timer(PATIENCE, _say_nothing if bar is None else bar.start)

@@ -119,7 +119,7 @@ class SimulateOptions(o.Reading):
         """Processes, or the Spark session that the file is read with."""
         if self.engine != SPARK:
             return self.workers
-        from stratal.population.tables.spark_files import session_at
+        from stratal.tables.spark_files import session_at
 
         return session_at(self.master)
 

@@ -77,7 +77,7 @@ def leave() -> NoReturn:
     >>> callable(leave)
     True
     """
-    spilling = sys.modules.get("stratal.population.tables.spilling")  # nothing is loaded at the end
+    spilling = sys.modules.get("stratal.tables.spilling")  # nothing is loaded at the end
     if spilling is not None:
         spilling.remove_all()
     os.write(2, b"Stopped.\n")

@@ -98,8 +98,8 @@ def _people(text: str | None) -> dict[str, str] | str | None:
 
 def _is_of_page(file: Path) -> bool:
     """Return whether a file is what the button of an offline page downloaded."""
-    from stratal.population.tables.text_files import json_document
     from stratal.study.offline import BACK
+    from stratal.tables.files import json_document
 
     if file.suffix.lower() != ".json" or not file.is_file():
         return False

@@ -20,8 +20,8 @@ from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.errors import InputError
 from stratal.estimation.lam import N_FOLDS, assign_folds, blended, check_folds, fold_shares, sampled_fractions
 from stratal.intervals.evidence import OutcomeKind, infer_outcome
+from stratal.population.declaration import fitting, listed
 from stratal.population.summary import StratumSummary
-from stratal.population.tables.declaration import fitting, listed
 from stratal.proxy.calibration import METHODS, Calibration, calibrate
 from stratal.proxy.learners import NAMES, Learned, described, is_learner, learn
 from stratal.randomness import id_texts, keys_of_ids

@@ -8,8 +8,8 @@ from typing import Any, Self
 from stratal.errors import InputError, LabelError
 from stratal.labels.labels import SKIPPED, SUBMITTED
 from stratal.labels.meanings import class_text, stand_for_numbers
-from stratal.population.tables.declaration import ID_NAMES
-from stratal.population.tables.small_table import SmallTable, is_missing, plain_text
+from stratal.tables.logs.log import ID_NAMES
+from stratal.tables.small_table import SmallTable, is_missing, plain_text
 
 ANNOTATOR_NAMES = ("annotator", "annotator_id", "rater", "labeler", "labeller")
 """Columns that say who answered, the first that is there."""

@@ -13,9 +13,9 @@ from stratal.labels.exchange.exchange import VERDICT, Answers
 from stratal.labels.exchange.sheets import LABEL
 from stratal.labels.exchange.tools import answers_of_tool
 from stratal.labels.labels import Labels
-from stratal.population.tables.declaration import ROW
-from stratal.population.tables.small_table import SmallTable, is_missing
+from stratal.population.declaration import ROW
 from stratal.randomness import id_text
+from stratal.tables.small_table import SmallTable, is_missing
 
 
 @names_mistyped

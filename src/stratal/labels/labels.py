@@ -16,9 +16,9 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record, re
 from stratal.errors import LabelError, kind_of
 from stratal.labels.damaged_ids import matched
 from stratal.labels.meanings import Declared, Meaning, class_text, counted, is_known_word, refuse_no_answer
-from stratal.population.tables.small_table import is_missing
-from stratal.population.tables.text_files import text_of_cell
 from stratal.randomness import id_array, id_text, id_texts
+from stratal.tables.files import text_of_cell
+from stratal.tables.small_table import is_missing
 
 
 class UnitRows(Protocol):

@@ -2,7 +2,7 @@
 
 import stratal.population.from_arrays
 import stratal.population.from_estimator
-import stratal.population.tables.table  # noqa: F401  (both enter what they make)
+import stratal.population.queries.table  # noqa: F401  (both enter what they make)
 from stratal.population.population import Population
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
 

@@ -19,7 +19,7 @@ from stratal.arrays import AnyArray, Described, FloatArray, IntArray
 
 
 class Engine(Protocol):
-    """What works formulas out: on NumPy arrays here, on Ibis columns in `population.tables.formulas`."""
+    """What works formulas out: on NumPy arrays here, on Ibis columns in `population.queries.translate`."""
 
     def number(self, name: str) -> Any:
         """Return a numeric column."""

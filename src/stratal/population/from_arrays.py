@@ -19,10 +19,7 @@ from stratal.arrays import (
 )
 from stratal.errors import InputError
 from stratal.population.array_units import ArrayUnits
-from stratal.population.in_memory import ArrayPopulation
-from stratal.population.population import Population
-from stratal.population.summary import Contents, ProxyInfo, proxy_info_for
-from stratal.population.tables.declaration import (
+from stratal.population.declaration import (
     OWN_STRATUM,
     OWN_STRATUM_GROUP,
     ArrayRequest,
@@ -30,6 +27,9 @@ from stratal.population.tables.declaration import (
     middle,
     own_stratum_note,
 )
+from stratal.population.in_memory import ArrayPopulation
+from stratal.population.population import Population
+from stratal.population.summary import Contents, ProxyInfo, proxy_info_for
 from stratal.randomness import id_array
 
 

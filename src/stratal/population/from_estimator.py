@@ -8,8 +8,8 @@ import numpy as np
 
 from stratal.arrays import AnyArray
 from stratal.errors import InputError
+from stratal.population.declaration import CONFIDENCE, PREDICTED
 from stratal.population.population import Population
-from stratal.population.tables.declaration import CONFIDENCE, PREDICTED
 from stratal.proxy.probabilities import accuracy, margin
 
 

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from stratal.population.declaration import OWN_STRATUM, ROW, Declaration, Declared
 from stratal.population.judged_models import judged_models
-from stratal.population.tables.checks import POINT
-from stratal.population.tables.declaration import ID_NAMES, OWN_STRATUM, ROW, Declaration, Declared
-from stratal.population.tables.derived import ROUNDED, class_names, is_softmax
-from stratal.population.tables.engine import some_columns
-from stratal.population.tables.readers import read_source
-from stratal.population.tables.reading import FileReading
-from stratal.population.tables.units import number_of_text, with_point
+from stratal.population.queries.derived import ROUNDED, class_names, is_softmax
+from stratal.population.queries.units import POINT, number_of_text, with_point
+from stratal.tables.engine import some_columns
+from stratal.tables.logs.log import ID_NAMES
+from stratal.tables.readers import read_source
+from stratal.tables.source import FileReading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from stratal.population.population import Population
-    from stratal.population.tables.source import Source
+    from stratal.tables.source import Source
 
 LIKELY_PROXIES = ("proxy", "confidence", "score", "prob", "probability", "judge", "p")
 """Names by which a proxy is guessed, best first."""
@@ -107,7 +107,7 @@ def describe_columns(path: str | os.PathLike[str], **reading: Any) -> dict[str, 
 
 def column_names(path: str | os.PathLike[str], **reading: Any) -> tuple[str, ...]:
     """Return the names of a file's columns; `reading` as for `describe_columns`."""
-    return read_source(path, _EveryColumn(), FileReading(**reading))[1].shown
+    return tuple(read_source(path, _EveryColumn(), FileReading(**reading))[1].shown)
 
 
 def _with_commas(source: Source, names: Sequence[str]) -> list[str]:

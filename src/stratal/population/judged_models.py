@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from stratal.population.tables.declaration import ID_NAMES
+from stratal.tables.logs.log import ID_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from stratal.population.tables.source import Source
+    from stratal.tables.source import Source
 
 MODEL_NAMES = ("model", "model_name", "model_id", "system", "system_name")
 """How a column is called that names the model of each row, best first."""

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from stratal.errors import InputError
+from stratal.arrays import checked_threads
 
 Found = TypeVar("Found")
 
@@ -45,20 +45,6 @@ def threads_to_use(asked: int | None = None) -> int:
         return int(given)
     allowed = getattr(os, "sched_getaffinity", None)
     return len(allowed(0)) if allowed else os.cpu_count() or 1
-
-
-def checked_threads(threads: int) -> int:
-    """Return a number of threads, refusing anything but a whole number from 1 on.
-
-    Examples
-    --------
-    >>> checked_threads(0)
-    Traceback (most recent call last):
-    stratal.errors.InputError: threads counts from 1 (given: 0; allowed: 1 or more).
-    """
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise InputError("threads counts from 1", given=threads, allowed="1 or more")
-    return threads
 
 
 def over(size: int, work: Callable[[slice], Found], threads: int | None = None) -> Iterator[Found]:

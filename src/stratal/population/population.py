@@ -12,14 +12,14 @@ from typing import Any, ClassVar, Unpack
 
 from stratal.errors import InputError, kind_of, names_mistyped, near_names
 from stratal.population.asked import told
+from stratal.population.declaration import ArrayKeywords, ArrayRequest, Declared, FileKeywords, TableKeywords
 from stratal.population.digest import PopulationDigest
 from stratal.population.distribution import Distribution, build_distribution
 from stratal.population.keywords import listing, of_caller
 from stratal.population.pictures import Pictures
 from stratal.population.questions import Questions
 from stratal.population.summary import Contents, ProxyInfo
-from stratal.population.tables.declaration import ArrayKeywords, ArrayRequest, Declared, TableKeywords
-from stratal.population.tables.reading import FileKeywords, FileReading
+from stratal.tables.source import FileReading
 
 
 class Population(Questions):

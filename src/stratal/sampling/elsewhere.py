@@ -15,12 +15,12 @@ from stratal.errors import InputError, near_names
 from stratal.labels.labels import Labels, UnitRows
 from stratal.population.rules.rule import Categories
 from stratal.population.summary import ProxyInfo, StratumSummary
-from stratal.population.tables.small_table import SmallTable, is_missing
 from stratal.randomness import id_texts
 from stratal.sampling.labelled import Labelled, id_column, ids_of
 from stratal.sampling.other_units import WHOLE, OtherUnits, other_units
 from stratal.sampling.strata_sizes import sizes_of
 from stratal.strata.strata import Strata
+from stratal.tables.small_table import SmallTable, is_missing
 
 _LABEL = "the table of labels"
 

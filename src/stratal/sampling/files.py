@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from stratal.errors import InputError, utf8_path
-from stratal.population.tables.spilling import locked
+from stratal.tables.spilling import locked
 
 _PARTIAL = ".partial"
 _NO_REPLACE = 1

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from stratal.errors import InputError
-from stratal.population.tables.spilling import locked
-from stratal.population.tables.text_files import cell
 from stratal.randomness import id_texts
 from stratal.sampling.files import clear_leftovers, on_disk, partial_folder, rename_new
 from stratal.sampling.sample import Sample
+from stratal.tables.files import cell
+from stratal.tables.spilling import locked
 
 SAMPLE_NAME = "sample.parquet"
 TO_LABEL_NAME = "to_label.csv"

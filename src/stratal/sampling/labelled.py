@@ -11,9 +11,10 @@ import numpy as np
 
 from stratal.arrays import AnyArray
 from stratal.errors import InputError, LabelError
-from stratal.population.tables.declaration import ID_NAMES, ROW
-from stratal.population.tables.small_table import SmallTable, is_missing
+from stratal.population.declaration import ROW
 from stratal.randomness import id_array, id_texts
+from stratal.tables.logs.log import ID_NAMES
+from stratal.tables.small_table import SmallTable, is_missing
 
 
 class LabelledKeywords(TypedDict, total=False):

@@ -12,11 +12,11 @@ import numpy as np
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record
 from stratal.errors import InputError
 from stratal.labels.damaged_ids import bare_form
+from stratal.population.declaration import ROW
 from stratal.population.population import Population
 from stratal.population.rules.rule import Categories, Everything, Rule
 from stratal.population.same_value import fewer_digits, same_value
 from stratal.population.summary import Drawn, ProxyInfo
-from stratal.population.tables.declaration import ROW
 from stratal.randomness import id_texts
 
 WHOLE = "all"

@@ -19,12 +19,12 @@ import pyarrow.parquet
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError, half_a_character
-from stratal.population.tables.limits import bounded_table
-from stratal.population.tables.parts import SAMPLE_KEY as _KEY
-from stratal.population.tables.text_files import existing_file
 from stratal.randomness import id_texts
 from stratal.sampling.files import replacing
 from stratal.sampling.sample_parts import columns_of, description_of
+from stratal.tables.files import existing_file
+from stratal.tables.limits import bounded_table
+from stratal.tables.parquet import SAMPLE_KEY as _KEY
 
 FORMAT = 2
 """Since 2 there is a digest over description and rows; files of 1, without, are still read."""

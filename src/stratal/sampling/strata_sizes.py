@@ -10,8 +10,8 @@ import numpy as np
 
 from stratal.arrays import FloatArray, number_of_text
 from stratal.errors import InputError
-from stratal.population.tables.declaration import ID_NAMES
-from stratal.population.tables.small_table import SmallTable, plain_text
+from stratal.tables.logs.log import ID_NAMES
+from stratal.tables.small_table import SmallTable, plain_text
 
 SIZE_NAMES = ("size", "sizes", "N_h", "N", "count", "population_size")
 """Columns that hold the sizes of strata, the first that is there."""

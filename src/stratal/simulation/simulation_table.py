@@ -14,11 +14,11 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray
 from stratal.errors import InputError, near_names
-from stratal.population.tables.spilling import locked
-from stratal.population.tables.text_files import existing_file
 from stratal.report import Page, Printed, plain_dict, simulation_page
 from stratal.sampling.files import replacing
 from stratal.simulation.summary import labels_for_error
+from stratal.tables.files import existing_file
+from stratal.tables.spilling import locked
 
 TEXT_COLUMNS = ("design", "estimator", "interval")
 WHOLE_COLUMNS = ("budget", "replicates", "n_strata")

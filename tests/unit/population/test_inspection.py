@@ -15,8 +15,8 @@ import stratal
 from stratal.errors import InputError
 from stratal.population import inspection
 from stratal.population.inspection import describe_columns, describe_proxies, suggestion
-from stratal.population.tables.engine import answer
 from stratal.report import inspection_page
+from stratal.tables.engine import answer
 
 
 def test_columns_of_a_csv_file(tmp_path):
@@ -140,8 +140,8 @@ def test_columns_below_each_other_are_described_as_columns_side_by_side(tmp_path
 
     found = describe_columns(path)
     with monkeypatch.context() as wide:  # as if the table were wide: past the view, by groups of columns
-        wide.setattr("stratal.population.tables.engine._WIDE_VIEW", 3)
-        wide.setattr("stratal.population.tables.readers._WIDE", 3)
+        wide.setattr("stratal.tables.engine._WIDE_VIEW", 3)
+        wide.setattr("stratal.tables.readers._WIDE", 3)
         assert found == describe_columns(path)
     monkeypatch.setattr(inspection, "_FEW_ROWS", 0)
 
@@ -168,7 +168,7 @@ def test_columns_of_lists_are_asked_together(tmp_path, monkeypatch):
     path = tmp_path / "p.parquet"
     pq.write_table(pa.table({f"c{number}": [[number], [1, 2], None] for number in range(60)}), path)
     asked = mock.Mock(wraps=answer)
-    monkeypatch.setattr("stratal.population.tables.source.answer", asked)
+    monkeypatch.setattr("stratal.tables.source.answer", asked)
 
     found = describe_columns(path)["columns"]
 

@@ -4,9 +4,10 @@ import threading
 
 import pytest
 
+from stratal.arrays import checked_threads
 from stratal.errors import InputError
 from stratal.population import passes
-from stratal.population.passes import PART, checked_threads, over, threads_to_use
+from stratal.population.passes import PART, over, threads_to_use
 
 
 def test_parts_cover_the_rows_once_in_order():

@@ -12,9 +12,9 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.population.tables.small_table import SmallTable
 from stratal.sampling.files import rename_new
 from stratal.sampling.handover import write_handover, write_to_label
+from stratal.tables.small_table import SmallTable
 
 
 def drawn(**columns):
@@ -57,7 +57,7 @@ def test_nothing_is_half_written(tmp_path, monkeypatch):
 DRAWS = """
 import sys, stratal
 from pathlib import Path
-from stratal.population.tables.small_table import SmallTable
+from stratal.tables.small_table import SmallTable
 from stratal.sampling.files import rename_new
 from stratal.sampling.handover import write_handover
 units = range(200)

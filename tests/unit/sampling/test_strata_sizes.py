@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from stratal.errors import InputError
-from stratal.population.tables.small_table import SmallTable
 from stratal.sampling.strata_sizes import sized_strata, sizes_of
+from stratal.tables.small_table import SmallTable
 
 ROWS = {
     "unit": [1, 2, 3, 4],

@@ -27,7 +27,7 @@ from stratal.labels.exchange.exchange import (
     write_json,
     write_lines,
 )
-from stratal.population.logs.log import as_written
+from stratal.tables.logs.log import as_written
 
 CONFIG, INSTANCES, OUTPUT = "config.yaml", "instances.jsonl", "annotation_output"
 STATE = "user_state.json"

@@ -26,9 +26,9 @@ from stratal.labels.exchange.exchange import (
     text_of,
     write_lines,
 )
-from stratal.population.tables.small_table import SmallTable, is_missing, plain_text
-from stratal.population.tables.text_files import cell, format_of
 from stratal.randomness import id_text
+from stratal.tables.files import cell, format_of
+from stratal.tables.small_table import SmallTable, is_missing, plain_text
 
 LABEL = "label"
 _OWN = (ITEM_ID, LABEL, "annotator", "status", NOTE)

@@ -13,9 +13,9 @@ from typing import Any
 from stratal.errors import InputError, LabelError
 from stratal.labels.exchange import argilla, label_studio, potato, prodigy, sheets
 from stratal.labels.exchange.exchange import Answers, Asked, Task, Tool
-from stratal.population.logs.log import as_written
-from stratal.population.tables.limits import MOST_BYTES
-from stratal.population.tables.text_files import existing_file, json_document, json_records, opened
+from stratal.tables.files import existing_file, json_document, json_records, opened
+from stratal.tables.limits import MOST_BYTES
+from stratal.tables.logs.log import as_written
 
 TOOLS = {
     tool.name: tool

@@ -1,7 +1,7 @@
 """Rules that put a unit into a stratum: small, serialisable, and the same on every engine.
 
 A rule names the columns that it looks at and assigns codes 0 … H − 1. NumPy assignment is here; tables
-translate a rule into a query (`stratal.population.tables.table`).
+translate a rule into a query (`stratal.population.queries.table`).
 """
 
 from __future__ import annotations

@@ -1,0 +1,422 @@
+"""What is refused of a table: one pass counts, one finds duplicates, more only to name what is wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from stratal.errors import InputError, near_names
+from stratal.population.declaration import Declaration
+from stratal.tables.engine import duplicate_key, moment_text, orders_by_bytes
+from stratal.tables.source import Source
+
+WHOLE_LIMIT = 2.0**53
+"""Floating-point ids are taken as integers below this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Units:
+    """A lazy table with one row per unit and columns of known kinds.
+
+    Parameters
+    ----------
+    table : Ibis table
+        Columns `unit_id` (text), `unit_key` (to find duplicates by), then numbers, categories, payload.
+    numbers, categories, shown : mapping of str to str
+        The user's column names to the table's: doubles, text, and values as they are.
+    integer_ids : bool
+        Whether ids are integers, returned as such.
+    backend : Ibis backend
+        Runs the queries.
+    """
+
+    table: Any
+    numbers: Mapping[str, str]
+    categories: Mapping[str, str]
+    shown: Mapping[str, str]
+    integer_ids: bool
+    backend: Any
+
+    def number(self, name: str) -> Any:
+        """Return the Ibis column of a proxy or a feature."""
+        return self.table[self.internal(name, self.numbers)]
+
+    def internal(self, name: str, kind: Mapping[str, str]) -> str:
+        """Return the table's own name of a column, of this kind or any other."""
+        for mapping in (kind, self.numbers, self.categories):
+            if name in mapping:
+                return mapping[name]
+        raise InputError(
+            f"no such column: {name!r}", allowed=near_names(name, (*self.numbers, *self.categories))
+        )
+
+
+def units_of(source: Source, declared: Declaration) -> Units:
+    """Return the source's rows as units.
+
+    Raises
+    ------
+    InputError
+        For a column whose type cannot be an id, a number or a category.
+    """
+    raw_id = source.column(declared.id)
+    numbers = {name: f"x{i}" for i, name in enumerate(declared.numbers)}
+    categories = {name: f"g{i}" for i, name in enumerate(declared.groups)}
+    shown = {name: f"s{i}" for i, name in enumerate(declared.shown)}
+    where = f"{source.label}: column"
+    columns = {"unit_id": id_text_of(raw_id, f"{where} {declared.id!r}")}
+    columns["unit_key"] = raw_id if raw_id.type().is_integer() else columns["unit_id"]
+    columns |= {numbers[name]: number(source, name, f"{where} {name!r}") for name in numbers}
+    columns |= {categories[name]: category(source.column(name), f"{where} {name!r}") for name in categories}
+    columns |= {shown[name]: source.column(name) for name in shown}
+    return Units(
+        table=source.table.select(**columns),
+        numbers=numbers,
+        categories=categories,
+        shown=shown,
+        integer_ids=_are_integers(raw_id.type()),
+        backend=source.backend,
+    )
+
+
+def _are_integers(kind: Any) -> bool:
+    return bool(kind.is_integer() or kind.is_floating() or _is_whole_decimal(kind))
+
+
+def _is_whole_decimal(kind: Any) -> bool:
+    return bool(kind.is_decimal() and kind.scale == 0)
+
+
+def id_text_of(column: Any, name: str) -> Any:
+    """Return the text of ids as an Ibis expression, null where a float is no whole number below 2⁵³.
+
+    Examples
+    --------
+    >>> import ibis
+    >>> id_text_of(ibis.literal(7.0), "column 'id'").type().is_string()
+    True
+    """
+    kind = column.type()
+    if kind.is_string():
+        return column
+    if kind.is_floating():
+        return whole_number(column).cast("string")
+    if kind.is_uuid():
+        return column.cast("string").lower()
+    if kind.is_integer() or _is_whole_decimal(kind) or kind.is_null():
+        return column.cast("string")
+    raise InputError(
+        f"{name} has a type that cannot be an id",
+        given=str(kind),
+        allowed="text, integers, whole floats, UUIDs",
+        action="Make a text column of it.",
+    )
+
+
+def is_whole(column: Any) -> Any:
+    """Return whether each floating-point value is a whole number below 2⁵³, as an Ibis expression."""
+    return whole_number(column).notnull()
+
+
+def whole_number(column: Any) -> Any:
+    """Return floating-point values as integers, null where they are not whole or not below 2⁵³.
+
+    Examples
+    --------
+    >>> import ibis
+    >>> whole_number(ibis.literal(7.0)).type().is_integer()
+    True
+    """
+    import ibis
+
+    double = column.cast("float64")
+    bounded = ibis.ifelse(double.abs() < WHOLE_LIMIT, double, ibis.null("float64"))
+    integer = bounded.cast("int64")
+    return ibis.ifelse(integer.cast("float64") == double, integer, ibis.null("int64"))
+
+
+def number(source: Source, name: str, words: str | None = None) -> Any:
+    """Return a column as numbers, text that is none as null; an error calls it by `words`."""
+    words = words or f"{source.label}: column {name!r}"
+    column = source.column(name)
+    kind = column.type()
+    if source.is_text(name):
+        return number_of_text(column)
+    if kind.is_boolean():
+        return column.cast("int8").cast("float64")
+    if kind.is_numeric() or kind.is_null():
+        return column.cast("float64")
+    raise InputError(f"{words} is not numeric", given=str(kind), allowed="numbers")
+
+
+def number_of_text(column: Any) -> Any:
+    """Return text as numbers, null where it is none; `1_0`, which engines and Python read as 10, is none.
+
+    Examples
+    --------
+    >>> import ibis
+    >>> number_of_text(ibis.literal("1_0")).type().is_floating()
+    True
+    """
+    import ibis
+
+    return ibis.ifelse(column.contains("_"), ibis.null("float64"), column.try_cast("float64"))
+
+
+def with_point(column: Any) -> Any:
+    """Return text as numbers, a decimal comma as a point and a percent sign left out; null where it is none.
+
+    Examples
+    --------
+    >>> import ibis
+    >>> with_point(ibis.literal("97,6 %")).type().is_floating()
+    True
+    """
+    return number_of_text(column.replace(",", ".").replace("%", "").strip())
+
+
+def category(column: Any, words: str) -> Any:
+    """Return a column as the text of categories, null where there is none; an error calls it by `words`."""
+    import ibis
+
+    kind = column.type()
+    if kind.is_boolean():
+        return ibis.cases((column, "True"), (~column, "False"))
+    if kind.is_floating():
+        double = ibis.ifelse(column.isnan(), ibis.null("float64"), column.cast("float64"))
+        return whole_number(double).cast("string").coalesce(double.cast("string"))
+    if kind.is_binary() or kind.is_nested():
+        raise InputError(f"{words} cannot be a group", given=str(kind), allowed="text, numbers, dates")
+    if kind.is_timestamp():
+        return moment_text(column)
+    return column.cast("string")
+
+
+Predicate = Callable[[Any], Any]
+
+_FILL = (
+    "Drop or fill these units, or keep those whose proxy is missing as a stratum of their own: "
+    "missing='own-stratum', --missing own-stratum."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What one pass over a sound table tells.
+
+    Parameters
+    ----------
+    size : int
+        N.
+    extents : mapping of column to (float, float)
+        Smallest and largest value of each number.
+    """
+
+    size: int
+    extents: Mapping[str, tuple[float, float]]
+
+
+def checked(units: Units, source: Source, declared: Declaration) -> Facts:
+    """Return the facts of a sound table.
+
+    Raises
+    ------
+    InputError
+        For an empty table, a missing, duplicated or unusable id, a missing category, a number that is
+        missing, NaN, infinite or not a number; each counted, and the first one named.
+    """
+    found = source.first(units.table.aggregate(**_measures(units)))
+    size = int(found["size"])
+    if size == 0:
+        raise InputError(f"{source.label} has no rows", allowed="one row per unit")
+    if found["ids"] < size or _maybe_blank(found):
+        _refuse_ids(source, declared)
+    for name, column in units.numbers.items():
+        low, high = found[f"{column}_low"], found[f"{column}_high"]
+        if (
+            found[f"{column}_n"] < size
+            or found[f"{column}_nan"]
+            or not (math.isfinite(low) and math.isfinite(high))
+        ):
+            _refuse_number(source, declared, name)
+    for name, column in units.categories.items():
+        if found[f"{column}_n"] < size:
+            _refuse_category(source, declared, name)
+    _refuse_duplicates(units, source)
+    extents = {
+        name: (float(found[f"{column}_low"]), float(found[f"{column}_high"]))
+        for name, column in units.numbers.items()
+    }
+    return Facts(size=size, extents=extents)
+
+
+def _measures(units: Units) -> dict[str, Any]:
+    table = units.table  # `unit_key` is null where the id is, and costs no text of an integer
+    measures = {"size": table.count(), "ids": table.unit_key.count()}
+    if not units.integer_ids:
+        measures |= _blank_measure(units)
+    for column in units.numbers.values():
+        values = table[column]
+        measures[f"{column}_n"] = values.count()
+        measures[f"{column}_nan"] = table.count(where=values.isnan())
+        measures[f"{column}_low"], measures[f"{column}_high"] = values.min(), values.max()
+    measures |= {f"{column}_n": table[column].count() for column in units.categories.values()}
+    return measures
+
+
+def _blank_measure(units: Units) -> dict[str, Any]:
+    """Return the first id, since blanks sort before any letter, which is cheaper than to look at each id.
+
+    Where texts are not ordered by their bytes, blank ids are counted.
+    """
+    ids = units.table.unit_id
+    if orders_by_bytes(units.backend):
+        return {"first_id": ids.min()}
+    return {"blank_ids": units.table.count(where=ids.strip() == "")}
+
+
+def _maybe_blank(found: Mapping[str, Any]) -> bool:
+    if found.get("blank_ids"):
+        return True
+    return found.get("first_id") is not None and bool(found["first_id"] < "!")
+
+
+def _refuse_ids(source: Source, declared: Declaration) -> None:
+    kind = source.column(declared.id).type()
+
+    def missing(ids: Any) -> Any:
+        if kind.is_string():
+            return ids.isnull() | (ids.strip() == "")
+        return ids.isnull() | ids.isnan() if kind.is_floating() else ids.isnull()
+
+    table = _Table(source, declared, f"column {declared.id!r}")
+    table.refuse(declared.id, "missing id", missing, action="Every unit needs an id.")
+    if kind.is_floating():
+        table.refuse(
+            declared.id,
+            "id that cannot be an id",
+            lambda ids: ~is_whole(ids),
+            allowed="text, integers, whole floats below 2**53, UUIDs",
+            action="Make a text column of them.",
+        )
+
+
+_COMMA = "value that is written with a decimal comma or a percent sign"
+POINT = (
+    "Write them with a decimal point, and shares between 0 and 1: 0.976. A spreadsheet can change the "
+    "column's format, and pandas.read_csv(…, decimal=',') reads a decimal comma."
+)
+
+
+_WORD = "value that is not a number"
+_REMEDIES = {
+    _COMMA: POINT,
+    _WORD: (
+        "Words are no scores: as categories they make strata (--by COL, by=), the model's answer is kept by "
+        "--predicted (predicted=), labels are counted by --map and --positive of estimate; else write 1 and "
+        f"0. If these are a few that are missing: {_FILL[0].lower()}{_FILL[1:]}"
+    ),
+}
+
+
+def _refuse_number(source: Source, declared: Declaration, name: str) -> None:
+    """Raise the error that fits: missing, not a number, NaN, infinite."""
+    text = source.is_text(name)
+
+    def missing(raw: Any) -> Any:
+        return raw.isnull() | (raw.strip() == "") if text else raw.isnull()
+
+    def number(raw: Any) -> Any:
+        return number_of_text(raw) if text else raw
+
+    kinds: dict[str, Predicate] = {"missing value": missing}
+    if text:
+        kinds[_COMMA] = lambda raw: number(raw).isnull() & with_point(raw).notnull()
+        kinds[_WORD] = lambda raw: ~missing(raw) & number(raw).isnull()
+    if text or source.column(name).type().is_floating():
+        kinds["value that is NaN"] = lambda raw: number(raw).isnan()
+        kinds["value that is infinite"] = lambda raw: number(raw).isinf()
+    table = _Table(source, declared, f"column {name!r}")
+    for kind, predicate in kinds.items():
+        table.refuse(name, kind, predicate, "; allowed: finite numbers", action=_REMEDIES.get(kind, _FILL))
+    raise InputError(
+        f"{source.label}: column {name!r} holds a value that cannot be used",
+        allowed="finite numbers",
+        action=_FILL,
+    )
+
+
+def _refuse_category(source: Source, declared: Declaration, name: str) -> None:
+    floating = source.column(name).type().is_floating()
+    _Table(source, declared, f"group column {name!r}").refuse(
+        name,
+        "missing value",
+        lambda raw: raw.isnull() | raw.isnan() if floating else raw.isnull(),
+        action="Give them a category of their own.",
+    )
+
+
+def _refuse_duplicates(units: Units, source: Source) -> None:
+    key = duplicate_key(source.backend, units.table.unit_key)
+    repeated = units.table.group_by(key=key).aggregate(n=lambda t: t.count()).filter(lambda t: t.n > 1)
+    suspects = source.first(repeated.aggregate(n=lambda t: t.count()))["n"]
+    if not suspects:
+        return
+    keys = repeated.select("key")
+    among = units.table.mutate(key=key).semi_join(keys, "key")
+    twice = among.group_by("unit_id").aggregate(n=lambda t: t.count()).filter(lambda t: t.n > 1)
+    found = source.first(twice.aggregate(n=(twice.n - 1).sum(), first=twice.unit_id.min()))
+    if found["n"]:
+        raise InputError(
+            f"{source.label}: {_counted(int(found['n']), 'id')} duplicated (first: {found['first']!r})",
+            allowed="one unit per id",
+            action="Remove the duplicates, or make an id that tells the units apart.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table in which rows are counted that cannot be used, and the first one named."""
+
+    source: Source
+    declared: Declaration
+    words: str
+
+    def refuse(self, name: str, kind: str, bad: Predicate, more: str = "", **details: str) -> None:
+        """Raise an `InputError` if there are rows whose column `name` is bad; `kind` says what they hold."""
+        rows = self._rows(name).filter(lambda t: bad(t.value))
+        count = int(self.source.first(rows.aggregate(n=rows.count()))["n"])
+        if count:
+            held = f"holds {_counted(count, kind)} (first: {self._first(rows, name)}{more})"
+            raise InputError(f"{self.source.label}: {self.words} {held}", **details)
+
+    def _rows(self, name: str) -> Any:
+        import ibis
+
+        source = self.source
+        columns = {"id": source.column(self.declared.id), "value": source.column(name)}
+        if source.ordered:
+            columns["row"] = ibis.row_number()
+        return source.table.select(**columns)
+
+    def _first(self, rows: Any, name: str) -> str:
+        """Return words for the first of the rows: its value, its id, its place."""
+        source = self.source
+        first = rows.order_by("row" if source.ordered else "id").limit(1)
+        found = source.first(first)
+        words = [] if found["value"] is None else [repr(found["value"])]
+        if name != self.declared.id:
+            words.append(f"id {found['id']!r}")
+        if source.ordered:
+            words.append(source.place(int(found["row"])))
+        return ", ".join(words) or "no id"
+
+
+def _counted(count: int, what: str) -> str:
+    """Return `1 value that is NaN` or `3 values that are NaN`."""
+    if count == 1:
+        return f"1 {what}"
+    noun, that, rest = what.partition(" that ")
+    return f"{count} {noun}s{that}{rest.replace('is ', 'are ', 1).replace('not a number', 'not numbers')}"

@@ -1,1 +1,0 @@
-"""Populations that stay tables: the same answers as in memory, from Ibis."""

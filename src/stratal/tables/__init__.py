@@ -1,0 +1,1 @@
+"""Files, dataframes and connections as plain columns; no population is known here."""

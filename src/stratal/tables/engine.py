@@ -1,0 +1,446 @@
+"""What is particular to one engine: its settings, hash, order of text and small tables. All else is Ibis."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, reduce
+from typing import Any
+
+from stratal.tables.spilling import private_folder
+
+_LEAST_MEMORY, _MEMORY_PER_THREAD = 700, 250  # MB
+_OWN_SMALL_TABLES = ("duckdb", "pyspark")
+_BY_BYTES = ("duckdb", "pyspark")
+_COLLECTING = ("duckdb", "pyspark")  # Ibis knows no structs of PostgreSQL's
+_WIDE_VIEW = 1_000
+
+
+def memory_limit(threads: int | None = None) -> str:
+    """Return what DuckDB may hold before it spills to disk; some buffers, and Python, come on top.
+
+    A group-by needs some for every thread, or it fails instead of spilling.
+
+    Examples
+    --------
+    >>> memory_limit(2), memory_limit(4)
+    ('700MB', '1000MB')
+    """
+    count = threads or os.cpu_count() or 1
+    return f"{max(_LEAST_MEMORY, _MEMORY_PER_THREAD * count)}MB"
+
+
+def connect(threads: int | None = None, memory: str | None = None) -> Any:
+    """Return an Ibis connection to a DuckDB of our own, in memory, that spills into the temporary folder.
+
+    Parameters
+    ----------
+    threads : int, optional
+        How many it may use; all cores if left out.
+    memory : str, optional
+        What it may hold before it spills; `memory_limit` if left out.
+
+    Examples
+    --------
+    >>> connect().name
+    'duckdb'
+    """
+    import ibis
+
+    spill = private_folder() / uuid.uuid4().hex
+    settings: dict[str, Any] = {"memory_limit": memory or memory_limit(threads), "temp_directory": str(spill)}
+    if threads is not None:
+        settings["threads"] = threads
+    backend = ibis.duckdb.connect(**settings)
+    backend.raw_sql("SET enable_progress_bar = true")  # so that `share_done` is told; nothing is printed
+    backend.raw_sql("SET enable_progress_bar_print = false")
+    return backend
+
+
+def share_done(backend: Any) -> float | None:
+    """Return what part of the running query is done, where the engine tells.
+
+    Examples
+    --------
+    >>> share_done(connect()) is None
+    True
+    """
+    if backend.name == "duckdb" and hasattr(backend.con, "query_progress"):
+        share = backend.con.query_progress() / 100
+        return share if share >= 0 else None
+    if backend.name == "pyspark":
+        tracker = backend._session.sparkContext.statusTracker()
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        tasks = sum(stage.numTasks for stage in stages if stage is not None)
+        return (
+            sum(stage.numCompletedTasks for stage in stages if stage is not None) / tasks if tasks else None
+        )
+    return None
+
+
+def duplicate_key(backend: Any, column: Any) -> Any:
+    """Return something cheaper to group by than a text: equal where the ids are, seldom equal elsewhere.
+
+    Examples
+    --------
+    >>> import ibis
+    >>> duplicate_key(connect(), ibis.literal("a")).type().is_integer()
+    True
+    """
+    if backend.name == "duckdb" and column.type().is_string():
+        return column.hash()
+    return column
+
+
+def answer(backend: Any, expression: Any) -> Any:
+    """Return a query's result as a PyArrow table.
+
+    DuckDB is asked here: Ibis loads pandas to hand on an answer, which takes longer than most questions.
+
+    Examples
+    --------
+    >>> import ibis
+    >>> answer(connect(), ibis.range(3).unnest().name("row").as_table()).num_rows
+    3
+    """
+    if backend.name != "duckdb" or any(kind.is_null() for kind in expression.schema().types):
+        return backend.to_pyarrow(expression)
+    return expression.__pyarrow_result__(_asked(backend, expression).to_arrow_table())
+
+
+def record_batches(backend: Any, expression: Any, size: int) -> Iterator[Any]:
+    """Yield a query's result as PyArrow record batches of `size` rows, the last of what is left.
+
+    Engines hand on fewer at a time (Spark 10,000), and what is fitted in batches must not depend on it.
+    Ibis 12 asks DuckDB by a name that DuckDB 1.5 warns of and DuckDB 2 no longer has, so DuckDB is asked
+    here, by the name that both have.
+
+    Examples
+    --------
+    >>> import ibis
+    >>> [batch.num_rows for batch in record_batches(connect(), ibis.range(3).unnest().as_table(), 10)]
+    [3]
+    """
+    if backend.name != "duckdb" or not hasattr(backend.con, "to_arrow_reader"):
+        yield from of_size(backend.to_pyarrow_batches(expression, chunk_size=size), size)
+        return
+    yield from of_size(_asked(backend, expression).to_arrow_reader(size), size)
+
+
+def _asked(backend: Any, expression: Any) -> Any:
+    """Return a query to DuckDB as its own relation."""
+    backend._run_pre_execute_hooks(expression)  # what Ibis does first: it registers tables in memory
+    return backend.con.sql(backend.compile(expression))
+
+
+def of_size(batches: Iterable[Any], size: int) -> Iterator[Any]:
+    """Yield the rows of record batches in batches of `size` rows, the last of what is left.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> pieces = [pa.record_batch({"a": range(start, start + 3)}) for start in (0, 3, 6)]
+    >>> [batch.column("a").to_pylist() for batch in of_size(pieces, 5)]
+    [[0, 1, 2, 3, 4], [5, 6, 7, 8]]
+    """
+    import pyarrow as pa
+
+    held: list[Any] = []
+    rows = 0
+    for batch in batches:
+        while batch.num_rows:
+            held.append(batch.slice(0, size - rows))
+            rows += held[-1].num_rows
+            batch = batch.slice(held[-1].num_rows)
+            if rows == size:
+                yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+                held, rows = [], 0
+    if held:
+        yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+
+
+def digest(backend: Any, text: Any) -> Any:
+    """Return the MD5 digest of a text in hexadecimal, as an Ibis expression.
+
+    Examples
+    --------
+    >>> import ibis
+    >>> digest(connect(), ibis.literal("7:a")).type().is_string()
+    True
+    """
+    import ibis.expr.operations as ops
+
+    return text.hexdigest("md5") if backend.has_operation(ops.HexDigest) else _functions()["md5"](text)
+
+
+def key_bits(backend: Any, text: Any) -> Any:
+    """Return the first 32 bits of a text's MD5 digest as an integer, as an Ibis expression.
+
+    Examples
+    --------
+    >>> import ibis
+    >>> key_bits(connect(), ibis.literal("7:a")).type().is_integer()
+    True
+    """
+    import ibis
+
+    functions = _functions()
+    if backend.name == "duckdb":  # whose number of the digest, cheaper than its text, has its first byte last
+        low = (functions["md5_number"](text) & ibis.literal(0xFFFFFFFF, "uint64")).cast("int64")
+        return ((low & 0xFF) << 24) | ((low & 0xFF00) << 8) | ((low >> 8) & 0xFF00) | (low >> 24)
+    hexadecimal = digest(backend, text).substr(0, 8)
+    if backend.name == "pyspark":
+        return functions["conv"](hexadecimal, 16, 10).cast("int64")
+    four = functions["decode"](hexadecimal, "hex")
+    return reduce(lambda found, at: found * 256 + functions["get_byte"](four, at).cast("int64"), range(4), 0)
+
+
+def collects(backend: Any) -> bool:
+    """Return whether an engine hands on some rows beside sums over all of them, in one query.
+
+    Examples
+    --------
+    >>> collects(connect())
+    True
+    """
+    return backend.name in _COLLECTING
+
+
+def in_byte_order(backend: Any, text: Any) -> Any:
+    """Return what to order a text by, so that its order is that of its bytes, whatever the collation.
+
+    Examples
+    --------
+    >>> import ibis
+    >>> in_byte_order(connect(), ibis.literal("a")).type().is_string()
+    True
+    """
+    return text if orders_by_bytes(backend) else _functions()["convert_to"](text, "UTF8")
+
+
+def moment_text(moment: Any) -> Any:
+    """Return moments as text; those with a time zone in UTC, whatever zone the engine prints them in.
+
+    Examples
+    --------
+    >>> import ibis
+    >>> moment_text(ibis.timestamp("2026-03-29T02:30:00")).type().is_string()
+    True
+    """
+    import ibis
+
+    functions = _functions()
+    if moment.get_backend().name == "pyspark":  # Ibis sets its zone to UTC, and takes both kinds for one
+        zoned = functions["typeof"](moment) == "timestamp"
+        return moment.cast("string") + ibis.ifelse(zoned, "+00:00", "")
+    if moment.type().timezone is None:
+        return moment.cast("string")
+    return functions["timezone"]("UTC", moment.cast("timestamp('UTC')")).cast("string") + "+00:00"
+
+
+def orders_by_bytes(backend: Any) -> bool:
+    """Return whether an engine compares texts by their bytes.
+
+    Examples
+    --------
+    >>> orders_by_bytes(connect())
+    True
+    """
+    return bool(backend.name in _BY_BYTES)
+
+
+@cache
+def _functions() -> Mapping[str, Any]:
+    """Return functions of engines that Ibis has no name for."""
+    import ibis
+
+    @ibis.udf.scalar.builtin(signature=(("string",), "string"))  # type: ignore[untyped-decorator]
+    def md5(text: str) -> Any: ...
+
+    @ibis.udf.scalar.builtin(signature=(("string", "string"), "binary"))  # type: ignore[untyped-decorator]
+    def convert_to(text: str, encoding: str) -> Any: ...
+
+    @ibis.udf.scalar.builtin(signature=(("string", "timestamp('UTC')"), "timestamp"))  # type: ignore[untyped-decorator]
+    def timezone(zone: str, moment: Any) -> Any: ...
+
+    @ibis.udf.scalar.builtin(signature=(("timestamp",), "string"))  # type: ignore[untyped-decorator]
+    def typeof(moment: Any) -> Any: ...
+
+    @ibis.udf.scalar.builtin(signature=(("string",), "uint64"))  # type: ignore[untyped-decorator]
+    def md5_number(text: str) -> Any: ...  # of 128 bits, a type that Ibis lacks
+
+    @ibis.udf.scalar.builtin(signature=(("string", "int32", "int32"), "string"))  # type: ignore[untyped-decorator]
+    def conv(digits: str, base: int, other: int) -> Any: ...
+
+    @ibis.udf.scalar.builtin(signature=(("string", "string"), "binary"))  # type: ignore[untyped-decorator]
+    def decode(text: str, form: str) -> Any: ...
+
+    @ibis.udf.scalar.builtin(signature=(("binary", "int32"), "int32"))  # type: ignore[untyped-decorator]
+    def get_byte(data: bytes, at: int) -> Any: ...
+
+    own = (md5, convert_to, timezone, typeof, md5_number, conv, decode, get_byte)
+    return {function.__name__: function for function in own}
+
+
+def double(value: float) -> Any:
+    """Return a number as an Ibis literal that every engine parses to the very same double.
+
+    Engines may take `0.1` in a query as a decimal and round it twice on its way to a double; text, once.
+
+    Examples
+    --------
+    >>> double(0.1).type().is_floating()
+    True
+    """
+    import ibis
+
+    return ibis.literal(repr(float(value))).cast("float64")
+
+
+def small_table(columns: Mapping[str, Any], backend: Any) -> Any:
+    """Return a small table to join with, from arrays by column name.
+
+    Engines that would write a temporary table for it get one long text that they take apart: the right to
+    read is enough.
+
+    Examples
+    --------
+    >>> small_table({"code": [0, 1]}, connect()).columns
+    ('code',)
+    """
+    import ibis
+    import pyarrow as pa
+
+    arrays = {name: pa.array(values) for name, values in columns.items()}
+    if backend.name in _OWN_SMALL_TABLES:
+        return ibis.memtable(pa.table(arrays))
+    lists = [array.to_pylist() for array in arrays.values()]
+    rows = [[_written(value) for value in row] for row in zip(*lists, strict=True)]
+    between_rows, between_fields = _separators({letter for row in rows for text in row for letter in text})
+    whole = between_rows.join(between_fields.join(row) for row in rows)
+    taken = ibis.literal(whole).split(between_rows).unnest().name("row").as_table()
+    fields = taken.select(fields=taken.row.split(between_fields))
+    return fields.select(
+        **{name: fields.fields[at].cast(_kind(array.type)) for at, (name, array) in enumerate(arrays.items())}
+    )
+
+
+def _written(value: Any) -> str:
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _separators(used: set[str]) -> tuple[str, str]:
+    """Return two characters of a private range that are in none of the texts."""
+    free = (chr(code) for code in range(0xE000, 0xF8FF) if chr(code) not in used)
+    return next(free), next(free)
+
+
+def _kind(kind: Any) -> str:
+    import pyarrow as pa
+
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    if pa.types.is_floating(kind):
+        return "float64"
+    return "int64" if pa.types.is_integer(kind) else "string"
+
+
+def stored(backend: Any, table: Any) -> Any:
+    """Return the table copied into the storage of a connection to DuckDB, which spills to disk.
+
+    Examples
+    --------
+    >>> import ibis
+    >>> stored(connect(), ibis.range(3).unnest().name("row").as_table()).columns
+    ('row',)
+    """
+    name = f"stored_{uuid.uuid4().hex}"
+    backend._run_pre_execute_hooks(table)  # what Ibis does first: it registers tables in memory
+    backend.raw_sql(f"CREATE TEMP TABLE {name} AS {backend.compile(table)}").fetchall()
+    return table_of(backend, name, table.schema())
+
+
+def table_of(backend: Any, name: str, types: Any) -> Any:
+    """Return a table of a connection whose columns' types are known, which Ibis would ask for and parse.
+
+    Examples
+    --------
+    >>> connection = connect()
+    >>> _ = connection.raw_sql("CREATE TEMP TABLE one AS SELECT 'a' AS x")
+    >>> connection.to_pyarrow(table_of(connection, "one", {"x": "string"})).to_pylist()
+    [{'x': 'a'}]
+    """
+    import ibis
+    import ibis.expr.operations as ops
+
+    return ops.DatabaseTable(name, schema=ibis.schema(types), source=backend).to_expr()
+
+
+def some_columns(backend: Any, table: Any, names: Sequence[str]) -> Any:
+    """Return a table of DuckDB with some of its columns alone, at a cost that grows with those alone.
+
+    `table.select` costs Ibis as much as there are columns in the whole table, at each selection.
+
+    Examples
+    --------
+    >>> import ibis, pyarrow
+    >>> table = ibis.memtable(pyarrow.table({"a": [1], "b": [2]}))
+    >>> some_columns(connect(), table, ["b"]).columns
+    ('b',)
+    """
+    import ibis
+    import ibis.expr.operations as ops
+
+    types, held = table.schema(), table.op()
+    if isinstance(held, ops.InMemoryTable):
+        return ibis.memtable(held.data.to_pyarrow(types).select(list(names)))
+    schema = ibis.schema({name: types[name] for name in names})
+    return backend.sql(_selecting(names, _behind(backend, table)), schema=schema)
+
+
+def read_columns(backend: Any, table: Any, names: Sequence[str]) -> Any:
+    """Return some columns of a table of DuckDB as a PyArrow table, past what Ibis does for each column.
+
+    Examples
+    --------
+    >>> import ibis, pyarrow
+    >>> table = ibis.memtable(pyarrow.table({"a": [1], "b": [2]}))
+    >>> read_columns(connect(), table, ["b"]).to_pydict()
+    {'b': [2]}
+    """
+    import ibis.expr.operations as ops
+    import pyarrow as pa
+
+    types, held = table.schema(), table.op()
+    if isinstance(held, ops.InMemoryTable):
+        return held.data.to_pyarrow(types).select(list(names))
+    found = backend.con.sql(_selecting(names, _behind(backend, table))).to_arrow_table()
+    asked = [types[name].to_pyarrow() for name in names]
+    columns = [
+        column if column.type == kind else column.cast(kind)
+        for column, kind in zip(found.columns, asked, strict=True)
+    ]
+    return pa.table(columns, names=list(names))
+
+
+def _selecting(names: Sequence[str], source: str) -> str:
+    return f"""SELECT {", ".join('"' + name.replace('"', '""') + '"' for name in names)} FROM {source}"""
+
+
+def _whole(backend: Any, table: Any) -> str:
+    """Return a table within a query, once what it reads from memory is registered."""
+    backend._run_pre_execute_hooks(table)
+    return f"({backend.compile(table)}) AS whole"
+
+
+def _behind(backend: Any, table: Any) -> str:
+    """Return what a wide view reads, for each column of a view costs each query; else the table as it is."""
+    import ibis.expr.operations as ops
+
+    held, read = table.op(), ""
+    if isinstance(held, ops.DatabaseTable) and len(table.columns) > _WIDE_VIEW:
+        of_view = "SELECT sql FROM duckdb_views() WHERE view_name = ?"
+        found = backend.con.execute(of_view, [held.name]).fetchall()
+        read = found[0][0].partition(" AS SELECT * FROM ")[2].rstrip(";") if found else ""
+    return read or _whole(backend, table)

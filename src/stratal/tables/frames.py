@@ -1,0 +1,231 @@
+"""Dataframes and Ibis tables as sources: any dataframe through the Arrow interface, a table where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from stratal.errors import InputError, half_a_character
+from stratal.tables.engine import connect
+from stratal.tables.parquet import arrow_names, with_nested
+from stratal.tables.source import Request, Source, readable
+from stratal.tables.spark_files import table_of
+
+LABEL = "the table"
+
+_WIDER = (
+    ("is_string_view", "large_string"),
+    ("is_binary_view", "large_binary"),
+    ("is_fixed_size_binary", "large_binary"),
+    ("is_float16", "float32"),
+)
+"""Types of PyArrow's that not every engine reads, and those that hold the same."""
+
+
+def table_source(table: Any, request: Request) -> tuple[Source, Any]:
+    """Return a dataframe or an Ibis table as a source, and its columns as they were declared."""
+    backend = None
+    if hasattr(table, "createOrReplaceTempView"):
+        table, backend = table_of(table)
+    if hasattr(table, "get_backend"):
+        backend = backend or table.get_backend()
+        table, columns = with_nested(table, {name: name for name in table.columns})
+        declared = request.among(list(columns), LABEL)
+        return Source(label=LABEL, backend=backend, table=table, columns=columns, ordered=False), declared
+    names, read = frame_columns(table)
+    declared = request.among(names, LABEL)
+    return arrow_source(read(declared.among(names))), declared
+
+
+def frame_columns(table: Any) -> tuple[list[str], Callable[[Sequence[str]], dict[str, Any]]]:
+    """Return the names of a dataframe's columns, and what reads some of them as Arrow columns by name.
+
+    Through the Arrow interface, but for pandas: its own conversion makes null of NaN, a column of an index,
+    and fails where two columns have one name.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> names, read = frame_columns(pa.table({"a": [1], "b": [2]}))
+    >>> names, list(read(["b"]))
+    (['a', 'b'], ['b'])
+    """
+    if hasattr(table, "iloc") and hasattr(table, "columns"):
+        names = [name if isinstance(name, str) else repr(name) for name in table.columns]
+        return names, lambda used: _pandas_columns(table, {name: names.index(name) for name in used})
+    reader = _reader(table)
+    names = reader.schema.names
+    paths = arrow_names(reader.schema) if len(set(names)) == len(names) else {name: (name,) for name in names}
+    return [*names, *(name for name in paths if name not in names)], lambda used: _arrow_columns(
+        reader, {name: paths[name] for name in used}
+    )
+
+
+def _reader(table: Any) -> Any:
+    import pyarrow as pa
+
+    if hasattr(table, "with_format") and hasattr(table, "column_names"):
+        table = _hugging_face(table)
+    if isinstance(table, pa.RecordBatch):
+        table = pa.Table.from_batches([table])
+    if not hasattr(table, "__arrow_c_stream__"):
+        lazy = "Collect it first: .collect()." if hasattr(table, "collect") else None
+        raise InputError(
+            "the table is of a kind that cannot be read",
+            given=f"{type(table).__module__}.{type(table).__qualname__}",
+            allowed="pandas, Polars, PyArrow or any dataframe with the Arrow interface, or an Ibis table",
+            action=lazy or "Files are read by Population.read, arrays by Population.from_arrays.",
+        )
+    _refuse_python_objects(table)
+    try:
+        return pa.RecordBatchReader.from_stream(table)
+    except (pa.ArrowException, OSError, RuntimeError) as error:
+        raise InputError(
+            f"{LABEL} cannot be read through the Arrow interface",
+            given=str(error),
+            action="Convert it first, such as by .to_pandas(), or write it to a Parquet file.",
+        ) from error
+
+
+def _refuse_python_objects(table: Any) -> None:
+    """Refuse columns of Python objects: Polars 1 ends the process when Arrow asks for them."""
+    schema = getattr(table, "schema", None)
+    named = (
+        [name for name, kind in schema.items() if str(kind) == "Object"]
+        if isinstance(schema, Mapping)
+        else []
+    )
+    if named:
+        raise InputError(
+            f"{LABEL} has a column of Python objects, which the Arrow interface cannot hand over",
+            given=", ".join(map(repr, named)),
+            action=f"Leave it out, .drop({', '.join(map(repr, named))}), or turn it into numbers or texts.",
+        )
+
+
+def _hugging_face(dataset: Any) -> Any:
+    """Return a `datasets.Dataset` as an Arrow table, refusing a dictionary of splits."""
+    if isinstance(dataset.column_names, Mapping):
+        splits = ", ".join(map(repr, dataset.column_names))
+        raise InputError(
+            "this holds several splits", given=splits, action="Give one of them: dataset['test']."
+        )
+    return dataset.with_format("arrow")[:]
+
+
+def _arrow_columns(reader: Any, paths: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+    """Return the named columns by the paths to them, the others left behind batch by batch."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    tops = list(dict.fromkeys(path[0] for path in paths.values()))
+    kinds = {name: reader.schema.field(name).type for name in tops}
+    batches = [batch.select(tops) for batch in reader]
+    whole = {
+        name: pa.chunked_array([batch.column(name) for batch in batches], type=kinds[name]) for name in tops
+    }
+    return {
+        name: whole[path[0]] if len(path) == 1 else pc.struct_field(whole[path[0]], list(path[1:]))
+        for name, path in paths.items()
+    }
+
+
+def _pandas_columns(frame: Any, positions: Mapping[str, int]) -> dict[str, Any]:
+    import pyarrow as pa
+
+    columns = {}
+    for name, position in positions.items():
+        try:
+            columns[name] = _pandas_array(frame.iloc[:, position])
+        except UnicodeEncodeError as error:
+            raise half_a_character(f"{LABEL}: column {name!r}", error.object) from None
+        except (pa.ArrowException, TypeError, OverflowError) as error:
+            raise InputError(
+                f"{LABEL}: column {name!r} mixes kinds of values", given=str(error), allowed="one kind"
+            ) from None
+    return columns
+
+
+def _pandas_array(series: Any) -> Any:
+    """Return a column with NaN kept apart from null, where pandas does."""
+    import pyarrow as pa
+
+    kind = getattr(series.dtype, "categories", series).dtype
+    if type(kind).__name__ in ("PeriodDtype", "IntervalDtype"):
+        texts = [None if gone else str(value) for value, gone in zip(series, series.isna(), strict=True)]
+        return pa.array(texts, pa.string())
+    if type(series.dtype).__name__ == "SparseDtype":
+        series = series.sparse.to_dense()
+    if not type(series.dtype).__module__.startswith("numpy"):
+        return pa.array(series, from_pandas=True)
+    values = series.to_numpy()
+    try:
+        return pa.array(values, from_pandas=values.dtype.kind not in "fO")
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array(values, from_pandas=True)
+
+
+def arrow_source(columns: dict[str, Any], label: str = LABEL, backend: Any = None) -> Source:
+    """Return Arrow columns by name as a source that is called `label` in errors.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> arrow_source({"id": pa.chunked_array([[1, 2]])}).label
+    'the table'
+    """
+    import ibis
+    import pyarrow as pa
+
+    names = list(columns)
+    internal = [f"c{number}" for number in range(len(names))]
+    plain = [_engines(name, columns[name], label) for name in names]
+    backend = connect() if backend is None else backend
+    with readable(label):
+        table = ibis.memtable(pa.table(dict(zip(internal, plain, strict=True))))
+    return Source(label=label, backend=backend, table=table, columns=dict(zip(names, internal, strict=True)))
+
+
+def _engines(name: str, column: Any, label: str) -> Any:
+    """Return a column in a type that every engine reads, or refuse it by name."""
+    import pyarrow as pa
+    from ibis.formats.pyarrow import PyArrowType
+
+    try:
+        plain = _plain(column)
+        PyArrowType.to_ibis(plain.type)
+    except (KeyError, ValueError, pa.ArrowException):
+        raise InputError(
+            f"{label}: column {name!r} has a type that no engine reads",
+            given=str(column.type),
+            action="Make it text or numbers.",
+        ) from None
+    return plain
+
+
+def _plain(column: Any) -> Any:
+    """Return the column without dictionaries, runs, views, half floats and the like; durations are text."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(column, pa.Array):
+        column = pa.chunked_array([column])
+    kind = column.type
+    if isinstance(kind, pa.UuidType):
+        return pa.chunked_array([pa.array([None if v is None else str(v) for v in column.to_pylist()])])
+    if isinstance(kind, pa.BaseExtensionType):
+        return _plain(pa.chunked_array([chunk.storage for chunk in column.chunks], type=kind.storage_type))
+    if pa.types.is_dictionary(kind):
+        parts = [_plain(chunk.dictionary).combine_chunks().take(chunk.indices) for chunk in column.chunks]
+        return pa.chunked_array(parts, None if parts else _plain(pa.array([], kind.value_type)).type)
+    if pa.types.is_run_end_encoded(kind):
+        return _plain(pc.run_end_decode(column))
+    if pa.types.is_duration(kind):  # engines keep microseconds
+        texts = column.to_numpy().astype(str)
+        return pa.chunked_array([pa.array(texts, mask=column.is_null().to_numpy())])
+    if pa.types.is_decimal256(kind):
+        return column.cast(pa.decimal128(38, kind.scale))
+    for is_kind, wider in _WIDER:
+        if getattr(pa.types, is_kind)(kind):
+            return column.cast(getattr(pa, wider)())
+    return column

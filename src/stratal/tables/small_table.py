@@ -1,0 +1,350 @@
+"""Small tables that a user hands over (labels, sizes, moments): columns by name, the place of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from numbers import Number
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import AnyArray, FloatArray, is_null, number_of_text
+from stratal.errors import InputError, near_names, same_name
+from stratal.tables.decimal_commas import with_points
+from stratal.tables.files import (
+    LONGEST,
+    UNREADABLE,
+    csv_records,
+    delimiter_of,
+    existing_file,
+    flat,
+    format_of,
+    json_array,
+    json_document,
+    json_records,
+    opened,
+    text_of_cell,
+    usual_delimiter,
+)
+from stratal.tables.frames import frame_columns
+from stratal.tables.limits import MOST_BYTES, bounded_batches, bounded_table, limited
+from stratal.tables.logs.inspect_ai import read_packed
+from stratal.tables.logs.log import Log
+from stratal.tables.logs.reading import log_of_document, log_of_lines
+from stratal.tables.workbooks import one_sheet
+
+
+@dataclass(frozen=True, slots=True)
+class SmallTable:
+    """A small table as lists by column name.
+
+    Parameters
+    ----------
+    label : str
+        What it is called in errors.
+    lists : mapping of column to list (m,)
+    places : tuple of str (m,)
+        Where each row stands: `line 7` of a text file, else `row 7`.
+    repeated : mapping of column to int
+        Columns whose name occurs more than once, and how often.
+    notes : tuple of str
+        What was done to read it: blank rows left out, a sheet chosen.
+    log : Log, optional
+        The evaluation tool's log that it is of, with every unit that was scored.
+
+    Examples
+    --------
+    >>> SmallTable.of({"size": ["3", 4]}, "sizes").numbers("size")
+    array([3., 4.])
+    """
+
+    label: str
+    lists: Mapping[str, list[Any]]
+    places: tuple[str, ...]
+    repeated: Mapping[str, int]
+    notes: tuple[str, ...] = ()
+    log: Log | None = None
+
+    @classmethod
+    def of(cls, table: Any, label: str, wanted: Sequence[str] = ()) -> SmallTable:
+        """Return a path, a mapping of columns or a dataframe as a small table.
+
+        Of a workbook with several sheets the one is read that has the `wanted` columns.
+
+        Raises
+        ------
+        InputError
+            For a file that cannot be read, an empty table, and anything else.
+        """
+        if isinstance(table, str | Path):
+            return _read(Path(table), wanted)
+        if isinstance(table, Mapping):
+            lists = {str(name): np.asarray(column, dtype=object).tolist() for name, column in table.items()}
+        elif hasattr(table, "__arrow_c_stream__") or hasattr(table, "with_format"):
+            names, read = frame_columns(table)
+            lists = {name: column.to_pylist() for name, column in read(names).items()}
+        else:
+            raise InputError(
+                f"{label} cannot be read",
+                given=type(table).__name__,
+                allowed="a path, a mapping of columns, or a dataframe",
+            )
+        lengths = {len(column) if isinstance(column, list) else 0 for column in lists.values()}
+        if len(lengths) != 1 or lengths == {0}:
+            raise InputError(
+                f"{label}: columns must have the same length, at least 1",
+                action="Check the lengths of the lists.",
+            )
+        return cls(label, lists, tuple(f"row {row + 1}" for row in range(lengths.pop())), {})
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def only(self, rows: Sequence[int]) -> SmallTable:
+        """Return some of the rows, in this order."""
+        lists = {name: [column[row] for row in rows] for name, column in self.lists.items()}
+        return replace(self, lists=lists, places=tuple(self.places[row] for row in rows))
+
+    def find(self, *names: str) -> str | None:
+        """Return the first of these columns that is there, without regard to case where that is unique."""
+        found = (same_name(name, self.lists) for name in names)
+        return next((name for name in found if name is not None), None)
+
+    def distinct_texts(self, most_each: int) -> dict[str, set[str]]:
+        """Return the entries, as text, of the columns in which none need stand in more rows than that."""
+        texts = {name: set(map(plain_text, entries)) - {None} for name, entries in self.lists.items()}
+        columns = {name: {str(text) for text in found} for name, found in texts.items()}
+        return {name: entries for name, entries in columns.items() if most_each * len(entries) > len(self)}
+
+    def values(self, name: str, action: str | None = None) -> list[Any]:
+        """Return a column as it is, refusing one that is not there or there more than once."""
+        found = self.find(name)
+        if found is None:
+            raise InputError(
+                f"{self.label}: no column {name!r}", allowed=near_names(name, self.lists), action=action
+            )
+        name = found
+        if name in self.repeated:
+            raise InputError(
+                f"{self.label}: {self.repeated[name]} columns are called {name!r}",
+                action="Rename or drop the others.",
+            )
+        return self.lists[name]
+
+    def texts(self, name: str) -> AnyArray:
+        """Return a column as text, whole numbers without a point, refusing what is missing."""
+        found = [plain_text(entry) for entry in self.values(name)]
+        if None in found:
+            raise InputError(
+                f"{self.label}: column {name!r} is empty in {self.places[found.index(None)]}",
+                action="Fill it in, or leave the row out.",
+            )
+        return np.array(found, dtype=np.str_)
+
+    def numbers(self, name: str, *, positive: bool = False, whole: bool = False) -> FloatArray:
+        """Return a column as finite numbers."""
+        entries = self.values(name)
+        result = np.array([_number(entry) for entry in entries])
+        bad = ~np.isfinite(result) | (positive & (result <= 0)) | (whole & (result != np.floor(result)))
+        for row in np.flatnonzero(bad)[:1].tolist():
+            kind = "whole numbers of units" if whole else "finite numbers"
+            raise InputError(
+                f"{self.label}: column {name!r}, {self.places[row]} is not usable",
+                given=repr(entries[row]),
+                allowed=f"{kind} above 0" if positive else kind,
+            )
+        return result
+
+
+def is_missing(entry: Any) -> bool:
+    """Return whether an entry is None, NaN (of any kind), masked or blank.
+
+    Examples
+    --------
+    >>> is_missing(" "), is_missing(0), is_missing(np.ma.masked)
+    (True, False, True)
+    """
+    if isinstance(entry, str):
+        return not entry.strip()
+    if is_null(entry):
+        return True
+    # Containers would compare their entries, and a signalling NaN refuses to be compared.
+    if isinstance(entry, Decimal):
+        return entry.is_nan()
+    return isinstance(entry, Number | np.generic) and bool(entry != entry)
+
+
+def plain_text(entry: Any) -> str | None:
+    """Return an entry as text, whole numbers without a point, None where it is missing.
+
+    Examples
+    --------
+    >>> plain_text(3.0), plain_text(" a "), plain_text(float("nan"))
+    ('3', 'a', None)
+    """
+    if is_missing(entry):
+        return None
+    if isinstance(entry, float) and entry.is_integer():
+        return str(int(entry))
+    return str(entry).strip()
+
+
+def _number(entry: Any) -> float:
+    try:
+        return number_of_text(entry) if isinstance(entry, str) else float(entry)
+    except (TypeError, ValueError, OverflowError):
+        return float("nan")
+
+
+def _read(path: Path, wanted: Sequence[str]) -> SmallTable:
+    """Return a small file as a table; text is never taken for anything else."""
+    kind = format_of(path)
+    existing_file(path)
+    try:
+        table = _read_workbook(path, wanted) if kind == "xlsx" else _READERS[kind](path)
+    except UNREADABLE as error:
+        raise InputError(
+            f"{path}: cannot be read ({str(error).splitlines()[0]})",
+            action="Check that the file is whole and of the format that its name says.",
+        ) from None
+    if not len(table):
+        raise InputError(f"{path}: holds no row", allowed="a header and one row per unit")
+    return table
+
+
+def _read_csv(path: Path) -> SmallTable:
+    with closing(opened(path)) as text:
+        first = text.readline(LONGEST)
+        text.seek(0)
+        delimiter = delimiter_of(first, usual_delimiter(path))
+        records = csv_records(text, delimiter)
+        _, header = next(records, (0, None))
+        if header is None:
+            raise InputError(f"{path}: is empty", allowed="a header and one row per unit")
+        header = [text_of_cell(name) for name in header]
+        records = limited(records, lambda record: sum(map(len, record[1])), path)
+        rows = [(line, [text_of_cell(entry) for entry in fields]) for line, fields in records]
+    for line, fields in rows:
+        if len(fields) != len(header):
+            raise InputError(
+                f"{path}, line {line}: wrong number of columns", given=len(fields), allowed=str(len(header))
+            )
+    table = _table(path, header, [fields for _, fields in rows], [f"line {line}" for line, _ in rows])
+    return table if delimiter == "," else _with_points(table)
+
+
+def _with_points(table: SmallTable, before: Sequence[str] = (), *, grouped: bool = False) -> SmallTable:
+    """Return a table with a point in numbers that have a decimal comma, which its notes say."""
+    lists, notes = with_points(table.lists, grouped=grouped)
+    return replace(table, lists=lists, notes=(*before, *table.notes, *notes))
+
+
+def _read_json_lines(path: Path) -> SmallTable:
+    with closing(opened(path)) as text:
+        records = list(limited(json_records(text, path), _characters, path))
+    log = log_of_lines((record for _, record in records), str(path))
+    if log is not None:
+        return _of_log(path, log)
+    return _of_objects(path, [record for _, record in records], [f"line {line}" for line, _ in records])
+
+
+def _characters(record: tuple[int, dict[str, Any]]) -> int:
+    return sum(len(value) for value in record[1].values() if isinstance(value, str))
+
+
+def _read_json(path: Path) -> SmallTable:
+    found = json_document(path, MOST_BYTES, "for a table of labels")
+    log = log_of_document(found, str(path))
+    if log is not None:
+        return _of_log(path, log)
+    records = list(limited(json_array(found, path), lambda _: 0, path))  # the text was counted when read
+    return _of_objects(path, records, [f"row {row + 1}" for row in range(len(records))])
+
+
+def _of_objects(path: Path, objects: list[dict[str, Any]], places: list[str]) -> SmallTable:
+    records = [flat(entry) for entry in objects]
+    names = list(dict.fromkeys(name for record in records for name in record))
+    return _table(path, names, [[record.get(name) for name in names] for record in records], places)
+
+
+def _read_packed_log(path: Path) -> SmallTable:
+    return _of_log(path, read_packed(path))
+
+
+def _of_log(path: Path, log: Log) -> SmallTable:
+    places = tuple(f"unit {unit!r}" for unit in log.columns["id"])
+    return SmallTable(str(path), dict(log.columns), places, {}, log.notes, log)
+
+
+def _read_arrow(path: Path) -> SmallTable:
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    try:
+        if format_of(path) == "feather":
+            table = _read_feather(path)
+        else:
+            with pyarrow.parquet.ParquetFile(path) as file:
+                table = bounded_table(file)
+    except (pa.ArrowException, ValueError) as error:
+        raise OSError(str(error)) from None
+    rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    return _table(path, table.column_names, rows, [f"row {row + 1}" for row in range(len(rows))])
+
+
+def _read_feather(path: Path) -> Any:
+    """Return a Feather file's rows batch by batch; the first version of the format has but one."""
+    import pyarrow as pa
+    import pyarrow.feather
+
+    with path.open("rb") as file:
+        if file.read(4) == _FIRST_VERSION:
+            return pyarrow.feather.read_table(path)
+    with pa.ipc.open_file(path) as reader:
+        batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
+        return bounded_batches(batches, reader.schema)
+
+
+_FIRST_VERSION = b"FEA1"
+
+
+def _read_workbook(path: Path, wanted: Sequence[str]) -> SmallTable:
+    sheet = one_sheet(path, lambda names: all(same_name(name, names) is not None for name in wanted))
+    table = _table(path, sheet.names, sheet.rows, [f"row {row}" for row in sheet.places])
+    return _with_points(table, sheet.notes, grouped=True)
+
+
+_READERS = {
+    "csv": _read_csv,
+    "jsonl": _read_json_lines,
+    "json": _read_json,
+    "parquet": _read_arrow,
+    "feather": _read_arrow,
+    "eval": _read_packed_log,
+}
+
+
+def _table(path: Path, names: Sequence[str], rows: list[Any], places: list[str]) -> SmallTable:
+    full = [row for row, entries in enumerate(rows) if not all(is_missing(entry) for entry in entries)]
+    columns = zip(*(rows[row] for row in full), strict=True) if full else ([] for _ in names)
+    lists = {name: list(column) for name, column in zip(names, columns, strict=True)}
+    repeated = {name: list(names).count(name) for name in lists if list(names).count(name) > 1}
+    notes = blank_note(str(path), len(rows) - len(full))
+    return SmallTable(str(path), lists, tuple(places[row] for row in full), repeated, notes)
+
+
+def blank_note(label: str, count: int) -> tuple[str, ...]:
+    """Return what is said of blank rows that were left out.
+
+    Examples
+    --------
+    >>> blank_note("labels.csv", 1)
+    ('labels.csv: 1 blank row was left out',)
+    """
+    if not count:
+        return ()
+    return (f"{label}: {count:,} blank row{'s were' if count > 1 else ' was'} left out",)

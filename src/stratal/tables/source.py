@@ -1,0 +1,378 @@
+"""Where a table's rows are: an Ibis table, the engine that holds it, and what its rows are called."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from stratal.arrays import Record, checked_threads
+from stratal.errors import InputError
+from stratal.tables.engine import answer, read_columns, record_batches, share_done
+from stratal.tables.logs.log import Log
+
+
+class Chosen(Protocol):
+    """The columns of a table that are read."""
+
+    @property
+    def id(self) -> str:
+        """The column of ids."""
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Those that are read as numbers."""
+
+    def among(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return those of a table with these columns."""
+
+
+class Request(Protocol):
+    """What chooses among the columns of a table, once they are known."""
+
+    def among(self, names: Iterable[str], label: str) -> Any:
+        """Return a `Chosen` for a table with these columns, called `label` in errors."""
+
+    def of_log(self, log: Log) -> Request:
+        """Return the request for an evaluation tool's log."""
+
+
+DUCKDB, SPARK = "duckdb", "spark"
+ENGINES = (DUCKDB, SPARK)
+
+_MEMORY_AMOUNT = re.compile(r"\d+(\.\d+)? ?(KB|MB|GB|TB|KiB|MiB|GiB|TiB)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileReading(Record):
+    """How `Population.read` is to read a file.
+
+    Parameters
+    ----------
+    delimiter, format : str, optional
+    directory, remote : bool
+        As in `Population.read`.
+    engine : {"duckdb", "spark"}
+    master : str, optional
+        Where Spark runs: `local[2]`, `spark://host:7077`, `yarn`.
+    threads : int, optional
+        How many DuckDB may use; all cores if left out.
+    memory : str, optional
+        How much DuckDB may hold before it spills to disk, such as `2GB`.
+
+    Examples
+    --------
+    >>> FileReading(engine="duckdb", threads=2).threads
+    2
+    """
+
+    delimiter: str | None = None
+    format: str | None = None
+    directory: bool = False
+    remote: bool = False
+    engine: str = DUCKDB
+    master: str | None = None
+    threads: int | None = None
+    memory: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.engine not in ENGINES:
+            raise InputError("no such engine", given=repr(self.engine), allowed=", ".join(ENGINES))
+        if self.master is not None and self.engine != SPARK:
+            raise InputError(
+                "a master is where Spark runs",
+                given=f"master {self.master!r} with engine {self.engine!r}",
+                action="Add engine='spark' (--engine spark).",
+            )
+        for name in ("threads", "memory"):
+            if getattr(self, name) is not None and self.engine == SPARK:
+                raise InputError(
+                    f"{name} is of DuckDB",
+                    given=f"{name} with engine 'spark'",
+                    action="Spark has its own: master='local[2]', or spark.executor.memory.",
+                )
+        if self.threads is not None:
+            checked_threads(self.threads)
+        if self.memory is not None and not _MEMORY_AMOUNT.fullmatch(self.memory):
+            raise InputError(
+                "memory is an amount with its unit", given=repr(self.memory), allowed="such as 500MB, 2GB"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scan(Record):
+    """A query that is running, or has ended.
+
+    Parameters
+    ----------
+    label : str
+        What is scanned.
+    rows : int, optional
+        How many it has, where that is known already.
+    share : callable
+        What part of them is done, or None where the engine does not tell.
+    begun : float
+        `time.monotonic()` when it began.
+
+    Examples
+    --------
+    >>> scan = Scan(label="rows.parquet", rows=1000, share=lambda: 0.5, begun=0.0)
+    >>> scan.rate(now=2.0)
+    250.0
+    """
+
+    label: str
+    rows: int | None
+    share: Callable[[], float | None]
+    begun: float
+
+    def rate(self, now: float | None = None) -> float | None:
+        """Return rows per second so far, or None where that cannot be known."""
+        share = self.share()
+        took = (time.monotonic() if now is None else now) - self.begun
+        return None if self.rows is None or not share or took <= 0 else self.rows * share / took
+
+
+class Watch:
+    """What a watcher sees: the scan that is running, and each that has ended.
+
+    Parameters
+    ----------
+    ended : callable, optional
+        Called with every scan at its end, and the seconds it took.
+
+    Examples
+    --------
+    >>> Watch().running is None
+    True
+    """
+
+    def __init__(self, ended: Callable[[Scan, float], None] = lambda scan, seconds: None) -> None:
+        self.running: Scan | None = None
+        self.ended = ended
+
+
+_watches: list[Watch] = []
+
+
+@contextmanager
+def watching(watch: Watch) -> Iterator[None]:
+    """Let a watch see the scans of this block.
+
+    Examples
+    --------
+    >>> seen = []
+    >>> with watching(Watch(lambda scan, seconds: seen.append(scan.label))):
+    ...     with scanning("rows.parquet", 10, lambda: None):
+    ...         pass
+    >>> seen
+    ['rows.parquet']
+    """
+    _watches.append(watch)
+    try:
+        yield
+    finally:
+        _watches.remove(watch)
+
+
+def watched() -> bool:
+    """Return whether anybody watches.
+
+    Examples
+    --------
+    >>> watched()
+    False
+    """
+    return bool(_watches)
+
+
+@contextmanager
+def scanning(label: str, rows: int | None, share: Callable[[], float | None]) -> Iterator[None]:
+    """Show the watchers the scan that this block is; see `Scan`.
+
+    Examples
+    --------
+    >>> with scanning("rows.parquet", None, lambda: None):
+    ...     pass
+    """
+    if not _watches:
+        yield
+        return
+    scan = Scan(label=label, rows=rows, share=share, begun=time.monotonic())
+    watches = list(_watches)
+    for watch in watches:
+        watch.running = scan
+    try:
+        yield
+    finally:
+        for watch in watches:
+            watch.running = None
+            watch.ended(scan, time.monotonic() - scan.begun)
+
+
+_DRIVERS = {
+    "psycopg": "PostgreSQL",
+    "py4j": "Spark",
+    "pyarrow": "PyArrow",
+    "pyspark": "Spark",
+    "sqlite3": "SQLite",
+}
+"""What raises errors of its own, and how it is called."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Source:
+    """A table somewhere, not yet looked at.
+
+    Parameters
+    ----------
+    label : str
+        What it is called in errors: a file's name, or `the table`.
+    backend : Ibis backend
+        Runs the queries.
+    table : Ibis table
+        The rows.
+    columns : mapping of str to str
+        The user's names to the table's own.
+    text : bool
+        Whether every value is text, to be converted by declaration (CSV, JSON Lines).
+    ordered : bool
+        Whether rows have a number, so that an error can name the first bad one.
+    locate : callable, optional
+        Row number (from 0) to words such as `line 17`; row numbers if left out.
+    notes : tuple of str
+        What was done to read the rows: blank ones left out, a sheet chosen.
+    log : Log, optional
+        The evaluation tool's log that the rows are of.
+    rows : int, optional
+        How many there are, once that is known: for those who watch.
+    """
+
+    label: str
+    backend: Any
+    table: Any
+    columns: Mapping[str, str]
+    text: bool = False
+    ordered: bool = True
+    locate: Callable[[int], str] | None = None
+    notes: tuple[str, ...] = ()
+    log: Log | None = None
+    rows: int | None = None
+
+    def counted(self) -> Source:
+        """Return the source with its number of rows, where somebody watches and it costs no scan."""
+        if not watched() or self.text or self.backend.name != "duckdb":
+            return self
+        return replace(self, rows=int(self.first(self.table.aggregate(n=self.table.count()))["n"]))
+
+    def is_text(self, name: str) -> bool:
+        """Return whether a column's values are text that is to be converted."""
+        return self.text and bool(self.column(name).type().is_string())
+
+    def column(self, name: str) -> Any:
+        """Return the Ibis column that the user calls `name`."""
+        return self.table[self.columns[name]]
+
+    def run(self, expression: Any) -> Any:
+        """Return the small result of a query as a PyArrow table."""
+        with readable(self.label), self._scanning():
+            return answer(self.backend, expression)
+
+    def read(self, names: Sequence[str]) -> Any:
+        """Return some columns of a small table as a PyArrow table, under the table's own names."""
+        with readable(self.label), self._scanning():
+            return read_columns(self.backend, self.table, [self.columns[name] for name in names])
+
+    def first(self, expression: Any) -> dict[str, Any]:
+        """Return the first row of a query's result by column."""
+        row: dict[str, Any] = self.run(expression).to_pylist()[0]
+        return row
+
+    def batches(self, expression: Any, size: int) -> Iterator[Any]:
+        """Yield a query's result as PyArrow record batches of up to `size` rows."""
+        with readable(self.label), self._scanning():
+            yield from record_batches(self.backend, expression, size)
+
+    def _scanning(self) -> AbstractContextManager[None]:
+        return scanning(self.label, self.rows, lambda: share_done(self.backend))
+
+    def place(self, row: int) -> str:
+        """Return how the row with this number (from 0) is called."""
+        return self.locate(row) if self.locate is not None else f"row {row + 1}"
+
+
+@contextmanager
+def readable(label: str) -> Iterator[None]:
+    """Turn what an engine says of a file that it cannot read into one `InputError`.
+
+    Examples
+    --------
+    >>> with readable("predictions.csv"):
+    ...     pass
+    """
+    import duckdb
+    from ibis.common.exceptions import OperationNotDefinedError
+
+    try:
+        yield
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error as error:
+        _refuse_spilling(label, error)
+        if isinstance(error, duckdb.OutOfMemoryException):
+            raise
+        raise InputError(
+            f"{label} cannot be read",
+            given=_reason(str(error)),
+            action="Check that the file is whole and of the format that its name says.",
+        ) from error
+    except OperationNotDefinedError as error:
+        raise InputError(
+            f"{label}: the engine that holds it lacks an operation",
+            given=str(error).splitlines()[0],
+            allowed="DuckDB, PostgreSQL, Spark",
+            action="Write the columns to a Parquet file and read that.",
+        ) from error
+    except Exception as error:
+        engine = type(error).__module__.split(".")[0]
+        if engine not in _DRIVERS or isinstance(error, MemoryError):
+            raise
+        raise InputError(
+            f"{label}: {_DRIVERS[engine]} could not answer",
+            given=_reason(str(error)),
+            action="Check the table and what its engine says, or write the columns to a Parquet file.",
+        ) from error
+
+
+def _refuse_spilling(label: str, error: Exception) -> None:
+    """Say it if what does not fit in memory has no room on the disk, or may not use the memory it needs."""
+    message = str(error)
+    first = _reason(message.splitlines()[0]).removeprefix("Out of Memory Error: ")
+    if "duckdb_temp_" in message or "max_temp_directory_size" in message:
+        raise InputError(
+            f"{label}: the disk has no room for what does not fit in memory",
+            given=f"{tempfile.gettempdir()}: {first}",
+            action="Set TMPDIR to a folder with more room, or let more stay in memory: memory= (--memory).",
+        ) from error
+    if " used)" in message:
+        raise InputError(
+            f"{label}: the memory that may be used does not suffice",
+            given=first,
+            action="Allow more, memory='2GB' (--memory 2GB), or fewer threads.",
+        ) from error
+
+
+def _reason(message: str) -> str:
+    """Return the first telling lines of an engine's message."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    kept = []
+    for line in lines:
+        if line.startswith(("Possible", "*", "file =", "LINE ", "This can happen")):
+            break
+        kept.append(line)
+    reason = "; ".join(kept[:4]).removeprefix("Invalid Input Error: ").removeprefix("IO Error: ")
+    return reason if len(reason) <= 300 else reason[:297] + "…"

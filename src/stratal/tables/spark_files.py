@@ -1,0 +1,205 @@
+"""Files as Spark reads them, where its workers are; only counts and the units that were drawn come back."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from stratal.errors import InputError, MissingExtraError
+from stratal.tables.files import (
+    csv_records,
+    delimiter_of,
+    format_of,
+    header_line,
+    kind_of,
+    opened,
+    usual_delimiter,
+)
+from stratal.tables.parquet import parquet_names, partition_keys, parts_of, refuse_unlike_parts, with_nested
+from stratal.tables.source import FileReading, Request, Source, readable
+from stratal.tables.spilling import private_folder
+
+EVERY_CORE = "local[*]"
+"""Where Spark runs if nobody says."""
+
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*:/")
+
+_SETTINGS = {
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+}
+_QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+
+
+def read_on_spark(path: str | os.PathLike[str], request: Request, reading: FileReading) -> tuple[Source, Any]:
+    """Return a file or a directory that Spark reads as a source, and its columns as they were declared.
+
+    A path of this machine must be one of the workers' machines too. An address such as `hdfs://…` or
+    `s3a://…`, and a path that is not on this machine, goes to Spark as it is.
+    """
+    text = os.fspath(path)
+    here = Path(text) if not _ADDRESS.match(text) and Path(text).exists() else None
+    kind = _kind(text, here, reading)
+    parts = _local_parts(here, kind, reading)
+    session = session_at(reading.master)
+    with readable(text):
+        frame = _FRAMES[kind](session.read, _literal(text, here), text, reading)
+        table, backend = table_of(frame)
+    columns = {name: name for name in table.columns}
+    table, columns = with_nested(table, columns)
+    declared = request.among(list(columns), text)
+    if parts and here is not None:
+        keys = {key: part for part in parts for key in partition_keys(part.relative_to(here))}
+        refuse_unlike_parts(parts, declared.among(columns), keys)
+    return Source(
+        label=text, backend=backend, table=table, columns=columns, text=kind == "csv", ordered=False
+    ), declared
+
+
+def table_of(frame: Any) -> tuple[Any, Any]:
+    """Return a Spark dataframe as an Ibis table, and the Ibis connection to its session.
+
+    Parameters
+    ----------
+    frame : pyspark.sql.DataFrame
+    """
+    import ibis
+
+    backend = ibis.pyspark.connect(frame.sparkSession)
+    view = f"stratal_{uuid.uuid4().hex}"
+    frame.createOrReplaceTempView(view)
+    return backend.table(view), backend
+
+
+def session_at(master: str | None) -> Any:
+    """Return a Spark session of our own, in the Spark that runs already or in one that is started.
+
+    Parameters
+    ----------
+    master : str, optional
+        `local[2]`, `spark://host:7077`; the Spark that runs, or else all cores of this machine, if left out.
+
+    Raises
+    ------
+    MissingExtraError
+        Without PySpark.
+    InputError
+        Without Java, where another Spark runs already, or if the master cannot be reached.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise MissingExtraError("PySpark", extra="spark") from None
+    running = SparkSession.getActiveSession()
+    if running is None:
+        running = _started(SparkSession.builder, master or EVERY_CORE)
+    elif master not in (None, running.conf.get("spark.master")):
+        raise InputError(
+            "another Spark runs in this process already",
+            given=f"master {master!r}",
+            allowed=f"master {running.conf.get('spark.master')!r}, or none",
+            action="Stop that session first.",
+        )
+    session = running.newSession()
+    for name, value in _SETTINGS.items():
+        session.conf.set(name, value)
+    return session
+
+
+def _started(builder: Any, master: str) -> Any:
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        raise InputError(
+            "Spark needs Java, which is not installed",
+            allowed="Java 17 or 21",
+            action="Install it (Debian: apt-get install openjdk-17-jre-headless), or set JAVA_HOME.",
+        )
+    for name, value in _QUIET.items():
+        builder = builder.config(name, value)
+    with _without_noise() as log:
+        try:
+            return builder.appName("stratal").master(master).getOrCreate()
+        except Exception as error:  # of Py4J, of Spark, or of Python where Java did not start
+            said = [line for line in log.read_text(errors="replace").splitlines() if "rror" in line]
+            raise InputError(
+                f"Spark at {master} did not start",
+                given=(said or [str(error).splitlines()[0]])[-1][:300],
+                allowed="local[2], spark://host:7077, yarn and others",
+                action="Check that the master runs and can be reached from here.",
+            ) from error
+
+
+@contextmanager
+def _without_noise() -> Iterator[Path]:
+    """Send what Java says while it starts, and afterwards, to a file."""
+    log = private_folder() / "spark.log"
+    kept = os.dup(2)
+    with log.open("w") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield log
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+# ---- one function for each format
+
+
+def _kind(text: str, here: Path | None, reading: FileReading) -> str:
+    if here is not None and here.is_dir() and reading.directory:
+        return "parquet"
+    kind = kind_of(here, reading.format) if here is not None else reading.format or format_of(Path(text))
+    if kind not in _FRAMES:
+        raise InputError(
+            f"{text}: Spark does not read this format",
+            given=kind,
+            allowed=", ".join(_FRAMES),
+            action="Leave out engine='spark' (--engine spark), or write a Parquet file.",
+        )
+    return kind
+
+
+def _local_parts(here: Path | None, kind: str, reading: FileReading) -> list[Path]:
+    """Return the Parquet files on this machine, in which a sample that was drawn is refused."""
+    if here is None or kind != "parquet":
+        return []
+    parts = parts_of(here) if reading.directory else [here]
+    parquet_names(parts[0], 0)
+    return parts if reading.directory else []
+
+
+def _literal(text: str, here: Path | None) -> str:
+    """Return a path in which no character is a wildcard to Spark."""
+    escaped = re.sub(r"([\[\]{}*?\\])", r"\\\1", text if here is None else str(here.absolute()))
+    return escaped if here is None else f"file:{escaped}"
+
+
+def _parquet(reader: Any, address: str, _: str, reading: FileReading) -> Any:
+    return reader.parquet(address)
+
+
+def _csv(reader: Any, address: str, text: str, reading: FileReading) -> Any:
+    file = Path(text)
+    usual = usual_delimiter(file)
+    how: dict[str, Any] = {"sep": reading.delimiter or usual}
+    if address.startswith("file:"):  # else Spark looks at all of it to learn the names in its first line
+        line = header_line(file)
+        how["sep"] = reading.delimiter or delimiter_of(line, usual)
+        with closing(opened(file)) as lines:
+            _, names = next(csv_records(lines, how["sep"]), (0, []))
+        how["schema"] = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in names)
+    return reader.csv(address, **how, header=True, multiLine=True, escape='"', mode="FAILFAST")
+
+
+def _json_lines(reader: Any, address: str, _: str, reading: FileReading) -> Any:
+    return reader.json(address, mode="FAILFAST")
+
+
+_FRAMES = {"parquet": _parquet, "csv": _csv, "jsonl": _json_lines}

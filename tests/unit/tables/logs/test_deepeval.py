@@ -1,0 +1,65 @@
+"""DeepEval: files that it wrote itself, and damaged ones."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from stratal import Population
+from stratal.tables.logs import deepeval
+
+
+@pytest.fixture
+def found(tools):
+    return json.loads((tools / "deepeval-4.3.1.json").read_text())
+
+
+def test_test_cases_are_units_and_metrics_columns(tools):
+    population = Population.read(tools / "deepeval-4.3.1.json")
+
+    assert population.proxy_names == ("Exact Match",)
+    assert population.distribution().mean == 0.75
+    assert population.shown_names == ("input", "target", "answer")
+
+
+def test_ids_survive(found):
+    assert deepeval.read(found, "a").columns["id"] == ["007", 'a"b', "köln", "0x1"]
+
+
+def test_the_latest_run_is_read_from_its_envelope(found):
+    assert deepeval.recognises({"testRunData": found})
+    assert deepeval.read({"testRunData": found}, "a") == deepeval.read(found, "b")
+
+
+def test_the_turns_of_a_conversation_are_one_cluster(tools, changed):
+    found = json.loads((tools / "deepeval-4.3.1-conversation.json").read_text())
+
+    def longer(document):
+        talk = document["conversationalTestCases"][0]
+        talk["turns"] += [{"role": "user", "content": "Bye"}, {"role": "assistant", "content": "So long"}]
+
+    log = deepeval.read(changed(found, longer), "a")
+
+    assert log.cluster == "conversation"
+    assert log.columns["id"] == ["talk#1", "talk#2"]
+    assert log.columns["answer"] == ["Hello", "So long"]
+    assert json.loads(log.columns["turns"][1])[-1] == {"role": "user", "content": "Bye"}
+    assert log.columns["Polite"] == [0.75, 0.75]
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        (lambda d: d["testCases"].clear(), "holds no test case"),
+        (lambda d: d["testCases"][1].pop("actualOutput"), "test case 2: has no 'actualOutput'"),
+        (lambda d: d["testCases"][1].pop("metricsData"), "test case 2: has no metrics"),
+        (lambda d: d.update(testCases={"a": 1}), "'testCases' is not a list of test cases"),
+        (
+            lambda d: d["conversationalTestCases"].append({"turns": [], "metricsData": []}),
+            "test cases and conversations",
+        ),
+    ],
+)
+def test_damaged_files_end_in_one_error(found, changed, refusal, how, said):
+    assert said in refusal(changed(found, how))

@@ -1,0 +1,25 @@
+"""How a file is to be read."""
+
+from __future__ import annotations
+
+import pytest
+
+from stratal.errors import InputError
+from stratal.tables.source import FileReading
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"engine": "presto"}, "no such engine"),
+        ({"master": "local[2]"}, "engine='spark'"),
+        ({"engine": "spark", "threads": 2}, "threads is of DuckDB"),
+        ({"engine": "spark", "memory": "2GB"}, "memory is of DuckDB"),
+        ({"threads": 0}, "threads counts from 1"),
+        ({"threads": True}, "threads counts from 1"),
+        ({"memory": "2"}, "with its unit"),
+    ],
+)
+def test_what_cannot_be_is_refused(given, words):
+    with pytest.raises(InputError, match=words):
+        FileReading(**given)

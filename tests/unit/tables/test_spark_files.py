@@ -1,0 +1,42 @@
+"""What is refused before any Spark runs."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+import pytest
+
+from stratal.errors import InputError, MissingExtraError
+from stratal.population import Population
+from stratal.tables.spark_files import session_at
+
+
+def test_without_pyspark_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    with pytest.raises(MissingExtraError, match=r"stratal\[spark\]"):
+        session_at(None)
+
+
+def test_without_java_it_is_said_how_to_get_it(monkeypatch):
+    sql = pytest.importorskip("pyspark.sql")
+    monkeypatch.setattr(sql.SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(InputError, match="apt-get install"):
+        session_at("local[1]")
+
+
+@pytest.mark.parametrize("name", ["rows.xlsx", "rows.json", "rows.feather"])
+def test_other_formats_are_refused_with_a_way_out(tmp_path, name):
+    (tmp_path / name).write_bytes(b"")
+    with pytest.raises(InputError, match=r"Spark does not read this format.*parquet, csv, jsonl"):
+        Population.read(tmp_path / name, engine="spark")
+
+
+def test_a_sample_is_no_file_of_predictions_on_spark_either(tmp_path, population):
+    import stratal
+
+    stratal.SimpleRandom(budget=5).draw(population, seed=7).write(tmp_path / "sample.parquet")
+    with pytest.raises(InputError, match="is a sample that was drawn"):
+        Population.read(tmp_path / "sample.parquet", engine="spark")
