@@ -16,8 +16,8 @@ from stratal.cli.output import print_json, print_next, print_page, print_text
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
-    from stratal.labels.answer_columns import AnswerColumn
     from stratal.labels.exchange.exchange import Answers
+    from stratal.labels.label_table import AnswerColumn
     from stratal.tables.small_table import SmallTable
 
 
@@ -124,7 +124,7 @@ def _table(file: Path) -> SmallTable | None:
 
 def _say_table(file: Path, *, json: bool) -> bool:
     """Say what to do with a table of labels, of a sample nearby or from elsewhere; False for other tables."""
-    from stratal.labels.answer_columns import AnswerColumn
+    from stratal.labels.label_table import AnswerColumn
     from stratal.study.finding import homes_by_values
 
     table = _table(file)

@@ -324,7 +324,7 @@ def of_models(asked: EvidenceOptions, evidence: GatheredEvidence) -> GatheredEvi
     wanted = o.listed(asked.compare)
     if asked.model is None:
         return replace(evidence, models=wanted)
-    from stratal.labels.long import by_model
+    from stratal.labels.label_file import by_model
 
     found = by_model(evidence.column(asked.model), evidence.labels, wanted)
     models = tuple(found)

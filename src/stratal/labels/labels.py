@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Collection, Iterable, Mapping, Sized
+from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from os import PathLike, fspath
@@ -175,6 +175,16 @@ class Labels(Record):
         distinct = dict.fromkeys([*texts.tolist(), *(e if e is None else class_text(e) for e in before)])
         distinct.pop(None, None)
         return texts, Declared.of(distinct, self.positive, self.mapping)
+
+    def only(self, rows: Sequence[int]) -> Labels:
+        """Return some of the rows, in this order."""
+        return replace(
+            self,
+            ids=tuple(self.ids[row] for row in rows),
+            values=tuple(self.values[row] for row in rows),
+            annotators=self.annotators and tuple(self.annotators[row] for row in rows),
+            places=self.places and tuple(self.places[row] for row in rows),
+        )
 
     def place(self, row: int) -> str:
         """Return where an answer stands, for an error message."""

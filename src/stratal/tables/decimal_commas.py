@@ -16,13 +16,13 @@ _HEAD = 1_000
 
 
 def with_points(
-    lists: Mapping[str, list[Any]], left: Sequence[str] = (), *, grouped: bool = False
+    lists: Mapping[str, list[Any]], left: Sequence[str] = ()
 ) -> tuple[dict[str, list[Any]], tuple[str, ...]]:
     """Return columns of text with a point in numbers that have a decimal comma, and what is said of it.
 
     A column is changed where every entry is such a number, a whole one or blank. Ids are left as they are:
-    columns in `left`, and those that are called so. Where commas may be `grouped` digits, as in 1,234, one
-    of the numbers must be none of those.
+    columns in `left`, and those that are called so. Since commas may group digits, as in 1,234, one of
+    the numbers must be none of those.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def with_points(
     found = {
         name: next(entry for entry in entries if entry and "," in entry)
         for name, entries in lists.items()
-        if name not in left and not _is_id(name) and _all_with_commas(entries, grouped)
+        if name not in left and not _is_id(name) and _all_with_commas(entries)
     }
     changed = {
         name: [entry and entry.replace(",", ".") for entry in entries] if name in found else entries
@@ -41,7 +41,7 @@ def with_points(
     return changed, _notes(found)
 
 
-def source_with_points(source: Source, declared: Chosen, *, grouped: bool = False) -> Source:
+def source_with_points(source: Source, declared: Chosen) -> Source:
     """Return a source of text with a point in numbers that have a decimal comma; see `with_points`.
 
     The first rows decide, and later ones that are no such numbers stay as they are.
@@ -56,7 +56,7 @@ def source_with_points(source: Source, declared: Chosen, *, grouped: bool = Fals
     found = {
         name: next(entry for entry in entries if "," in entry)
         for name, entries in texts.items()
-        if _all_with_commas(entries, grouped)
+        if _all_with_commas(entries)
     }
     if not found:
         return source
@@ -69,10 +69,10 @@ def source_with_points(source: Source, declared: Chosen, *, grouped: bool = Fals
     return replace(source, table=source.table.mutate(**changed), notes=notes)
 
 
-def _all_with_commas(entries: Sequence[str | None], grouped: bool) -> bool:
+def _all_with_commas(entries: Sequence[str | None]) -> bool:
     """Return whether all entries are numbers or blank, and some have a comma that groups no digits."""
     there = [entry for entry in entries if entry and entry.strip()]
-    return any("," in entry and not (grouped and re.match(_THOUSANDS, entry)) for entry in there) and all(
+    return any("," in entry and not re.match(_THOUSANDS, entry) for entry in there) and all(
         re.match(_NUMBER, entry) for entry in there
     )
 

@@ -260,6 +260,15 @@ def flat(record: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object, refusing a key that stands in it twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} stands twice")
+    return found
+
+
 def json_document(path: Path, most: int = MOST_JSON, what: str = "to be read as one document") -> Any:
     """Return what a JSON file of at most so many characters, and `MOST_VALUES` values, holds.
 
@@ -271,7 +280,7 @@ def json_document(path: Path, most: int = MOST_JSON, what: str = "to be read as 
     try:
         with opened(path) as text:
             parts = list(_limited_parts(text, path, most, what))
-        return json.loads("".join(parts))
+        return json.loads("".join(parts), object_pairs_hook=_once)
     except InputError:
         raise
     except (ValueError, RecursionError) as error:
@@ -329,7 +338,7 @@ def json_records(text: TextIO, path: Path, most: int | None = None) -> Iterator[
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            record = json.loads(line, object_pairs_hook=_once)
         except (ValueError, RecursionError) as error:
             raise InputError(
                 f"{path}: line {number} is not JSON", given=str(error), allowed="one JSON object per line"

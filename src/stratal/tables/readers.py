@@ -335,7 +335,7 @@ def _read_workbook(backend: Any, file: Path, request: Request) -> tuple[Source, 
     notes = (*sheet.notes, *blank_note(str(file), len(sheet.rows) - len(full)))
     places = [sheet.places[row] for row in full]
     source = replace(source, text=True, notes=notes, locate=lambda row: f"row {places[row]}")
-    return source_with_points(source, declared, grouped=True), declared
+    return source_with_points(source, declared), declared
 
 
 _READERS = {

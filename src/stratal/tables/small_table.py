@@ -237,9 +237,9 @@ def _read_csv(path: Path) -> SmallTable:
     return table if delimiter == "," else _with_points(table)
 
 
-def _with_points(table: SmallTable, before: Sequence[str] = (), *, grouped: bool = False) -> SmallTable:
+def _with_points(table: SmallTable, before: Sequence[str] = ()) -> SmallTable:
     """Return a table with a point in numbers that have a decimal comma, which its notes say."""
-    lists, notes = with_points(table.lists, grouped=grouped)
+    lists, notes = with_points(table.lists)
     return replace(table, lists=lists, notes=(*before, *table.notes, *notes))
 
 
@@ -315,7 +315,7 @@ _FIRST_VERSION = b"FEA1"
 def _read_workbook(path: Path, wanted: Sequence[str]) -> SmallTable:
     sheet = one_sheet(path, lambda names: all(same_name(name, names) is not None for name in wanted))
     table = _table(path, sheet.names, sheet.rows, [f"row {row}" for row in sheet.places])
-    return _with_points(table, sheet.notes, grouped=True)
+    return _with_points(table, sheet.notes)
 
 
 _READERS = {

@@ -56,8 +56,8 @@ def test_a_workbook_is_read_with_decimal_commas_that_were_typed_as_text(tmp_path
 
 
 def test_commas_of_a_workbook_that_may_group_thousands_are_left_alone():
-    assert with_points({"n": ["1,234", "2,500"]}, grouped=True) == ({"n": ["1,234", "2,500"]}, ())
-    assert with_points({"n": ["1,234", "2,5"]}, grouped=True)[0] == {"n": ["1.234", "2.5"]}
+    assert with_points({"n": ["1,234", "2,500"]}) == ({"n": ["1,234", "2,500"]}, ())
+    assert with_points({"n": ["1,234", "2,5"]})[0] == {"n": ["1.234", "2.5"]}
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from stratal.errors import LabelError, MissingExtraError
-from stratal.labels.answer_columns import ANNOTATOR_NAMES, ANSWER_NAMES, id_column, skipped
+from stratal.errors import MissingExtraError
 from stratal.labels.exchange.exchange import (
     ITEM_ID,
     NOTE,
@@ -26,9 +25,9 @@ from stratal.labels.exchange.exchange import (
     text_of,
     write_lines,
 )
-from stratal.randomness import id_text
-from stratal.tables.files import cell, format_of
-from stratal.tables.small_table import SmallTable, is_missing, plain_text
+from stratal.labels.label_table import ANSWER_NAMES, LabelRows
+from stratal.tables.files import cell, format_of, text_of_cell
+from stratal.tables.small_table import SmallTable, plain_text
 
 LABEL = "label"
 _OWN = (ITEM_ID, LABEL, "annotator", "status", NOTE)
@@ -153,48 +152,33 @@ def read_table(path: Path, id_name: str) -> Answers:
     [('a', 'Pass'), ('b', None)]
     """
     table = SmallTable.of(path, str(path), (LABEL,))
-    label = table.find(*ANSWER_NAMES)
-    if label is None:
-        table.values(LABEL, action="Call the column of answers 'label'.")
-    ids = table.values(id_column(table, id_name))
-    columns = {name: _column(table, *names) for name, names in _KNOWN.items()}
-    said = []
-    for row, (entry, value) in enumerate(zip(ids, table.values(str(label)), strict=True)):
-        place = f"{path}, {table.places[row]}"
-        if is_missing(entry):
-            raise LabelError(
-                f"{place}: the id is missing",
-                action="Fill it in from the file that was handed out; an answer without an id belongs "
-                "to no unit.",
-            )
-        left = skipped(place, columns["status"][row])
-        if left or not is_missing(value):
-            said.append(
-                Said(
-                    id=id_text(entry),
-                    value=None if left else plain_text(value),
-                    annotator=plain_text(columns["annotator"][row]) or "",
-                    note=plain_text(columns["note"][row]) or "",
-                    at=plain_text(columns["at"][row]) or "",
-                    place=place,
-                )
-            )
+    rows = LabelRows.of(table, table.find(*ANSWER_NAMES) or LABEL, id_name)
+    notes, times = (_texts(table, *names) for names in _REMARKS)
+    said = [
+        Said(
+            id=rows.ids[row],
+            value=None if value is None else text_of_cell(str(plain_text(value))),
+            annotator="" if rows.annotators is None else rows.annotators[row],
+            note=notes[row],
+            at=times[row],
+            place=f"{path}, {table.places[row]}",
+        )
+        for row, value in enumerate(rows.values)
+        if rows.skipped[row] or value is not None
+    ]
     kind = _TOOL_OF.get(format_of(path), JSON_LINES.name)
-    return Answers(tool=kind, said=newest(said), notes=table.notes)
+    return Answers(tool=kind, said=newest(said), notes=(*table.notes, *rows.notes))
 
 
-_KNOWN = {
-    "annotator": ANNOTATOR_NAMES,
-    "status": ("status",),
-    "note": (NOTE, "notes", "comment"),
-    "at": ("timestamp", "updated_at"),
-}
+_REMARKS = ((NOTE, "notes", "comment"), ("timestamp", "updated_at"))
 _TOOL_OF = {"xlsx": "excel", "csv": "csv"}
 
 
-def _column(table: SmallTable, *names: str) -> list[Any]:
+def _texts(table: SmallTable, *names: str) -> list[str]:
     found = table.find(*names)
-    return [None] * len(table) if found is None else table.values(found)
+    return [
+        plain_text(entry) or "" for entry in ([None] * len(table) if found is None else table.values(found))
+    ]
 
 
 CSV = Tool(name="csv", title="CSV", write=write_csv)
