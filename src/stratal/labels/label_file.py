@@ -9,8 +9,7 @@ from typing import Any
 
 from stratal.errors import InputError, LabelError, names_mistyped, near_names
 from stratal.labels.exchange.exchange import VERDICT, Answers
-from stratal.labels.exchange.sheets import LABEL
-from stratal.labels.exchange.tools import answers_of_tool
+from stratal.labels.exchange.tools import LABEL, answers_of_tool
 from stratal.labels.label_table import LabelRows
 from stratal.labels.labels import Labels
 from stratal.randomness import id_text

@@ -101,7 +101,11 @@ def _ids(table: SmallTable, id_name: str) -> tuple[str, ...]:
             action="Name it: --id COLUMN; --id row where rows are in the order of to_label.csv.",
         )
     ids = table.values(found)
-    for row in (row for row, entry in enumerate(ids) if is_missing(entry)):
+    for row in (
+        row
+        for row, entry in enumerate(ids)
+        if entry == "" or (is_missing(entry) and not isinstance(entry, str))
+    ):
         raise LabelError(
             f"{table.label}, {table.places[row]}: the id is missing",
             action="Fill it in from the file that was handed out; an answer without one belongs to no unit.",

@@ -205,7 +205,7 @@ class Declared:
     Examples
     --------
     >>> Declared.of(["Good", "poor", "n/a"], "good", {"n/a": None}).meanings
-    {'Good': 1.0, 'poor': 0.0, 'n/a': None}
+    {'n/a': None, 'Good': 1.0, 'poor': 0.0}
     """
 
     meanings: Mapping[str, float | str | None] = field(default_factory=dict)
