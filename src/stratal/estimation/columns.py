@@ -11,7 +11,7 @@ import numpy as np
 from stratal.arrays import AnyArray, BoolArray, FloatArray, Record
 from stratal.errors import InputError, LabelError, near_names
 from stratal.labels.annotators import COMBINATIONS
-from stratal.labels.labels import Joined, Labels, join, shape_of
+from stratal.labels.labels import Joined, join
 from stratal.labels.meanings import refuse_unlike
 from stratal.sampling.asked import require_sample
 from stratal.sampling.sample import Sample
@@ -82,9 +82,9 @@ def outcomes(
             action="Fill in the label column, then estimate again.",
         )
     answers = None if predicted is False else answers_of(sample, predicted)
-    given = joined.numbers() if answers is None else _known_classes(joined, answers)
     if answers is None:
         _refuse_averaged_classes(sample, joined)
+    given = joined.numbers() if answers is None else _known_classes(joined, answers)
     answered, counts = np.unique(joined.unit, return_counts=True)
     several, labelled, bounds = int(np.sum(counts > 1)), joined.labelled, joined.bounds
     counted = "unit counts" if several == 1 else "units count"
@@ -199,8 +199,7 @@ def class_column(sample: Sample, given: Any, what: str, answers: Any = None) -> 
         return np.array(answers_of(sample, True), dtype=object)
     if isinstance(given, str):
         return np.array(group_column(sample, given), dtype=object)
-    _refuse_shapes(sample, given, what)
-    joined = join(sample, given)
+    joined = join(sample, given, what)
     return joined.majority(joined.classes() if answers is None else _known_classes(joined, answers))
 
 
@@ -285,8 +284,7 @@ def number_column(sample: Sample, given: Any, what: str) -> FloatArray:
         if given not in sample.proxy_names:
             raise InputError(f"no such proxy: {given!r}", allowed=near_names(given, sample.proxy_names))
         return np.asarray(sample.proxies[:, sample.proxy_names.index(given)])
-    _refuse_shapes(sample, given, what)
-    joined = join(sample, given)
+    joined = join(sample, given, what)
     numbers = np.full(sample.size, np.nan)
     numbers[joined.labelled] = joined.by_unit(joined.numbers(what))
     return numbers
@@ -317,16 +315,3 @@ def number_columns(
     if not np.any(labelled):
         raise LabelError(nobody, allowed=f"at least one {allowed}")
     return columns[labelled], labelled
-
-
-def _refuse_shapes(sample: Sample, given: Any, what: str) -> None:
-    if isinstance(given, Joined | Labels | Mapping) or hasattr(given, "index"):
-        return
-    shape = shape_of(given)
-    if shape != (sample.size,):
-        raise InputError(
-            f"{what} must have one entry per drawn unit, in the order of sample.ids",
-            given=f"shape {shape}",
-            allowed=f"({sample.size},)",
-            action="Give a mapping of id to value instead.",
-        )

@@ -296,7 +296,7 @@ class Joined(Record):
         return self.declared.table({**counted(self.given), **self.unanswered}, answers, classes=classes)
 
 
-def as_labels(labels: Any, sample: UnitRows) -> Labels:
+def as_labels(labels: Any, sample: UnitRows, what: str = "an array of labels") -> Labels:
     """Return labels of any accepted kind as `Labels`.
 
     Parameters
@@ -338,7 +338,7 @@ def as_labels(labels: Any, sample: UnitRows) -> Labels:
     shape = shape_of(labels)
     if shape != (sample.size,):
         raise LabelError(
-            "an array of labels must have one entry per drawn unit, in the order of sample.ids",
+            f"{what} must have one entry per drawn unit, in the order of sample.ids",
             given=f"shape {shape}",
             allowed=f"({sample.size},)",
             action="Give one column of it: labels[:, 0]; columns of several models go to stratal.compare."
@@ -362,7 +362,7 @@ def shape_of(given: Any) -> tuple[int, ...]:
         return (len(given), -1)
 
 
-def with_ids_of(sample: UnitRows, labels: Any) -> Labels:
+def with_ids_of(sample: UnitRows, labels: Any, what: str = "an array of labels") -> Labels:
     """Return labels of any accepted kind with the sample's ids, where a spreadsheet changed them.
 
     Examples
@@ -373,12 +373,12 @@ def with_ids_of(sample: UnitRows, labels: Any) -> Labels:
     >>> with_ids_of(sample, {"7": 1.0}).ids
     ('007',)
     """
-    given = as_labels(labels, sample)
+    given = as_labels(labels, sample, what)
     ids, notes = matched(given.ids, given.annotators, set(id_texts(sample.ids)))
     return replace(given, ids=ids, notes=(*given.notes, *notes)) if notes else given
 
 
-def join(sample: UnitRows, labels: Any) -> Joined:
+def join(sample: UnitRows, labels: Any, what: str = "an array of labels") -> Joined:
     """Join labels to a sample by id, and interpret them: each raw value is a value, a class or no answer.
 
     Parameters
@@ -386,6 +386,8 @@ def join(sample: UnitRows, labels: Any) -> Joined:
     sample : Sample
     labels : see `as_labels`
         Joined ones stay as they are.
+    what : str
+        What an array is called in an error.
 
     Raises
     ------
@@ -411,7 +413,7 @@ def join(sample: UnitRows, labels: Any) -> Joined:
         and labels.shape == (sample.size,)
     ):
         return _in_order(sample, np.arange(sample.size), labels.astype(np.float64), Declared())
-    given = with_ids_of(sample, labels)
+    given = with_ids_of(sample, labels, what)
     position = {text: row for row, text in enumerate(id_texts(sample.ids))}
     _refuse_strangers(given, position, sample)
     _refuse_duplicates(given)

@@ -253,10 +253,11 @@ class Declared:
             for text, value in given.items()
             if value is not None
         }
-        words = [text for text, number in found.items() if number != number]
+        words = {text: str(given[text]) for text, number in found.items() if number != number}
         if not 0 < len(words) <= _MOST_WORDS or any(not (0 <= n <= 1) for n in found.values() if n == n):
             return found
-        return found | (vocabulary(words) or {})
+        known = vocabulary(words.values()) or {}
+        return found | {text: known[word] for text, word in words.items() if word in known}
 
     def has_words(self, texts: Iterable[str]) -> bool:
         """Return whether some text counts as a number by a vocabulary alone."""

@@ -132,6 +132,10 @@ def test_a_mapping_gives_numbers_bounds_and_no_labels():
     assert joined.bounds == (0, 1)
 
 
+def test_a_class_that_is_mapped_to_may_be_a_word_for_a_number():
+    assert counted("ja", "nein", "yes", mapping={"ja": "yes", "nein": "no"})[0] == [1, 0, 1]
+
+
 def test_words_may_be_mapped_to_no_answer_alone():
     numbers, joined = counted("Pass", "Fail", "unsure", mapping={"UNSURE": ""})
 

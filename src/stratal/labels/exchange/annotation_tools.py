@@ -145,8 +145,11 @@ def read_label_studio(found: Sequence[Any], source: str) -> Answers:
 
 
 def _of_task(task: Any, place: str) -> list[Said]:
-    item = text_of(required(required(task, "data", place), ITEM_ID, place))
-    return [_of_annotation(item, annotation, place) for annotation in task["annotations"]]
+    data = required(task, "data", place)
+    return [
+        _of_annotation(text_of(required(data, ITEM_ID, place)), annotation, place)
+        for annotation in task["annotations"]
+    ]
 
 
 def _of_annotation(item: str, annotation: Any, place: str) -> Said:
