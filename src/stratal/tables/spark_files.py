@@ -22,7 +22,7 @@ from stratal.tables.files import (
     usual_delimiter,
 )
 from stratal.tables.parquet import parquet_names, partition_keys, parts_of, refuse_unlike_parts, with_nested
-from stratal.tables.source import FileReading, Request, Source, readable
+from stratal.tables.source import Chosen, FileReading, Source, Table, readable
 from stratal.tables.spilling import private_folder
 
 EVERY_CORE = "local[*]"
@@ -38,8 +38,8 @@ _SETTINGS = {
 _QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
 
 
-def read_on_spark(path: str | os.PathLike[str], request: Request, reading: FileReading) -> tuple[Source, Any]:
-    """Return a file or a directory that Spark reads as a source, and its columns as they were declared.
+def read_on_spark(path: str | os.PathLike[str], reading: FileReading) -> Table:
+    """Return a file or a directory that Spark reads as a table.
 
     A path of this machine must be one of the workers' machines too. An address such as `hdfs://…` or
     `s3a://…`, and a path that is not on this machine, goes to Spark as it is.
@@ -54,13 +54,17 @@ def read_on_spark(path: str | os.PathLike[str], request: Request, reading: FileR
         table, backend = table_of(frame)
     columns = {name: name for name in table.columns}
     table, columns = with_nested(table, columns)
-    declared = request.among(list(columns), text)
-    if parts and here is not None:
-        keys = {key: part for part in parts for key in partition_keys(part.relative_to(here))}
-        refuse_unlike_parts(parts, declared.among(columns), keys)
-    return Source(
+    source = Source(
         label=text, backend=backend, table=table, columns=columns, text=kind == "csv", ordered=False
-    ), declared
+    )
+
+    def take(chosen: Chosen) -> Source:
+        if parts and here is not None:
+            keys = {key: part for part in parts for key in partition_keys(part.relative_to(here))}
+            refuse_unlike_parts(parts, chosen.among(columns), keys)
+        return source
+
+    return Table(label=text, names=tuple(columns), take=take)
 
 
 def table_of(frame: Any) -> tuple[Any, Any]:
