@@ -19,17 +19,15 @@ from stratal.tables.engine import duckdb_connection
 from stratal.tables.files import (
     LONGEST,
     UNREADABLE,
+    csv_header,
     csv_records,
-    delimiter_of,
     flat,
     format_of,
-    header_line,
     json_array,
     json_document,
     json_records,
     kind_of,
     opened,
-    usual_delimiter,
     whole_gzip,
 )
 from stratal.tables.frames import arrow_table, registered
@@ -158,14 +156,7 @@ def _nested(name: str, column: str, kind: Any) -> dict[str, str]:
 
 
 def _csv(connection: Any, file: Path, delimiter: str | None) -> Table:
-    if delimiter is None:
-        delimiter = delimiter_of(header_line(file), usual_delimiter(file))
-    if len(delimiter) != 1 or delimiter in '"\r\n':
-        raise InputError(
-            "the delimiter must be one character", given=repr(delimiter), allowed="',', ';', tab"
-        )
-    with closing(opened(file)) as text:
-        first_line, names = next(csv_records(text, delimiter), (0, None))
+    delimiter, first_line, names = csv_header(file, delimiter)
     if names is None:
         raise InputError(f"{file} is empty", allowed="a header and one row per unit")
     internal = {name: f"c{at}" for at, name in reversed(list(enumerate(names)))}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -16,18 +17,16 @@ from stratal.arrays import AnyArray, FloatArray, is_null, number_of_text
 from stratal.errors import InputError, near_names, same_name
 from stratal.tables.files import (
     UNREADABLE,
+    csv_header,
     csv_records,
-    delimiter_of,
     existing_file,
     flat,
     format_of,
-    header_line,
     json_array,
     json_document,
     json_records,
     opened,
     text_of_cell,
-    usual_delimiter,
 )
 from stratal.tables.frames import frame_columns
 from stratal.tables.limits import MOST_BYTES, MOST_ROWS, bounded_batches, bounded_table, limited, too_large
@@ -237,16 +236,16 @@ def _read_columns(path: Path, wanted: Sequence[str] = ()) -> SmallTable:
 
 def _lines(path: Path) -> list[str]:
     """Return where each row of a CSV file begins, refusing one of more or fewer columns than the header."""
+    delimiter, _, header = csv_header(path)
     with closing(opened(path)) as text:
-        records = csv_records(text, delimiter_of(header_line(path), usual_delimiter(path)))
-        _, header = next(records, (0, []))
+        records = itertools.islice(csv_records(text, delimiter), 1, None)
         found = []
         for line, fields in limited(records, lambda record: sum(map(len, record[1])), path):
-            if len(fields) != len(header):
+            if len(fields) != len(header or ()):
                 raise InputError(
                     f"{path}, line {line}: wrong number of columns",
                     given=len(fields),
-                    allowed=str(len(header)),
+                    allowed=str(len(header or ())),
                 )
             if any(field.strip() for field in fields):
                 found.append(f"line {line}")

@@ -7,19 +7,15 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from stratal.errors import InputError, MissingExtraError
 from stratal.tables.files import (
-    csv_records,
-    delimiter_of,
+    csv_header,
     format_of,
-    header_line,
     kind_of,
-    opened,
-    usual_delimiter,
 )
 from stratal.tables.parquet import parquet_names, partition_keys, parts_of, refuse_unlike_parts, with_nested
 from stratal.tables.source import Chosen, FileReading, Source, Table, readable
@@ -190,15 +186,10 @@ def _parquet(reader: Any, address: str, _: str, reading: FileReading) -> Any:
 
 
 def _csv(reader: Any, address: str, text: str, reading: FileReading) -> Any:
-    file = Path(text)
-    usual = usual_delimiter(file)
-    how: dict[str, Any] = {"sep": reading.delimiter or usual}
+    how: dict[str, Any] = {"sep": reading.delimiter or ("\t" if ".tsv" in text.lower() else ",")}
     if address.startswith("file:"):  # else Spark looks at all of it to learn the names in its first line
-        line = header_line(file)
-        how["sep"] = reading.delimiter or delimiter_of(line, usual)
-        with closing(opened(file)) as lines:
-            _, names = next(csv_records(lines, how["sep"]), (0, []))
-        how["schema"] = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in names)
+        how["sep"], _, names = csv_header(Path(text), reading.delimiter)
+        how["schema"] = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in names or ())
     return reader.csv(address, **how, header=True, multiLine=True, escape='"', mode="FAILFAST")
 
 
