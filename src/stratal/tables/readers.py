@@ -175,7 +175,7 @@ def _csv(connection: Any, file: Path, delimiter: str | None) -> Table:
             locate=locate,
         )
         if small and (chosen.id in rows.columns or not chosen.id):
-            rows = _without_blank_rows(rows, rows.columns.get(chosen.id, "c0"), file, names, delimiter)
+            rows = _without_blank_rows(rows, rows.columns.get(chosen.id), file, names, delimiter)
         return rows if delimiter == "," else with_points(rows, chosen)
 
     return Table(label=str(file), names=tuple(names), take=take)
@@ -201,12 +201,12 @@ def _read_csv(file: Path, columns: int, delimiter: str, blank_lines: int) -> str
     )
 
 
-def _without_blank_rows(rows: Rows, ids: str, file: Path, names: list[str], delimiter: str) -> Rows:
+def _without_blank_rows(rows: Rows, ids: str | None, file: Path, names: list[str], delimiter: str) -> Rows:
     """Return the rows without those that hold nothing, as spreadsheets leave them; counted and said.
 
-    Looked for only where an id is missing, and in files that are parsed once.
+    Looked for where an id is missing, or none is named, and in files that are parsed once.
     """
-    if not rows.one(f"count(*) FILTER ({ids} IS NULL OR trim({ids}) = '')")[0]:
+    if ids and not rows.one(f"count(*) FILTER ({ids} IS NULL OR trim({ids}) = '')")[0]:
         return rows
     copy, left = private_file(".csv"), 0
     with closing(opened(file)) as text, copy.open("w", encoding="utf-8", newline="") as kept:
@@ -214,7 +214,7 @@ def _without_blank_rows(rows: Rows, ids: str, file: Path, names: list[str], deli
         for _, fields in csv_records(text, delimiter):
             if any(field.strip() for field in fields):
                 writer.writerow(fields)
-            elif len(fields) > 1:
+            else:
                 left += 1
     origin = _read_csv(copy, len(names), delimiter, 0)
     return replace(rows, origin=origin, notes=(*rows.notes, *blank_note(rows.label, left))) if left else rows

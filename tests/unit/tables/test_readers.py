@@ -604,3 +604,17 @@ def test_half_a_character_in_json_is_refused_by_the_name_of_the_file(tmp_path: P
 
     write(tmp_path, name, f"[{row}]" if name.endswith(".json") else row)
     assert str(tmp_path / name) in refusal(tmp_path / name, proxy="proxy")
+
+
+@pytest.mark.parametrize("blank", [" ", '""', "\t", "\u00a0"])
+@pytest.mark.parametrize("names", ["id", "id,label"])
+def test_rows_of_labels_are_named_by_their_lines_whatever_blank_is(
+    tmp_path: Path, blank: str, names: str
+) -> None:
+    from stratal.tables.small_table import SmallTable
+
+    more = "," if "," in names else ""
+    path = write(tmp_path, "labels.csv", f"{names}\na{more}\n{blank}{more}\nb{more}\n")
+    table = SmallTable.of(path, "labels")
+
+    assert (table.lists["id"], table.places) == (["a", "b"], ("line 2", "line 4"))
