@@ -62,7 +62,7 @@ def inspect(asked: InspectOptions) -> None:
 
 def _of_one_model(file: Path, models: dict[str, Any]) -> Path:
     """Print what keeps the rows of one model of a long table, and return the file that it writes."""
-    from stratal.tables.duckdb_files import COPIED, copy_of_rows
+    from stratal.tables.readers import COPIED, copy_of_rows
 
     kept = Path("one_model.parquet" if file.suffix == ".parquet" else "one_model.csv")
     print_text(

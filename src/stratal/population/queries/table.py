@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -12,21 +11,26 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError
-from stratal.population.declaration import OWN_STRATUM_GROUP, Declaration, Declared
+from stratal.population.declaration import OWN_STRATUM_GROUP, Declaration
 from stratal.population.digest import KEY_BITS, Digested, PopulationDigest, exponent_of
 from stratal.population.distribution import Extent
 from stratal.population.expressions import Expression
-from stratal.population.keywords import of_caller
 from stratal.population.pictures import LevelBins
 from stratal.population.population import Population
 from stratal.population.queries import selecting
 from stratal.population.queries.counting import TableCounter, columns_of, level_bins
-from stratal.population.queries.derived import prepared
 from stratal.population.queries.translate import query_averages, with_codes
 from stratal.population.queries.units import checked, units_of
 from stratal.population.rules.rule import Rule
 from stratal.population.size_measures import Candidates, Size, SizeProfile, rest_of
-from stratal.population.summary import Contents, Drawn, ProxyInfo, StratumSummary, proxy_info_for
+from stratal.population.summary import (
+    Contents,
+    Drawn,
+    ProxyInfo,
+    StratumSummary,
+    proxy_info_for,
+    refuse_more_than_there_are,
+)
 from stratal.randomness import (
     KEY_DIGITS,
     KeyArray,
@@ -37,9 +41,7 @@ from stratal.randomness import (
     uniforms,
 )
 from stratal.tables.engine import in_byte_order
-from stratal.tables.frames import table_source
-from stratal.tables.readers import read_source
-from stratal.tables.source import FileReading, Source
+from stratal.tables.source import Source
 
 _ATTEMPTS = 64
 
@@ -147,7 +149,7 @@ class TablePopulation(Population):
         """
         seed, counts = check_seed(seed), np.asarray(counts, np.int64)
         sizes = self.summarise(rule).sizes
-        _refuse_more_than_there_are(counts, sizes)
+        refuse_more_than_there_are(counts, sizes)
         for widening in range(_ATTEMPTS):
             limits = thresholds(counts, np.maximum(sizes, 1), widening)
             found = self._below(rule, limits, counts, seed)
@@ -306,15 +308,6 @@ def _summary(found: dict[str, Any], rule: Rule, k: int) -> StratumSummary:
     )
 
 
-def _refuse_more_than_there_are(counts: IntArray, sizes: IntArray) -> None:
-    for stratum in np.flatnonzero(counts > sizes)[:1].tolist():
-        raise InputError(
-            f"stratum {stratum} has fewer units than are to be drawn",
-            given=int(counts[stratum]),
-            allowed=f"up to {sizes[stratum]}",
-        )
-
-
 def _keys(digests: list[str]) -> KeyArray:
     digits = "".join(digest[:KEY_DIGITS] for digest in digests)
     return np.frombuffer(bytes.fromhex(digits), dtype=">u8").astype(np.uint64)
@@ -346,23 +339,3 @@ def _objects(column: Any) -> AnyArray:
 def _plain(column: Any) -> AnyArray:
     array: AnyArray = column.to_numpy(zero_copy_only=False)
     return array.astype(np.str_) if array.dtype.kind == "O" else array
-
-
-def read(path: str | os.PathLike[str], **given: Any) -> TablePopulation:
-    """Build a population from a file; see `Population.read`."""
-    reading = {entry.name: given.pop(entry.name) for entry in fields(FileReading) if entry.name in given}
-    try:
-        request = Declared(**given)
-    except TypeError as error:
-        raise of_caller(error, Declared, "Population.read") from None
-    source, declared = prepared(*read_source(path, request, FileReading(**reading)))
-    return TablePopulation(source=source, declared=declared)
-
-
-def from_table(table: Any, request: Declared) -> TablePopulation:
-    """Build a population from a dataframe or an Ibis table; see `Population.from_table`."""
-    source, declared = prepared(*table_source(table, request))
-    return TablePopulation(source=source, declared=declared)
-
-
-Population.makers |= {"file": read, "table": from_table}
