@@ -262,7 +262,12 @@ def test_commas_that_may_group_digits_are_refused_by_name(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", [b"id,label\r\na,1\nb,0\rc,1\r\n", b"id,label\r\na,1\nb,0\r\nc,1\n", b"id,label\na,1\r\nb,0\nc,1"]
+    "text",
+    [
+        b"id,label\r\na,1\nb,0\rc,1\r\n",
+        b"id,label\r\na,1\nb,0\r\nc,1\n",
+        b"id,label\na,1\r\nb,0\nc,1",
+    ],
 )
 def test_mixed_line_ends_are_read_as_lines_or_refused_by_name(tmp_path, text):
     path = tmp_path / "labels.csv"
