@@ -21,13 +21,12 @@ from benchmarks.circumstances import circumstances
 from benchmarks.predictions import BINARY, DATA, load
 from benchmarks.rounds import Pool, rounds
 
-from stratal.allocation import equal, neyman, proportional
 from stratal.arrays import FloatArray, IntArray
 from stratal.planning.widths import interval_of_counts
 from stratal.population import Population
 from stratal.simulation.draws import Urns
 from stratal.simulation.truth import Truth
-from stratal.strata import CutPoints, Strata, stratify
+from stratal.strata import CutPoints, Strata, equal, neyman, proportional, stratify
 
 OUTPUT = Path(__file__).resolve().parent / "results" / "adaptive.md"
 BUDGETS = (50, 100, 200, 400)

@@ -22,11 +22,11 @@ from benchmarks.predictions import BINARY, DATA, GRADED, load
 
 import stratal
 from stratal.arrays import FloatArray, IntArray
+from stratal.designs import StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.methods import BOUNDED
 from stratal.intervals.proportion import clopper_pearson, student_quantile
 from stratal.population.summary import StratumSummary
-from stratal.weighting import StratifiedWeighting
 
 RESULTS = Path(__file__).parent / "results" / "coverage.md"
 FEWER_DRAWS = ("binary data, simple random, one λ", "bounded data, simple random, one λ")

@@ -19,7 +19,7 @@ from benchmarks.predictions import BINARY, DATA
 
 import stratal
 from stratal.arrays import FloatArray
-from stratal.sampling import Design, inclusion_probabilities
+from stratal.designs import Design, inclusion_probabilities
 
 OUTPUT = Path(__file__).resolve().parent / "results" / "designs.md"
 SETS = BINARY[:6]

@@ -20,11 +20,11 @@ from benchmarks.wrong_scores import limits
 
 import stratal
 from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.designs import StratifiedWeighting
 from stratal.estimation import estimands
 from stratal.estimation.confusion import Confusion
 from stratal.estimation.metric_functions import metric_function, of_two_shares
 from stratal.estimation.shares import between_units, directions, ends_over
-from stratal.weighting import StratifiedWeighting
 
 PAGE = Path(__file__).parent / "results" / "known_answers.md"
 METRICS = ("precision", "recall", "f1")

@@ -35,7 +35,7 @@ def variance_ratio(strata: Strata, z: np.ndarray, allocation: str, budget: int) 
     spread = np.array([z[codes == h].var(ddof=1) if np.sum(codes == h) > 1 else 0.0
                        for h in range(strata.n_strata)])  # fmt: skip
     if allocation == "optimal":
-        n_h = stratal.allocation.neyman(strata.sizes, np.sqrt(spread), budget, minimum=1)
+        n_h = stratal.strata.neyman(strata.sizes, np.sqrt(spread), budget, minimum=1)
     else:
         n_h = stratal.allocate(strata, budget, allocation, minimum=1).n_h
     within = float(np.sum(strata.weights**2 * (1 - n_h / strata.sizes) * spread / n_h))

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray
+from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
 from stratal.regression.models import linear_regression
 from stratal.regression.unlabelled import ArrayUnlabelled
-from stratal.weighting import StratifiedWeighting
 
 RESULTS = Path(__file__).with_name("results") / "least_squares.md"
 SIZE = 3000

@@ -20,6 +20,7 @@ from benchmarks.circumstances import circumstances
 
 import stratal
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
+from stratal.designs import StratifiedWeighting
 from stratal.estimation.comparison import contrast_limits
 from stratal.estimation.confusion import Confusion
 from stratal.estimation.domain_means import domain_mean
@@ -28,7 +29,6 @@ from stratal.estimation.estimands.ranking import area_under_curve, average_preci
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.linearisation import difference_of
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.weighting import StratifiedWeighting
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"

@@ -24,11 +24,11 @@ from benchmarks.predictions import BINARY, load
 from scipy.special import expit
 
 import stratal
-from stratal.allocation import neyman
 from stratal.arrays import FloatArray
 from stratal.planning.plan import Plan
 from stratal.planning.widths import expected_half_width, smallest_budget
 from stratal.simulation.stopping import stopped
+from stratal.strata import neyman
 
 RESULTS = Path(__file__).parent / "results" / "promises.md"
 ASKED = (0.05, 0.03, 0.02, 0.01)

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from benchmarks.circumstances import circumstances
 
+from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
 from stratal.regression.coefficients import MEstimate
 from stratal.regression.models import linear_regression, logistic_regression, mean_vector
 from stratal.regression.unlabelled import ArrayUnlabelled
-from stratal.weighting import StratifiedWeighting
 
 RESULTS = Path(__file__).with_name("results") / "regression_coverage.md"
 VARIANTS: dict[str, dict[str, Any]] = {

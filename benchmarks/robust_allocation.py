@@ -17,8 +17,8 @@ from benchmarks.circumstances import circumstances
 from benchmarks.predictions import DATA
 from benchmarks.rounds import rounds
 
-from stratal.allocation import neyman, proportional, robust
 from stratal.simulation.draws import Urns
+from stratal.strata import neyman, proportional, robust
 
 BUDGETS = (50, 100, 200, 400)
 EVERY_BUDGET = range(50, 401)

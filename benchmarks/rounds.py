@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stratal.allocation.integers import Bounds, optimal_integers
 from stratal.arrays import FloatArray, IntArray
 from stratal.simulation.adaptive_rounds import (
     raw_deviations,
@@ -17,6 +16,7 @@ from stratal.simulation.adaptive_rounds import (
 from stratal.simulation.draws import Draws, StratumSums
 from stratal.simulation.truth import Truth
 from stratal.strata import Strata
+from stratal.strata.integers import Bounds, optimal_integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from stratal.allocation import allocate_several, neyman, proportional
 from stratal.arrays import FloatArray, IntArray
+from stratal.strata import allocate_several, neyman, proportional
 
 RESULTS = Path(__file__).parent / "results" / "several.md"
 SHARED = Path(__file__).resolve().parents[2] / "shared"

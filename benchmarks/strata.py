@@ -24,9 +24,8 @@ from benchmarks.circumstances import circumstances
 from benchmarks.predictions import BINARY, DATA, load
 from numpy.typing import NDArray
 
-from stratal.allocation import allocate
 from stratal.population import Population
-from stratal.strata import METHODS, Strata, stratify
+from stratal.strata import METHODS, Strata, allocate, stratify
 
 RESULTS = Path(__file__).parent / "results" / "strata.md"
 BUDGETS = (50, 100, 200, 400)

@@ -20,11 +20,11 @@ from benchmarks.heavy_tails import SEED, SIZE, populations, with_noise
 from benchmarks.rounds import Pool, rounds
 
 from stratal import Population, stratify
-from stratal.allocation import proportional
-from stratal.allocation.integers import Bounds, optimal_integers
 from stratal.arrays import FloatArray, IntArray
 from stratal.simulation.draws import OrderedUnits
 from stratal.simulation.truth import Truth
+from stratal.strata import proportional
+from stratal.strata.integers import Bounds, optimal_integers
 
 RESULTS = Path(__file__).with_name("results") / "unbounded_rounds.md"
 BUDGETS = (100, 400)

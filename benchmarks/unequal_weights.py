@@ -22,19 +22,19 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from stratal.arrays import FloatArray, IntArray
-from stratal.estimation.mean import EstimateOptions
-from stratal.estimation.outcome_means import estimate_mean
-from stratal.population.summary import StratumSummary
-from stratal.regression.losses import PoissonLoss
-from stratal.regression.m_estimation import m_estimate
-from stratal.sampling import inclusion_probabilities
-from stratal.weighting import (
+from stratal.designs import (
     CalibratedWeighting,
     ClusterWeighting,
     PoissonWeighting,
     StratifiedWeighting,
     Weighting,
+    inclusion_probabilities,
 )
+from stratal.estimation.mean import EstimateOptions
+from stratal.estimation.outcome_means import estimate_mean
+from stratal.population.summary import StratumSummary
+from stratal.regression.losses import PoissonLoss
+from stratal.regression.m_estimation import m_estimate
 
 OUTPUT = Path(__file__).resolve().parent / "results" / "unequal_weights.md"
 UNITS, CLUSTERS, MEAN_SIZE = 8000, 400, 12.0

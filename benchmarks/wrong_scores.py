@@ -24,8 +24,8 @@ import numpy as np
 from scipy.special import expit, logit
 
 import stratal
-from stratal.allocation import smoothed_standard_deviations
 from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.designs.weighting import stratified_factors
 from stratal.estimands import ClassReport
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.metric_functions import metric_function, of_two_shares
@@ -37,7 +37,7 @@ from stratal.planning.labels_so_far import PLANNED, next_allocation
 from stratal.planning.within_answers import floored
 from stratal.population.influence import stratum_averages
 from stratal.population.rules.possible import cells_of
-from stratal.weighting.weighting import stratified_factors
+from stratal.strata import smoothed_standard_deviations
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "benchmarks" / "results" / "wrong_scores.md"

@@ -468,7 +468,7 @@ _BOXES: list[Any] = [
         240,
         92,
         _SAND,
-        "sampling/  Sample",
+        "designs/  Sample",
         "units drawn, their strata, proxies",
         "summaries, design, digest",
         "the estimand that it is for",
@@ -519,7 +519,7 @@ _BOXES: list[Any] = [
         "coefficient, function of the user's)",
         "and, where needed, limits of its own",
     ),
-    (320, 350, 240, 76, _SAND, "weighting/", "weights of the design →", "mean, variance, degrees of freedom"),
+    (320, 350, 240, 76, _SAND, "designs/", "weights of the design →", "mean, variance, degrees of freedom"),
     (
         20,
         350,
@@ -806,7 +806,7 @@ def annotators(path: Path) -> None:
 def regression(path: Path) -> None:
     """Standard error of a slope, by how often the judge is right."""
     from stratal.regression import linear_regression
-    from stratal.weighting import StratifiedWeighting
+    from stratal.designs import StratifiedWeighting
 
     rng, size, n, rights = np.random.default_rng(5), 5000, 300, [0.5, 0.6, 0.7, 0.8, 0.9, 0.95]
     length = rng.uniform(size=size)

@@ -74,10 +74,8 @@ def reference_page() -> str:
 ROOMS = {
     "population": "Population",
     "proxy": "Proxies",
+    "designs": "Designs and samples",
     "strata": "Strata",
-    "allocation": "Allocation",
-    "sampling": "Designs and samples",
-    "weighting": "Weights",
     "labels": "Labels",
     "intervals": "Intervals",
     "estimation": "Estimates",

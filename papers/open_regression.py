@@ -9,14 +9,14 @@ import numpy as np
 
 from papers.page import Page
 from papers.palette import line
-from stratal.allocation import neyman
 from stratal.arrays import FloatArray, IntArray
+from stratal.designs import StratifiedWeighting
 from stratal.regression import heuristic_spreads, influence_spreads, linear_regression
 from stratal.regression.losses import LinearLoss
 from stratal.regression.unlabelled import ArrayUnlabelled
 from stratal.report.figures import Panel
 from stratal.simulation.summary import mean_and_error
-from stratal.weighting import StratifiedWeighting
+from stratal.strata import neyman
 
 ARMS: dict[str, dict[str, Any]] = {
     "classical": {"estimator": "classical"},

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stratal.allocation.integers import Bounds, nearest_integers, optimal_integers
 from stratal.arrays import FloatArray, IntArray
 from stratal.simulation.summary import mean_and_error
+from stratal.strata.integers import Bounds, nearest_integers, optimal_integers
 
 Deviations = Callable[[IntArray, IntArray], FloatArray]
 """(correct, labelled), each (R, K) → S_k (R, K)."""

@@ -10,13 +10,12 @@ import numpy as np
 
 from papers.classifiers import FAMILIES, Task
 from papers.loaders import ClassProbabilities, Predictions
-from stratal.allocation import neyman, proportional
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.population.population import Population
 from stratal.proxy import Proxy, accuracy, calibrate, cross_entropy, squared_error
 from stratal.simulation import SimulatedDesign, formulas, simulate
 from stratal.simulation.truth import Truth
-from stratal.strata import stratify
+from stratal.strata import neyman, proportional, stratify
 
 EVEN = "SSRS proportional HT"
 LABELS = 100

@@ -11,16 +11,24 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from stratal import allocation as allocation
+    from stratal import designs as designs
     from stratal import estimands as estimands
     from stratal import planning as adaptive  # noqa: F401
     from stratal import proxy as proxy
     from stratal import regression as regression
+    from stratal import strata as strata
     from stratal import study as study
-    from stratal.allocation import Allocation as Allocation
-    from stratal.allocation import SharedAllocation as SharedAllocation
-    from stratal.allocation import allocate as allocate
-    from stratal.allocation import allocate_several as allocate_several
+    from stratal.designs import ClusterSample as ClusterSample
+    from stratal.designs import Design as Design
+    from stratal.designs import Poisson as Poisson
+    from stratal.designs import ProportionalToSize as ProportionalToSize
+    from stratal.designs import Sample as Sample
+    from stratal.designs import SimpleRandom as SimpleRandom
+    from stratal.designs import Stratified as Stratified
+    from stratal.designs import Systematic as Systematic
+    from stratal.designs.extending import extend as extend
+    from stratal.designs.margins import fit_margins as fit_margins
+    from stratal.designs.post_strata import post_stratify as post_stratify
     from stratal.errors import BudgetError as BudgetError
     from stratal.errors import InputError as InputError
     from stratal.errors import LabelError as LabelError
@@ -52,26 +60,22 @@ if TYPE_CHECKING:
     from stratal.population.distribution import Distribution as Distribution
     from stratal.proxy import Proxy as Proxy
     from stratal.regression import regress as regress
-    from stratal.sampling import ClusterSample as ClusterSample
-    from stratal.sampling import Design as Design
-    from stratal.sampling import Poisson as Poisson
-    from stratal.sampling import ProportionalToSize as ProportionalToSize
-    from stratal.sampling import Sample as Sample
-    from stratal.sampling import SimpleRandom as SimpleRandom
-    from stratal.sampling import Stratified as Stratified
-    from stratal.sampling import Systematic as Systematic
-    from stratal.sampling.extending import extend as extend
-    from stratal.sampling.margins import fit_margins as fit_margins
-    from stratal.sampling.post_strata import post_stratify as post_stratify
     from stratal.simulation import SimulatedDesign as SimulatedDesign
     from stratal.simulation import SimulationTable as SimulationTable
     from stratal.simulation import simulate as simulate
+    from stratal.strata import Allocation as Allocation
+    from stratal.strata import SharedAllocation as SharedAllocation
     from stratal.strata import Strata as Strata
+    from stratal.strata import allocate as allocate
+    from stratal.strata import allocate_several as allocate_several
     from stratal.strata import stratify as stratify
     from stratal.study.web.notebook import annotate as annotate
 
 _NAMES = {
-    "allocation": "Allocation SharedAllocation allocate allocate_several",
+    "designs": "ClusterSample Design Poisson ProportionalToSize Sample SimpleRandom Stratified Systematic",
+    "designs.extending": "extend",
+    "designs.margins": "fit_margins",
+    "designs.post_strata": "post_stratify",
     "errors": "BudgetError InputError LabelError MissingExtraError RequirementError StratalError "
     "StratalWarning",
     "estimation.comparison": "Comparisons compare",
@@ -89,12 +93,8 @@ _NAMES = {
     "population.distribution": "Distribution",
     "proxy": "Proxy",
     "regression": "regress",
-    "sampling": "ClusterSample Design Poisson ProportionalToSize Sample SimpleRandom Stratified Systematic",
-    "sampling.extending": "extend",
-    "sampling.margins": "fit_margins",
-    "sampling.post_strata": "post_stratify",
     "simulation": "SimulatedDesign SimulationTable simulate",
-    "strata": "Strata stratify",
+    "strata": "Allocation SharedAllocation Strata allocate allocate_several stratify",
     "study.web.notebook": "annotate",
 }
 """Module → the public names that live in it; a test holds it against the imports above."""
@@ -103,7 +103,7 @@ _HOMES = {name: module for module, names in _NAMES.items() for name in names.spl
 
 _ROOMS = {
     "adaptive": "planning",
-    **{name: name for name in ("allocation", "estimands", "proxy", "regression", "study")},
+    **{name: name for name in ("designs", "estimands", "proxy", "regression", "strata", "study")},
 }
 """Modules that are public as such; `adaptive` is the former name of the attribute `planning`."""
 

@@ -271,7 +271,7 @@ class Described(Record):
 
     Examples
     --------
-    >>> from stratal.sampling import Design
+    >>> from stratal.designs import Design
     >>> Design.from_dict({"kind": "simple-random", "budget": 5}).to_dict()
     {'kind': 'simple-random', 'budget': 5}
     """

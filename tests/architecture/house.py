@@ -20,7 +20,7 @@ HERE = Path(__file__).parents[2] / "src" / "stratal"
 
 ROOMS = (
     *("__init__", "errors", "arrays", "randomness"),
-    *("report", "proxy", "tables", "population", "strata", "allocation", "weighting", "labels", "sampling"),
+    *("report", "proxy", "tables", "population", "strata", "labels", "designs"),
     *("intervals", "estimation", "regression", "planning", "simulation", "study", "cli"),
     *("estimands", "__main__"),
 )

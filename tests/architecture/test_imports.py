@@ -13,12 +13,12 @@ from tests.architecture.house import HERE, LOOSE, ROOMS, House, room
 HOUSE = House(HERE, HERE.parents[1] / "papers")
 
 ARRAY_LAYERS = (
-    "allocation",
-    "allocation.rates",
+    "designs",
     "intervals.methods",
     "population.distribution",
     "randomness",
-    "weighting",
+    "strata",
+    "strata.rates",
 )
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-EARLY = ("stratal.cli.application", "stratal.sampling.handover", "stratal.sampling.sample_file", "duckdb",
+EARLY = ("stratal.cli.application", "stratal.designs.handover", "stratal.designs.sample_file", "duckdb",
          "ibis.backends.duckdb", "pyarrow.parquet", "pyarrow.csv", "scipy.optimize", "scipy.special",
          "stratal.planning.planner", "stratal.simulation.engine", "stratal.study", "sqlite3")  # fmt: skip
 PYTHONS = ("open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.scandir", "shutil.rmtree")
@@ -114,8 +114,8 @@ def _act(words: list[str], place: Path, call: int, gate: int) -> None:
 
 def _handover(words: list[str]) -> None:
     import stratal
+    from stratal.designs.handover import write_handover
     from stratal.errors import StratalError
-    from stratal.sampling.handover import write_handover
 
     units = stratal.Population.from_arrays(
         proxy=[k / 300 for k in range(300)], ids=[f"u{k}" for k in range(300)]

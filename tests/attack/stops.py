@@ -17,8 +17,8 @@ from tests.attack.damage import Findings
 from tests.attack.nursery import Nursery, traces
 
 import stratal
+from stratal.designs.handover import empty_folder
 from stratal.errors import StratalError
-from stratal.sampling.handover import empty_folder
 from stratal.study import open_study
 
 

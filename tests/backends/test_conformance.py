@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import stratal
+from stratal.designs.inclusion import measure
 from stratal.population import Drawn, Population
 from stratal.randomness import id_texts
-from stratal.sampling.inclusion import measure
 from stratal.strata import Categories, Crossed, CutPoints, Everything, NearestCentre, Rule, stratify
 
 from .sources import ENGINES, READERS, Rows, from_arrays

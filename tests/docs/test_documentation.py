@@ -49,9 +49,9 @@ def test_every_command_and_option_says_what_it_is_for():
 
 def choices():
     """What an option takes by name, from the place that lists it; helps load nothing and repeat it."""
-    from stratal.allocation.allocation import METHODS
     from stratal.estimation.mean import ESTIMATORS
     from stratal.labels.exchange.tools import TOOLS
+    from stratal.strata.allocation import METHODS
     from stratal.strata.strata import METHODS as STRATIFIERS
 
     return {
@@ -88,11 +88,10 @@ def test_every_option_is_on_the_page_of_commands():
 
 def kinds():
     """What users choose by name, from the places that list it."""
-    from stratal.allocation import allocation
     from stratal.estimands import AUC, AveragePrecision
     from stratal.estimation import mean, metric_functions
     from stratal.intervals import methods
-    from stratal.strata import strata
+    from stratal.strata import allocation, strata
 
     lists = (allocation.METHODS, methods.METHODS, strata.METHODS, mean.ESTIMATORS)
     names = (*metric_functions.METRICS, *metric_functions.AVERAGES, AUC.kind, AveragePrecision.kind)

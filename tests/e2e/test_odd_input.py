@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 import stratal
 from stratal.cli.application import app
+from stratal.designs.handover import write_handover
 from stratal.errors import InputError, LabelError
 from stratal.labels.label_file import read_labels
-from stratal.sampling.handover import write_handover
 
 COMMAND = [sys.executable, "-c", "from stratal.cli import main; main()"]
 

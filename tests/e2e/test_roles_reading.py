@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 import stratal
-from stratal.sampling.sample import Sample
+from stratal.designs.sample import Sample
 
 
 @pytest.fixture

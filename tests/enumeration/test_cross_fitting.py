@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import stratal
+from stratal.designs import StratifiedWeighting
 from stratal.estimation.calibrated import Calibrating, calibrated_proxy
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.mean import mean_estimate
 from stratal.estimation.respondents import Respondents
-from stratal.weighting import StratifiedWeighting
 
 Z = np.array([0.0, 1, 1, 0, 1, 1, 0, 1])
 PROXY = np.array([0.1, 0.7, 0.9, 0.4, 0.3, 0.8, 0.6, 0.95])

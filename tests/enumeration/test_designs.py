@@ -5,7 +5,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from stratal.weighting import ClusterWeighting, PoissonWeighting
+from stratal.designs import ClusterWeighting, PoissonWeighting
 
 Z = np.array([0.0, 1.0, 1.0, 0.5, 2.0, 0.0])
 
@@ -59,7 +59,7 @@ def test_samples_of_clusters(m):
 
 
 def test_equal_sizes_make_sequential_poisson_a_simple_random_sample():
-    from stratal.weighting import StratifiedWeighting
+    from stratal.designs import StratifiedWeighting
 
     y = np.array([0.0, 1.0, 3.0])
     fixed = PoissonWeighting(inclusion_probability=np.full(3, 0.3), size=10, fixed_size=True)

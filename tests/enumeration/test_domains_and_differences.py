@@ -7,10 +7,10 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
+from stratal.designs import StratifiedWeighting
 from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.linearisation import of_variable, smooth_mean_function
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.weighting import StratifiedWeighting
 
 SIZES, COUNTS = np.array([5, 4]), (3, 2)
 RNG = np.random.default_rng(11)

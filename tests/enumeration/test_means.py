@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from stratal.designs import PoissonWeighting, StratifiedWeighting
+from stratal.designs.stratum_moments import population_spread, stratum_covariances, stratum_means
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.mean import mean_estimate
-from stratal.weighting import PoissonWeighting, StratifiedWeighting
-from stratal.weighting.stratum_moments import population_spread, stratum_covariances, stratum_means
 
 Z = np.array([0.0, 1, 1, 0, 1, 2.5, 0.5, 1])
 PROXY = np.array([0.1, 0.7, 0.9, 0.4, 0.3, 1.9, 0.6, 1.2])

@@ -8,10 +8,10 @@ from benchmarks.near_census import CLOSE, chances, one_stratum, two_strata
 from scipy.stats import hypergeom
 
 import stratal
+from stratal.designs import StratifiedWeighting
 from stratal.estimation.domain_means import domain_mean
 from stratal.intervals.stratified import largest_count, smallest_count
 from stratal.planning.widths import interval_of_counts
-from stratal.weighting import StratifiedWeighting
 
 
 def test_limits_are_those_of_the_hypergeometric_test():

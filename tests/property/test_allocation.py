@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.reference.real_optimum import real_optimum
 
-from stratal import allocation
+from stratal import strata as allocation
 
 
 @st.composite

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stratal
-from stratal.sampling import inclusion_probabilities
+from stratal.designs import inclusion_probabilities
 
 SEEDS = st.integers(0, 2**32)
 

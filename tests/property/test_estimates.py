@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stratal.designs import PoissonWeighting, StratifiedWeighting, Weighting
 from stratal.errors import StratalError
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.mean import ESTIMATORS
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.methods import BOUNDED
 from stratal.population.summary import StratumSummary
-from stratal.weighting import PoissonWeighting, StratifiedWeighting, Weighting
 
 FAST = settings(max_examples=50, deadline=None)
 KINDS = ("random", "constant", "huge", "tiny", "shifted", "equal to z", "opposite", "nan", "infinite")

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import stratal
+from stratal.designs import PoissonWeighting, StratifiedWeighting, WithReplacementWeighting
 from stratal.errors import InputError
 from stratal.estimands import ClassReport
 from stratal.estimation.comparison import contrast_limits
@@ -20,7 +21,6 @@ from stratal.estimation.estimates import in_family
 from stratal.estimation.linearisation import difference_of
 from stratal.estimation.metric_functions import AVERAGES, CLASS_METRICS, OVERALL_METRICS
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.weighting import PoissonWeighting, StratifiedWeighting, WithReplacementWeighting
 
 
 @st.composite

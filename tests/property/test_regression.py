@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
 from stratal.regression.models import linear_regression, logistic_regression, mean_vector
 from stratal.regression.quantiles import quantile
-from stratal.weighting import StratifiedWeighting
 
 few = settings(max_examples=40, deadline=None)
 seeds = st.integers(0, 2**32 - 1)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stratal.allocation import allocate_several
+from stratal.strata import allocate_several
 
 
 @st.composite

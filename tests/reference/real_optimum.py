@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from stratal.allocation.integers import Bounds, importance_of
 from stratal.arrays import FloatArray, IntArray
+from stratal.strata.integers import Bounds, importance_of
 
 
 def real_optimum(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.reference.real_optimum import real_optimum
 
-from stratal import allocation
+from stratal import strata as allocation
 
 SHARED = Path(__file__).resolve().parents[3] / "shared"
 VECTORS = SHARED / "vectors" / "allocation.json"

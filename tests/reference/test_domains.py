@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import stratal
+from stratal.designs import StratifiedWeighting
 from stratal.estimation.domain_means import domain_mean
-from stratal.weighting import StratifiedWeighting
 
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "vectors"
 pytestmark = pytest.mark.skipif(not VECTORS.exists(), reason="the published numbers are not here")

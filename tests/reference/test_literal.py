@@ -10,13 +10,13 @@ from tests.reference import literal_kumar_raj as K  # noqa: N812
 from tests.reference import literal_stratppi as S  # noqa: N812
 
 import stratal
+from stratal.designs import StratifiedWeighting
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.mean import EstimateOptions, UnlabelledMoments, mean_estimate, separate_mean
 from stratal.regression.models import linear_regression
 from stratal.regression.unlabelled import ArrayUnlabelled
 from stratal.simulation import formulas
 from stratal.simulation.truth import Truth
-from stratal.weighting import StratifiedWeighting
 
 HERE = Path(__file__).parent
 SEEDS = range(5)
@@ -104,7 +104,7 @@ def test_fogliato_simple_random_sample_through_the_public_door(world):
 def test_fogliato_neyman_before_it_is_rounded(world):
     Z, proxy, h, _ = world
     truth = Truth.of(Z, None, h, 3)
-    whole = stratal.allocation.neyman(truth.sizes, np.sqrt(truth.variances), 30, minimum=1)
+    whole = stratal.strata.neyman(truth.sizes, np.sqrt(truth.variances), 30, minimum=1)
     population = stratal.Population.from_arrays(proxy=proxy, groups={"h": h.astype(str)})
     strata = stratal.stratify(population, "category", by="h")
     order = np.argsort([int(name.rsplit("=")[-1]) for name in strata.names])

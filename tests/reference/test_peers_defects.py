@@ -15,9 +15,9 @@ import pytest
 from tests.work import calls
 
 import stratal
-from stratal import allocation
+from stratal import strata as allocation
+from stratal.designs import inclusion_probabilities
 from stratal.errors import InputError
-from stratal.sampling import inclusion_probabilities
 
 RATES = (0.5, 0.6, 0.75, 0.85, 0.95)
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
+from stratal.designs import StratifiedWeighting
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.mean import EstimateOptions, UnlabelledMoments, mean_estimate, separate_mean
-from stratal.weighting import StratifiedWeighting
 
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "vectors"
 

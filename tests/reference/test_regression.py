@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stratal.designs import StratifiedWeighting
 from stratal.regression.models import (
     SuppliedWeights,
     linear_regression,
@@ -15,7 +16,6 @@ from stratal.regression.models import (
 )
 from stratal.regression.quantiles import quantile
 from stratal.regression.unlabelled import ArrayUnlabelled
-from stratal.weighting import StratifiedWeighting
 
 MODELS = {"ols": linear_regression, "logistic": logistic_regression, "poisson": poisson_regression}
 AS_PEER = {"target": "superpopulation", "hessian": "pooled", "correction": "none"}

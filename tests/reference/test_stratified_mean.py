@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from stratal.designs import StratifiedWeighting
 from stratal.estimation.mean import mean_estimate
-from stratal.weighting import StratifiedWeighting
 
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "vectors"
 pytestmark = pytest.mark.skipif(not VECTORS.exists(), reason="the published numbers are not here")

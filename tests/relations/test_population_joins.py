@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import stratal
+from stratal.designs import ClusterSample, Poisson, ProportionalToSize, SimpleRandom, Systematic
+from stratal.designs.same_population import require_same_population
 from stratal.errors import InputError
 from stratal.randomness import id_texts
-from stratal.sampling import ClusterSample, Poisson, ProportionalToSize, SimpleRandom, Systematic
-from stratal.sampling.same_population import require_same_population
 
 Columns = dict[str, list[Any]]
 

@@ -5,15 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from stratal.allocation import equal, neyman, proportional
-from stratal.allocation.rates import smoothed_standard_deviations
+from stratal.designs import StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.planning import next_allocation, raw_deviations
 from stratal.population import Population
 from stratal.simulation.adaptive_rounds import recalibrated_deviations
 from stratal.simulation.draws import StratumSums
-from stratal.strata import CutPoints, Strata, stratify
-from stratal.weighting import StratifiedWeighting
+from stratal.strata import CutPoints, Strata, equal, neyman, proportional, stratify
+from stratal.strata.rates import smoothed_standard_deviations
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 REPLICATES = 400

@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.proportion import clopper_pearson
 from stratal.population.summary import StratumSummary
-from stratal.weighting import PoissonWeighting, StratifiedWeighting
 
 REQUIRED = 0.94
 RATES = (0.5, 0.6, 0.75, 0.85, 0.95)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stratal.designs import StratifiedWeighting
 from stratal.estimation.comparison import contrast_limits
 from stratal.estimation.confusion import Confusion
 from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.weighting import StratifiedWeighting
 
 SIZES, COUNTS = np.array([6000, 3000, 1000]), np.array([20, 25, 35])
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stratal.designs import StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.population.summary import StratumSummary
-from stratal.weighting import StratifiedWeighting
 
 DRAWS = 600
 

@@ -7,11 +7,11 @@ Tolerances are four standard deviations of a share of that many replicates, and 
 import numpy as np
 import pytest
 
-from stratal.allocation import neyman
+from stratal.designs import StratifiedWeighting
 from stratal.regression.models import linear_regression, logistic_regression, mean_vector
 from stratal.regression.quantiles import quantile
 from stratal.regression.unlabelled import ArrayUnlabelled
-from stratal.weighting import StratifiedWeighting
+from stratal.strata import neyman
 
 LEVELS = (0.9, 0.95)
 SCENARIOS = {

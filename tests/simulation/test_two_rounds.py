@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.allocation import neyman, proportional
-from stratal.allocation.rates import smoothed_standard_deviations
+from stratal.strata import neyman, proportional
+from stratal.strata.rates import smoothed_standard_deviations
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 BINARY_SETS = [

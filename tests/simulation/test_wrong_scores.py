@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from benchmarks.wrong_scores import KINDS, METRICS, Cell, limits, measured
 
+from stratal.designs import StratifiedWeighting
+from stratal.designs.weighting import stratified_factors
 from stratal.estimation.confusion import Confusion
 from stratal.estimation.metric_functions import metric_function, of_two_shares
 from stratal.estimation.shares import correlation_of, directions, ends_over
-from stratal.weighting import StratifiedWeighting
-from stratal.weighting.weighting import stratified_factors
 
 DRAWS = 400
 LEAST = 0.94 - 3.5 * np.sqrt(0.94 * 0.06 / DRAWS)

@@ -10,17 +10,17 @@ from stratal.cli import options as o
 from stratal.errors import InputError, near_names, same_name
 
 if TYPE_CHECKING:
+    from stratal.designs.sample import Sample
     from stratal.labels.labels import Labels
     from stratal.population.population import Population
-    from stratal.sampling.sample import Sample
 
 
 def so_far(
     reading: o.Reading, sample: Path, labels: list[Path], value: str
 ) -> tuple[Sample, Labels, bool | str]:
     """Read a sample and its labels; the third is the column of the model's answers, if labels are classes."""
+    from stratal.designs.sample import Sample
     from stratal.labels.label_file import read_labels
-    from stratal.sampling.sample import Sample
 
     earlier = Sample.read(sample)
     given = read_labels(*labels, id_name=earlier.id_name, value=value)

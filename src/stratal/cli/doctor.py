@@ -74,7 +74,7 @@ def _answers(file: Path) -> Answers | None:
 
 def _say_folder(folder: Path, *, json: bool) -> bool:
     """Say what a study's folder or a drawn sample's is, and what comes next; False for any other folder."""
-    from stratal.sampling.handover import SAMPLE_NAME, TO_LABEL_NAME
+    from stratal.designs.handover import SAMPLE_NAME, TO_LABEL_NAME
     from stratal.study.database import DATABASE
 
     if (folder / DATABASE).is_file():
@@ -181,7 +181,7 @@ def _go_on(file: Path, answers: AnswerColumn, home: Path, ids: str) -> None:
 
 def _classes(answers: AnswerColumn, sample: Path) -> list[str]:
     """Return the option that compares labels with the model's answers, where both are of the same classes."""
-    from stratal.sampling.sample import Sample
+    from stratal.designs.sample import Sample
 
     drawn = Sample.read(sample)
     if drawn.predicted is None or answers.texts.isdisjoint(drawn.groups[drawn.predicted].tolist()):
@@ -227,7 +227,7 @@ def _say_labelled(file: Path, answers: AnswerColumn) -> bool:
 
 def _say_strata(file: Path, table: SmallTable) -> bool:
     """Say how to estimate from a sample by strata whose sizes stand in each row; False for other tables."""
-    from stratal.sampling.strata_sizes import sized_strata
+    from stratal.designs.strata_sizes import sized_strata
 
     found = sized_strata(table)
     if found is None:

@@ -15,9 +15,9 @@ from stratal.cli.records import takes
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
+    from stratal.designs.handover import Handover
+    from stratal.designs.sample import Sample
     from stratal.planning import Narrowing
-    from stratal.sampling.handover import Handover
-    from stratal.sampling.sample import Sample
 
 
 DESIGNS = ("auto", "simple-random", "stratified", "poisson", "proportional-to-size", "systematic", "clusters")
@@ -108,7 +108,7 @@ def draw(asked: DrawOptions) -> None:
     With --half-width it draws a pilot; with --extend, --labels and --half-width as many more units as the
     labels say are needed, and none, nothing being written, once the interval is that narrow.
     """
-    from stratal.sampling.handover import empty_folder, write_handover
+    from stratal.designs.handover import empty_folder, write_handover
 
     empty_folder(asked.output)
     needed = None
@@ -217,7 +217,7 @@ def _say_enough(asked: DrawOptions, sample: Sample, needed: Narrowing) -> None:
 
 def _unequal(asked: SharedDrawOptions) -> Sample:
     """Return a sample of a design other than simple random and stratified sampling."""
-    from stratal import sampling as designs
+    from stratal import designs
 
     reading, design, budget = o.part(o.Reading, asked), asked.design, asked.budget
     if budget is None:

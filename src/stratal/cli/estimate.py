@@ -14,10 +14,10 @@ from stratal.cli.records import takes
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
+    from stratal.designs.sample import Sample
     from stratal.estimation.estimate import Estimate
     from stratal.estimation.estimates import Estimates
     from stratal.labels.labels import Labels
-    from stratal.sampling.sample import Sample
 
 
 REQUIREMENT_FAILED = 4

@@ -14,8 +14,8 @@ from stratal.cli import options as o
 from stratal.errors import InputError, LabelError
 
 if TYPE_CHECKING:
+    from stratal.designs.sample import Sample
     from stratal.labels.labels import Labels
-    from stratal.sampling.sample import Sample
 
 LABEL = "label"
 """Column of the labels, unless said otherwise."""
@@ -198,8 +198,8 @@ def _drawn(
     sample: Path | None, files: list[Path] | None, id_name: str | None
 ) -> tuple[Sample, Column, dict[str, Any]]:
     """Return the sample, what reads a column of its labels, and what a study's question says of them."""
+    from stratal.designs.sample import Sample
     from stratal.labels.label_file import read_labels
-    from stratal.sampling.sample import Sample
 
     if sample is not None and sample.is_dir():
         return _studied(sample, files)
@@ -224,7 +224,7 @@ def _drawn(
 
 def _studied(folder: Path, files: list[Path] | None) -> tuple[Sample, Column, dict[str, Any]]:
     """Return what `_drawn` does, of a study with its present labels."""
-    from stratal.sampling.handover import SAMPLE_NAME
+    from stratal.designs.handover import SAMPLE_NAME
     from stratal.study.database import DATABASE
     from stratal.study.interim import estimate_options
     from stratal.study.opening import open_study
@@ -285,8 +285,8 @@ def gathered(asked: EvidenceOptions) -> tuple[EvidenceOptions, tuple[float, floa
 
 def _post_stratified(sample: Sample, asked: EvidenceOptions) -> Sample:
     """Return the sample weighted to what is known of groups and proxies, if any are named."""
-    from stratal.sampling.margins import fit_margins
-    from stratal.sampling.post_strata import post_stratify
+    from stratal.designs.margins import fit_margins
+    from stratal.designs.post_strata import post_stratify
 
     if asked.margins is not None:
         return fit_margins(sample, o.listed(asked.margins), method=asked.margins_by)
@@ -304,8 +304,8 @@ def _with_predictions(sample: Sample, predicted: str | None, column: Column) -> 
 
 def _elsewhere(asked: EvidenceOptions, table: Path) -> tuple[Sample, Column]:
     """Return a sample that was drawn elsewhere, and what reads a column of its table."""
-    from stratal.sampling.elsewhere import labels_of
-    from stratal.sampling.sample import Sample
+    from stratal.designs.elsewhere import labels_of
+    from stratal.designs.sample import Sample
 
     groups = () if asked.by is None or asked.by == asked.stratum else (asked.by,)
     known: dict[str, Any] = {name: getattr(asked, name) for name in KNOWN}

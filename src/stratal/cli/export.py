@@ -134,7 +134,7 @@ def _of_study(asked: ExportOptions) -> tuple[Any, Any]:
 
 def _of_sample(asked: ExportOptions) -> tuple[Any, Any]:
     """Return a sample's items, and the question that the options ask."""
-    from stratal.sampling import Sample
+    from stratal.designs import Sample
     from stratal.study.exchange import asked_of, sample_tasks
     from stratal.study.question import Question
 

@@ -15,7 +15,7 @@ from stratal.cli.records import takes
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
-    from stratal.sampling.sample import Sample
+    from stratal.designs.sample import Sample
     from stratal.study.question import Question
     from stratal.study.study import Study
 
@@ -82,8 +82,8 @@ def init(asked: InitOptions) -> None:
     `stratal label` shows them the items, `stratal status` says how far they are, and `stratal estimate`
     takes the labels.
     """
+    from stratal.designs.handover import empty_folder
     from stratal.report import study_page
-    from stratal.sampling.handover import empty_folder
     from stratal.study.opening import create_study
 
     empty_folder(asked.study)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
+from stratal.designs.same_population import require_same_population
 from stratal.errors import InputError
 from stratal.estimation.lam import N_FOLDS, assign_folds, blended, check_folds, fold_shares, sampled_fractions
 from stratal.intervals.evidence import OutcomeKind, infer_outcome
@@ -25,15 +26,14 @@ from stratal.population.summary import StratumSummary
 from stratal.proxy.calibration import METHODS, Calibration, calibrate
 from stratal.proxy.learners import NAMES, Learned, described, is_learner, learn
 from stratal.randomness import id_texts, keys_of_ids
-from stratal.sampling.same_population import require_same_population
 from stratal.strata import Everything
 
 if TYPE_CHECKING:
+    from stratal.designs.sample import Sample
     from stratal.estimation.mean import EstimateOptions
     from stratal.estimation.respondents import Respondents
     from stratal.population.population import Population
     from stratal.population.rules.rule import Rule
-    from stratal.sampling.sample import Sample
 
 FEWEST_FOLDS = 3
 """Two to choose by, and one that the choice does not see."""

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, Record
+from stratal.designs.asked import require_sample
+from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names
 from stratal.labels.annotators import COMBINATIONS
 from stratal.labels.labels import Joined, join
 from stratal.labels.meanings import refuse_unlike
-from stratal.sampling.asked import require_sample
-from stratal.sampling.sample import Sample
 
 _RIGHT_OR_WRONG = {"0", "1", "0.5", "True", "False", "true", "false"}
 """Labels that are outcomes themselves, whatever the model's answers are called."""

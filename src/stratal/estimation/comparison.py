@@ -11,6 +11,10 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, Record
+from stratal.designs import Weighting
+from stratal.designs.asked import require_sample
+from stratal.designs.sample import Sample
+from stratal.designs.stratum_moments import stratum_means
 from stratal.errors import InputError, names_mistyped, near_names
 from stratal.estimation.columns import number_columns
 from stratal.estimation.estimate import Estimate
@@ -33,10 +37,6 @@ from stratal.population.expressions import Agree
 from stratal.population.rules.derived import Derived
 from stratal.population.summary import StratumSummary
 from stratal.report import Intervals, Page, leaderboard_table, noted
-from stratal.sampling.asked import require_sample
-from stratal.sampling.sample import Sample
-from stratal.weighting import Weighting
-from stratal.weighting.stratum_moments import stratum_means
 
 _STEPS = 50
 """Most steps of Newton's method from the labels' ratio to that with proxies; some five are enough."""

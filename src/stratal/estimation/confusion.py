@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.designs import Weighting
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.linearisation import Linearised, linearised_estimate, of_variable, undefined_estimate
 from stratal.estimation.metric_functions import ClassRatio, Metric, Shares, metric_function, of_two_shares
@@ -29,7 +30,6 @@ from stratal.estimation.shares import (
     smoothed,
 )
 from stratal.intervals.limits import BinomialLimits, Limits, OffsetLimits, OuterLimits, SumLimits, Term
-from stratal.weighting import Weighting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,7 +49,7 @@ class Confusion:
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([40]))
     >>> confusion = Confusion(true=np.array([1, 1, 0, 0]), predicted=np.array([1, 0, 0, 0]), n_classes=2,
     ...                       weighting=weighting)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray
+from stratal.designs import Weighting
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.linearisation import (
     linearised_estimate,
@@ -23,7 +24,6 @@ from stratal.intervals.interval import tail_shares
 from stratal.intervals.limits import BinomialLimits, Limits, StudentLimits
 from stratal.intervals.methods import interval_of
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
-from stratal.weighting import Weighting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -92,7 +92,7 @@ def domain_mean(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([40]))
     >>> member = np.array([True, True, True, False])
     >>> found = domain_mean(np.array([1.0, 1.0, 1.0, 0.0]), member, weighting, bounds=(0, 1))
@@ -236,7 +236,7 @@ def domain_trials(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([400]))
     >>> domain_trials(np.array([0.0, 1, 1, 1]), np.ones(4), weighting, (0.0, 1.0), 0.0625)[0] < 4
     True

@@ -14,8 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from stratal.allocation.rates import smoothed_standard_deviations
 from stratal.arrays import BoolArray, Described, FloatArray, IntArray, Record
+from stratal.designs.sample import Sample
+from stratal.designs.stratum_moments import stratum_kurtoses
 from stratal.errors import InputError, names_mistyped, near_names
 from stratal.estimation.anticipated import Anticipated, AnticipatedInfluence, Division
 from stratal.estimation.estimate import Estimate
@@ -27,9 +28,8 @@ from stratal.population.expressions import Constant, Expression, total
 from stratal.population.influence import Influence, InfluenceOfLevels, averages
 from stratal.population.level_tests import LevelSet, both_tests
 from stratal.population.population import Population
-from stratal.sampling.sample import Sample
 from stratal.strata import Strata
-from stratal.weighting.stratum_moments import stratum_kurtoses
+from stratal.strata.rates import smoothed_standard_deviations
 
 MOST_CELLS = 64
 """Cells of a list; where there would be more, units are told apart by whether they are known to all."""

@@ -260,7 +260,7 @@ class Estimate(Record, Printed, Plotted):
     --------
     >>> import numpy as np
     >>> from stratal.estimation.outcome_means import estimate_mean
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> z, h = np.array([1.0, 1, 0, 1, 0, 1]), np.zeros(6, dtype=int)
     >>> weighting = StratifiedWeighting(stratum=h, sizes=np.array([100]))
     >>> estimate = estimate_mean(z, np.zeros((6, 0)), weighting, None, stratum=h, design="simple-random")

@@ -19,7 +19,7 @@ from stratal.report.document import table_latex, table_markdown
 from stratal.report.text import Table
 
 if TYPE_CHECKING:
-    from stratal.sampling.sample import Sample
+    from stratal.designs.sample import Sample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

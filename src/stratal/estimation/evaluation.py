@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from stratal.arrays import finite_vector, same_length
+from stratal.designs.asked import require_sample
+from stratal.designs.other_units import other_units
+from stratal.designs.same_population import require_same_population
+from stratal.designs.sample import Sample
 from stratal.errors import InputError, names_mistyped
 from stratal.estimation.estimand import Asked, Estimand, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.request import Request
 from stratal.labels.labels import Joined, join
 from stratal.labels.meanings import sentence
-from stratal.sampling.asked import require_sample
-from stratal.sampling.other_units import other_units
-from stratal.sampling.same_population import require_same_population
-from stratal.sampling.sample import Sample
 
 if TYPE_CHECKING:
     from stratal.population.population import Population

@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
+from stratal.designs import Weighting
+from stratal.designs.class_means import lam_of_classes
+from stratal.designs.stratum_moments import LabelledSpread, StratumMoments, stratum_moments
+from stratal.designs.weighting import SAME
 from stratal.errors import InputError
-from stratal.weighting import Weighting
-from stratal.weighting.class_means import lam_of_classes
-from stratal.weighting.stratum_moments import LabelledSpread, StratumMoments, stratum_moments
-from stratal.weighting.weighting import SAME
 
 SHRINKAGE = 3.0
 """Labels beyond two at which a stratum keeps half of what `agreement` leaves its own λ_h."""
@@ -382,7 +382,7 @@ def fit_lam(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> proxy = ProxyMoments(values=np.array([[0.2], [0.6]]), stratum=np.array([0, 0]), sizes=np.array([10]),
     ...                      means=np.array([[0.5]]), covariances=np.array([[[0.18]]]))
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
@@ -439,7 +439,7 @@ def fit_general(
 
     Examples
     --------
-    >>> from stratal.weighting import PoissonWeighting
+    >>> from stratal.designs import PoissonWeighting
     >>> weighting = PoissonWeighting(inclusion_probability=np.full(4, 0.1), size=40)
     >>> f = np.array([0.0, 1.0, 2.0, 4.0])
     >>> fit_general(2 * f[:, None], f[:, None, None], weighting).lam
@@ -489,7 +489,7 @@ def intercept(residuals: FloatArray, weighting: Weighting) -> float:
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> intercept(np.array([1.0, 3.0]), StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10])))
     2.0
     """
@@ -607,7 +607,7 @@ def sampled_fractions(weighting: Weighting, n_strata: int) -> FloatArray:
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> sampled_fractions(StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([8])), 1)
     array([0.25])
     """
@@ -629,7 +629,7 @@ def cross_fitted(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> fixed, weighting = ChosenLam(lam=np.ones((1, 1)), spent=np.zeros(1)), StratifiedWeighting(
     ...     stratum=np.zeros(4, int), sizes=np.array([40]))
     >>> cross_fitted(fixed, np.zeros(4), None, weighting, np.array([0, 0, 1, 1]))[0].notes
@@ -670,7 +670,7 @@ def cross_fitted_lam(
     >>> z, stratum = np.array([0.0, 1.0, 1.0, 2.0]), np.zeros(4, int)
     >>> proxy = ProxyMoments(values=z[:, None] / 2, stratum=stratum, sizes=np.array([40]),
     ...                      means=np.array([[0.5]]), covariances=np.array([[[0.1]]]))
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=stratum, sizes=np.array([40]))
     >>> cross_fitted_lam(z, proxy, weighting, np.array([0, 0, 1, 1]))[1].round(3)
     array([[1.013]])

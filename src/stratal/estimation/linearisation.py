@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray
+from stratal.designs import Weighting
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate, Nonresponse
 from stratal.intervals.evidence import Evidence, require_target
 from stratal.intervals.limits import Limits, StudentLimits, SumLimits, UndefinedLimits
-from stratal.weighting import Weighting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,7 +67,7 @@ def of_variable(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
     >>> of_variable(1.0, np.array([0.0, 2.0]), weighting).design_variance
     0.8
@@ -175,7 +175,7 @@ def difference_of(first: Estimate, second: Estimate) -> Estimate:
     Examples
     --------
     >>> from stratal.estimation.domain_means import domain_mean
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(6, dtype=int), sizes=np.array([60]))
     >>> z, a = np.array([1.0, 1, 0, 0, 1, 0]), np.array([True, True, True, False, False, False])
     >>> means = [domain_mean(z, member, weighting, bounds=(0, 1)) for member in (a, ~a)]
@@ -241,7 +241,7 @@ def smooth_mean_function(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(3, dtype=int), sizes=np.array([30]))
     >>> result = smooth_mean_function(np.array([[1.0], [2.0], [3.0]]), lambda m: m[0] ** 2, weighting)
     >>> result.value, round(result.standard_error, 4)
@@ -290,7 +290,7 @@ def ratio_of_means(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([40]))
     >>> ratio_of_means(np.array([1.0, 0, 1, 0]), np.array([1.0, 1, 1, 0]), weighting).value.__round__(4)
     0.6667

@@ -13,6 +13,17 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record
+from stratal.designs import Weighting
+from stratal.designs.stratum_moments import (
+    LabelledSpread,
+    StratumMoments,
+    pooled_stratum_covariances,
+    satterthwaite,
+    stratum_counts,
+    stratum_covariances,
+    stratum_means,
+    stratum_moments,
+)
 from stratal.errors import InputError, near_names
 from stratal.estimation.lam import (
     SHRINKAGE,
@@ -26,17 +37,6 @@ from stratal.estimation.lam import (
     intercept,
 )
 from stratal.intervals.evidence import OutcomeKind, require_target
-from stratal.weighting import Weighting
-from stratal.weighting.stratum_moments import (
-    LabelledSpread,
-    StratumMoments,
-    pooled_stratum_covariances,
-    satterthwaite,
-    stratum_counts,
-    stratum_covariances,
-    stratum_means,
-    stratum_moments,
-)
 
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++", "stratppi", "hajek", "post-stratified")
 MINIMUM_FOR_FITTING = 50
@@ -158,7 +158,7 @@ class MeanEstimate(Record):
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
     >>> mean_estimate(np.array([0.0, 1.0]), weighting=weighting).value
     0.5
@@ -250,7 +250,7 @@ def mean_estimate(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
     >>> proxy = ProxyMoments(values=np.array([[0.2], [0.6]]), stratum=np.array([0, 0]), sizes=np.array([10]),
     ...                      means=np.array([[0.5]]), covariances=np.array([[[0.04]]]))
@@ -314,7 +314,7 @@ def choose_lam(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
     >>> choose_lam(np.array([0.0, 1.0]), None, weighting, EstimateOptions()).lam.shape
     (1, 0)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray
+from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, names_mistyped
 from stratal.estimation.columns import class_column, outcomes, with_group
 from stratal.estimation.comparison import compare
@@ -24,7 +25,6 @@ from stratal.labels.labels import Labels, join
 from stratal.labels.meanings import class_text
 from stratal.randomness import id_texts
 from stratal.report import Page, Printed, new_version_page, plain_dict
-from stratal.sampling.sample import Sample
 
 _NEW = "answer of the new version"
 _CHOICES = (

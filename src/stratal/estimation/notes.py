@@ -13,6 +13,9 @@ import math
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.designs import ClusterWeighting, SimpleRandom, Stratified
+from stratal.designs.sample import Sample
+from stratal.designs.stratum_moments import stratum_covariances
 from stratal.errors import InputError
 from stratal.estimation.estimand import as_estimand
 from stratal.estimation.estimate import Estimate
@@ -20,12 +23,8 @@ from stratal.estimation.lam import ProxyMoments
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import unseen_share
 from stratal.intervals.simultaneous import upper_tail
-from stratal.sampling import SimpleRandom, Stratified
-from stratal.sampling.sample import Sample
 from stratal.strata import Everything, Strata
 from stratal.strata.moments import CALIBRATION_SLOPE, Scenario, expected_variance, scenarios
-from stratal.weighting import ClusterWeighting
-from stratal.weighting.stratum_moments import stratum_covariances
 
 _SKEWED = 0.2
 """Skewness of an estimate from which Student's t misses one side twice as often as it says (exponential
@@ -48,7 +47,7 @@ def tail_notes(evidence: Evidence, proxy: ProxyMoments | None) -> tuple[str, ...
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> z = np.array([0.0, 1.0, 0.0, 30.0])
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([100]))
     >>> evidence = Evidence(value=7.75, variance=55.0, population_part=0.0, degrees_of_freedom=3.0,
@@ -93,7 +92,7 @@ def size_notes(evidence: Evidence) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> from stratal.weighting import ClusterWeighting
+    >>> from stratal.designs import ClusterWeighting
     >>> drawn = np.repeat([1, 2, 4], 5)
     >>> z = np.repeat([0.0, 0.5, 1.0], [5, 10, 20])
     >>> cluster = np.repeat(np.arange(15), drawn)

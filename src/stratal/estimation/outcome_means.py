@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, checked_labels
+from stratal.designs import Weighting
+from stratal.designs.given import SeparateSamples
+from stratal.designs.sample import Sample
+from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_means
 from stratal.estimation.calibrated import Calibrating, sample_folds, with_calibrated
 from stratal.estimation.columns import LabelOutcomes
 from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow, empty_strata_notes
@@ -33,10 +37,6 @@ from stratal.estimation.respondents import (
     worst_bounds,
 )
 from stratal.intervals.evidence import Evidence, design_effect
-from stratal.sampling.given import SeparateSamples
-from stratal.sampling.sample import Sample
-from stratal.weighting import Weighting
-from stratal.weighting.stratum_moments import stratum_counts, stratum_covariances, stratum_means
 
 if TYPE_CHECKING:
     from stratal.population.summary import StratumSummary
@@ -141,7 +141,7 @@ def estimate_mean(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> h = np.array([0, 0, 1, 1])
     >>> weighting = StratifiedWeighting(stratum=h, sizes=np.array([10, 30]))
     >>> estimate_mean([0, 1, 1, 1], np.zeros((4, 0)), weighting, None, stratum=h).value
@@ -177,7 +177,7 @@ def assemble(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> z, h = np.array([0.0, 1.0]), np.array([0, 0])
     >>> weighting = StratifiedWeighting(stratum=h, sizes=np.array([10]))
     >>> options = resolved(z, EstimateOptions(), weighting, 0)
@@ -253,7 +253,7 @@ def strata_table(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
     >>> strata_table(np.array([0.0, 1.0]), None, weighting, np.array([0, 0]), np.zeros((1, 0)), None)[0].mean
     0.5

@@ -8,6 +8,10 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
+from stratal.designs import StratifiedWeighting, Weighting
+from stratal.designs.asked import require_column_name
+from stratal.designs.sample import Sample
+from stratal.designs.stratum_moments import stratum_counts
 from stratal.errors import InputError, LabelError, not_bounds, warn_caller
 from stratal.estimation.columns import LabelOutcomes
 from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow
@@ -17,11 +21,7 @@ from stratal.population.expressions import Expression
 from stratal.population.level_tests import implies
 from stratal.population.summary import StratumSummary
 from stratal.randomness import id_text
-from stratal.sampling.asked import require_column_name
-from stratal.sampling.sample import Sample
 from stratal.strata import Strata
-from stratal.weighting import StratifiedWeighting, Weighting
-from stratal.weighting.stratum_moments import stratum_counts
 
 
 class CannotTellError(InputError):
@@ -504,7 +504,7 @@ def resolved(z: FloatArray, options: EstimateOptions, weighting: Weighting, k: i
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
     >>> resolved(np.array([0.0, 1.0]), EstimateOptions(), weighting, 0).outcome
     'binary'

@@ -16,13 +16,13 @@ from itertools import pairwise
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
+from stratal.designs import StratifiedWeighting, Weighting
+from stratal.designs.sample import Sample
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.limits import BinomialLimits, OffsetLimits, SumLimits, Term
 from stratal.population.rules.possible import possible_levels
-from stratal.sampling.sample import Sample
-from stratal.weighting import StratifiedWeighting, Weighting
 
 _BORROWED_LABELS = 1.0
 
@@ -93,7 +93,7 @@ class Smoothing(Record):
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(9, dtype=int), sizes=np.array([90]))
     >>> smoothing = smoothed(weighting, np.array([0.1]))
     >>> round(float(smoothing.unit_weights.sum() + smoothing.pseudo_weights.sum()), 9)
@@ -137,7 +137,7 @@ def smoothed(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([40]))
     >>> smoothed(weighting, np.array([0.25])).lent.shares
     array([0.2, 0.2, 0.2, 0.2, 0.2])

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.designs import StratifiedWeighting
+from stratal.designs.sample import Sample
 from stratal.errors import StratalError
 from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.report import plain_dict
-from stratal.sampling.sample import Sample
-from stratal.weighting import StratifiedWeighting
 
 BINS = 10
 LEAST = 10

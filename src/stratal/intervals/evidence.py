@@ -9,6 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from stratal.arrays import FloatArray, Record
+from stratal.designs import ClusterWeighting, Weighting
+from stratal.designs.weighting import SAME
 from stratal.errors import InputError, LabelError, not_bounds
 from stratal.intervals.guard import (
     ROUNDING,
@@ -25,8 +27,6 @@ from stratal.intervals.interval import unseen_share
 from stratal.intervals.limits import Limits
 from stratal.intervals.skewed import skewness_of
 from stratal.intervals.stratified import StratumRates, stratified_clopper_pearson
-from stratal.weighting import ClusterWeighting, Weighting
-from stratal.weighting.weighting import SAME
 
 OutcomeKind = Literal["binary", "bounded", "unbounded"]
 OUTCOMES = ("binary", "bounded", "unbounded")
@@ -184,7 +184,7 @@ class Evidence(IntervalEvidence, Record):
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> z = np.array([0.0, 1.0])
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([10]))
     >>> Evidence(value=0.5, variance=0.2, population_part=0.0, degrees_of_freedom=1.0, outcome="binary",

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray, Record
+from stratal.designs import Weighting
+from stratal.designs.stratum_moments import LABELS_AGAINST_LAM, stratum_means
 from stratal.intervals.stratified import StratumRates, drawn_back
-from stratal.weighting import Weighting
-from stratal.weighting.stratum_moments import LABELS_AGAINST_LAM, stratum_means
 
 LABELS_AT_THE_BOUNDS = 2.0
 _LABELS_UNSEEN = 2.0
@@ -62,7 +62,7 @@ class UnitMoments(Record):
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([8]))
     >>> UnitMoments.of(np.array([1.0, 1, 1, 0]), weighting).means
     array([0.75])
@@ -135,7 +135,7 @@ class SmoothedMoments(Record):
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(8, dtype=int), sizes=np.array([10**6]))
     >>> moments = smoothed_moments(UnitMoments.of(np.ones(8), weighting))
     >>> float(moments.mean), float((moments.spread / moments.variance).round(3))
@@ -304,7 +304,7 @@ def stratum_rates(value: Any, labels: UnitMoments, smooth: SmoothedMoments, foun
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.repeat([0, 1], 5), sizes=np.array([10, 10]))
     >>> labels = UnitMoments.of(np.r_[np.ones(9), 0.0], weighting)
     >>> found = Variances(residual=0.01, plain=0.01, spread=0.1)
@@ -348,7 +348,7 @@ def one_stratum_rates(value: Any, labels: UnitMoments, trials: Any) -> StratumRa
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(8, dtype=int), sizes=np.array([16]))
     >>> labels = UnitMoments.of(np.full(8, 0.5), weighting)
     >>> one_stratum_rates(0.5, labels, 30.0).counts
@@ -377,7 +377,7 @@ def agreeing_rates(labels: UnitMoments, *, drawn: bool = False) -> StratumRates:
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(16, dtype=int), sizes=np.array([20]))
     >>> found = agreeing_rates(UnitMoments.of(np.full(16, 0.5), weighting))
     >>> from stratal.intervals.stratified import stratified_clopper_pearson
@@ -407,7 +407,7 @@ def effective_trials(labels: UnitMoments, found: Variances, weighting: Weighting
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(8, dtype=int), sizes=np.array([16]))
     >>> unit = np.array([1.0, 1, 1, 1, 1, 1, 0, 0])
     >>> labels = UnitMoments.of(unit, weighting)
@@ -437,7 +437,7 @@ def variances_of(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(2, dtype=int), sizes=np.array([10]))
     >>> unit = np.array([0.0, 1.0])
     >>> variances_of(unit, UnitMoments.of(unit, weighting), weighting, residual=0.2).plain

@@ -288,7 +288,7 @@ def korn_graubard_trials(evidence: Evidence, error: float) -> float:
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> z = np.array([0.0, 1.0, 1.0, 1.0])
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([10**6]))
     >>> evidence = Evidence(value=0.75, variance=0.0625, population_part=0.0, degrees_of_freedom=3.0,

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray
+from stratal.designs import Weighting
+from stratal.designs.stratum_moments import stratum_means
 from stratal.intervals.interval import tail_shares
 from stratal.intervals.proportion import student_quantile
-from stratal.weighting import Weighting
-from stratal.weighting.stratum_moments import stratum_means
 
 _SYMMETRICAL = 1e-9
 _EXPANDED_TO = 0.005
@@ -117,7 +117,7 @@ def skewness_of(variable: FloatArray, weighting: Weighting) -> float:
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([10**6]))
     >>> round(skewness_of(np.array([0.0, 0.0, 0.0, 1.0]), weighting), 3)
     1.0
@@ -130,7 +130,7 @@ def skewnesses_of(variables: FloatArray, weighting: Weighting) -> FloatArray:
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([10**6]))
     >>> skewnesses_of(np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 3.0], [1.0, 4.0]]), weighting).round(3)
     array([1., 0.])

@@ -30,8 +30,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import betainc, gammaln, ndtri
 
-from stratal.allocation.rates import PSEUDO_LABELS
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
+from stratal.strata.rates import PSEUDO_LABELS
 
 _POISSON = 1e-8
 _MOST_SKEWED = 1.9

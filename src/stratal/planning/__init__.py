@@ -4,13 +4,13 @@
 `opt_a2` run all rounds against a callable that labels.
 """
 
+from stratal.designs.extending import extend
 from stratal.planning.costs import CheapestSamples, cheapest_samples
 from stratal.planning.deviations import estimated_deviations, raw_deviations
 from stratal.planning.labels_so_far import next_allocation
 from stratal.planning.needs import Narrowing, labels_needed
 from stratal.planning.oracle import first_round, opt_a1, opt_a2
 from stratal.planning.rounds import next_round
-from stratal.sampling.extending import extend
 
 __all__ = [
     "CheapestSamples",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from stratal.allocation.rates import smoothed_standard_deviations
 from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.designs.sample import Sample
+from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_kurtoses
 from stratal.errors import InputError
 from stratal.estimation.calibrated import Calibrating, calibrated_proxy
 from stratal.estimation.respondents import Respondents
-from stratal.sampling.sample import Sample
 from stratal.strata import Strata
-from stratal.weighting.stratum_moments import stratum_counts, stratum_covariances, stratum_kurtoses
+from stratal.strata.rates import smoothed_standard_deviations
 
 DEVIATIONS = ("recalibrated", "raw")
 
@@ -40,7 +40,7 @@ def estimated_deviations(
     stratum : int (n,)
         Stratum of each.
     deviations : {"recalibrated", "raw"}
-        The proxy recalibrated on the labels and smoothed (`stratal.allocation.rates`), or the sample's own
+        The proxy recalibrated on the labels and smoothed (`stratal.strata.rates`), or the sample's own
         (Kumar & Raj 2016, eq. 3), which are 0 where a stratum's labels all agree.
     bounds : (float, float), optional
         Of the outcome, infinite where it has none. Those of the proxy if left out and all labels lie within;

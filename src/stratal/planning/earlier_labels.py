@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stratal.allocation.rates import likely_rates, smoothed_standard_deviations
 from stratal.arrays import AnyArray, FloatArray, IntArray, Record
+from stratal.designs import SimpleRandom
+from stratal.designs.drawing import sample_of
+from stratal.designs.stratum_moments import stratum_counts, stratum_kurtoses
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.anticipated import ALL_COME_BACK
 from stratal.estimation.evaluation import estimate
 from stratal.labels.labels import Labels, as_labels, join
 from stratal.planning.widths import likely_means
 from stratal.randomness import id_texts
-from stratal.sampling import SimpleRandom
-from stratal.sampling.drawing import sample_of
 from stratal.strata import Strata, stratify
 from stratal.strata.moments import Scenario, expected_variance
-from stratal.weighting.stratum_moments import stratum_counts, stratum_kurtoses
+from stratal.strata.rates import likely_rates, smoothed_standard_deviations
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
@@ -133,7 +133,7 @@ class EarlierLabels(Record):
         """Return three ways in which strata may lie: the expected, the hopeful and the cautious one at n_h.
 
         The ends are the 5 % and 95 % points of the standard error over what the labels leave open: rates of
-        the strata that are drawn from their posterior (`stratal.allocation.rates`), and how uncertain a
+        the strata that are drawn from their posterior (`stratal.strata.rates`), and how uncertain a
         variance is, (κ − 1) / m with κ the kurtosis of the labels about their strata's means.
         """
         one = strata.n_strata == 1 and self.fine is not None

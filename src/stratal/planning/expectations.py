@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from stratal.allocation import Allocation
 from stratal.arrays import FloatArray
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.earlier_labels import EarlierLabels
 from stratal.report import plain_dict
-from stratal.strata import Strata
+from stratal.strata import Allocation, Strata
 from stratal.strata.moments import expected_variance, scenarios
 
 ESTIMATORS = ("horvitz-thompson", "difference", "ppi++")

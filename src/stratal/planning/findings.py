@@ -15,6 +15,11 @@ import numpy as np
 
 from stratal import __version__
 from stratal.arrays import BoolArray
+from stratal.designs import Stratified
+from stratal.designs.asked import require_sample
+from stratal.designs.files import replacing
+from stratal.designs.sample import Sample
+from stratal.designs.sample_file import sample_digest
 from stratal.errors import InputError, MissingExtraError, names_mistyped
 from stratal.estimation.columns import outcomes
 from stratal.estimation.estimand import Estimand, as_estimand
@@ -29,11 +34,6 @@ from stratal.labels.labels import join, with_ids_of
 from stratal.planning.needs import more_labels
 from stratal.population.keywords import listing, refuse_unlisted
 from stratal.report import WRITERS, answer_sentence, described_method, plain_dict, report_html
-from stratal.sampling import Stratified
-from stratal.sampling.asked import require_sample
-from stratal.sampling.files import replacing
-from stratal.sampling.sample import Sample
-from stratal.sampling.sample_file import sample_digest
 
 KIND = "stratal report"
 """The first word of every report's file, so that none is written over anything else."""

@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from stratal.allocation import allocate_several, neyman
-from stratal.allocation.integers import Bounds, optimal_integers
-from stratal.allocation.rates import smoothed_standard_deviations
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record
+from stratal.designs import Stratified
+from stratal.designs.sample import Sample
 from stratal.errors import InputError, StratalWarning
 from stratal.estimation.calibrated import Calibrating
 from stratal.estimation.estimand import Estimand, influences_of
@@ -35,10 +34,10 @@ from stratal.planning.widths import (
 )
 from stratal.planning.within_answers import with_floor
 from stratal.population.influence import influence_moments
-from stratal.sampling import Stratified
-from stratal.sampling.sample import Sample
-from stratal.strata import Everything, Strata
+from stratal.strata import Everything, Strata, allocate_several, neyman
+from stratal.strata.integers import Bounds, optimal_integers
 from stratal.strata.moments import expected_variance, of_sizes
+from stratal.strata.rates import smoothed_standard_deviations
 
 PLANNED = 0.5
 """Share of the plan's own variances of an influence in those that a round goes by: sizes that depend on few

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.designs import SimpleRandom, Stratified
+from stratal.designs.extending import population_of, refuse_other_designs
+from stratal.designs.sample import Sample
 from stratal.errors import StratalWarning, names_mistyped
 from stratal.estimation.estimand import Estimand, Several, as_estimand
 from stratal.estimation.evaluation import estimate
@@ -22,9 +25,6 @@ from stratal.labels.labels import join
 from stratal.planning.labels_so_far import LabelsSoFar, half_width_of
 from stratal.planning.plan import checked_half_widths
 from stratal.planning.widths import smallest_budgets
-from stratal.sampling import SimpleRandom, Stratified
-from stratal.sampling.extending import population_of, refuse_other_designs
-from stratal.sampling.sample import Sample
 
 if TYPE_CHECKING:
     from stratal.population.population import Population

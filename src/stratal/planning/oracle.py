@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from stratal.allocation import allocate
-from stratal.allocation.integers import whole_number
 from stratal.arrays import AnyArray
+from stratal.designs import Stratified
+from stratal.designs.sample import Sample
 from stratal.errors import BudgetError, InputError, names_mistyped
 from stratal.planning.rounds import next_round
 from stratal.population.population import require_population
-from stratal.sampling import Stratified
-from stratal.sampling.sample import Sample
-from stratal.strata import Strata
+from stratal.strata import Strata, allocate
+from stratal.strata.integers import whole_number
 
 if TYPE_CHECKING:
     from stratal.population.population import Population

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stratal.allocation import Allocation
-from stratal.allocation.integers import check_budget, whole_number
 from stratal.arrays import FloatArray
+from stratal.designs import SimpleRandom, Stratified
+from stratal.designs.same_population import require_planned
 from stratal.errors import InputError, names_mistyped, not_positive
 from stratal.intervals.proportion import student_quantile
 from stratal.planning.expectations import (
@@ -25,14 +25,13 @@ from stratal.planning.expectations import (
 from stratal.planning.widths import expected_half_width, smallest_budget
 from stratal.population.rules.rule import Everything
 from stratal.report import Bars, Page, Plotted, Printed, Tabular, plain, plan_page
-from stratal.sampling import SimpleRandom, Stratified
-from stratal.sampling.same_population import require_planned
-from stratal.strata import Strata
+from stratal.strata import Allocation, Strata
+from stratal.strata.integers import check_budget, whole_number
 from stratal.strata.moments import Scenario, expected_variance, scenarios
 
 if TYPE_CHECKING:
+    from stratal.designs.sample import Design, Sample
     from stratal.population.population import Population
-    from stratal.sampling.sample import Design, Sample
 
 PILOT = 50
 """Labels of a first round, where nothing says how many will be needed; no fewer, where that is known. The

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stratal.allocation import Allocation, allocate, allocate_several
-from stratal.allocation.integers import check_budget
 from stratal.arrays import BoolArray, FloatArray
+from stratal.designs import SimpleRandom, Stratified
 from stratal.errors import BudgetError, InputError, names_mistyped, near_names, no_level
 from stratal.estimation.anticipated import Anticipated, Division
 from stratal.estimation.estimand import Asked, Estimand, as_estimand, influences_of, parts_of
@@ -37,8 +36,8 @@ from stratal.planning.widths import smallest_budget
 from stratal.planning.within_answers import with_floor
 from stratal.population.influence import Influence, InfluenceOfLevels, influence_moments
 from stratal.population.population import require_population
-from stratal.sampling import SimpleRandom, Stratified
-from stratal.strata import Strata
+from stratal.strata import Allocation, Strata, allocate, allocate_several
+from stratal.strata.integers import check_budget
 
 if TYPE_CHECKING:
     from stratal.population.population import Population

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stratal.allocation import Allocation
-from stratal.allocation.integers import check_budget, whole_number
 from stratal.arrays import IntArray
+from stratal.designs import SimpleRandom, Stratified
+from stratal.designs.asked import require_sample
+from stratal.designs.extending import extend, last_round, population_of, refuse_other_designs
+from stratal.designs.sample import Sample
 from stratal.errors import BudgetError, InputError, names_mistyped, warn_caller
 from stratal.estimation.calibrated import Calibrating
 from stratal.estimation.estimand import Estimand, Several, as_estimand
 from stratal.planning.needs import labels_so_far, narrowing
 from stratal.proxy.learners import NAMES, is_learner
-from stratal.sampling import SimpleRandom, Stratified
-from stratal.sampling.asked import require_sample
-from stratal.sampling.extending import extend, last_round, population_of, refuse_other_designs
-from stratal.sampling.sample import Sample
+from stratal.strata import Allocation
+from stratal.strata.integers import check_budget, whole_number
 
 if TYPE_CHECKING:
     from stratal.population.population import Population

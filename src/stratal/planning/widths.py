@@ -17,15 +17,15 @@ import numpy as np
 from scipy.special import bdtrik, betaincinv
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
+from stratal.designs import StratifiedWeighting
+from stratal.designs.stratum_moments import satterthwaite
+from stratal.designs.weighting import stratified_factors
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.guard import UnitMoments, Variances, smoothed_moments, stratum_rates
 from stratal.intervals.proportion import student_quantile
 from stratal.intervals.skewed import mean_skewness, skewness_corrected
 from stratal.intervals.stratified import stratified_clopper_pearson
 from stratal.strata.moments import expected_variance
-from stratal.weighting import StratifiedWeighting
-from stratal.weighting.stratum_moments import satterthwaite
-from stratal.weighting.weighting import stratified_factors
 
 REPLICATES = 5
 """Sets of labels that a width is averaged over; evenly spread over what a stratum may show."""

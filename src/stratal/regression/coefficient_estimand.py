@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stratal.arrays import FloatArray
+from stratal.designs.sample import Sample
 from stratal.errors import InputError, near_names
 from stratal.estimation.estimand import Estimand, LabelledInfluence
 from stratal.estimation.estimands.means import Outlook
@@ -26,7 +27,6 @@ from stratal.regression.from_sample import FAMILIES, from_population, regress
 from stratal.regression.label_allocation import fit_to_proxies
 from stratal.regression.options import require_choice
 from stratal.regression.solver import require_inverse
-from stratal.sampling.sample import Sample
 
 INTERCEPT = "intercept"
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record
+from stratal.designs import Weighting
 from stratal.errors import InputError, near_names
 from stratal.intervals.simultaneous import CoefficientIntervals, Family, require_level
 from stratal.intervals.skewed import farther, nearer, skewnesses_of
 from stratal.regression.options import require_choice
 from stratal.report import Page, Printed, plain_dict, regression_page
-from stratal.weighting import Weighting
 
 METHODS = ("auto", "skewness-corrected", "t", "normal")
 
@@ -59,7 +59,7 @@ class MEstimate(Record, Printed):
     Examples
     --------
     >>> from stratal.regression.models import mean_vector
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([100]))
     >>> result = mean_vector([1.0, 2.0, 3.0, 4.0], weighting=weighting)
     >>> result.coefficients

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from stratal.arrays import FloatArray
+from stratal.designs import Weighting
 from stratal.errors import InputError
 from stratal.regression.losses import Loss
 from stratal.regression.solver import Solution
-from stratal.weighting import Weighting
 
 _DEPENDENT = 1e-11
 _FLAT = 1e-7
@@ -47,7 +47,7 @@ def refuse_few_labels(weighting: Weighting, n: int, n_parameters: int) -> None:
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> refuse_few_labels(StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([9, 9])), 2, 1)
     Traceback (most recent call last):
     stratal.errors.InputError: stratum 1 has no label (given: 0 of 9 units; allowed: at least 2 per

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray, refuse_nonfinite
+from stratal.designs.asked import require_sample
+from stratal.designs.same_population import refuse_other_units, require_same_population
+from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, names_mistyped, near_names
 from stratal.estimation.calibrated import features_of
 from stratal.estimation.estimate import Estimate
@@ -25,9 +28,6 @@ from stratal.regression.m_estimation import m_estimate
 from stratal.regression.options import require_one_per
 from stratal.regression.quantiles import QuantileEstimate, quantile
 from stratal.regression.unlabelled import BatchedUnlabelled, Block, with_intercept
-from stratal.sampling.asked import require_sample
-from stratal.sampling.same_population import refuse_other_units, require_same_population
-from stratal.sampling.sample import Sample
 
 FAMILIES: dict[str, type[Loss]] = {loss.name: loss for loss in (LinearLoss, LogisticLoss, PoissonLoss)}
 _WITHOUT_FEATURES = ("mean", "quantile")

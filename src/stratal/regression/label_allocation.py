@@ -1,7 +1,7 @@
 """Where the next labels help most: the optimal split of a budget for one coefficient or for all.
 
 Fisch et al. (2024), eq. 18: ρ_h ∝ W_h √Tr(C' A⁻¹ V_h A⁻¹ C), with V_h the covariance of the residual
-gradients within the stratum: `stratal.allocation.neyman` with S_h the spread of the coefficients' influence.
+gradients within the stratum: `stratal.strata.neyman` with S_h the spread of the coefficients' influence.
 From a pilot, V_h is estimated; before any label, the proxies stand in for the labels (the papers' heuristic).
 """
 
@@ -43,7 +43,7 @@ def influence_spreads(pilot: MEstimate, minimise: Any = "trace", side: str = "la
     Examples
     --------
     >>> from stratal.regression.models import mean_vector
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0, 1, 1]), sizes=np.array([50, 50]))
     >>> influence_spreads(mean_vector([0.0, 2.0, 0.0, 4.0], weighting=weighting)).round(3)
     array([1.414, 2.828])

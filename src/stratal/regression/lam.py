@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray, finite_vector
+from stratal.designs.stratum_moments import LabelledSpread, stratum_means
 from stratal.errors import InputError
 from stratal.estimation.lam import ChosenLam, fit_general, fit_stratified
 from stratal.regression.losses import Loss
@@ -22,7 +23,6 @@ from stratal.regression.rectified_loss import RectifiedLoss
 from stratal.regression.sandwich import directed_variances
 from stratal.regression.solver import Solution, newton
 from stratal.regression.unlabelled import finite_array
-from stratal.weighting.stratum_moments import LabelledSpread, stratum_means
 
 _ROUNDING = 1e-24
 """A variance below this share of the mean square is that of a constant, in floating point."""

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray
+from stratal.designs import Weighting
+from stratal.designs.stratum_moments import stratum_covariances
 from stratal.errors import InputError
 from stratal.estimation.lam import ChosenLam
 from stratal.regression import sandwich
@@ -20,8 +22,6 @@ from stratal.regression.rectified_loss import RectifiedLoss
 from stratal.regression.sandwich import FewClusters, Sandwich
 from stratal.regression.solver import require_inverse
 from stratal.regression.unlabelled import Unlabelled, feature_matrix, population_units, with_intercept
-from stratal.weighting import Weighting
-from stratal.weighting.stratum_moments import stratum_covariances
 
 _DECIDES = 0.5
 """Leverage beyond which a unit pulls its own prediction more than all others together."""
@@ -119,7 +119,7 @@ def m_estimate(
     --------
     >>> from stratal.regression.losses import LinearLoss
     >>> from stratal.regression.unlabelled import ArrayUnlabelled
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> x = np.stack([np.ones(8), np.arange(8.0)], axis=1)
     >>> y, f = 1 + 2 * x[:, 1] + np.tile([0.1, -0.1], 4), 1 + 2 * x[:, 1]
     >>> drawn = np.array([0, 2, 3, 5, 7])

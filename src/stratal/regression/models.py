@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from stratal.arrays import finite_vector
+from stratal.designs import Weighting, WithReplacementWeighting
 from stratal.errors import InputError
 from stratal.regression.coefficients import MEstimate
 from stratal.regression.losses import LinearLoss, LogisticLoss, MeanLoss, PoissonLoss
 from stratal.regression.m_estimation import m_estimate
-from stratal.weighting import Weighting, WithReplacementWeighting
 
 
 def mean_vector(outcome: Any, *, weighting: Weighting, **arguments: Any) -> MEstimate:
@@ -30,7 +30,7 @@ def mean_vector(outcome: Any, *, weighting: Weighting, **arguments: Any) -> MEst
     Examples
     --------
     >>> import numpy as np
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0, 1, 1]), sizes=np.array([10, 30]))
     >>> mean_vector([1.0, 3.0, 5.0, 5.0], weighting=weighting).coefficients
     array([4.25])
@@ -57,7 +57,7 @@ def linear_regression(features: Any, outcome: Any, *, weighting: Weighting, **ar
     Examples
     --------
     >>> import numpy as np
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([40]))
     >>> x, y = [1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 5.0, 7.0]
     >>> fit = linear_regression(x, y, weighting=weighting, intercept=True)
@@ -75,7 +75,7 @@ def logistic_regression(features: Any, outcome: Any, *, weighting: Weighting, **
     Examples
     --------
     >>> import numpy as np
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([40]))
     >>> fit = logistic_regression(np.ones(4), [0, 1, 1, 1], weighting=weighting, names=["intercept"])
     >>> bool(abs(fit.coefficients[0] - np.log(3)) < 1e-9)
@@ -92,7 +92,7 @@ def poisson_regression(features: Any, outcome: Any, *, weighting: Weighting, **a
     Examples
     --------
     >>> import numpy as np
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([40]))
     >>> fit = poisson_regression(np.ones(4), [0, 1, 4, 3], weighting=weighting, names=["intercept"])
     >>> bool(abs(fit.coefficients[0] - np.log(2)) < 1e-9)

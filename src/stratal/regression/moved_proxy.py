@@ -99,7 +99,7 @@ def move_of(rectified: RectifiedLoss, options: Options) -> Move | None:
     --------
     >>> from stratal.regression.losses import LinearLoss
     >>> from stratal.regression.unlabelled import ArrayUnlabelled
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> x, noise = np.ones((40, 1)), np.tile([0.1, -0.1, 0.3, -0.3], 10)
     >>> units = ArrayUnlabelled(features=x, proxy=5 + noise)
     >>> weighting = StratifiedWeighting(stratum=np.zeros(20, int), sizes=np.array([40]))

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from stratal.arrays import BoolArray, FloatArray, IntArray, Record, finite_vector
+from stratal.designs import Weighting
 from stratal.errors import InputError
 from stratal.estimation.lam import ChosenLam
 from stratal.intervals.interval import tail_shares
@@ -37,7 +38,6 @@ from stratal.regression.sandwich import Sandwich, degrees_factor
 from stratal.regression.solver import Solution
 from stratal.regression.unlabelled import Unlabelled, finite_array, population_units
 from stratal.report import Page, Printed, estimate_page, plain_dict
-from stratal.weighting import Weighting
 
 _NOT_OF_QUANTILES = ("minimise", "clip", "hessian", "form", "start", "tolerance", "max_iterations")
 _ROUNDING = 1e-12
@@ -121,7 +121,7 @@ class RectifiedPinball(RectifiedLoss):
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(3, int), sizes=np.array([30]))
     >>> loss = RectifiedPinball(0.5, [1.0, 2.0, 9.0], weighting)
     >>> loss.solve(np.zeros(1), np.zeros(1), Options()).theta
@@ -245,7 +245,7 @@ class QuantileEstimate(Record, Printed):
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(9, int), sizes=np.array([900]))
     >>> result = quantile(np.arange(1.0, 10.0), 0.5, weighting=weighting)
     >>> result.value
@@ -409,7 +409,7 @@ def quantile(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> f = np.arange(100.0)
     >>> weighting = StratifiedWeighting(stratum=np.zeros(10, int), sizes=np.array([100]))
     >>> quantile(f[::10] + 1, 0.5, weighting=weighting, proxy=f[::10], population_proxy=f, lam=1.0).value

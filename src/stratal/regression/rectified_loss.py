@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray
+from stratal.designs import Weighting
 from stratal.errors import InputError
 from stratal.regression import data_checks as checks
 from stratal.regression.losses import Loss, LossSums
 from stratal.regression.options import Options, require_one_per
 from stratal.regression.solver import Solution, newton, require_inverse
 from stratal.regression.unlabelled import ArrayUnlabelled, Unlabelled, feature_matrix, finite_array
-from stratal.weighting import Weighting
 
 
 class RectifiedLoss:
@@ -46,7 +46,7 @@ class RectifiedLoss:
     Examples
     --------
     >>> from stratal.regression.losses import MeanLoss
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(2, int), sizes=np.array([10]))
     >>> RectifiedLoss(MeanLoss(), [1.0, 3.0], weighting).evaluate(np.zeros(1), np.zeros(1)).gradient
     array([-2.])

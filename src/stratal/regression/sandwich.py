@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record
+from stratal.designs import Weighting
+from stratal.designs.stratum_moments import stratum_means
 from stratal.regression.options import Options
 from stratal.regression.rectified_loss import RectifiedLoss
-from stratal.weighting import Weighting
-from stratal.weighting.stratum_moments import stratum_means
 
 _HIGHEST_LEVERAGE = 0.75
 _LEAST_LEFT = 0.25
@@ -36,7 +36,7 @@ class Sandwich:
     Examples
     --------
     >>> from stratal.regression.losses import MeanLoss
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(2, int), sizes=np.array([4]))
     >>> rectified = RectifiedLoss(MeanLoss(), [1.0, 3.0], weighting)
     >>> parts = Sandwich(rectified=rectified, options=Options(), theta=np.array([2.0]), lam=np.zeros(1))
@@ -89,7 +89,7 @@ def degrees_of_freedom(weighting: Weighting, variables: FloatArray) -> FloatArra
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(3, int), sizes=np.array([9]))
     >>> degrees_of_freedom(weighting, np.arange(6.0).reshape(3, 2))
     array([2., 2.])

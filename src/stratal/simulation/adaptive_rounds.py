@@ -7,15 +7,14 @@ from typing import TypeAlias
 
 import numpy as np
 
-from stratal.allocation import proportional
-from stratal.allocation.integers import Bounds, nearest_integers, optimal_integers
-from stratal.allocation.rates import smoothed_standard_deviations
 from stratal.arrays import FloatArray, IntArray
 from stratal.errors import BudgetError
 from stratal.simulation.draws import Draws, StratumSums, spread
 from stratal.simulation.simulated_design import SimulatedDesign
 from stratal.simulation.truth import Truth
-from stratal.strata import Strata
+from stratal.strata import Strata, proportional
+from stratal.strata.integers import Bounds, nearest_integers, optimal_integers
+from stratal.strata.rates import smoothed_standard_deviations
 
 _ROUNDING = 1e-12
 """Of Σ y²: a variance of labels below it is rounding."""

@@ -12,7 +12,6 @@ from itertools import pairwise
 import numpy as np
 
 from stratal import __version__
-from stratal.allocation import allocate
 from stratal.arrays import IntArray
 from stratal.errors import BudgetError, InputError
 from stratal.estimation.mean import default_estimator
@@ -24,7 +23,7 @@ from stratal.simulation.replicates import Layout, replicate_intervals, replicate
 from stratal.simulation.simulated_design import FIXED_LAM, PLANS, Settings, SimulatedDesign, SimulationTask
 from stratal.simulation.summary import Collected, Row, Yardstick, rows_of
 from stratal.simulation.truth import Truth
-from stratal.strata import Strata, stratify
+from stratal.strata import Strata, allocate, stratify
 
 _CACHE_NUMBERS = 1 << 17
 """Numbers per array in a batch of ordered units: about a megabyte, to stay in the cache."""

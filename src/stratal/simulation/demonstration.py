@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
+from stratal.designs.files import replacing
+from stratal.designs.handover import empty_folder
+from stratal.designs.sample import Sample
 from stratal.errors import MissingExtraError
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
 from stratal.planning.plan import Plan
 from stratal.planning.planner import plan
 from stratal.population import Population
-from stratal.sampling.files import replacing
-from stratal.sampling.handover import empty_folder
-from stratal.sampling.sample import Sample
 from stratal.simulation.engine import simulate
 from stratal.simulation.simulated_design import SimulatedDesign
 

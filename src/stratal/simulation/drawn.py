@@ -13,17 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from stratal.allocation import allocate
+from stratal.designs import Design, Poisson, ProportionalToSize, SimpleRandom, Stratified, Systematic
+from stratal.designs.sample import Sample
 from stratal.errors import InputError, StratalWarning
 from stratal.estimation.estimand import Several
 from stratal.estimation.evaluation import estimate
 from stratal.planning.planner import plan
 from stratal.planning.rounds import next_round, units_left
-from stratal.sampling import Design, Poisson, ProportionalToSize, SimpleRandom, Stratified, Systematic
-from stratal.sampling.sample import Sample
 from stratal.simulation.simulated_design import SimulatedDesign, SimulationTask
 from stratal.simulation.summary import Collected
-from stratal.strata import Strata
+from stratal.strata import Strata, allocate
 
 
 def library_design(design: SimulatedDesign, strata: Strata, budget: int) -> Design:

@@ -16,8 +16,8 @@ import numpy as np
 from scipy.special import gammaln
 
 from stratal.arrays import FloatArray, IntArray
+from stratal.designs.stratum_moments import StratumMoments, kurtoses_of
 from stratal.simulation.truth import Truth
-from stratal.weighting.stratum_moments import StratumMoments, kurtoses_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -131,7 +131,7 @@ def pooled_spread(
     sizes : int (H,)
         N_h; a stratum that is labelled whole gets 0 where nothing can be estimated.
     group : int (H,), optional
-        From `stratal.weighting.stratum_moments.collapse_singletons`, if any stratum has one label.
+        From `stratal.designs.stratum_moments.collapse_singletons`, if any stratum has one label.
 
     Examples
     --------

@@ -12,6 +12,12 @@ from functools import cached_property
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.designs.stratum_moments import (
+    collapse_singletons,
+    population_spread,
+    satterthwaite,
+)
+from stratal.designs.weighting import free_labels, stratified_factors, stratum_parts
 from stratal.errors import InputError, near_names
 from stratal.estimation.lam import SHRINKAGE, Trust, fit_stratified, inflation
 from stratal.intervals import guard, proportion
@@ -22,12 +28,6 @@ from stratal.intervals.skewed import mean_skewness
 from stratal.simulation.draws import StratumSums, pooled_spread, spread
 from stratal.simulation.simulated_design import FIXED_LAM, Settings
 from stratal.simulation.truth import Truth
-from stratal.weighting.stratum_moments import (
-    collapse_singletons,
-    population_spread,
-    satterthwaite,
-)
-from stratal.weighting.weighting import free_labels, stratified_factors, stratum_parts
 
 ESTIMATORS = (*FIXED_LAM, "ppi++", "stratppi", "published-ppi++", "published-stratppi")
 """`published-…`: λ unshrunk and no degrees of freedom taken off for fitting it, as the papers have it."""

@@ -13,9 +13,9 @@ from typing import Any, Self
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray
+from stratal.designs.files import replacing
 from stratal.errors import InputError, near_names
 from stratal.report import Page, Printed, plain_dict, simulation_page
-from stratal.sampling.files import replacing
 from stratal.simulation.summary import labels_for_error
 from stratal.tables.files import existing_file
 from stratal.tables.spilling import locked

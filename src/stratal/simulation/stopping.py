@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, Record
+from stratal.designs import Stratified
 from stratal.errors import InputError
 from stratal.planning.labels_so_far import CountsSoFar
 from stratal.planning.needs import further
 from stratal.planning.plan import Plan
 from stratal.planning.widths import interval_of_counts
-from stratal.sampling import Stratified
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import IntArray
+from stratal.designs.handover import empty_folder
+from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.randomness import id_texts, keys_of_ids, shown_order
-from stratal.sampling.handover import empty_folder
-from stratal.sampling.sample import Sample
 from stratal.study.database import DATABASE, Database
 from stratal.study.disk import journal_for
 from stratal.study.journal import Entry, Transaction, append, append_setting, items_digest, keep_setting

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from stratal.designs import Sample
 from stratal.errors import InputError, LabelError, near_names
 from stratal.labels.damaged_ids import matched
 from stratal.labels.exchange.exchange import Answers, Asked, Said, Task
 from stratal.randomness import id_texts
-from stratal.sampling import Sample
 from stratal.study import showing, team
 from stratal.study.answers import save_answer
 from stratal.study.assignment import block, give

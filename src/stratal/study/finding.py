@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from stratal.designs import Sample
+from stratal.designs.handover import SAMPLE_NAME
 from stratal.errors import StratalError
 from stratal.labels.damaged_ids import matched
 from stratal.randomness import id_texts
-from stratal.sampling import Sample
-from stratal.sampling.handover import SAMPLE_NAME
 from stratal.study.database import DATABASE
 from stratal.study.opening import open_study
 from stratal.study.team import people

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
+from stratal.designs import Sample
 from stratal.labels import Labels
-from stratal.sampling import Sample
 from stratal.study import team
 from stratal.study.creating import MEDIA, digest_of
 from stratal.study.database import Database

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
+from stratal.designs import Sample, SimpleRandom, Stratified
 from stratal.errors import InputError, LabelError, not_positive
 from stratal.estimation.columns import outcomes
 from stratal.estimation.estimate import Estimate
@@ -15,7 +16,6 @@ from stratal.estimation.evaluation import estimate
 from stratal.intervals.betting import random_order, sequence_interval
 from stratal.intervals.interval import ConfidenceInterval, tail_shares
 from stratal.labels.labels import Labels
-from stratal.sampling import Sample, SimpleRandom, Stratified
 from stratal.study.folder import StudyFolder
 from stratal.study.journal import append_setting, keep_setting
 from stratal.study.labelling import arrivals, present_labels

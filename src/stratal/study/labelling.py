@@ -7,10 +7,10 @@ import sqlite3
 import numpy as np
 
 from stratal.arrays import BoolArray, IntArray
+from stratal.designs import Sample
 from stratal.labels import Labels
 from stratal.labels.labels import ADJUDICATED
 from stratal.randomness import id_texts
-from stratal.sampling import Sample
 from stratal.study.question import Question
 
 

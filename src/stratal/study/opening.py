@@ -21,7 +21,7 @@ from stratal.study.study import Study
 from stratal.study.team import Team
 
 if TYPE_CHECKING:
-    from stratal.sampling import Sample
+    from stratal.designs import Sample
 
 
 def create_study(

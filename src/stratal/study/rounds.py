@@ -6,10 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from stratal.allocation import allocate
-from stratal.errors import BudgetError, InputError
-from stratal.planning import next_round
-from stratal.sampling import (
+from stratal.designs import (
     ClusterSample,
     Design,
     Poisson,
@@ -18,8 +15,11 @@ from stratal.sampling import (
     SimpleRandom,
     Stratified,
 )  # fmt: skip
-from stratal.sampling.extending import extend, last_round
-from stratal.sampling.same_population import require_same_draw
+from stratal.designs.extending import extend, last_round
+from stratal.designs.same_population import require_same_draw
+from stratal.errors import BudgetError, InputError
+from stratal.planning import next_round
+from stratal.strata import allocate
 from stratal.study.creating import add_items
 from stratal.study.interim import anytime_interval, estimate_options
 from stratal.study.journal import keep_setting

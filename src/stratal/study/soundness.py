@@ -13,11 +13,11 @@ from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
+from stratal.designs import Sample
+from stratal.designs.same_population import require_same_draw
 from stratal.errors import InputError
 from stratal.population.same_value import same_value
 from stratal.randomness import id_texts
-from stratal.sampling import Sample
-from stratal.sampling.same_population import require_same_draw
 from stratal.study.creating import digest_of
 from stratal.study.faults import DAMAGED, StudyError
 from stratal.study.journal import HEAD, broken_seals, items_digest, missing_lines, setting, settings_digest

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 import stratal
 from stratal.cli.application import app
+from stratal.designs.sample_parts import columns_of, description_of
 from stratal.errors import StratalError
-from stratal.sampling.sample_parts import columns_of, description_of
 
 NUMBERS = count()
 

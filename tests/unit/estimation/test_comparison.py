@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import stratal
+from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.comparison import contrast_limits
 from stratal.estimation.estimates import in_family
 from stratal.estimation.outcome_means import estimate_mean
-from stratal.weighting import StratifiedWeighting
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import stratal
+from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
 from stratal.estimation.domain_means import domain_mean
 from stratal.estimation.linearisation import difference_of
-from stratal.weighting import StratifiedWeighting
 
 
 def simple(n, population_size=10**6):

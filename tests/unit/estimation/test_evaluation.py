@@ -8,9 +8,9 @@ import pytest
 from tests.work import calls
 
 import stratal
+from stratal.designs import StratifiedWeighting
 from stratal.errors import BudgetError, InputError, LabelError, StratalWarning
 from stratal.estimation.outcome_means import strata_table
-from stratal.weighting import StratifiedWeighting
 
 
 def stratified(population, budget=100, seed=7, n_strata=5, method="k-means"):

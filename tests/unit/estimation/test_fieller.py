@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 import stratal
+from stratal.designs import StratifiedWeighting
 from stratal.estimands import RatioOfMeans
 from stratal.estimation.estimands.functions import Fieller
-from stratal.weighting import StratifiedWeighting
 
 
 def simple(n, size=10**7):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import stratal
+from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.errors import InputError
 from stratal.estimation.lam import (
     SHRINKAGE,
@@ -16,7 +17,6 @@ from stratal.estimation.lam import (
     fold_shares,
     sampled_fractions,
 )
-from stratal.weighting import PoissonWeighting, StratifiedWeighting
 
 RNG = np.random.default_rng(3)
 N_H = np.array([20, 12, 3])

@@ -7,13 +7,13 @@ import pytest
 
 import stratal
 from stratal import estimands
+from stratal.designs import StratifiedWeighting
 from stratal.estimation.confusion import Confusion
 from stratal.estimation.estimands.classification import answered_classes
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.shares import possible_answers
 from stratal.intervals.proportion import clopper_pearson
 from stratal.intervals.stratified import smallest_count
-from stratal.weighting import StratifiedWeighting
 
 SIZES = np.array([1000, 4000, 55_000])
 POSSIBLE = np.array([[False, True, False], [True, False, True], [True, False, True]])

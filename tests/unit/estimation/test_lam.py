@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.estimation.outcome_means import estimate_mean
-from stratal.population.summary import StratumSummary
-from stratal.weighting import (
+from stratal.designs import (
     CalibratedWeighting,
     ClusterWeighting,
     PoissonWeighting,
     StratifiedWeighting,
     Weighting,
 )
+from stratal.estimation.outcome_means import estimate_mean
+from stratal.population.summary import StratumSummary
 
 SIZE = 4000
 

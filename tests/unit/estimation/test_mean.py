@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.mean import ESTIMATORS, MeanEstimate, default_estimator, mean_estimate
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.population.summary import StratumSummary
-from stratal.weighting import PoissonWeighting, StratifiedWeighting
 
 FITTED = ["ppi++", "stratppi"]
 
@@ -131,8 +131,8 @@ def test_pooled_lam_minimises_the_stratified_variance():
     )
     total = np.cov(z, problem.proxy[:, 0])
 
+    from stratal.designs.stratum_moments import stratum_moments
     from stratal.estimation.lam import pooled_lam
-    from stratal.weighting.stratum_moments import stratum_moments
 
     moments = stratum_moments(z, problem.proxy, h, 2)
     pooled = pooled_lam(moments.cross_covariances, moments.proxy_covariances, np.ones(2))

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import stratal
+from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimands import ClassReport
 from stratal.estimation.confusion import Confusion
 from stratal.estimation.metric_functions import CLASS_METRICS, METRICS
-from stratal.weighting import PoissonWeighting, StratifiedWeighting
 
 
 def simple(n, population_size=100_000):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import stratal
+from stratal.designs import StratifiedWeighting
 from stratal.estimands import ClassReport
 from stratal.estimation import estimands
 from stratal.estimation.confusion import Confusion
@@ -15,7 +16,6 @@ from stratal.estimation.metric_functions import Shares, metric_function, of_two_
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.shares import directions, ends_over, most_unseen
 from stratal.intervals.proportion import clopper_pearson
-from stratal.weighting import StratifiedWeighting
 
 
 def pool(inflated: bool, size=20_000, rate=0.01):

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import stratal
+from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError, LabelError
 from stratal.estimands import AUC, ClassReport, MeanFunction, Quantile, RatioOfMeans
 from stratal.estimation.estimands.quantile import quantile_estimate, weighted_quantile
 from stratal.estimation.estimands.ranking import area_under_curve, average_precision, ranking_metric
 from stratal.estimation.linearisation import ratio_of_means, smooth_mean_function
-from stratal.weighting import StratifiedWeighting
 
 
 def simple(n, population_size=10**6):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.errors import InputError
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.betting import betting_interval, confidence_sequence, stratified_betting_interval
-from stratal.weighting import PoissonWeighting, StratifiedWeighting
 
 
 def test_never_outside_what_is_certain():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.bootstrap import rescaled_deviations
-from stratal.weighting import PoissonWeighting, StratifiedWeighting
 
 
 def test_variance_is_the_designs():

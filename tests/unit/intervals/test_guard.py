@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stratal.designs import StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.guard import (
     UnitMoments,
@@ -17,7 +18,6 @@ from stratal.intervals.guard import (
 )
 from stratal.intervals.stratified import stratified_clopper_pearson
 from stratal.population.summary import StratumSummary
-from stratal.weighting import StratifiedWeighting
 
 
 def trials(unit, weighting, share=1.0, *, tuned=False) -> float:

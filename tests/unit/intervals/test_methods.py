@@ -7,6 +7,13 @@ import pytest
 from scipy import stats
 
 import stratal
+from stratal.designs import (
+    CalibratedWeighting,
+    ClusterWeighting,
+    PoissonWeighting,
+    StratifiedWeighting,
+    WithReplacementWeighting,
+)
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.outcome_means import estimate_mean
@@ -14,13 +21,6 @@ from stratal.intervals import proportion
 from stratal.intervals.interval import ConfidenceInterval, p_value, tail_shares
 from stratal.intervals.methods import BOUNDED, UNBOUNDED
 from stratal.intervals.proportion import student_t
-from stratal.weighting import (
-    CalibratedWeighting,
-    ClusterWeighting,
-    PoissonWeighting,
-    StratifiedWeighting,
-    WithReplacementWeighting,
-)
 
 COUNTS = [(0, 5), (1, 20), (18, 20), (20, 20), (7, 30), (250, 500)]
 

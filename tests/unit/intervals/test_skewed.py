@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.intervals.proportion import student_t
 from stratal.intervals.skewed import mean_skewness, skewness_corrected
-from stratal.weighting import StratifiedWeighting
 
 
 def of_labels(z, size=10**9, **options):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.sampling.sample_file import sample_digest
+from stratal.designs.sample_file import sample_digest
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import stratal
+from stratal.designs import Stratified
 from stratal.errors import BudgetError, InputError, LabelError
 from stratal.planning import estimated_deviations, first_round, next_allocation, raw_deviations
-from stratal.sampling import Stratified
 
 N = 3000
 RNG = np.random.default_rng(0)

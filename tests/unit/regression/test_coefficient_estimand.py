@@ -11,13 +11,13 @@ import pandas as pd
 import pytest
 
 import stratal
+from stratal.designs.stratum_moments import stratum_covariances
 from stratal.errors import InputError
 from stratal.estimands import Coefficient
 from stratal.estimation.estimand import as_estimand
 from stratal.population.influence import averages
 from stratal.regression import LinearLoss, LogisticLoss, PoissonLoss, from_population, heuristic_spreads
 from stratal.regression.label_allocation import fit_to_proxies
-from stratal.weighting.stratum_moments import stratum_covariances
 
 FEATURES = ("length", "age")
 LOSSES: dict[str, type[LinearLoss | LogisticLoss | PoissonLoss]] = {

@@ -5,12 +5,12 @@ import json
 import numpy as np
 import pytest
 
+from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
 from stratal.intervals.simultaneous import critical_value, exceedance, largest_statistics
 from stratal.intervals.skewed import skewness_of
 from stratal.regression.coefficients import MEstimate
 from stratal.regression.models import linear_regression
-from stratal.weighting import StratifiedWeighting
 
 
 @pytest.fixture(scope="module")

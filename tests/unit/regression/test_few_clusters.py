@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from stratal.designs.cluster_weighting import bell_mccaffrey
 from stratal.regression.sandwich import FewClusters
-from stratal.weighting.cluster_weighting import bell_mccaffrey
 
 SIZES = (3, 9, 4, 2, 14, 5, 6)
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError, MissingExtraError
 from stratal.population.population import Population
 from stratal.population.rules.rule import CutPoints
 from stratal.regression.formula import Formula
 from stratal.regression.from_sample import from_population
 from stratal.regression.models import linear_regression
-from stratal.weighting import StratifiedWeighting
 
 pytest.importorskip("formulaic")
 

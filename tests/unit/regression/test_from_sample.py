@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import stratal
+from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError, LabelError
 from stratal.regression import (
     ArrayUnlabelled,
@@ -14,7 +15,6 @@ from stratal.regression import (
     regress,
 )
 from stratal.regression.losses import LinearLoss, MeanLoss
-from stratal.weighting import StratifiedWeighting
 
 
 @pytest.fixture(scope="module")

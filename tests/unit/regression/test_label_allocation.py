@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from stratal.allocation import neyman
+from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
 from stratal.regression.label_allocation import heuristic_spreads, influence_spreads
 from stratal.regression.losses import LinearLoss, LogisticLoss, MeanLoss, PoissonLoss
 from stratal.regression.models import linear_regression, mean_vector
 from stratal.regression.unlabelled import ArrayUnlabelled
-from stratal.weighting import StratifiedWeighting
+from stratal.strata import neyman
 
 
 def population(seed=0, size=4_000):

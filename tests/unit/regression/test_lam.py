@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from stratal.designs.stratum_moments import LabelledSpread, stratum_covariances
 from stratal.estimation.lam import FEWEST_LABELS, SHRINKAGE, fit_stratified, own_share
-from stratal.weighting.stratum_moments import LabelledSpread, stratum_covariances
 
 
 def fitted(u, v, stratum, *, whole=1.0, published=False, shrinkage=None):

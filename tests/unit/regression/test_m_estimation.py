@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.errors import InputError
 from stratal.regression.losses import LinearLoss, Loss
 from stratal.regression.m_estimation import m_estimate
@@ -14,7 +15,6 @@ from stratal.regression.models import (
     poisson_regression,
 )
 from stratal.regression.unlabelled import ArrayUnlabelled, BatchedUnlabelled, Block, with_intercept
-from stratal.weighting import PoissonWeighting, StratifiedWeighting
 
 SIZES = np.array([60, 90, 50])
 MODELS = {"linear": linear_regression, "logistic": logistic_regression, "poisson": poisson_regression}

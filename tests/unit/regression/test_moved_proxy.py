@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from tests.work import calls
 
+from stratal.designs import StratifiedWeighting
 from stratal.regression.models import linear_regression
 from stratal.regression.moved_proxy import Move, MovedUnlabelled
 from stratal.regression.unlabelled import ArrayUnlabelled
-from stratal.weighting import StratifiedWeighting
 
 N = 1500
 

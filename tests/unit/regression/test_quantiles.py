@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.errors import InputError
 from stratal.regression.quantiles import quantile
 from stratal.regression.unlabelled import ArrayUnlabelled, BatchedUnlabelled, Block
-from stratal.weighting import PoissonWeighting, StratifiedWeighting
 
 SIZES = np.array([70, 130])
 

@@ -1,9 +1,9 @@
 """The words of methods: every design, estimator and interval has some."""
 
+from stratal.designs import Design
 from stratal.estimation import ESTIMATORS
 from stratal.intervals.methods import METHODS
 from stratal.report import method
-from stratal.sampling import Design
 
 FOUND = {
     "design": "stratified",

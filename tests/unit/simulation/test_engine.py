@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import stratal
+from stratal.designs import StratifiedWeighting
 from stratal.errors import BudgetError, InputError
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.population.summary import StratumSummary
@@ -22,7 +23,6 @@ from stratal.simulation.replicates import (
 from stratal.simulation.simulated_design import Settings, SimulatedDesign
 from stratal.simulation.simulation_table import COLUMNS, SimulationTable
 from stratal.simulation.truth import Truth
-from stratal.weighting import StratifiedWeighting
 
 GUARDED = tuple(method for method in INTERVALS if method not in ("published", "skewness-corrected"))
 
@@ -441,9 +441,9 @@ def test_outcomes_must_fit_the_population(benchmark):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_second_round_is_the_one_that_the_library_draws(benchmark, seed):
-    from stratal.allocation.integers import Bounds, optimal_integers
     from stratal.simulation.adaptive_rounds import pilot_counts, recalibrated_deviations
     from stratal.simulation.draws import StratumSums
+    from stratal.strata.integers import Bounds, optimal_integers
 
     population, z = benchmark
     strata = stratal.stratify(population, "k-means", 6)

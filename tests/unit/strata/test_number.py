@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from stratal.allocation import robust_standard_deviations
 from stratal.errors import BudgetError
 from stratal.population import Population
 from stratal.population.distribution import Distribution
-from stratal.strata import stratify
+from stratal.strata import robust_standard_deviations, stratify
 from stratal.strata.categories import level_name, levels_within_budget, pool_levels
 from stratal.strata.moments import Moments, joined, of_bins, of_sizes
 from stratal.strata.number import choose_number, expected_squared_half_width

@@ -25,7 +25,7 @@ def test_exhausted_memory_is_no_damage_of_the_study(make_study, monkeypatch):
     def read(path):
         raise MemoryError
 
-    monkeypatch.setattr("stratal.sampling.sample_file._read_parquet", read)
+    monkeypatch.setattr("stratal.designs.sample_file._read_parquet", read)
     with pytest.raises(InputError, match="not a sample file") as raised:
         check_study(study)
     assert isinstance(raised.value.__context__, MemoryError)
@@ -37,7 +37,7 @@ def test_a_thread_for_which_there_is_no_memory_is_no_damage(make_study, monkeypa
     def read(path):
         raise pa.ArrowException("Unknown error: Failed to launch worker thread: Resource unavailable")
 
-    monkeypatch.setattr("stratal.sampling.sample_file._read_parquet", read)
+    monkeypatch.setattr("stratal.designs.sample_file._read_parquet", read)
     with pytest.raises(MemoryError, match="worker thread"):
         check_study(study)
 
@@ -48,7 +48,7 @@ def test_a_sample_that_cannot_be_read_is_damage_of_the_study(make_study, monkeyp
     def read(path):
         raise ValueError("no rows")
 
-    monkeypatch.setattr("stratal.sampling.sample_file._read_parquet", read)
+    monkeypatch.setattr("stratal.designs.sample_file._read_parquet", read)
 
     assert any("not a sample file (no rows)" in problem for problem in check_study(study).problems)
 

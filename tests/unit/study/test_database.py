@@ -280,7 +280,7 @@ def test_items_left_lying_before_the_clock_went_back_are_not_lost(make_study, cl
 
 UNPRIVILEGED = """
 import os, sys
-import pandas, stratal.sampling.sample_file
+import pandas, stratal.designs.sample_file
 from stratal.study import StudyError, check_study, open_study
 if os.getuid() == 0:
     os.setgid(65534)

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stratal.arrays import FloatArray, Record
+from stratal.designs.sample import Sample
 from stratal.errors import InputError, near_names
 from stratal.estimation.columns import GIVEN, split_answers, with_group
 from stratal.estimation.estimand import Estimand
@@ -35,7 +36,6 @@ from stratal.estimation.respondents import CannotTellError
 from stratal.labels.meanings import class_text
 from stratal.population.expressions import ByLevel, Number
 from stratal.population.population import Population
-from stratal.sampling.sample import Sample
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from stratal.allocation.rates import smoothed_standard_deviations
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
+from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names
 from stratal.estimation.columns import class_column, split_answers
 from stratal.estimation.confusion import Confusion
@@ -25,8 +25,8 @@ from stratal.population.cells import Cells
 from stratal.population.expressions import ByLevel, Constant, Expression, Number
 from stratal.population.influence import Influence, averages, stratum_averages
 from stratal.population.population import Population
-from stratal.sampling.sample import Sample
 from stratal.strata import Strata
+from stratal.strata.rates import smoothed_standard_deviations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -9,6 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.designs import Weighting
+from stratal.designs.sample import Sample
+from stratal.designs.stratum_moments import stratum_means
 from stratal.errors import InputError
 from stratal.estimation.columns import number_columns
 from stratal.estimation.estimand import Estimand, LabelledInfluence
@@ -24,9 +27,6 @@ from stratal.estimation.respondents import Respondents
 from stratal.intervals.guard import ROUNDING
 from stratal.intervals.limits import OffsetLimits
 from stratal.intervals.skewed import mean_skewness, skewness_corrected
-from stratal.sampling.sample import Sample
-from stratal.weighting import Weighting
-from stratal.weighting.stratum_moments import stratum_means
 
 _OUTWARDS = np.geomspace(1e-3, 1e4, 128)
 _BISECTIONS = 50
@@ -57,7 +57,7 @@ class Fieller(OffsetLimits):
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(5, dtype=int), sizes=np.array([10**6]))
     >>> found = Fieller.of(np.array([1.0, 0, 2, 1, 0]), np.array([4.0, 2, 6, 5, 3]), weighting)
     >>> [round(end, 2) for end in found.ends(0.95, "two-sided")]

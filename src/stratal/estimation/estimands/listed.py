@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
+from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.estimand import Estimand, Several
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.estimates import Estimates, title_of
 from stratal.estimation.request import PLAIN, Request
 from stratal.population.population import Population
-from stratal.sampling.sample import Sample
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, Record, finite_vector
+from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names, not_bounds
 from stratal.estimation.anticipated import RESIDUAL_SHARE, AnticipatedOutcome, Division
 from stratal.estimation.columns import class_column, group_column, number_columns, outcomes
@@ -27,7 +28,6 @@ from stratal.population.expressions import ByLevel, Constant, Expression, Number
 from stratal.population.influence import Influence, InfluenceOfLevels, averages, stratum_averages
 from stratal.population.population import Population
 from stratal.population.rules.rule import Categories
-from stratal.sampling.sample import Sample
 
 _EVERYONE = Cells(names=("all",))
 

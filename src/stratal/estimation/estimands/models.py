@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray
+from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.calibrated import sample_folds
 from stratal.estimation.columns import answers_of, number_columns, shares_equal
@@ -29,7 +30,6 @@ from stratal.population.cells import Cells
 from stratal.population.expressions import Agree, Expression, Number, Share
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
-from stratal.sampling.sample import Sample
 
 _TIED = 0.45
 """How often each of two answers that differ is taken to be right where no proxy says."""

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stratal.arrays import FloatArray
+from stratal.designs import Weighting
+from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.columns import number_columns
 from stratal.estimation.domain_means import domain_trials
@@ -22,8 +24,6 @@ from stratal.population.cells import Cells
 from stratal.population.expressions import Logistic
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
-from stratal.sampling.sample import Sample
-from stratal.weighting import Weighting
 
 
 def weighted_quantile(values: FloatArray, weights: FloatArray, probability: float) -> float:
@@ -94,7 +94,7 @@ def quantile_estimate(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> z, h = np.arange(1.0, 100.0), np.zeros(99, dtype=int)
     >>> found = quantile_estimate(z, 0.5, StratifiedWeighting(stratum=h, sizes=np.array([99_000])))
     >>> found.value, *found.confidence_interval()

@@ -14,6 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray
+from stratal.designs import Weighting
+from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError
 from stratal.estimation.columns import class_column, number_column
 from stratal.estimation.confusion import satterthwaite_of_groups
@@ -24,8 +26,6 @@ from stratal.estimation.request import PLAIN, Request
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.limits import BinomialLimits, Limits, OuterLimits
 from stratal.labels.meanings import class_text
-from stratal.sampling.sample import Sample
-from stratal.weighting import Weighting
 
 Statistic = Callable[[FloatArray, BoolArray, FloatArray], tuple[float, FloatArray]]
 
@@ -89,7 +89,7 @@ def ranking_metric(
 
     Examples
     --------
-    >>> from stratal.weighting import StratifiedWeighting
+    >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(6, dtype=int), sizes=np.array([60]))
     >>> positive = np.array([True, True, True, False, False, False])
     >>> perfect = ranking_metric(area_under_curve, np.arange(6.0)[::-1], positive, weighting)

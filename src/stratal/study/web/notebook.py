@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from stratal.designs.asked import require_sample
 from stratal.errors import InputError, MissingExtraError, StratalError, names_mistyped
-from stratal.sampling.asked import require_sample
 from stratal.study.database import DATABASE
 from stratal.study.faults import StudyError
 from stratal.study.opening import create_study, open_study
@@ -19,7 +19,7 @@ from stratal.study.web.content import Look
 from stratal.study.web.looks import embedded, look_of
 
 if TYPE_CHECKING:
-    from stratal.sampling import Sample
+    from stratal.designs import Sample
 
 
 @names_mistyped

@@ -1,0 +1,186 @@
+"""Weights and variances of cluster samples: the variance is that between clusters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stratal.arrays import AnyArray, FloatArray, IntArray
+from stratal.designs.weighting import SAME, Weighting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClusterWeighting(Weighting):
+    """A simple random sample of clusters, realised: m of M clusters have labelled units.
+
+    Parameters
+    ----------
+    cluster : int (n,)
+        Cluster of each labelled unit, 0 … m − 1; every number occurs.
+    drawn : int (m,)
+        Units of each cluster, labelled or not.
+    clusters : int
+        M, clusters in the population.
+    size : int
+        N, units in the population.
+    squared_sizes : int, optional
+        Σ N_c² over all M clusters; samples of 0.1.0 and before lack it.
+
+    Examples
+    --------
+    >>> weighting = ClusterWeighting(cluster=np.array([0, 0, 1]), drawn=np.array([2, 2]), clusters=4, size=8)
+    >>> weighting.weights
+    array([0.25, 0.25, 0.5 ])
+    >>> weighting.covariance(np.array([[1.0], [1.0], [0.0]]))
+    array([[0.125]])
+    """
+
+    cluster: IntArray
+    drawn: IntArray
+    clusters: int
+    size: float
+    squared_sizes: int | None = None
+
+    @property
+    def weights(self) -> FloatArray:
+        """M / (m N) per unit (n,), times drawn over labelled units of its cluster."""
+        labelled = np.bincount(self.cluster, minlength=len(self.drawn))
+        share = (self.drawn / labelled)[self.cluster]
+        return np.asarray(self.clusters / (len(self.drawn) * self.size) * share)
+
+    @property
+    def draws(self) -> int:
+        """Clusters with labelled units, m."""
+        return len(self.drawn)
+
+    @property
+    def groups(self) -> IntArray:
+        """The clusters (n,)."""
+        return self.cluster
+
+    @property
+    def parts(self) -> FloatArray:
+        """Each cluster's part (m,) of the sum of the weights."""
+        weights = self.weights
+        return np.asarray(np.bincount(self.cluster, weights, minlength=self.draws) / weights.sum())
+
+    def covariance(self, variables: FloatArray) -> FloatArray:
+        """See `between_clusters`."""
+        return between_clusters(variables * self.weights[:, None], self.cluster, self.clusters)
+
+    def stretched(self, residuals: FloatArray) -> FloatArray:
+        """Return residuals (n,) or (n, q) over √(1 − the cluster's part of the mean).
+
+        A cluster that makes up a part g of the units pulls their mean towards itself, and its residuals show
+        (1 − g) of its variance; √(1 − g) makes up for it (Bell & McCaffrey 2002, "CR2"). The factor m/(m − 1)
+        of the covariance does so for clusters of equal size, and is taken off again.
+        """
+        m = self.draws
+        if m < 2:
+            return residuals
+        stretch = np.sqrt((1.0 - 1.0 / m) / (1.0 - self.parts))
+        return np.asarray((residuals.T * stretch[self.cluster]).T)
+
+    @property
+    def seen_sizes(self) -> tuple[float, float]:
+        """The size of the cluster that a unit is in, on average: over the drawn clusters, and over all.
+
+        The mean of the drawn ones twice, where `squared_sizes` is not known.
+        """
+        drawn = float(self.drawn @ self.drawn / self.drawn.sum())
+        return drawn, drawn if self.squared_sizes is None else self.squared_sizes / self.size
+
+    def at_all_sizes(self, variable: FloatArray) -> tuple[float, float, float] | None:
+        """Return the mean of a variable (n,) over all sizes of clusters, its variance and degrees of freedom.
+
+        By the regression of units on the size of their cluster, at the mean size that all units see; the
+        variance is that of its clusters' residuals, which few large clusters decide (degrees of freedom as of
+        unequal weights: `Evidence.weights_freedom`). None where sizes tell nothing.
+        """
+        m, (drawn, every) = self.draws, self.seen_sizes
+        share = self.drawn / self.drawn.sum()
+        off = self.drawn - drawn
+        spread = share @ off**2
+        reaches = abs(every - drawn) > np.sqrt(SAME) * drawn
+        if m < 3 or not reaches or spread <= SAME * drawn**2:
+            return None
+        weights = self.weights
+        means = np.bincount(self.cluster, weights * variable) / np.bincount(self.cluster, weights)
+        residuals = means - share @ means - off * (share @ (off * means) / spread)
+        pulls = share * (1.0 + (every - drawn) * off / spread)
+        variance = float((1.0 - m / self.clusters) * np.sum((pulls * residuals) ** 2))
+        freedom = 2.0 * np.sum(pulls**2) ** 2 / np.sum(pulls**4)
+        return float(pulls @ means), variance, float(np.clip(freedom, 1.0, m - 1.0))
+
+    def degrees_of_freedom(self, variable: FloatArray) -> float:
+        """Return Bell & McCaffrey's (2002): m − 1 where clusters are of one size, fewer where not."""
+        if self.draws < 2:
+            return 1.0
+        squares = np.bincount(self.cluster, self.weights**2, minlength=self.draws)
+        return max(bell_mccaffrey(self.parts, squares), 1.0)
+
+
+def between_clusters(parts: FloatArray, cluster: IntArray, clusters: int) -> FloatArray:
+    """Return the covariance of the sum of all parts when m of M clusters were drawn at random.
+
+    (1 − m/M) m / (m − 1) Σ (t_c − t̄)² with t_c the cluster's sum of weighted variables (Cochran, eq. 9A.2;
+    Lohr, eq. 5.2). Every unit of a drawn cluster counts, so that nothing is added for within.
+
+    Parameters
+    ----------
+    parts : float (n, q)
+        Weighted variables of the labelled units.
+    cluster : int (n,)
+        0 … m − 1.
+    clusters : int
+        M.
+
+    Returns
+    -------
+    float (q, q)
+        NaN for one cluster out of several.
+
+    Examples
+    --------
+    >>> between_clusters(np.array([[0.25], [0.25], [0.0]]), np.array([0, 0, 1]), 4)
+    array([[0.125]])
+    """
+    m, q = int(cluster.max()) + 1, parts.shape[1]
+    if m >= clusters:
+        return np.zeros((q, q))
+    if m < 2:
+        return np.full((q, q), np.nan)
+    totals = np.stack([np.bincount(cluster, column, minlength=m) for column in parts.T], axis=1)
+    centred = totals - totals.mean(axis=0)
+    return np.asarray((1.0 - m / clusters) * m / (m - 1) * centred.T @ centred)
+
+
+def bell_mccaffrey(parts: FloatArray, variances: AnyArray) -> float:
+    """Return Satterthwaite's degrees of freedom of the variance between clusters, of a mean that they form.
+
+    The residual totals of clusters, stretched by 1/√(1 − g_c), have covariance Ω when units vary alike and
+    independently; the variance estimate, their sum of squares, has those of a χ² with (tr Ω)² / tr Ω²
+    (Bell & McCaffrey 2002; Imbens & Kolesár 2016).
+
+    Parameters
+    ----------
+    parts : float (m,)
+        g_c, each cluster's part of the mean; they add up to 1.
+    variances : float (m,)
+        What the variance of each cluster's total is proportional to.
+
+    Examples
+    --------
+    >>> bell_mccaffrey(np.full(10, 0.1), np.full(10, 0.1))
+    9.0
+    >>> round(bell_mccaffrey(np.array([0.7, 0.1, 0.1, 0.1]), np.array([0.7, 0.1, 0.1, 0.1])), 2)
+    1.59
+    """
+    stretch, whole = 1.0 / (1.0 - parts), variances.sum()
+    trace = stretch * (variances - 2.0 * parts * variances + whole * parts**2)
+    # Ω² summed without the m × m matrix: diag(v) less g v' + v g' − Σv g g', each row and column stretched.
+    own, cross, other = stretch @ parts**2, stretch @ (parts * variances), stretch @ variances**2
+    joint = 2.0 * (own * other + cross**2) - 4.0 * whole * own * cross + (whole * own) ** 2
+    alone = stretch**2 * variances * (variances - 4.0 * parts * variances + 2.0 * whole * parts**2)
+    return float(round(trace.sum() ** 2 / (joint + alone.sum()), 9))

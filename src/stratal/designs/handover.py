@@ -1,0 +1,207 @@
+"""The folder that goes to the annotators: the sample file, and the table that they fill in."""
+
+from __future__ import annotations
+
+import csv
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from stratal.designs.files import clear_leftovers, on_disk, partial_folder, rename_new
+from stratal.designs.sample import Sample
+from stratal.errors import InputError
+from stratal.randomness import id_texts
+from stratal.tables.files import cell
+from stratal.tables.spilling import locked
+
+SAMPLE_NAME = "sample.parquet"
+TO_LABEL_NAME = "to_label.csv"
+LABEL = "label"
+RESERVED = (LABEL, "annotator", "status")
+"""Columns that mean something in a file of labels, and so cannot be shown ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """Where the two files are, and how many units there are to label.
+
+    Examples
+    --------
+    >>> Handover(Path("a/sample.parquet"), Path("a/to_label.csv"), 3).sample.name
+    'sample.parquet'
+    """
+
+    sample: Path
+    to_label: Path
+    new: int
+
+
+def empty_folder(folder: Path) -> None:
+    """Refuse a folder that holds anything, so that no labels are ever overwritten.
+
+    What a killed draw left there is no such thing, and is cleared.
+
+    Examples
+    --------
+    >>> empty_folder(Path("/nowhere/new"))
+    """
+    try:
+        if folder.is_dir():
+            _clear_unfinished(folder)
+        taken = not folder.is_dir() and (folder.exists() or folder.is_symlink())
+        full = folder.is_dir() and any(folder.iterdir())
+    except OSError as error:
+        raise InputError(
+            f"{folder}: cannot be read ({error.strerror})", action="Choose another directory."
+        ) from None
+    if taken:
+        raise InputError(f"{folder}: is not a directory", allowed="a new or an empty directory")
+    if full:
+        raise _not_empty(folder)
+
+
+def _not_empty(folder: Path) -> InputError:
+    return InputError(
+        f"{folder}: is not empty",
+        allowed="a new or an empty directory",
+        action="Choose another directory; labels already there are not overwritten.",
+    )
+
+
+def write_handover(sample: Sample, folder: Path) -> Handover:
+    """Write the sample and the table to label into a new folder, both or neither.
+
+    Parameters
+    ----------
+    sample : Sample
+    folder : Path
+        New or empty.
+
+    Returns
+    -------
+    Handover
+
+    Examples
+    --------
+    >>> import stratal, tempfile
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5], ids=["a", "b"])
+    >>> sample = stratal.SimpleRandom(budget=1).draw(population, seed=7)
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     written = write_handover(sample, Path(place) / "audit")
+    ...     written.to_label.read_text().splitlines()[0]
+    'id,label'
+    """
+    empty_folder(folder)
+    for name in RESERVED:
+        if name in sample.shown or sample.id_name == name:
+            raise InputError(
+                f"a column cannot be called '{name}'",
+                action="That is where the annotators' answers go; rename the column.",
+            )
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with partial_folder(folder) as partial:
+            sample.write(partial / SAMPLE_NAME)
+            newest = write_to_label(sample, partial / TO_LABEL_NAME)
+            _put_in_place(partial, folder)
+    except FileExistsError:
+        raise _not_empty(folder) from None
+    except OSError as error:
+        raise InputError(
+            f"{folder}: cannot write here ({error.strerror or error})", action="Choose another directory."
+        ) from None
+    return Handover(folder / SAMPLE_NAME, folder / TO_LABEL_NAME, newest)
+
+
+def _put_in_place(partial: Path, folder: Path) -> None:
+    """Rename a finished folder; into one that exists already (perhaps the current one), move its files.
+
+    There the sample comes last, so that where it is, the hand-over is whole.
+    """
+    on_disk(partial)
+    if not folder.is_dir():
+        rename_new(partial, folder)
+        on_disk(folder.parent)
+        return
+    release = None if os.name == "nt" else locked(folder)
+    if os.name != "nt" and release is None:
+        raise InputError(f"{folder}: another draw is writing here", action="Choose another --output.")
+    moved = []
+    try:
+        if any(not _is_partial(entry) for entry in folder.iterdir()):
+            raise _not_empty(folder)
+        for name in (TO_LABEL_NAME, SAMPLE_NAME):
+            (partial / name).rename(folder / name)
+            moved.append(folder / name)
+        on_disk(folder)
+    except BaseException:
+        for path in moved:
+            path.unlink(missing_ok=True)
+        raise
+    finally:
+        if release is not None:
+            release()
+
+
+def _is_partial(entry: Path) -> bool:
+    return entry.name.startswith(".") and entry.name.endswith(".partial")
+
+
+def _clear_unfinished(folder: Path) -> None:
+    """Clear what a killed draw left in a folder: its partial files, and a table that nobody filled in."""
+    halfway = [entry for entry in folder.iterdir() if _is_partial(entry) and (entry / SAMPLE_NAME).exists()]
+    clear_leftovers(folder / folder.resolve().name)
+    if not halfway or any(entry.exists() for entry in halfway):
+        return
+    entries = list(folder.iterdir())
+    if [entry.name for entry in entries] == [TO_LABEL_NAME] and _nobody_answered(entries[0]):
+        entries[0].unlink()
+
+
+def _nobody_answered(path: Path) -> bool:
+    """Return whether a table to label, without its sample beside it, is as `draw` writes it."""
+    try:
+        with path.open(encoding="utf-8", newline="") as stream:
+            header, *rows = csv.reader(stream)
+    except (ValueError, OSError, csv.Error):
+        return False
+    return bool(header) and header[-1] == LABEL and all(len(row) > 1 and row[-1] == "" for row in rows)
+
+
+def write_to_label(sample: Sample, path: Path) -> int:
+    """Write the table that the annotators fill in: id, shown columns, an empty column `label`.
+
+    Units of the newest round alone, in the sample's order, which is random across strata. A text that a
+    spreadsheet would run gets an apostrophe before it, which is taken away when labels are read.
+
+    Parameters
+    ----------
+    sample : Sample
+    path : Path
+
+    Returns
+    -------
+    int
+        Units to label.
+
+    Examples
+    --------
+    >>> import stratal, tempfile
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
+    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> write_to_label(sample, Path(tempfile.mkdtemp()) / "to_label.csv")
+    2
+    """
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        payload = {name: values for name, values in sample.shown.items() if name != sample.id_name}
+        writer.writerow([cell(name) for name in (sample.id_name, *payload)] + [LABEL])
+        columns = [values.tolist() for values in payload.values()]
+        ids = sample.ids.tolist() if sample.ids.dtype.kind in "iu" else id_texts(sample.ids)
+        newest = np.flatnonzero(sample.round == sample.round.max()).tolist()
+        for row in newest:
+            writer.writerow([cell(ids[row]), *(cell(column[row]) for column in columns), ""])
+    on_disk(path)
+    return len(newest)

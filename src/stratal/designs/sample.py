@@ -1,0 +1,386 @@
+"""`Sample`, the drawn units with their `Design`, and all that an estimate needs of the population."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, Unpack
+
+import numpy as np
+
+from stratal import __version__
+from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray, Record, frozen
+from stratal.designs.elsewhere import parts_of_labelled
+from stratal.designs.labelled import Labelled, LabelledKeywords
+from stratal.designs.sample_parts import columns_of, description_of, parts_from
+from stratal.designs.weighting import Weighting
+from stratal.errors import InputError, names_mistyped, not_bounds
+from stratal.labels.labels import Labels
+from stratal.population.digest import PopulationDigest
+from stratal.population.keywords import listing, of_caller
+from stratal.population.population import Population
+from stratal.population.rules.rule import Rule
+from stratal.population.summary import ProxyInfo, StratumSummary
+from stratal.randomness import id_texts
+from stratal.report import Tabular
+
+OUTCOMES = ("binary", "bounded", "unbounded")
+"""Kinds of outcome."""
+
+
+class Design(Described, ABC):
+    """The random mechanism that picks units: inclusion probabilities, and the variance of any weighted mean.
+
+    A design is drawn from a population and then travels inside the `Sample`, without anything of length N.
+    Subclasses are registered by `kind`, which names them in sample files and in the output.
+
+    Examples
+    --------
+    >>> from stratal.designs import SimpleRandom
+    >>> Design.from_dict(SimpleRandom(budget=5).to_dict())
+    SimpleRandom(budget=5)
+    """
+
+    __slots__ = ()
+    noun: ClassVar[str] = "design"
+    registry: ClassVar[dict[str, Any]] = {}
+
+    @abstractmethod
+    def draw(self, population: Population, seed: int) -> Sample:
+        """Draw a sample; the same seed and ids give the same units on every engine."""
+
+    @abstractmethod
+    def weighting(self, sample: Sample, labelled: BoolArray) -> Weighting:
+        """Return the weights of the labelled units (n,), unlabelled ones handled as nonresponse."""
+
+    @property
+    def stratum_names(self) -> tuple[str, ...]:
+        """Names of the strata (H,)."""
+        return ("all",)
+
+    @property
+    def counts(self) -> IntArray | None:
+        """Units drawn of each stratum (H,), where the design fixes them: it is simple random in each."""
+        return None
+
+    @property
+    def rule(self) -> Rule | None:
+        """Which stratum a unit of the population is in; None where all are in one."""
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sample(Record, Tabular):
+    """Units that were drawn, with their design: an estimate is a function of (sample, labels) alone.
+
+    Parameters
+    ----------
+    ids : (n,)
+        In the order of the draw, in which strata are mixed at random; int64, or text.
+    stratum : int (n,)
+        Stratum of each unit, 0 … H − 1.
+    inclusion_probability : float (n,)
+        π of each unit, in (0, 1].
+    proxies : float (n, k)
+    proxy_info : tuple of ProxyInfo (k,)
+    summary : StratumSummary
+        N_h, proxy means and covariances per stratum of the whole population.
+    design : Design
+    seed : int
+    groups, shown : mapping of name to (n,) array
+        Group columns (text), and payload columns for the annotators.
+    predicted : str, optional
+        The group that holds the model's answer.
+    totals : mapping of group name to mapping of level to int
+        Units of the whole population in each level, for groups with few levels.
+    outcome : {"binary", "bounded", "unbounded"}, optional
+        What was known of the outcome before any label: declared (`with_outcome`), or by the bounds that the
+        proxies predict within, or binary where labels are to be compared with the model's answers.
+    bounds : (float, float), optional
+        Of a bounded outcome.
+    estimand : mapping, optional
+        The record of what the sample was planned for; the mean of the outcome if left out.
+    id_name : str
+        What the id column is called in files.
+    round : int (n,), optional
+        The round in which each unit was drawn, from 1; all in the first unless given.
+    half_width : float, optional
+        What the interval was to reach, where labels of earlier rounds decided how many units follow.
+    version : str
+        Version of the software that drew it.
+    population : Population, optional
+        Where it was drawn from, while that is in memory; not written to files and not part of equality.
+    digest : PopulationDigest or callable, optional
+        Of the population that it was drawn from, or what makes it: `population_digest`. Samples from
+        elsewhere, and files of 0.1.0 before there were digests, have none.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9], ids=["a", "b", "c"])
+    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+    >>> sample.size, sample.population_size, sample.design.kind
+    (2, 3, 'simple-random')
+    """
+
+    ids: AnyArray = field(compare=False)
+    stratum: IntArray
+    inclusion_probability: FloatArray
+    proxies: FloatArray
+    proxy_info: tuple[ProxyInfo, ...]
+    summary: StratumSummary
+    design: Design
+    seed: int
+    groups: Mapping[str, AnyArray] = field(default_factory=dict)
+    shown: Mapping[str, AnyArray] = field(default_factory=dict)
+    predicted: str | None = None
+    totals: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    outcome: str | None = None
+    bounds: tuple[float, float] | None = None
+    estimand: Mapping[str, Any] | None = None
+    id_name: str = "id"
+    round: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
+    half_width: float | None = None
+    version: str = __version__
+    population: Population | None = field(default=None, repr=False, compare=False)
+    digest: PopulationDigest | Callable[[], PopulationDigest] | None = field(
+        default=None, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        size = len(self.ids)
+        if len(self.round) == 0:
+            self._set(round=np.ones(size, np.int64))
+        self._freeze()
+        for name in ("groups", "shown"):
+            columns = {column: frozen(values) for column, values in getattr(self, name).items()}
+            self._set(**{name: columns})
+        if self.proxies.shape != (size, len(self.proxy_info)):
+            raise InputError("proxies must be (n, k)", given=self.proxies.shape)
+        others = [self.stratum, self.inclusion_probability, *self.groups.values(), *self.shown.values()]
+        if any(len(column) != size for column in others):
+            raise InputError("every column of a sample must have one entry per unit")
+        n_strata = len(self.summary.sizes)
+        if size and not (self.stratum.min() >= 0 and self.stratum.max() < n_strata):
+            raise InputError("a unit is in a stratum that is not there", allowed=f"0 to {n_strata - 1}")
+        if not np.all(np.isfinite(self.proxies)):
+            raise InputError("a proxy of a drawn unit is not finite")
+        probabilities = self.inclusion_probability
+        if np.any(~(probabilities > 0)) or np.any(probabilities > 1):
+            raise InputError("inclusion probabilities must lie in (0, 1]")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sample):
+            return NotImplemented
+        return id_texts(self.ids) == id_texts(other.ids) and Record.__eq__(self, other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return (
+            f"Sample({self.size} of {self.population_size} units, design={self.design.kind!r}, "
+            f"strata={len(self.summary.sizes)}, seed={self.seed})"
+        )
+
+    @property
+    def size(self) -> int:
+        """Units drawn."""
+        return len(self.ids)
+
+    @property
+    def population_size(self) -> int:
+        """N."""
+        return self.summary.size
+
+    @property
+    def n_h(self) -> IntArray:
+        """Units drawn per stratum (H,)."""
+        return np.bincount(self.stratum, minlength=len(self.summary.sizes)).astype(np.int64)
+
+    @property
+    def proxy_names(self) -> tuple[str, ...]:
+        """Names of the proxies (k,)."""
+        return tuple(info.name for info in self.proxy_info)
+
+    def population_digest(self) -> PopulationDigest | None:
+        """Return the digest of the population that it was drawn from, None where it is not known.
+
+        Examples
+        --------
+        >>> import stratal
+        >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9])
+        >>> stratal.SimpleRandom(budget=2).draw(population, seed=7).population_digest().size
+        3
+        """
+        if callable(self.digest):
+            self._set(digest=self.digest())
+        return self.digest  # type: ignore[return-value]
+
+    def with_outcome(self, outcome: str, bounds: tuple[float, float] | None = None) -> Sample:
+        """Return the sample with the outcome's kind declared, so that no label has to be looked at for it.
+
+        Parameters
+        ----------
+        outcome : {"binary", "bounded", "unbounded"}
+        bounds : (float, float), optional
+            Of a bounded outcome.
+
+        Examples
+        --------
+        >>> import stratal
+        >>> population = stratal.Population.from_arrays(ids=range(10))
+        >>> stratal.SimpleRandom(budget=2).draw(population, seed=7).with_outcome("unbounded").outcome
+        'unbounded'
+        """
+        if outcome not in OUTCOMES:
+            raise InputError("no such kind of outcome", given=repr(outcome), allowed=", ".join(OUTCOMES))
+        if (outcome == "bounded") != (bounds is not None):
+            raise InputError(
+                "a bounded outcome has bounds, any other has none",
+                given=f"{outcome!r} with bounds {bounds}",
+                allowed="outcome='bounded' with bounds=(lowest, highest)",
+            )
+        if bounds is not None and not (np.all(np.isfinite(bounds)) and bounds[0] < bounds[1]):
+            raise not_bounds(bounds)
+        return replace(self, outcome=outcome, bounds=bounds)
+
+    def weighting(self, labelled: BoolArray | None = None) -> Weighting:
+        """Return the weights of the labelled units: all, or those where `labelled` (n,) is true."""
+        mask = np.ones(self.size, dtype=bool) if labelled is None else labelled
+        return self.design.weighting(self, mask)
+
+    @names_mistyped
+    def write(self, path: str | Path) -> Path:
+        """Write to one self-describing file: Parquet, or CSV with a JSON file beside it.
+
+        The file, ending in `.parquet` or `.csv`, is written under another name first and then renamed, so
+        that it is whole or not there.
+
+        Examples
+        --------
+        >>> import stratal, tempfile
+        >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9])
+        >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     stratal.Sample.read(sample.write(folder + "/sample.parquet")) == sample
+        True
+        """
+        from stratal.designs.sample_file import write_parts
+
+        return write_parts(Path(path), columns_of(self), description_of(self))
+
+    @staticmethod
+    @names_mistyped
+    def read(path: str | Path) -> Sample:
+        """Read a sample that `write` wrote.
+
+        Raises
+        ------
+        InputError
+            If the file does not exist, is damaged, or is no sample file.
+
+        Examples
+        --------
+        >>> Sample.read("nowhere.parquet")
+        Traceback (most recent call last):
+        stratal.errors.InputError: nowhere.parquet: no such file...
+        """
+        from stratal.designs.sample_file import damaged, read_parts, refuse_what_was_not_drawn
+
+        if not isinstance(path, str | Path):
+            raise InputError("Sample.read takes a path", given=f"a {type(path).__name__}", allowed="a path")
+        columns, description = read_parts(Path(path))
+        try:
+            sample = _of_parts(parts_from(columns, description))
+            units = (sample.ids, sample.inclusion_probability, sample.stratum)
+            refuse_what_was_not_drawn(*units, sample.summary.sizes, sample.design.counts)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+            raise damaged(path, repr(error)) from None
+        return sample
+
+    def _columns(self) -> dict[str, AnyArray]:
+        return columns_of(self)
+
+    @staticmethod
+    @names_mistyped
+    @listing(Labelled)
+    def from_labelled(table: Any, **given: Unpack[LabelledKeywords]) -> tuple[Sample, Labels]:
+        """Return a sample that was drawn and labelled elsewhere, and its labels.
+
+        It must be a probability sample. Units that were chosen by hand, by their outcome or to balance it
+        (half right, half wrong) are none, and no weighting makes them one.
+
+        Parameters
+        ----------
+        table : path, mapping of columns, or dataframe
+            One row per drawn unit.
+        value : str
+            Column of the label; empty where nobody answered.
+        id : str, optional
+            Column of ids; `id`, `item_id` or the row numbers if not given.
+        stratum : str, optional
+            Column of strata.
+        sizes : mapping of stratum to N_h, path or table with columns `stratum` and `size`, optional
+            Units of the whole population in each stratum, or their shares of it when a separate unlabelled
+            sample is given.
+        cluster : str, optional
+            Column of the groups that were drawn together, within strata where there are some.
+        weight : str, optional
+            Column of weights, the number of units that each stands for; with `stratum` and `cluster` as a
+            survey has them.
+        inclusion_probability : str, optional
+            Column of probabilities, instead of weights.
+        mechanism : {"with-replacement", "poisson"}
+            What the variance of a weighted sample assumes.
+        population_size : int, optional
+            N of a simple random sample; for a weighted one, what the weights should sum to.
+        proxy : str, optional
+            Column of the proxy.
+        proxy_moments : path or table, optional
+            Columns `stratum`, `mean`, `variance` (divisor count − 1) and `count` of the proxy over the
+            unlabelled units. Where count is not N_h less the labelled units, they are a separate sample, and
+            the target is the superpopulation.
+        population : path, table or Population, optional
+            The units that the labelled ones come from, or others from the same source: `proxy_moments`, or
+            without a proxy the sizes, are counted there. Units of it with the id of a labelled one are those;
+            without ids its rows are other units. Left out with a proxy, rows without a label are the others.
+        scaled, bounds
+            Whether the proxy is on the outcome's scale, and what bounds that has.
+        groups : sequence of str
+            Columns to keep for domains.
+        predicted : str, optional
+            Column of the model's answers.
+
+        Returns
+        -------
+        (Sample, Labels)
+            For `stratal.estimate(sample, labels)` and all others.
+
+        Raises
+        ------
+        InputError
+            If nothing says what the labels are a sample of, and for what contradicts itself: more units
+            labelled than there are, strata without size, weights that are not positive.
+
+        Examples
+        --------
+        >>> import stratal
+        >>> table = {"right": [1, 0, 1, 1], "language": ["de", "de", "en", "en"]}
+        >>> sample, labels = stratal.Sample.from_labelled(
+        ...     table, value="right", stratum="language", sizes={"de": 10, "en": 30})
+        >>> stratal.estimate(sample, labels).value
+        0.875
+        """
+        try:
+            how = Labelled(**given)
+        except TypeError as error:
+            raise of_caller(error, Labelled, "Sample.from_labelled") from None
+        parts, labels = parts_of_labelled(table, how)
+        return _of_parts(parts), labels
+
+
+def _of_parts(parts: dict[str, Any]) -> Sample:
+    """Return the sample whose arguments these are, its design still a record."""
+    return Sample(**{**parts, "design": Design.from_dict(parts["design"])})

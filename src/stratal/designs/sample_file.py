@@ -1,0 +1,275 @@
+"""The sample file: one table of drawn units, with everything else as JSON in its metadata.
+
+Columns are called `id`, `stratum`, `inclusion_probability`, `round`, `proxy.NAME`, `group.NAME`, `show.NAME`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from stratal.arrays import AnyArray, FloatArray, IntArray
+from stratal.designs.files import replacing
+from stratal.designs.sample_parts import columns_of, description_of
+from stratal.errors import InputError, half_a_character
+from stratal.randomness import id_texts
+from stratal.tables.files import existing_file
+from stratal.tables.limits import bounded_table
+from stratal.tables.parquet import SAMPLE_KEY as _KEY
+
+FORMAT = 2
+"""Since 2 there is a digest over description and rows; files of 1, without, are still read."""
+
+_READ = (1, FORMAT)
+_LARGEST = 2**30
+"""Bytes that the rows of a sample may take in memory; more is no sample, but a damaged file or an attack."""
+
+_WRITTEN_BY_DRAW = (
+    "The sample comes first: give the file that `stratal draw` wrote, not predictions or labels. "
+    "Units that were labelled elsewhere: estimate --labelled FILE; stratal doctor FILE says the rest."
+)
+
+
+def write_parts(path: Path, columns: Mapping[str, AnyArray], description: Mapping[str, Any]) -> Path:
+    """Write columns and description to `path` (.parquet, or .csv with a .json beside it).
+
+    Examples
+    --------
+    >>> write_parts(Path("sample.txt"), {}, {})
+    Traceback (most recent call last):
+    stratal.errors.InputError: sample.txt: unknown kind of sample file (allowed: .parquet or .csv).
+    """
+    if path.suffix not in (".parquet", ".csv"):
+        raise InputError(f"{path}: unknown kind of sample file", allowed=".parquet or .csv")
+    as_csv = path.suffix == ".csv"
+    encoded = [name for name, values in columns.items() if as_csv and not _is_text(name, values)]
+    described: dict[str, Any] = {"format": FORMAT, **description}
+    if as_csv:
+        described["encoded"] = [name.removeprefix("show.") for name in encoded]
+    try:
+        table = pa.table({name: _arrow(name, values, name in encoded) for name, values in columns.items()})
+        described["digest"] = _digest(table, described)
+        text = json.dumps(described, ensure_ascii=False, allow_nan=False)
+        told = text.encode()
+    except UnicodeEncodeError as error:
+        raise half_a_character(f"{path}: the sample", error.object) from None
+    if as_csv:
+        with replacing(path) as partial, replacing(path.with_suffix(".json")) as beside:
+            pyarrow.csv.write_csv(table, partial)
+            beside.write_bytes(told + b"\n")
+    else:
+        with replacing(path) as partial:
+            described_table = table.replace_schema_metadata({_KEY: told})
+            pyarrow.parquet.write_table(described_table, partial, write_page_checksum=True)
+    return path
+
+
+def sample_digest(sample: Any) -> str:
+    """Return the SHA-256 of all that a sample says: the one that its Parquet file carries.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9])
+    >>> draw = stratal.SimpleRandom(budget=2).draw
+    >>> sample_digest(draw(population, seed=7)) == sample_digest(draw(population, seed=7))
+    True
+    """
+    columns = {name: _arrow(name, values, False) for name, values in columns_of(sample).items()}
+    return _digest(pa.table(columns), {"format": FORMAT, **description_of(sample)})
+
+
+def _digest(table: pa.Table, description: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of all that a sample file says, however its bytes are stored."""
+    digest = hashlib.sha256()
+    told = {name: value for name, value in description.items() if name != "digest"}
+    digest.update(json.dumps(told, sort_keys=True).encode())
+    for name in table.column_names:
+        column = table.column(name)
+        if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
+            kind = "<f8" if pa.types.is_floating(column.type) else "<i8"
+            values = column.to_numpy().astype(kind).tobytes() if not column.null_count else _texts(column)
+        else:
+            values = _texts(column)
+        digest.update(f"{len(name)}:{name}:{len(values)}:".encode())
+        digest.update(values)
+    return digest.hexdigest()
+
+
+def _texts(column: pa.ChunkedArray) -> bytes:
+    return json.dumps(column.to_pylist(), default=str).encode()
+
+
+def _is_text(name: str, values: AnyArray) -> bool:
+    """Return whether a CSV file holds these values as they are: all but payload that is more than text."""
+    return not name.startswith("show.") or all(isinstance(value, str) for value in values.tolist())
+
+
+def _arrow(name: str, values: AnyArray, encoded: bool) -> pa.Array:
+    if name.startswith("group."):
+        return pa.array(values.tolist(), pa.string())
+    if not name.startswith("show."):
+        return pa.array(values)
+    if encoded:
+        return pa.array([json.dumps(value, ensure_ascii=False, default=str) for value in values.tolist()])
+    try:
+        return pa.array(values.tolist())
+    except (pa.ArrowException, OverflowError):
+        return pa.array([None if value is None else str(value) for value in values.tolist()])
+
+
+def read_parts(path: Path) -> tuple[dict[str, AnyArray], dict[str, Any]]:
+    """Return the columns and the description that `write_parts` wrote.
+
+    Examples
+    --------
+    >>> read_parts(Path("nowhere.csv"))
+    Traceback (most recent call last):
+    stratal.errors.InputError: nowhere.csv: no such file...
+    """
+    existing_file(path)
+    try:
+        table, description = (_read_parquet if path.suffix == ".parquet" else _read_csv)(path)
+        description = _readable_here(path, table, description)
+        table = _decoded(table, description)
+        return {name: _array(name, table[name]) for name in table.column_names}, description
+    except InputError:
+        raise
+    except _UNREADABLE as error:
+        if _NO_THREAD in str(error):
+            raise MemoryError(str(error)) from error
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(
+            f"{path}: not a sample file ({reason[:300]})",
+            action=f"{_WRITTEN_BY_DRAW} If `draw` wrote it, it was damaged since: take it from a copy.",
+        ) from None
+
+
+def _readable_here(path: Path, table: pa.Table, description: Any) -> dict[str, Any]:
+    """Return the description, refusing files without a design, of other formats, and changed since."""
+    if not isinstance(description, dict):
+        raise InputError(f"{path}: not a sample file (it carries no design)", action=_WRITTEN_BY_DRAW)
+    if description.get("format") not in _READ:
+        raise InputError(
+            f"{path}: written in another format",
+            given=description.get("format"),
+            allowed=", ".join(map(str, _READ)),
+            action="Read it with the version of stratal that wrote it.",
+        )
+    told = "digest" in description or description["format"] > 1
+    if told and not hmac.compare_digest(str(description.get("digest")), _digest(table, description)):
+        raise InputError(
+            f"{path}: the sample file was changed after it was written (its digest does not fit)",
+            action=_ANOTHER_COPY,
+        )
+    return description
+
+
+_ANOTHER_COPY = "Take the file as it was drawn, from a copy or from version control."
+
+
+def damaged(path: str | Path, reason: str) -> InputError:
+    """Return the error for a sample file whose parts do not make a sample.
+
+    Examples
+    --------
+    >>> print(damaged("sample.parquet", "no column id"))
+    sample.parquet: the sample file is damaged (no column id). Take the file as it was drawn, from a copy ...
+    """
+    return InputError(f"{path}: the sample file is damaged ({reason})", action=_ANOTHER_COPY)
+
+
+_UNREADABLE = (
+    *(pa.ArrowException, OSError, UnicodeDecodeError, json.JSONDecodeError),
+    *(ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError, MemoryError),
+)
+"""What reading a damaged file raises, in Arrow and in what is taken from its description."""
+
+_NO_THREAD = "Failed to launch worker thread"
+"""What Arrow says where memory does not suffice for a thread; it tells nothing of the file."""
+
+
+def _read_parquet(path: Path) -> tuple[pa.Table, dict[str, Any] | None]:
+    with pyarrow.parquet.ParquetFile(path, page_checksum_verification=True) as file:
+        metadata = file.schema_arrow.metadata or {}
+        if _KEY not in metadata:
+            return pa.table({}), None
+        for field in file.schema_arrow:  # a few bytes may stand for many
+            if any(word in str(field.type) for word in ("dictionary", "run_end", "view")):
+                raise ValueError(f"column {field.name!r} is of a type that stratal does not write")
+        table = bounded_table(file, _LARGEST)
+    return table.replace_schema_metadata(None), json.loads(metadata[_KEY])
+
+
+def _read_csv(path: Path) -> tuple[pa.Table, dict[str, Any] | None]:
+    beside = path.with_suffix(".json")
+    if not beside.exists():
+        return pa.table({}), None
+    if beside.stat().st_size > _LARGEST or path.stat().st_size > _LARGEST:
+        raise ValueError(f"it is larger than {_LARGEST // 2**20:,} MiB")
+    description = json.loads(beside.read_text(encoding="utf-8"))
+    if not isinstance(description, dict):
+        return pa.table({}), None
+    kinds = {"stratum": pa.int64(), "inclusion_probability": pa.float64(), "round": pa.int64()}
+    kinds["id"] = pa.int64() if description.get("ids") == "integer" else pa.string()
+    kinds |= {f"proxy.{entry['name']}": pa.float64() for entry in description.get("proxies", ())}
+    kinds |= {f"group.{name}": pa.string() for name in description.get("groups", ())}
+    kinds |= {f"show.{name}": pa.string() for name in description.get("shown", ())}
+    options = pyarrow.csv.ConvertOptions(column_types=kinds, strings_can_be_null=False)
+    parsing = pyarrow.csv.ParseOptions(newlines_in_values=True)
+    return pyarrow.csv.read_csv(path, convert_options=options, parse_options=parsing), description
+
+
+def _decoded(table: pa.Table, description: Mapping[str, Any]) -> pa.Table:
+    """Return the rows of a CSV file with shown values that are more than text as they were."""
+    for name in description.get("encoded", ()):
+        place = table.column_names.index(f"show.{name}")
+        values = [json.loads(value) for value in table.column(place).to_pylist()]
+        table = table.set_column(place, f"show.{name}", pa.array(values))
+    return table
+
+
+def _array(name: str, column: pa.ChunkedArray) -> AnyArray:
+    if name.startswith("show."):
+        result = np.empty(len(column), dtype=object)
+        result[:] = column.to_pylist()
+        return result
+    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+        return np.array(column.to_pylist(), dtype=np.str_)
+    return np.asarray(column.to_numpy())
+
+
+def refuse_what_was_not_drawn(
+    ids: AnyArray, probabilities: FloatArray, stratum: IntArray, sizes: IntArray, counts: IntArray | None
+) -> None:
+    """Refuse units (n,) of strata (H,) that are not those that a design with these counts (H,) draws.
+
+    Raises
+    ------
+    InputError
+        If a unit occurs twice, or counts or probabilities are not those of the design.
+
+    Examples
+    --------
+    >>> one, two = np.array([0.5]), np.array([2])
+    >>> refuse_what_was_not_drawn(np.array(["a"]), one, np.array([0]), two, counts=np.array([1]))
+    """
+    if len(set(id_texts(ids))) < len(ids):
+        raise InputError("a unit occurs twice")
+    if counts is None:
+        return
+    n_h = np.bincount(stratum, minlength=len(sizes))
+    if not np.array_equal(n_h, counts):
+        given, allowed = n_h.tolist()[:5], str(np.asarray(counts).tolist()[:5])
+        raise InputError("its rows are not those that its design draws", given=given, allowed=allowed)
+    if not np.allclose(probabilities, (n_h / sizes)[stratum], rtol=1e-9):
+        raise InputError("its inclusion probabilities are not those of its design")

@@ -1,0 +1,377 @@
+"""Moments of labelled units per stratum, from which every stratified variance is made.
+
+Letters are Cochran's: N_h stratum sizes, n_h labels per stratum, W_h = N_h / N, f_h = n_h / N_h.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from stratal.arrays import AnyArray, FloatArray, IntArray, Record
+
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+def stratum_counts(stratum: IntArray, n_strata: int) -> IntArray:
+    """Return n_h, the number of units in each stratum.
+
+    Examples
+    --------
+    >>> stratum_counts(np.array([0, 2, 2]), 3)
+    array([1, 0, 2])
+    """
+    return np.bincount(stratum, minlength=n_strata).astype(np.int64)
+
+
+def stratum_means(variables: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
+    """Return the unweighted mean of each variable in each stratum (H, q); NaN where one is empty.
+
+    Examples
+    --------
+    >>> stratum_means(np.array([[1.0], [3.0], [5.0]]), np.array([0, 0, 1]), 2)
+    array([[2.], [5.]])
+    """
+    if n_strata == 1 and variables.shape[1] > 1 and len(variables):
+        return np.asarray(np.add.reduce(variables, axis=0)[None, :] / len(variables))
+    counts = stratum_counts(stratum, n_strata)
+    sums = np.stack([np.bincount(stratum, column, minlength=n_strata) for column in variables.T], axis=1)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(sums / counts[:, None])
+
+
+def stratum_covariances(variables: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
+    """Return the within-stratum sample covariances s_h² with divisor n_h − 1, shape (H, q, q).
+
+    A stratum with fewer than two units gets NaN: its variance cannot be estimated from itself.
+
+    Examples
+    --------
+    >>> stratum_covariances(np.array([[1.0], [3.0], [5.0]]), np.array([0, 0, 1]), 2).ravel()
+    array([ 2., nan])
+    """
+    counts = stratum_counts(stratum, n_strata)
+    deviations = variables - stratum_means(variables, stratum, n_strata)[stratum]
+    q = variables.shape[1]
+    result = np.empty((n_strata, q, q))
+    if n_strata < q:
+        # One matrix product per stratum takes less than one sum per pair of variables.
+        for h in range(n_strata):
+            part = deviations if n_strata == 1 else deviations[stratum == h]
+            result[h] = part.T @ part / (len(part) - 1) if len(part) > 1 else np.nan
+        return result
+    with np.errstate(invalid="ignore", divide="ignore"):
+        for a in range(q):
+            for b in range(a, q):
+                cross = np.bincount(stratum, deviations[:, a] * deviations[:, b], minlength=n_strata)
+                result[:, a, b] = result[:, b, a] = np.where(counts > 1, cross / (counts - 1), np.nan)
+    return result
+
+
+def stratum_kurtoses(z: FloatArray, stratum: IntArray, n_strata: int) -> FloatArray:
+    """Return n_h Σ (z − z̄_h)⁴ / (Σ (z − z̄_h)²)² of each stratum (H,), 1 to n_h; 1 where labels agree.
+
+    Examples
+    --------
+    >>> stratum_kurtoses(np.array([0.0, 0.0, 0.0, 8.0, 5.0]), np.array([0, 0, 0, 0, 1]), 2).round(3)
+    array([2.333, 1.   ])
+    """
+    means = stratum_means(z[:, None], stratum, n_strata)[:, 0]
+    off = z - means[stratum]
+    squares = (off / max(float(np.abs(off).max(initial=0.0)), _TINY)) ** 2
+    second, fourth = (np.bincount(stratum, part, minlength=n_strata) for part in (squares, squares**2))
+    return kurtoses_of(stratum_counts(stratum, n_strata), second, fourth)
+
+
+def kurtoses_of(counts: AnyArray, second: AnyArray, fourth: AnyArray) -> FloatArray:
+    """Return n Σ y⁴ / (Σ y²)² within what n numbers can have, 1 to n; 1 where they do not vary.
+
+    Examples
+    --------
+    >>> kurtoses_of(np.array([4.0]), np.array([2.0]), np.array([2.0]))
+    array([2.])
+    """
+    varies = second > 0
+    found = counts * fourth / np.where(varies, second, 1.0) ** 2
+    return np.asarray(np.clip(np.where(varies, found, 1.0), 1.0, np.maximum(counts, 1.0)))
+
+
+PRIOR_LABELS = 2.0
+"""Labels that the population's proxy variance counts for in the denominator of λ."""
+
+LABELS_AGAINST_LAM = 5.0
+"""Informative labels that no λ counts for in an interval."""
+
+_LABELS_FOR_A_CALIBRATED_LAM = 20.0
+"""Informative labels at which a fitted λ and a calibrated proxy's count alike."""
+
+_INFORMATION_OF_ONE = 4.0
+"""Informative labels that one label of a rare class is; with it the classes' λ has half a say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StratumMoments(Record):
+    """First and second moments of outcome and proxies within each stratum's labelled units.
+
+    Parameters
+    ----------
+    counts : (…, H)
+        n_h.
+    outcome_means : float (…, H)
+    proxy_means : float (…, H, k)
+    outcome_variances : float (…, H)
+    cross_covariances : float (…, H, k)
+        Of outcome and proxies; divisor n_h − 1, 0 where n_h < 2.
+    proxy_covariances : float (…, H, k, k)
+
+    Examples
+    --------
+    >>> moments = stratum_moments(np.array([0.0, 1.0]), np.array([[0.2], [0.6]]), np.array([0, 0]), 1)
+    >>> moments.cross_covariances.round(3)
+    array([[0.2]])
+    """
+
+    counts: IntArray
+    outcome_means: FloatArray
+    proxy_means: FloatArray
+    outcome_variances: FloatArray
+    cross_covariances: FloatArray
+    proxy_covariances: FloatArray
+
+
+def stratum_moments(z: FloatArray, proxies: FloatArray, stratum: IntArray, n_strata: int) -> StratumMoments:
+    """Return the labelled units' moments per stratum.
+
+    Parameters
+    ----------
+    z : float (n,)
+    proxies : float (n, k)
+    stratum : int (n,)
+    n_strata : int
+        H.
+
+    Examples
+    --------
+    >>> stratum_moments(np.array([0.0, 1.0]), np.array([[0.2], [0.6]]), np.array([0, 0]), 1).proxy_means
+    array([[0.4]])
+    """
+    joint = np.column_stack([z, proxies])
+    counts = stratum_counts(stratum, n_strata)
+    means = np.nan_to_num(stratum_means(joint, stratum, n_strata))
+    covariances = np.nan_to_num(stratum_covariances(joint, stratum, n_strata))
+    return StratumMoments(
+        counts=counts,
+        outcome_means=means[:, 0],
+        proxy_means=means[:, 1:],
+        outcome_variances=covariances[:, 0, 0],
+        cross_covariances=covariances[:, 0, 1:],
+        proxy_covariances=covariances[:, 1:, 1:],
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LabelledSpread(Record):
+    """What the labelled units say of the spread of outcome and proxies, and how much they can say.
+
+    Parameters
+    ----------
+    proxies : float (…, H, k, k)
+        s_h² of the proxies.
+    outcome : float (…, H)
+        s_h² of the outcome.
+    information : float (…,)
+        4 Σ n_h p_h (1 − p_h) for an outcome on the 0–1 scale: labels, counted less where they (nearly) agree.
+    least : float (…,)
+        Variance of an outcome of which half a label more is right and half a label more is wrong.
+    of_classes : float (…,), optional
+        λ that the classes' mean proxies give, for one stratum (`stratal.designs.class_means`).
+
+    Examples
+    --------
+    >>> spread = LabelledSpread.of(np.array([[[0.1]]]), np.array([0.25]), np.array([0.5]), np.array([10]))
+    >>> float(spread.information), float(spread.least)
+    (10.0, 0.25)
+    """
+
+    proxies: FloatArray
+    outcome: FloatArray
+    information: FloatArray
+    least: FloatArray
+    of_classes: FloatArray | None = None
+
+    @classmethod
+    def of(
+        cls,
+        proxies: FloatArray,
+        outcome: FloatArray,
+        means: FloatArray,
+        counts: AnyArray,
+        bounds: tuple[float, float] | None = (0.0, 1.0),
+    ) -> LabelledSpread:
+        """Return the spread of labels with these means (…, H); without bounds every label is informative."""
+        labels = np.sum(counts, axis=-1)
+        if bounds is None:
+            return cls(proxies=proxies, outcome=outcome, information=labels, least=0.0 * labels)
+        scale = bounds[1] - bounds[0]
+        unit = (means - bounds[0]) / scale
+        share = (np.sum(counts * unit, axis=-1) + 0.5) / (labels + 1.0)
+        return cls(
+            proxies=proxies,
+            outcome=outcome,
+            information=4.0 * np.sum(counts * np.maximum(unit * (1.0 - unit), 0.0), axis=-1),
+            least=share * (1.0 - share) * scale**2,
+        )
+
+    def blended(self, population: FloatArray, labels: FloatArray) -> FloatArray:
+        """Return the proxies' covariances (…, H, k, k), the population's counting for two labels."""
+        share = (labels / (labels + PRIOR_LABELS))[..., None, None]
+        return np.asarray(population + share * (self.proxies - population))
+
+    def steadied(self, lam: FloatArray, population: FloatArray, factors: FloatArray) -> FloatArray:
+        """Return λ (…, H, 1) of one proxy, drawn to a calibrated one's where labels say little.
+
+        A calibrated proxy has Cov(z, ẑ) = Var ẑ, so λ = 1; no proxy that varies more than the outcome is
+        calibrated, and Var z / Var ẑ bounds what it deserves. Where the classes' mean proxies are known the
+        λ that they give comes in its place as soon as there is a label of either class.
+        """
+        own, least = np.sum(factors * self.outcome, axis=-1), self.least * np.sum(factors, axis=-1)
+        proxy = np.sum(factors * population[..., 0, 0], axis=-1)
+        deserved = np.minimum(np.maximum(own, least), proxy)  # no quotient that overflows
+        calibrated = np.where(proxy > 0, deserved / np.where(proxy > 0, proxy, 1.0), 0.0)
+        few = _LABELS_FOR_A_CALIBRATED_LAM**2 / (self.information**2 + _LABELS_FOR_A_CALIBRATED_LAM**2)
+        if self.of_classes is not None:
+            told = few * self.information / (self.information + _INFORMATION_OF_ONE)
+            calibrated = calibrated + told * (self.of_classes - calibrated)
+        calibrated, trust = calibrated[..., None, None], (1.0 - few)[..., None, None]
+        varies = np.einsum("...ii->...i", population) > 0
+        return np.asarray(np.where(varies, calibrated + trust * (lam - calibrated), 0.0))
+
+
+def collapse_singletons(counts: IntArray, sizes: IntArray) -> IntArray:
+    """Return, for each stratum, the group that it lends its variance from: itself, or itself and neighbours.
+
+    A stratum with one label out of several units has no variance of its own. It is grouped with the nearest
+    stratum that has labels, which can only overstate its variance (Cochran, 5A.12; "collapsed strata").
+
+    Parameters
+    ----------
+    counts : int (H,)
+        n_h, labels per stratum; strata without labels are left out of every group.
+    sizes : int (H,)
+        N_h.
+
+    Returns
+    -------
+    int (H,)
+        Group numbers; strata with the same number are pooled.
+
+    Examples
+    --------
+    >>> collapse_singletons(np.array([5, 1, 7]), np.array([50, 10, 70]))
+    array([0, 0, 2])
+    """
+    group = np.arange(len(counts))
+    labelled = np.flatnonzero(counts > 0)
+    for h in labelled:
+        if counts[h] > 1 or sizes[h] == 1 or len(labelled) == 1:
+            continue
+        if np.sum(counts[group == group[h]]) > 1:
+            continue
+        others = labelled[labelled != h]
+        nearest = others[np.argmin(np.abs(others - h))]
+        group[group == group[h]] = group[nearest]
+    return group
+
+
+def pooled_stratum_covariances(
+    variables: FloatArray, stratum: IntArray, counts: IntArray, sizes: IntArray
+) -> FloatArray:
+    """Return s_h² (H, q, q), a single-label stratum taking that of its collapsed group.
+
+    Strata that are labelled whole, or not at all, get 0 where nothing can be estimated. One label in all
+    gives NaN.
+
+    Examples
+    --------
+    >>> y, h = np.array([[0.0], [2.0], [1.0]]), np.array([0, 0, 1])
+    >>> pooled_stratum_covariances(y, h, np.array([2, 1]), np.array([20, 10])).ravel()
+    array([2., 1.])
+    """
+    n_strata = len(sizes)
+    own = stratum_covariances(variables, stratum, n_strata)
+    group = np.arange(1) if n_strata == 1 else collapse_singletons(counts, sizes)
+    if n_strata > 1 and not np.array_equal(group, np.arange(n_strata)):
+        joint = stratum_covariances(variables, group[stratum], n_strata)[group]
+        own = np.where(np.isnan(own), joint, own)
+    settled = (counts >= sizes) | (counts == 0)
+    own[settled & np.isnan(own[:, 0, 0])] = 0.0
+    return own
+
+
+def population_spread(
+    means: FloatArray, within: FloatArray, counts: AnyArray, sizes: IntArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the within- and between-strata parts of S², the population's covariance with divisor N − 1.
+
+    Their sum is exactly unbiased: (N − 1) S² = Σ (N_h − 1) S_h² + Σ N_h (Ȳ_h − Ȳ)², from whose plug-in the
+    part that only the sampling of the means adds, Σ N_h (1 − W_h) (1 − f_h) s_h² / n_h, is taken off
+    (Cochran, 5A.11).
+
+    Parameters
+    ----------
+    means : float (…, H, q)
+    within : float (…, H, q, q)
+        s_h².
+    counts : (…, H)
+        n_h; strata without labels are left out.
+    sizes : int (H,)
+        N_h.
+
+    Examples
+    --------
+    >>> own, between = population_spread(
+    ...     np.array([[0.0], [1.0]]), np.zeros((2, 1, 1)), np.array([2, 2]), np.array([2, 2]))
+    >>> own + between
+    array([[0.33333333]])
+    """
+    labelled = counts > 0
+    size = np.where(labelled, sizes, 0).astype(np.float64)
+    total = size.sum(axis=-1, keepdims=True)
+    share = size / total
+    divisor = np.maximum(total - 1.0, 1.0)
+    own = _weighted(np.maximum(size - 1.0, 0.0) / divisor, within)
+    filled = np.where(labelled[..., None], means, 0.0)
+    centred = filled - np.sum(share[..., None] * filled, axis=-2, keepdims=True)
+    fractions = np.where(labelled, np.minimum(counts / sizes, 1.0), 1.0)
+    noise = size * (1.0 - share) * (1.0 - fractions) / np.maximum(counts, 1)
+    products = centred[..., :, None] * centred[..., None, :]
+    between = _weighted(size / divisor, products) - _weighted(noise / divisor, within)
+    return own, between
+
+
+def _weighted(weights: FloatArray, matrices: FloatArray) -> FloatArray:
+    """Return Σ a_h M_h (…, q, q)."""
+    return np.asarray(np.einsum("...h,...hij->...ij", weights, matrices))
+
+
+def satterthwaite(contributions: FloatArray, degrees_of_freedom: FloatArray) -> FloatArray:
+    """Return Satterthwaite's degrees of freedom (…,) of a sum of independent variance estimates (…, H).
+
+    (Σ a)² / Σ a² / ν (Satterthwaite 1946; Cochran, eq. 5.16). Zero contributions do not count; if all are
+    zero, the degrees of freedom add up.
+
+    Examples
+    --------
+    >>> float(satterthwaite(np.array([1.0, 1.0]), np.array([4.0, 4.0])))
+    8.0
+    """
+    used = degrees_of_freedom > 0
+    kept = np.where(used, contributions, 0.0)
+    total = kept.sum(axis=-1, keepdims=True)
+    usable = np.isfinite(total) & (total > 0)
+    shares = kept / np.where(usable, total, 1.0)
+    below = np.sum(shares**2 / np.where(used, degrees_of_freedom, 1.0), axis=-1)
+    whole = np.where(used, degrees_of_freedom, 0.0).sum(axis=-1)
+    usable = usable[..., 0]
+    return np.asarray(np.where(usable, 1.0 / np.where(usable, below, 1.0), whole))

@@ -1,0 +1,350 @@
+"""Standard deviations per stratum from a few labels: the proxy recalibrated on them, then smoothed.
+
+A stratum whose five labels are all correct has not shown that S_h = 0. The stratum's rate is therefore taken
+from a posterior with three things unknown: an offset and a slope on the log-odds of the mean proxies, which
+say how far the proxy is off, and a number of pseudo-labels, which says how closely strata keep to that line.
+All three live on a small grid, so that nothing is iterated and equal labels always give equal numbers.
+Counts and sums may have leading axes for replicates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import betaln, expit, logit, ndtri
+
+from stratal.arrays import FloatArray, IntArray, finite_vector, numeric_array, refuse_nonfinite
+from stratal.errors import InputError
+from stratal.strata.moments import shrunk_log_odds
+from stratal.strata.unbounded_deviations import unbounded_deviations
+
+OFFSETS = np.linspace(-3.0, 3.0, 13)
+"""Offsets on the log-odds; a standard normal prior."""
+
+SLOPES = np.array([0.0, 0.125, 0.25, 0.4, 0.6, 0.8, 1.0, 1.25, 1.6, 2.0, 2.5])
+"""Factors on the log-odds, equally likely before any label."""
+
+PSEUDO_LABELS = (16.0, 64.0, 256.0)
+"""Strengths of the prior of each stratum, equally likely."""
+
+UNKNOWN_PSEUDO_LABELS = (2.0, 4.0, 16.0, 64.0)
+"""The same where there is no proxy to say which stratum is better."""
+
+_EDGE = 1e-9
+_SPREAD_WEIGHT = 2.0
+_SEED = 20_261_121
+_TABLE = 4096
+"""Cases of a stratum's labels that are worked out at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pilot:
+    """Labels per stratum, the outcome rescaled to [0, 1]: counts, sums, sums of squares, each (…, H)."""
+
+    weights: FloatArray
+    counts: FloatArray
+    sums: FloatArray
+    squares: FloatArray
+
+    @property
+    def squares_within(self) -> FloatArray:
+        """Σ (z − z̄_h)² (…, H)."""
+        return np.maximum(self.squares - self.sums**2 / np.maximum(self.counts, 1.0), 0.0)
+
+
+def smoothed_standard_deviations(
+    sizes: Any,
+    counts: Any,
+    sums: Any,
+    squares: Any = None,
+    *,
+    proxy_means: Any = None,
+    proxy_variances: Any = None,
+    conditional_variances: Any = None,
+    kurtoses: Any = None,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    scaled: bool = True,
+) -> FloatArray:
+    """Return S_h of each stratum from the labels so far and the proxy, never zero for want of labels.
+
+    Parameters
+    ----------
+    sizes : int (H,)
+        N_h.
+    counts : int (H,) or (…, H)
+        Labels in each stratum; zeros are allowed.
+    sums : float (…, H)
+        Sum of the outcome over these labels.
+    squares : float (…, H), optional
+        Sum of the squared outcome; left out for an outcome that only takes the values of its bounds.
+    proxy_means, proxy_variances, conditional_variances : float (H,), optional
+        Mean of E[z | x], its variance, and mean of Var(z | x) in each stratum.
+    kurtoses : float (…, H), optional
+        n_h Σ (z − z̄_h)⁴ / (Σ (z − z̄_h)²)² of each stratum's labels, looked at where the outcome has no
+        bounds; those of a normal outcome if left out.
+    bounds : (float, float)
+        The outcome's limits; infinite where it has none (then `squares` is needed).
+    scaled : bool
+        Whether the proxy is on the outcome's scale; if not, only the order of its means is used.
+
+    Returns
+    -------
+    float (…, H)
+        In the outcome's units.
+
+    Raises
+    ------
+    InputError
+        If lengths differ, a count is negative, a sum is outside what counts and bounds allow, or `squares` is
+        missing for an outcome without bounds.
+
+    Notes
+    -----
+    Bounded outcomes: rates r_h ~ Beta(k μ_h, k (1 − μ_h)), logit μ_h = c + α + β (logit m_h − c), with c the
+    log-odds of the overall mean proxy; the posterior mean of r(1 − r) is the variance of a binary outcome,
+    others have the share of it that their labels show, smoothed over strata. Unbounded: sample variances,
+    smoothed towards the plug-in ones rescaled and tilted to fit, the more the heavier the labels' tails.
+
+    Examples
+    --------
+    >>> smoothed_standard_deviations([500, 500], [5, 5], [5, 3], proxy_means=[0.95, 0.6]).round(2)
+    array([0.23, 0.46])
+    """
+    pilot = _read(sizes, counts, sums, squares, bounds)
+    means = _optional("proxy_means", proxy_means, pilot)
+    plug_in = _optional("proxy_variances", proxy_variances, pilot)
+    within = _optional("conditional_variances", conditional_variances, pilot)
+    known = None if plug_in is None or within is None or not scaled else plug_in + within
+    low, high = bounds
+    if not np.isfinite(high - low):
+        return _unbounded(pilot, means, known, kurtoses)
+    width = high - low
+    share = None if means is None else (means - low) / width
+    binary = _binary_variances(pilot, share, scaled)
+    if squares is None:
+        return np.asarray(width * np.sqrt(binary))
+    prior = 1.0
+    if known is not None and share is not None:
+        largest = float(pilot.weights @ np.clip(share * (1 - share), 0.0, 0.25))
+        prior = float(np.clip(pilot.weights @ known / max(width**2 * largest, _EDGE), 0.05, 1.0))
+    return np.asarray(width * np.sqrt(binary * _spread(pilot, prior)))
+
+
+def _read(sizes: Any, counts: Any, sums: Any, squares: Any, bounds: tuple[float, float]) -> _Pilot:
+    n_units, n_labels, totals = (
+        finite_vector("sizes", sizes),
+        _numbers("counts", counts),
+        _numbers("sums", sums),
+    )
+    if not len(n_units) == n_labels.shape[-1] == totals.shape[-1]:
+        lengths = f"{len(n_units)}, {n_labels.shape[-1]} and {totals.shape[-1]}"
+        raise InputError(
+            "sizes, counts and sums must have one entry per stratum",
+            given=lengths,
+            allowed="three arrays of the same length",
+            action="Give 0 for a stratum without labels.",
+        )
+    if np.any(n_labels < 0) or np.any(n_labels > n_units):
+        raise InputError(
+            "counts must lie between 0 and the sizes",
+            given=n_labels.tolist(),
+            action="Check that counts are labels, and sizes the units of the whole population.",
+        )
+    low, high = bounds
+    if not np.isfinite(high - low):
+        if squares is None:
+            raise InputError("an outcome without bounds needs the sums of squares", action="Give squares.")
+        low, high = 0.0, 1.0
+    elif not high > low:
+        raise InputError("bounds must increase", given=bounds, allowed="(lowest, highest)")
+    elif np.any(totals < low * n_labels - 1e-6) or np.any(totals > high * n_labels + 1e-6):
+        raise InputError(
+            "a sum is outside what counts and bounds allow",
+            given=totals.tolist(),
+            action="Give the sum of the outcomes of each stratum, and the outcome's bounds=.",
+        )
+    rescaled = (totals - low * n_labels) / (high - low)
+    second = rescaled
+    if squares is not None:
+        raw = _numbers("squares", squares)
+        if raw.shape != totals.shape:
+            given = f"{raw.shape[-1]} for {totals.shape[-1]}"
+            raise InputError(
+                "squares must have one entry per stratum",
+                given=given,
+                action="Give the sum of the squared outcomes of each stratum, as for sums.",
+            )
+        second = (raw - 2 * low * totals + low**2 * n_labels) / (high - low) ** 2
+    return _Pilot(
+        weights=n_units / n_units.sum(),
+        counts=np.broadcast_to(n_labels, rescaled.shape),
+        sums=rescaled,
+        squares=second,
+    )
+
+
+def _numbers(name: str, values: Any) -> FloatArray:
+    array = np.atleast_1d(numeric_array(name, values))
+    refuse_nonfinite(name, array)
+    return array
+
+
+def _optional(name: str, values: Any, pilot: _Pilot) -> FloatArray | None:
+    if values is None or np.all(np.isnan(np.asarray(values, dtype=np.float64))):
+        return None
+    array = finite_vector(name, values)
+    if len(array) != len(pilot.weights):
+        given = f"{len(array)} for {len(pilot.weights)}"
+        raise InputError(
+            f"{name} must have one entry per stratum",
+            given=given,
+            action="Give one number for each stratum, in the order of sizes.",
+        )
+    return array
+
+
+def _binary_variances(pilot: _Pilot, share: FloatArray | None, scaled: bool) -> FloatArray:
+    """Return the posterior mean of r(1 − r) (…, H)."""
+    centre, distance = _log_odds(pilot, share, scaled)
+    strengths = np.array(PSEUDO_LABELS if distance.any() else UNKNOWN_PSEUDO_LABELS)
+    cases = np.stack(np.broadcast_arrays(centre, distance, pilot.counts, pilot.sums), axis=-1)
+    found = _posterior_variances(cases.reshape(-1, *cases.shape[-2:]), strengths)
+    return found.reshape(cases.shape[:-1])
+
+
+def _posterior_variances(cases: FloatArray, strengths: FloatArray) -> FloatArray:
+    """Return the posterior mean of r(1 − r) (R, H) of cases (R, H, 4): centre, distance, n_h and successes.
+
+    A stratum's likelihood depends on its own labels alone, so it is worked out once for every case that
+    occurs and then looked up.
+    """
+    seen, place = np.unique(cases.reshape(-1, 4), axis=0, return_inverse=True)
+    if len(seen) > _TABLE and len(cases) > 1:
+        halves = np.array_split(cases, 2)
+        return np.concatenate([_posterior_variances(half, strengths) for half in halves])
+    lines, line = np.unique(seen[:, :2], axis=0, return_inverse=True)
+    a, b, prior = _line_priors(lines, strengths)
+    line = line.ravel()
+    more_a = a[line] + seen[:, 3:]
+    more_b = b[line] + np.maximum(seen[:, 2:3] - seen[:, 3:], 0.0)
+    total = more_a + more_b
+    scores = betaln(more_a, more_b) - betaln(a, b)[line]
+    variances = more_a * more_b / (total * (total + 1.0))
+    columns = place.reshape(cases.shape[:2]).T
+    score = prior + sum(scores[column] for column in columns)
+    posterior = np.exp(score - score.max(axis=1, keepdims=True))
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    return np.stack([np.einsum("rg,rg->r", posterior, variances[column]) for column in columns], axis=1)
+
+
+def _line_priors(lines: FloatArray, strengths: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return beta priors (L, G) of strata at centre and distance (L, 2), and the grid's log prior (G,)."""
+    offset, slope = (grid.ravel() for grid in np.meshgrid(OFFSETS, SLOPES, indexing="ij"))
+    rate = np.clip(expit(lines[:, :1] + offset + slope * lines[:, 1:]), _EDGE, 1.0 - _EDGE)
+    a = (strengths[:, None] * rate[:, None, :]).reshape(len(lines), -1)
+    b = (strengths[:, None] * (1.0 - rate)[:, None, :]).reshape(len(lines), -1)
+    return a, b, np.tile(-0.5 * offset**2, len(strengths))
+
+
+def likely_rates(
+    sizes: Any,
+    counts: Any,
+    sums: Any,
+    *,
+    proxy_means: Any = None,
+    bounds: tuple[float, float] = (0.0, 1.0),
+    scaled: bool = True,
+    number: int = 2_000,
+) -> FloatArray:
+    """Return sets of stratum rates as likely as the labels make them, of the posterior behind S_h.
+
+    Parameters
+    ----------
+    sizes, counts : int (H,)
+        N_h, and labels in each stratum.
+    sums : float (H,)
+        Sum of the outcome over these labels.
+    proxy_means, bounds, scaled
+        As in `smoothed_standard_deviations`.
+    number : int
+        How many sets.
+
+    Returns
+    -------
+    float (number, H)
+        On the scale of 0 to 1; the same numbers every time.
+
+    Examples
+    --------
+    >>> likely_rates([500, 500], [50, 50], [45, 20], proxy_means=[0.9, 0.6]).mean(axis=0).round(1)
+    array([0.9, 0.4])
+    """
+    pilot = _read(sizes, counts, sums, None, bounds)
+    means = _optional("proxy_means", proxy_means, pilot)
+    share = None if means is None else (means - bounds[0]) / (bounds[1] - bounds[0])
+    centre, distance = _log_odds(pilot, share, scaled)
+    strengths = np.array(PSEUDO_LABELS if distance.any() else UNKNOWN_PSEUDO_LABELS)
+    a, b, prior = _line_priors(np.stack(np.broadcast_arrays(centre, distance), axis=-1), strengths)
+    more_a = a + pilot.sums[:, None]
+    more_b = b + np.maximum(pilot.counts - pilot.sums, 0.0)[:, None]
+    score = prior + np.sum(betaln(more_a, more_b) - betaln(a, b), axis=0)
+    posterior = np.exp(score - score.max())
+    random = np.random.Generator(np.random.PCG64(_SEED))
+    chosen = random.choice(len(score), size=number, p=posterior / posterior.sum())
+    return np.asarray(random.beta(more_a[:, chosen].T, more_b[:, chosen].T))
+
+
+def _log_odds(pilot: _Pilot, share: FloatArray | None, scaled: bool) -> tuple[FloatArray, FloatArray]:
+    """Return the log-odds of the overall mean (…, 1), and how far each stratum's (H,) are from it."""
+    if share is not None and scaled:
+        centre, distance = shrunk_log_odds(pilot.weights, share)
+        return np.array([centre]), distance
+    labelled = (pilot.counts > 0) @ pilot.weights
+    rates = (pilot.sums / np.maximum(pilot.counts, 1.0)) @ pilot.weights
+    seen = np.where(labelled > 0, rates / np.where(labelled > 0, labelled, 1.0), 0.5)
+    n = pilot.counts.sum(axis=-1)
+    centre = logit((n * np.clip(seen, 0.0, 1.0) + 1.0) / (n + 2.0))
+    flat = np.zeros(len(pilot.weights))
+    return centre[..., None], flat if share is None else _normal_scores(pilot.weights, share)
+
+
+def _normal_scores(weights: FloatArray, values: FloatArray) -> FloatArray:
+    """Return the normal quantile of the middle rank of each stratum's units, for proxies that only order."""
+    order: IntArray = np.argsort(values, kind="stable")
+    below = np.empty(len(values))
+    below[order] = np.cumsum(weights[order]) - 0.5 * weights[order]
+    return np.asarray(ndtri(np.clip(below, _EDGE, 1.0 - _EDGE)))
+
+
+def _spread(pilot: _Pilot, prior: float) -> FloatArray:
+    """Return each variance's share of r(1 − r) (…, H): 1 for binary outcomes, less for others."""
+    found = pilot.squares_within
+    largest = np.maximum(pilot.sums - pilot.sums**2 / np.maximum(pilot.counts, 1.0), 0.0)
+    pooled = found.sum(axis=-1, keepdims=True) + _SPREAD_WEIGHT * prior
+    pooled = pooled / (largest.sum(axis=-1, keepdims=True) + _SPREAD_WEIGHT)
+    return np.asarray(np.minimum((found + _SPREAD_WEIGHT * pooled) / (largest + _SPREAD_WEIGHT), 1.0))
+
+
+def _unbounded(
+    pilot: _Pilot, means: FloatArray | None, plug_in: FloatArray | None, kurtoses: Any
+) -> FloatArray:
+    """Return S_h (…, H) of an outcome without bounds, checked."""
+    shape = np.ones(len(pilot.weights)) if plug_in is None or not plug_in.any() else plug_in
+    if kurtoses is not None:
+        kurtoses = _numbers("kurtoses", kurtoses)
+        if kurtoses.shape != pilot.sums.shape:
+            raise InputError(
+                "kurtoses must have one entry per stratum",
+                given=f"{kurtoses.shape[-1]} for {pilot.sums.shape[-1]}",
+                action="Give the kurtosis of the labels of each stratum, in the order of sizes.",
+            )
+    return unbounded_deviations(
+        pilot.counts,
+        pilot.squares_within,
+        shape,
+        means=means,
+        kurtoses=kurtoses,
+        weights=pilot.weights,
+    )

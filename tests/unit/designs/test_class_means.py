@@ -1,0 +1,66 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from stratal.designs.class_means import lam_of_classes
+from stratal.designs.stratum_moments import LabelledSpread
+
+
+def given(z, proxy, mean, variance):
+    cross = np.cov(z, proxy)[0, 1]
+    told = {"proxy_mean": mean, "proxy_variance": variance}
+    return lam_of_classes(np.array(len(z)), np.mean(z), np.mean(proxy) - mean, cross, **told)
+
+
+def test_many_labels_give_the_covariance_over_the_variance():
+    rng = np.random.default_rng(1)
+    proxy = rng.beta(2, 5, 200_000)
+    z = (rng.random(200_000) < 0.1 + 0.5 * proxy).astype(float)
+
+    assert given(z, proxy, proxy.mean(), proxy.var()) == pytest.approx(0.5, abs=0.02)
+
+
+def test_positives_among_the_others_say_that_the_proxy_tells_nothing():
+    proxy = np.linspace(0.0, 1.0, 100)
+    z = np.zeros(100)
+    z[[20, 80]] = 1.0
+
+    assert abs(given(z, proxy, 0.5, proxy.var())) < 0.02
+
+
+def test_a_sample_with_too_many_positives_does_not_overstate_it():
+    """Twice as many positives as there are, which the proxies show: λ is that of the sample with as many."""
+    rng = np.random.default_rng(2)
+
+    def sample(positives: int) -> tuple[np.ndarray, np.ndarray]:
+        z = np.r_[np.ones(positives), np.zeros(200 - positives)]
+        return z, np.where(z == 1, 0.6, 0.02 + 0.02 * rng.random(200))
+
+    mean, variance = 0.05 * 0.6 + 0.95 * 0.03, 0.05 * 0.95 * 0.57**2 * 2.0
+    usual, many = (float(given(z, proxy, mean, variance)) for z, proxy in (sample(10), sample(20)))
+
+    assert many < 1.45 * usual  # their covariances differ 1.9 times
+
+
+def test_flipping_outcome_and_proxy_changes_nothing():
+    rng = np.random.default_rng(3)
+    proxy = rng.random(60)
+    z = (rng.random(60) < proxy**3).astype(float)
+
+    assert given(1 - z, 1 - proxy, 0.5, 1 / 12) == pytest.approx(float(given(z, proxy, 0.5, 1 / 12)))
+
+
+def test_a_constant_proxy_gets_none_and_no_label_of_a_class_is_no_error():
+    assert lam_of_classes(np.array(9), np.array(0.5), np.array(0.0), np.array(0.0), proxy_mean=0.5,
+                          proxy_variance=0.0) == 0  # fmt: skip
+    assert 0 < given(np.zeros(50), np.full(50, 0.02), 0.03, 0.01) < 1
+
+
+def test_the_share_of_the_classes_is_none_without_information():
+    spread = LabelledSpread.of(np.array([[[0.1]]]), np.array([0.0]), np.array([0.0]), np.array([10]))
+    with_classes = replace(spread, of_classes=np.array(-1.0))
+    steadied = [
+        one.steadied(np.ones((1, 1)), np.array([[[0.1]]]), np.ones(1)) for one in (spread, with_classes)
+    ]
+    assert steadied[0] == steadied[1]

@@ -1,0 +1,43 @@
+"""Sizes of strata in a file of their own, or in each row of the units."""
+
+from __future__ import annotations
+
+import pytest
+
+from stratal.designs.strata_sizes import sized_strata, sizes_of
+from stratal.errors import InputError
+from stratal.tables.small_table import SmallTable
+
+ROWS = {
+    "unit": [1, 2, 3, 4],
+    "region": ["n", "n", "s", "s"],
+    "N_h": ["30", "30", "5", "5"],
+    "income": ["1.5", "2", "3", "1.5"],
+}
+
+
+def test_sizes_may_stand_beside_the_units():
+    assert sizes_of(SmallTable.of(ROWS, "rows").lists, "region") == {"n": 30, "s": 5}
+
+
+def test_two_sizes_of_one_stratum_are_refused():
+    with pytest.raises(InputError, match=r"a stratum occurs twice, with different sizes.*'n'"):
+        sizes_of({"stratum": ["n", "n"], "size": [30, 31]}, None)
+
+
+def test_strata_sizes_and_measurements_are_found():
+    assert sized_strata(SmallTable.of(ROWS, "rows")) == ("region", "N_h", ["income"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"N_h": ["30", "31", "5", "5"]},
+        {"N_h": ["1", "1", "5", "5"]},
+        {"N_h": ["30.5", "30.5", "5", "5"]},
+        {"income": ["a", "b", "c", "d"]},
+        {"region": ["n", "n", "s", ""]},
+    ],
+)
+def test_other_tables_have_no_sized_strata(change):
+    assert sized_strata(SmallTable.of(ROWS | change, "rows")) is None

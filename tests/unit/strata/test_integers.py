@@ -1,0 +1,98 @@
+"""Vectorised whole numbers and deviations against the ones the library gives one at a time."""
+
+import numpy as np
+import pytest
+
+from stratal import Population, stratify
+from stratal.designs.stratum_moments import stratum_kurtoses
+from stratal.simulation.adaptive_rounds import recalibrated_deviations
+from stratal.simulation.draws import StratumSums
+from stratal.strata import rates
+from stratal.strata.integers import Bounds, nearest_integers, optimal_integers
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_counts_are_as_good_as_the_exact_ones(seed):
+    rng = np.random.default_rng(seed)
+    n_strata = int(rng.integers(1, 12))
+    upper = rng.integers(2, 60, n_strata)
+    lower = np.minimum(rng.integers(1, 5, n_strata), upper)
+    importance = rng.random((5, n_strata)) * upper
+    if seed % 5 == 0:
+        importance[:, : n_strata // 2] = 0
+    budget = int(rng.integers(lower.sum(), upper.sum() + 1))
+    found = optimal_integers(importance, Bounds.read(upper, lower), budget)
+
+    assert np.all(found.sum(axis=1) == budget)
+    assert np.all((found >= lower) & (found <= upper))
+    for a, n_h in zip(importance, found, strict=True):
+        exact = optimal_integers(a, Bounds.read(upper, lower), budget)
+        assert np.sum(a**2 / n_h) <= np.sum(a**2 / exact) * (1 + 1e-12)
+
+
+def test_nearest_integers_are_near_the_real_ones_and_monotone():
+    rng = np.random.default_rng(1)
+    importance, upper = rng.random((50, 7)), np.full(7, 10**6)
+    before = np.zeros((50, 7), dtype=np.int64)
+    for budget in range(1, 60):
+        found = nearest_integers(importance, upper, budget)
+        share = budget * importance / importance.sum(axis=1, keepdims=True)
+        assert np.all(found.sum(axis=1) == budget)
+        assert np.all(np.abs(found - share) < 1.5)
+        assert np.all(found >= before)
+        before = found
+
+
+def test_no_deviation_anywhere_means_shares_by_size():
+    assert nearest_integers(np.zeros((1, 2)), np.array([300, 100]), 8).tolist() == [[6, 2]]
+
+
+def strata_for(values, bounds=None, scaled=None):
+    return stratify(Population.from_arrays(proxy=values, bounds=bounds, scaled=scaled), "k-means", 5)
+
+
+CASES = {
+    "binary": ({}, True),
+    "graded": ({}, False),
+    "only orders": ({"scaled": False, "bounds": (0.0, 1.0)}, True),
+    "rating": ({"bounds": (-1.0, 3.0)}, False),
+    "without bounds": ({"bounds": None, "scaled": False}, False),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_recalibrated_deviations_are_the_librarys(name):
+    options, binary = CASES[name]
+    rng = np.random.default_rng(4)
+    strata = strata_for(rng.beta(5, 1, 2000), **options)
+    n_h = np.array([6.0, 3.0, 4.0, 9.0, 5.0])
+    for centre in (0.0, 0.7):
+        y = [rng.random((8, int(n))) for n in n_h]
+        if binary:
+            y = [np.round(values) for values in y]
+        first, second = (np.stack([(v**power).sum(axis=1) for v in y], axis=1) for power in (1, 2))
+        third, fourth = (np.stack([((v - centre) ** p).sum(axis=1) for v in y], axis=1) for p in (3, 4))
+        sums = StratumSums(
+            counts=n_h[None],
+            z=first - centre * n_h,
+            zz=second - 2 * centre * first + centre**2 * n_h,
+            zzz=third,
+            zzzz=fourth,
+        )
+        found = recalibrated_deviations(sums, centre, strata, binary=binary)
+        for r in range(8):
+            expected = rates.smoothed_standard_deviations(
+                strata.sizes,
+                n_h,
+                first[r],
+                None if binary else second[r],
+                proxy_means=strata.proxy_means,
+                proxy_variances=strata.proxy_variances,
+                conditional_variances=strata.conditional_variances,
+                bounds=strata.bounds,
+                kurtoses=stratum_kurtoses(
+                    np.concatenate([v[r] for v in y]), np.repeat(np.arange(5), n_h.astype(int)), 5
+                ),
+                scaled=strata.scaled,
+            )
+            assert found[r] == pytest.approx(expected, rel=1e-7)
