@@ -92,3 +92,41 @@ def test_every_public_name_exists():
         assert getattr(stratal, name) is not None
     with pytest.raises(AttributeError):
         stratal.nothing  # noqa: B018
+
+
+FOUR_COMMANDS = """
+import sys
+from pathlib import Path
+from stratal.cli import main
+folder = Path(sys.argv[1])
+predictions, sample, labels = folder / "p.csv", folder / "drawn", folder / "labels.csv"
+rows = "".join(f"u{n},{n / 400:.4f},{n % 3}\\n" for n in range(400))
+predictions.write_text(f"id,score,language\\n{rows}")
+asked = [str(predictions), "--proxy", "score", "--groups", "language", "--budget", "40"]
+for command in (
+    ["doctor", str(predictions)],
+    ["plan", *asked],
+    ["draw", *asked, "--seed", "1", "--output", str(sample)],
+    ["estimate", str(sample / "sample.parquet"), str(labels)],
+):
+    if command[0] == "estimate":
+        drawn = (sample / "to_label.csv").read_text().splitlines()[1:]
+        answers = "".join(f"{line.split(',')[0]},{at % 2}\\n" for at, line in enumerate(drawn))
+        labels.write_text(f"id,label\\n{answers}")
+    sys.argv = ["stratal", *command]
+    try:
+        main()
+    except SystemExit as ended:
+        assert not ended.code
+print("LOADED", *sorted({name.split(".")[0] for name in sys.modules}))
+"""
+
+
+def test_commands_on_a_small_file_load_neither_pandas_nor_ibis(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", FOUR_COMMANDS, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stdout.partition("LOADED")[2].split())
+
+    assert {"duckdb", "pyarrow"} <= loaded
+    assert not loaded & {"pandas", "ibis", "sqlglot"}

@@ -58,8 +58,7 @@ def _calls() -> tuple[list[Call], list[Any]]:
         (found.confidence_interval, {}),
         (found.p_value, {"null": 0.5}),
         (plan.draw, {"seed": 1}),
-        (stratal.Labels, {"ids": ("a",), "values": (1,)}),
-        (stratal.Labels(ids=("a",), values=(1,)).counted_as, {"positive": "1"}),
+        (stratal.Labels, {"ids": ("a",), "values": (1,), "positive": "1", "mapping": {"n/a": None}}),
         (stratal.annotator_agreement, {"labels": stratal.Labels(ids=("a",), values=(1,), annotators=("x",))}),
     ]
     values: list[Any] = [

@@ -128,7 +128,7 @@ ROWS = [
     ("estimate audit/sample.parquet words.csv", "--positive|--map", "estimate audit/sample.parquet words.csv "
      "--map splendid=1,dreadful=0"),
     ("estimate audit/sample.parquet words.csv --map splendid", "LABEL=NUMBER", None),
-    ("estimate audit/sample.parquet words.csv --map splendid=yes", "LABEL=NUMBER", None),
+    ("estimate audit/sample.parquet words.csv --map splendid=yes", "--map Pass=1,Fail=0", None),
     ("estimate audit/sample.parquet words.csv --map splendid=1", "dreadful", None),
     ("estimate audit/sample.parquet statuses.csv", "submitted or skipped", ESTIMATE),
     ("estimate audit/sample.parquet noids.csv", "no id column", ESTIMATE),

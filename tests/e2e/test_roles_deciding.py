@@ -33,7 +33,7 @@ def test_pairwise_preferences():
     found = json.loads(run(f"{estimating} --json"))
 
     assert found["confidence_interval"][0] < z.mean() < found["confidence_interval"][1]
-    assert any("'tie' counts as 0.5" in note for note in found["notes"])
+    assert any("tie" in note and "→ 0.5" in note for note in found["notes"])
 
 
 def test_a_planner_without_a_file():

@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stratal.errors import InputError
-from stratal.labels.exchange import argilla, label_studio, potato, prodigy, sheets
 from stratal.labels.exchange.exchange import Asked, Task
-from stratal.labels.exchange.tools import read_answers, write_tasks
+from stratal.labels.exchange.tools import read_answers, tool_called, write_tasks
 from stratal.population import Population
 
 TOOLS = Path(__file__).parents[1] / "tools"
@@ -117,12 +116,7 @@ def test_ids_survive_every_tool(way, ids, tmp_path_factory):
     asked = Asked(text="Right?", choices=("Pass", "Fail"))
     folder = tmp_path_factory.mktemp("out")
     path = folder / ("out.jsonl" if way in ("prodigy", "jsonl") else "out")
-    tool = (
-        next(t.TOOL for t in (label_studio, argilla, potato, prodigy) if t.TOOL.name == way)
-        if way != "jsonl"
-        else sheets.JSON_LINES
-    )
-    write_tasks(tool, tasks, asked, path)
+    write_tasks(tool_called(way), tasks, asked, path)
 
     answered = ANSWERED[way](path)
     found = read_answers(

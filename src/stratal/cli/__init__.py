@@ -12,8 +12,10 @@ def main() -> None:
     True
     """
     from stratal.cli import stopping
+    from stratal.cli.imports import pyarrow_alone
 
     stopping.listen()
+    pyarrow_alone()
     try:
         from stratal.cli.application import main as run
     except BaseException:

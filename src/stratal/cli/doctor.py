@@ -17,9 +17,10 @@ from stratal.cli.plan import new_folder
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
-    from stratal.labels.answer_columns import AnswerColumn
     from stratal.labels.exchange.exchange import Answers
+    from stratal.labels.label_table import AnswerColumn
     from stratal.tables.small_table import SmallTable
+
 
 _TABLES = ("csv", "excel", "jsonl")
 """Files that may be predictions as well, unless their ids are those of a study or a sample."""
@@ -61,7 +62,7 @@ def inspect(asked: Reading) -> Result:
 
 def _of_one_model(file: Path, models: dict[str, Any]) -> tuple[Path, list[str]]:
     """Return the file with the rows of one model of a long table, and how to write it."""
-    from stratal.tables.duckdb_files import COPIED, copy_of_rows
+    from stratal.tables.readers import COPIED, copy_of_rows
 
     kept = Path("one_model.parquet" if file.suffix == ".parquet" else "one_model.csv")
     about = [
@@ -161,7 +162,7 @@ def _table(file: Path) -> SmallTable | None:
 
 def _of_table(file: Path) -> Result | None:
     """Say what to do with a table of labels, of a sample nearby or from elsewhere; None for other tables."""
-    from stratal.labels.answer_columns import AnswerColumn
+    from stratal.labels.label_table import AnswerColumn
     from stratal.study.opening import homes_of
 
     table = _table(file)

@@ -68,7 +68,7 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
     id : str
         Column of ids in LABELS; row for rows in the order of to_label.csv.
     map : LABEL=NUMBER,…
-        What each label counts as, such as Pass=1,Fail=0,Unsure= (without a number: no label).
+        What labels count as: a number, a class (kitty=cat), or no answer (unsure=).
     combine : str
         What several annotators' answers of one unit become: mean or majority.
     predicted : str
@@ -535,13 +535,6 @@ def _studied(folder: Path, files: list[Path] | None) -> tuple[Sample, Column, di
     return drawn, column, known
 
 
-def _counted(column: Column, positive: str | None, numbers: dict[str, float | None] | None) -> Column:
-    """Return what reads a column of the labels as the numbers that they were said to stand for."""
-    if positive is None and numbers is None:
-        return column
-    return lambda name: column(name).counted_as(positive=positive, mapping=numbers)
-
-
 def gathered(asked: EvidenceOptions) -> tuple[EvidenceOptions, tuple[float, float] | None, GatheredEvidence]:
     """Return the options with what a study knows of them, the outcome's bounds, and what to estimate from.
 
@@ -559,8 +552,12 @@ def gathered(asked: EvidenceOptions) -> tuple[EvidenceOptions, tuple[float, floa
         sample = _with_predictions(_post_stratified(sample, asked), asked.predicted, column)
     else:
         sample, column = _elsewhere(asked, asked.labelled)
-    column = _counted(column, asked.positive, mapping("--map", asked.map))
-    return asked, bounds, GatheredEvidence(sample, column, asked.answered)
+    meant = mapping("--map", asked.map)
+
+    def counted(name: str) -> Labels:
+        return replace(column(name), positive=asked.positive, mapping=meant)
+
+    return asked, bounds, GatheredEvidence(sample, counted, asked.answered)
 
 
 def _post_stratified(sample: Sample, asked: EvidenceOptions) -> Sample:
@@ -603,7 +600,7 @@ def of_models(asked: EvidenceOptions, evidence: GatheredEvidence) -> GatheredEvi
     wanted = listed(asked.compare)
     if asked.model is None:
         return replace(evidence, models=wanted)
-    from stratal.labels.long import by_model
+    from stratal.labels.label_file import by_model
 
     found = by_model(evidence.column(asked.model), evidence.labels, wanted)
     models = tuple(found)

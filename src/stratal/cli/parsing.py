@@ -79,29 +79,33 @@ def whole_number(text: str) -> int:
     return int(text)
 
 
-def mapping(option: str, text: str | None) -> dict[str, float | None] | None:
-    """Return what labels count as, given as `LABEL=NUMBER,…`; None where nothing follows the equals sign.
+def mapping(option: str, text: str | None) -> dict[str, float | str | None] | None:
+    """Return what labels count as, given as `LABEL=NUMBER,…` or `LABEL=CLASS,…`.
+
+    Nothing after the equals sign is no answer.
 
     Examples
     --------
-    >>> mapping("--map", "Pass=1,Fail=0,Unsure=")
-    {'Pass': 1.0, 'Fail': 0.0, 'Unsure': None}
+    >>> mapping("--map", "Pass=1,Fail=0,Unsure=,kitty=cat")
+    {'Pass': 1.0, 'Fail': 0.0, 'Unsure': None, 'kitty': 'cat'}
     """
+    from stratal.arrays import number_of_text
+
     if text is None:
         return None
-    found: dict[str, float | None] = {}
+    found: dict[str, float | str | None] = {}
     for part in text.split(","):
-        label, equals, value = part.rpartition("=")
-        try:
-            found[label.strip()] = float(value) if value.strip() else None
-        except ValueError:
-            equals = ""
-        if not equals or not label.strip():
+        label, equals, value = (piece.strip() for piece in part.rpartition("="))
+        if not equals or not label or label in found:
             raise InputError(
-                f"{option} takes labels and numbers",
+                f"{option}: {label!r} is mapped twice"
+                if label in found
+                else f"{option} takes labels and numbers",
                 given=repr(text),
-                allowed="LABEL=NUMBER,…, such as Pass=1,Fail=0",
+                allowed="LABEL=NUMBER,…, such as Pass=1,Fail=0; LABEL=CLASS, and LABEL= for no answer",
             )
+        number = number_of_text(value)
+        found[label] = (value or None) if number != number else number
     return found
 
 

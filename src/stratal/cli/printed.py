@@ -92,6 +92,14 @@ class Place(Struct, kw_only=True):
     to_best_interval: Interval | None
 
 
+class LabelValue(Struct, kw_only=True):
+    """What a raw value of the labels counts as: a number, a class, a range of numbers, or no answer."""
+
+    value: str
+    count: int
+    meaning: float | str | list[float] | None
+
+
 SEVERAL = [
     msgspec.defstruct(
         kind.title(),
@@ -100,6 +108,7 @@ SEVERAL = [
             ("confidence_level", float),
             ("notes", list[str]),
             ("leaderboard", list[Place] | UnsetType, UNSET),
+            ("label_values", list[LabelValue] | UnsetType, UNSET),
         ],
         namespace={"__doc__": "Several estimates, in a table alone."},
     )
@@ -149,6 +158,7 @@ class Estimate(Label, kw_only=True):
     random_labels_of_equal_width: Number
     relative_efficiency: Number
     nonresponse: Nonresponse
+    label_values: list[LabelValue] | UnsetType = UNSET
     strata: list[StratumRow]
     notes: list[str]
     estimands: list[Row] | UnsetType = UNSET

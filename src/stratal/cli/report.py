@@ -142,9 +142,13 @@ def _new_version(asked: ReportOptions, result: Made, file: Path) -> NewVersion:
     column = asked.answer or asked.old_answer or predicted or sample.predicted or "answer"
     given = None
     if asked.new_labels:
-        given = read_labels(*asked.new_labels, id_name=asked.id or sample.id_name, value=asked.value)
-        if asked.positive is not None or asked.map is not None:
-            given = given.counted_as(positive=asked.positive, mapping=mapping("--map", asked.map))
+        given = read_labels(
+            *asked.new_labels,
+            id_name=asked.id or sample.id_name,
+            value=asked.value,
+            positive=asked.positive,
+            mapping=mapping("--map", asked.map),
+        )
     return new_version(
         sample,
         result.labels,

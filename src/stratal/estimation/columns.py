@@ -3,183 +3,148 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray
+from stratal.arrays import AnyArray, BoolArray, FloatArray, Record
 from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, LabelError, near_names
-from stratal.labels.annotators import combine_answers
-from stratal.labels.labels import Joined, Labels, join, shape_of
-from stratal.labels.numbers import averaged
-from stratal.labels.vocabulary import VOCABULARIES
+from stratal.labels.annotators import COMBINATIONS
+from stratal.labels.labels import Joined, join
+from stratal.labels.meanings import refuse_unlike
 
 _RIGHT_OR_WRONG = {"0", "1", "0.5", "True", "False", "true", "false"}
 """Labels that are outcomes themselves, whatever the model's answers are called."""
 
-_MOST_FRACTIONS = 10
-"""More different answers than this with digits behind the point are measurements, and no classes."""
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LabelOutcomes(Record):
+    """The outcomes that labels give: the numbers that they count as, or whether they are the model's answers.
+
+    Parameters
+    ----------
+    z : float (m,)
+        Of the labelled units; several answers of one unit are averaged, or their majority.
+    labelled : bool (n,)
+        Which of the drawn units these are.
+    bounds : (float, float), optional
+        What they cannot leave, where the labels' words tell.
+    right_or_wrong : bool
+        Whether every single answer is 0 or 1, whatever several of one unit are on average.
+    notes : tuple of str
+        How several answers of one unit became one.
+
+    Examples
+    --------
+    >>> LabelOutcomes(z=[1.0], labelled=[False, True], right_or_wrong=True).bounds
+    """
+
+    z: FloatArray
+    labelled: BoolArray
+    bounds: tuple[float, float] | None = None
+    right_or_wrong: bool
+    notes: tuple[str, ...] = ()
 
 
-_ENOUGH = 10
-"""So many labels that are all no answer of the model are no accident."""
+def outcomes(
+    sample: Sample, labels: Any, predicted: bool | str = False, combine: str = "mean"
+) -> LabelOutcomes:
+    """Return the outcomes of the labelled units: what labels count as, or whether the model answers them.
 
-
-def shares_equal(sample: Sample, joined: Joined, predicted: bool | str) -> FloatArray:
-    """Return for each labelled unit (m,) whether its label is the model's answer; a share, of several labels.
-
-    Raises
-    ------
-    LabelError
-        For labels that the model can never give (another spelling, right or wrong instead of classes), and
-        for measurements, which are hardly ever equal.
+    Parameters
+    ----------
+    sample : Sample
+    labels : see `stratal.estimate`
+    predicted : bool or str
+        Whether labels are classes, and the column of answers that they are compared with.
+    combine : {"mean", "majority"}
+        What several answers of one unit become.
 
     Examples
     --------
     >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5], groups={"answer": ["cat", "dog"]})
+    >>> population = stratal.Population.from_arrays(
+    ...     proxy=[0.1, 0.5], groups={"answer": ["cat", "dog"]}, predicted="answer")
     >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> from stratal.labels.labels import join
-    >>> float(shares_equal(sample, join(sample, {0: "cat", 1: "cat"}), "answer").sum())
+    >>> float(outcomes(sample, {0: "cat", 1: "cat"}, predicted=True).z.sum())
     1.0
     """
-    answers = answers_of(sample, predicted)
-    given = [entries_of(value) for value in joined.values[joined.labelled].tolist()]
-    labels = [class_text(entry) for entries in given for entry in entries]
-    refuse_unlike(labels, answers.tolist())
-    pairs = zip(given, answers[joined.labelled].tolist(), strict=True)
-    return np.array([np.mean([class_text(entry) == answer for entry in own]) for own, answer in pairs])
+    if combine not in COMBINATIONS:
+        raise InputError("no such combination", given=repr(combine), allowed=", ".join(COMBINATIONS))
+    joined = join(sample, labels)
+    if not len(joined.unit):
+        raise LabelError(
+            "no unit is labelled yet",
+            allowed="at least one label",
+            action="Fill in the label column, then estimate again.",
+        )
+    answers = None if predicted is False else answers_of(sample, predicted)
+    if answers is None:
+        _refuse_averaged_classes(sample, joined)
+    given = joined.numbers() if answers is None else _known_classes(joined, answers)
+    answered, counts = np.unique(joined.unit, return_counts=True)
+    several, labelled, bounds = int(np.sum(counts > 1)), joined.labelled, joined.bounds
+    counted = "unit counts" if several == 1 else "units count"
+    note = f"{several} {counted} with the {combine} of several answers"
+    right_or_wrong = answers is not None or bool(np.all((given == 0) | (given == 1)))
+    units = joined.unit
+    if several and combine == "majority":
+        most = joined.majority(given)
+        labelled = np.array([value is not None for value in most.tolist()], dtype=bool)
+        given, units = most[labelled], np.flatnonzero(labelled)
+        ties = len(answered) - len(units)
+        note += f"; {ties} without a majority count as not labelled" if ties else ""
+    z = np.asarray(given if answers is None else given == answers[units], dtype=np.float64)
+    if several and combine == "mean":
+        if answers is None:
+            note += f"; answers of one unit have variance {_pooled_variance(z, units, counts):.4g}"
+        z = joined.by_unit(z)
+    return LabelOutcomes(
+        z=z,
+        labelled=labelled,
+        bounds=bounds if answers is None else (0.0, 1.0),
+        right_or_wrong=right_or_wrong,
+        notes=(note,) if several else (),
+    )
 
 
-def entries_of(value: Any) -> tuple[Any, ...]:
-    """Return the answers of one unit: several annotators' are a tuple.
-
-    Examples
-    --------
-    >>> entries_of("cat"), entries_of(("cat", "dog"))
-    (('cat',), ('cat', 'dog'))
-    """
-    return value if isinstance(value, tuple) else (value,)
+def shares_equal(joined: Joined, answers: AnyArray) -> FloatArray:
+    """Return for each labelled unit (m,) whether its label is the model's answer; of several a share."""
+    same = _known_classes(joined, answers) == answers[joined.unit]
+    return joined.by_unit(np.asarray(same, dtype=np.float64))
 
 
-def refuse_averaged_classes(sample: Sample, joined: Joined) -> None:
+def _known_classes(joined: Joined, answers: AnyArray) -> AnyArray:
+    """Return the classes of the answers (r,), refusing those that can never be one of the model's (n,)."""
+    classes = joined.classes(answers.tolist())
+    if len(answers):
+        refuse_unlike(classes.tolist(), answers.tolist())
+    return classes
+
+
+def _refuse_averaged_classes(sample: Sample, joined: Joined) -> None:
     """Refuse to average labels that are the names of the model's own answers.
 
     Labels of 0, ½ and 1 are outcomes, unless the model answers nothing else: then they are still averaged.
-
-    Raises
-    ------
-    LabelError
-        If the sample carries the model's answers, and labels are among them.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> from stratal.labels.labels import join
-    >>> population = stratal.Population.from_arrays(
-    ...     proxy=[0.1, 0.5], groups={"digit": ["4", "7"]}, predicted="digit")
-    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> refuse_averaged_classes(sample, join(sample, {0: "4", 1: "4"}))
-    Traceback (most recent call last):
-    stratal.errors.LabelError: the labels are classes, as the model's answers in 'digit' are (first: '4')...
     """
     if sample.predicted is None or sample.predicted not in sample.groups:
         return
     answers = set(sample.groups[sample.predicted].tolist()) - _RIGHT_OR_WRONG
-    given = [entry for value in joined.values[joined.labelled].tolist() for entry in entries_of(value)]
-    classes = [class_text(entry) for entry in given if class_text(entry) in answers]
-    if classes:
+    found = next((name for name in joined.classes().tolist() if name in answers), None) if answers else None
+    if found is not None:
         raise LabelError(
             f"the labels are classes, as the model's answers in {sample.predicted!r} are (first: "
-            f"{classes[0]!r}), and cannot be averaged",
+            f"{found!r}), and cannot be averaged",
             action=f"Compare them: predicted=True (--predicted {sample.predicted}).",
         )
 
 
-def refuse_unlike(labels: list[str], answers: list[str]) -> None:
-    """Refuse labels that can never equal one of the model's answers, though they look as if they should.
-
-    Raises
-    ------
-    LabelError
-        For measurements, for a label that differs from an answer in case or blanks alone, and if no label is
-        ever among the answers, which repeat: free text may never be right.
-
-    Examples
-    --------
-    >>> refuse_unlike(["Cat", "dog"], ["cat", "dog"])
-    Traceback (most recent call last):
-    stratal.errors.LabelError: the model never answers 'Cat', but 'cat' (1 such label)...
-    """
-    known = set(answers)
-    fractions = {entry for entry in {*labels, *known} if _is_fraction(entry)}
-    if len(fractions) > _MOST_FRACTIONS:
-        raise LabelError(
-            f"labels and answers are measurements ({len(fractions)} different ones have digits behind the "
-            "point), which are hardly ever equal",
-            action="Say when an answer is right: label 1 or 0, or the error itself, and leave out "
-            "predicted= (--predicted).",
-        )
-    folded = {_folded(answer): answer for answer in sorted(known)}
-    strange = [label for label in labels if label not in known]
-    spelt = [label for label in strange if _folded(label) in folded]
-    if spelt:
-        plural = "s" if len(spelt) > 1 else ""
-        raise LabelError(
-            f"the model never answers {spelt[0]!r}, but {folded[_folded(spelt[0])]!r} "
-            f"({len(spelt)} such label{plural})",
-            action="Spell labels as the model's answers are spelt, or they all count as wrong.",
-        )
-    # Free text may never be right, but then labels are free text too, and as different as answers are.
-    repeated = len(known) <= len(answers) / 2 or len(set(labels)) <= len(labels) / 2
-    # Words such as A, B and tie say which is better, unless answers are of these words too; letters alone are
-    # as often classes.
-    judged = any(len(label) > 1 for label in labels) and _of_one_vocabulary(labels)
-    judged = judged and not _of_one_vocabulary([*labels, *known])
-    if len(strange) == len(labels) and (judged or (repeated and len(labels) >= _ENOUGH)):
-        raise LabelError(
-            f"no label is ever among the model's answers (first: {labels[0]!r})",
-            allowed=", ".join(map(repr, sorted(known)[:5])),
-            action="If labels say right or wrong, or which of two models is better, they are outcomes and no "
-            "classes: leave out predicted= and the estimand of the two (--predicted, --estimand), and their "
-            "mean is the share of right answers, or of wins.",
-        )
-
-
-def _of_one_vocabulary(words: list[str]) -> bool:
-    """Return whether all are words of one list of outcomes, such as pass and fail, or A, B and tie."""
-    plain = {word.strip().casefold() for word in words}
-    return any(plain <= known.keys() for known in VOCABULARIES)
-
-
-def _folded(text: str) -> str:
-    return "".join(text.split()).casefold()
-
-
-def _is_fraction(text: str) -> bool:
-    try:
-        return not float(text).is_integer()
-    except (ValueError, OverflowError):
-        return False
-
-
-def answer_spread(several: list[tuple[Any, ...]]) -> str:
-    """Return the pooled variance of the answers of one unit, in words; nothing where they are no numbers.
-
-    Examples
-    --------
-    >>> answer_spread([(1, 0), (1, 1)])
-    'answers of one unit have variance 0.25'
-    """
-    try:
-        numbers = [np.array(value, dtype=np.float64) for value in several]
-    except (TypeError, ValueError):
-        return ""
-    squares = sum(float(np.sum((value - value.mean()) ** 2)) for value in numbers)
-    freedom = sum(len(value) - 1 for value in numbers)
-    return f"answers of one unit have variance {squares / freedom:.4g}"
+def _pooled_variance(given: FloatArray, unit: AnyArray, counts: AnyArray) -> float:
+    """Return the variance of the answers (r,) of one unit, pooled over units (m,)."""
+    means = np.repeat(np.bincount(unit, given)[np.unique(unit)] / counts, counts)
+    return float(np.sum((given - means) ** 2) / np.sum(counts - 1))
 
 
 def answers_of(sample: Sample, predicted: bool | str) -> AnyArray:
@@ -203,20 +168,7 @@ def answers_of(sample: Sample, predicted: bool | str) -> AnyArray:
     return np.asarray(sample.groups[name])
 
 
-def class_text(value: Any) -> str:
-    """Return a class label as text: 1, 1.0 and '1' are one class.
-
-    Examples
-    --------
-    >>> class_text(1.0), class_text("cat")
-    ('1', 'cat')
-    """
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return str(value)
-
-
-def class_column(sample: Sample, given: Any, what: str) -> AnyArray:
+def class_column(sample: Sample, given: Any, what: str, answers: Any = None) -> AnyArray:
     """Return a class for each drawn unit (n,) as text, None where there is none.
 
     Several answers of one unit give their majority; where there is a tie, none.
@@ -228,6 +180,8 @@ def class_column(sample: Sample, given: Any, what: str) -> AnyArray:
         None is the sample's column of the model's answers, a text one of its group columns.
     what : str
         What the column is called in an error.
+    answers : (n,), optional
+        Where these are labels, what the model answered: labels that can never be one of these are refused.
 
     Examples
     --------
@@ -244,10 +198,8 @@ def class_column(sample: Sample, given: Any, what: str) -> AnyArray:
         return np.array(answers_of(sample, True), dtype=object)
     if isinstance(given, str):
         return np.array(group_column(sample, given), dtype=object)
-    _refuse_shapes(sample, given, what)
-    joined = join(sample, given)
-    pairs = zip(joined.values, joined.labelled, strict=True)
-    return np.array([_majority(value) if labelled else None for value, labelled in pairs], dtype=object)
+    joined = join(sample, given, what)
+    return joined.majority(joined.classes() if answers is None else _known_classes(joined, answers))
 
 
 def group_column(sample: Sample, name: str) -> AnyArray:
@@ -331,10 +283,9 @@ def number_column(sample: Sample, given: Any, what: str) -> FloatArray:
         if given not in sample.proxy_names:
             raise InputError(f"no such proxy: {given!r}", allowed=near_names(given, sample.proxy_names))
         return np.asarray(sample.proxies[:, sample.proxy_names.index(given)])
-    _refuse_shapes(sample, given, what)
-    joined = join(sample, given)
+    joined = join(sample, given, what)
     numbers = np.full(sample.size, np.nan)
-    numbers[joined.labelled] = averaged(joined.values[joined.labelled], what)
+    numbers[joined.labelled] = joined.by_unit(joined.numbers(what))
     return numbers
 
 
@@ -363,22 +314,3 @@ def number_columns(
     if not np.any(labelled):
         raise LabelError(nobody, allowed=f"at least one {allowed}")
     return columns[labelled], labelled
-
-
-def _refuse_shapes(sample: Sample, given: Any, what: str) -> None:
-    if isinstance(given, Joined | Labels | Mapping) or hasattr(given, "index"):
-        return
-    shape = shape_of(given)
-    if shape != (sample.size,):
-        raise InputError(
-            f"{what} must have one entry per drawn unit, in the order of sample.ids",
-            given=f"shape {shape}",
-            allowed=f"({sample.size},)",
-            action="Give a mapping of id to value instead.",
-        )
-
-
-def _majority(value: Any) -> str | None:
-    if not isinstance(value, tuple):
-        return class_text(value)
-    return combine_answers([class_text(entry) for entry in value])

@@ -18,6 +18,7 @@ from stratal.intervals.interval import ConfidenceInterval
 from stratal.intervals.limits import Limits, SkewedLimits, StudentLimits, SumLimits, Together, UndefinedLimits
 from stratal.intervals.methods import interval_of, p_value_of
 from stratal.intervals.proportion import clopper_pearson, skewnesses_of
+from stratal.labels.meanings import Meaning, values_described
 from stratal.report import (
     Intervals,
     Page,
@@ -421,6 +422,8 @@ class Estimate(Record, Printed, Plotted):
         Size of the simple random sample of this population with the same variance; a census is worth N.
     relative_efficiency : float
         1 / design_effect; above 1 is better.
+    label_values : tuple of Meaning
+        What each distinct raw value of the labels counts as, and how many have it.
     label : mapping of str
         What it is of, where that is not the mean: the estimand, or the row's group, class or models.
     null : float, optional
@@ -461,6 +464,7 @@ class Estimate(Record, Printed, Plotted):
     effective_sample_size: float | None
     label: Mapping[str, str | None] = field(default_factory=dict)
     null: float | None = None
+    label_values: tuple[Meaning, ...] = field(default=(), repr=False, compare=False)
     remarks: tuple[str, ...] = ()
     doubts: Callable[[Estimate], tuple[str, ...]] | None = field(default=None, repr=False, compare=False)
     evidence: Evidence = field(repr=False, compare=False)
@@ -572,6 +576,7 @@ class Estimate(Record, Printed, Plotted):
                 **self._worth(interval),
                 "relative_efficiency": self.relative_efficiency,
                 "nonresponse": self.nonresponse.to_dict(),
+                **values_described(self.label_values),
                 "strata": [row.to_dict() for row in self.strata],
                 "notes": self.notes,
             }
@@ -818,6 +823,8 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
         What concerns all of them.
     joint : float (m, m), optional
         Their covariance, where their influences do not say it all.
+    label_values : tuple of Meaning
+        What each distinct raw value of the labels counts as, and how many have it.
 
     Examples
     --------
@@ -834,6 +841,7 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
     title: str
     remarks: tuple[str, ...] = ()
     joint: FloatArray | None = field(default=None, repr=False, compare=False)
+    label_values: tuple[Meaning, ...] = field(default=(), repr=False, compare=False)
 
     @overload
     def __getitem__(self, place: int) -> Estimate: ...
@@ -981,6 +989,7 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
         return {
             self.kind: self.rows(confidence_level),
             "confidence_level": confidence_level,
+            **values_described(self.label_values),
             "notes": list(self.notes),
         }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
@@ -13,8 +13,10 @@ from stratal.designs.elsewhere import other_units
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, names_mistyped
-from stratal.estimation.estimand import Asked, Request, as_estimand
+from stratal.estimation.estimand import Asked, Estimand, Request, as_estimand
 from stratal.estimation.estimate import Estimate
+from stratal.labels.labels import Joined, join
+from stratal.labels.meanings import sentence
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
@@ -146,7 +148,36 @@ def estimate(
         stratum_weights_known=stratum_weights_known,
     )
     asked.refuse_options(request, sample)
-    return asked.estimate(sample, labels, request) if by is None else asked.by(sample, labels, by, request)
+    labels, joined = _joined(asked, sample, labels)
+    found = asked.estimate(sample, labels, request) if by is None else asked.by(sample, labels, by, request)
+    if joined is None:
+        return found
+    parts = getattr(asked, "estimands", (asked,))
+    classes = bool(predicted) or any(part.of_classes for part in parts)
+    table = joined.table(_answers(parts, sample, predicted), classes=classes)
+    notes = dict.fromkeys((*joined.notes, *sentence(table), *found.remarks))
+    return replace(found, label_values=table, remarks=tuple(notes))
+
+
+def _joined(asked: Estimand, sample: Sample, labels: Any) -> tuple[Any, Joined | None]:
+    """Return labels joined to the sample, and once more by themselves where they are one column."""
+    columns = set(asked.label_columns(sample) or getattr(asked, "models", ()))
+    if columns and isinstance(labels, Mapping) and columns <= set(labels):
+        return labels, None
+    if isinstance(labels, Mapping) and set(labels) in ({"label", "predicted"}, {"label", "score"}):
+        joined = join(sample, labels["label"])
+        return {**labels, "label": joined}, joined
+    joined = join(sample, labels)
+    return joined, joined
+
+
+def _answers(parts: Sequence[Estimand], sample: Sample, predicted: bool | str) -> set[str] | None:
+    """Return the answers that labels which are classes are compared with."""
+    named = [predicted, *(part.compared for part in parts), sample.predicted]
+    first = next((name for name in named if isinstance(name, str)), "")
+    names = (first, *(name for part in parts for name in getattr(part, "models", ())))
+    columns = [sample.groups[name].tolist() for name in names if name in sample.groups]
+    return {answer for column in columns for answer in column} or None
 
 
 @names_mistyped

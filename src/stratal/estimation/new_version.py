@@ -15,13 +15,13 @@ import numpy as np
 from stratal.arrays import AnyArray, BoolArray, FloatArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, names_mistyped
-from stratal.estimation.columns import class_column, class_text, with_group
+from stratal.estimation.columns import class_column, outcomes, with_group
 from stratal.estimation.comparison import compare
 from stratal.estimation.estimand import RIGHT_OPTIONS, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
-from stratal.estimation.respondents import combined, outcomes, said
 from stratal.labels.labels import Labels, join
+from stratal.labels.meanings import class_text
 from stratal.randomness import id_texts
 from stratal.report import Page, Printed, new_version_page, plain_dict
 
@@ -129,8 +129,8 @@ def new_version(
     if strange:
         raise InputError(f"new_version takes no {strange[0]}=", allowed=", ".join(_CHOICES))
     predicted = _predicted(sample, predicted, options.pop("estimand", None))
-    joined = combined(said(join(sample, labels), predicted), combine)[0]
-    z = _scattered(joined.labelled, outcomes(sample, joined, predicted))
+    labels = join(sample, labels)
+    z = _scattered(sample, labels, predicted, combine)
     old = estimate(sample, labels, predicted=predicted, combine=combine, estimand="mean", **options)
     before = _old_answers(sample, old_answers, predicted)
     after, answered = _answers(sample, answers)
@@ -143,12 +143,11 @@ def new_version(
     same = answered & (before == after)
     if predicted:
         anew = with_group(sample, _NEW, dict(zip(id_texts(sample.ids), after, strict=True)))
-        new = _scattered(joined.labelled, outcomes(anew, joined, _NEW))
+        new = _scattered(anew, labels, _NEW, combine)
     else:
         new = np.where(same, z, np.nan)
     if new_labels is not None:
-        given = combined(said(join(sample, new_labels), False), combine)[0]
-        told = _scattered(given.labelled, outcomes(sample, given, False))
+        told = _scattered(sample, new_labels, False, combine)
         new = np.where(np.isfinite(told), told, new)
     # Old, new and difference are of the same units: those whose old answer has a label. Where such a unit has
     # no new answer, its new outcome is as unknown as that of a changed answer without a label.
@@ -189,10 +188,10 @@ def _predicted(sample: Sample, predicted: bool | str, asked: Any) -> bool | str:
     )
 
 
-def _scattered(labelled: BoolArray, z: FloatArray) -> FloatArray:
+def _scattered(sample: Sample, labels: Any, predicted: bool | str, combine: str) -> FloatArray:
     """Return outcomes of the drawn units (n,), NaN where there is none."""
-    found = np.full(len(labelled), np.nan)
-    found[labelled] = z
+    told, found = outcomes(sample, labels, predicted, combine), np.full(sample.size, np.nan)
+    found[told.labelled] = told.z
     return found
 
 

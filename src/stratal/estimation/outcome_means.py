@@ -24,6 +24,7 @@ from stratal.designs.stratum_moments import (
 )
 from stratal.errors import InputError, near_names
 from stratal.estimation.calibrated import Calibrating, calibrated_estimator, calibrated_proxy, sample_folds
+from stratal.estimation.columns import LabelOutcomes
 from stratal.estimation.estimand import Request
 from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow, empty_strata_notes
 from stratal.estimation.lam import (
@@ -46,7 +47,6 @@ from stratal.estimation.respondents import (
     worst_bounds,
 )
 from stratal.intervals.evidence import Evidence, OutcomeKind, design_effect, infer_outcome, require_target
-from stratal.labels.labels import Joined
 
 if TYPE_CHECKING:
     from stratal.population.summary import StratumSummary
@@ -643,24 +643,14 @@ def _check_separate(shares: FloatArray, moments: StratumMoments, estimator: str,
 _AUTO = EstimateOptions()
 
 
-def outcome_mean(
-    sample: Sample,
-    z: FloatArray,
-    labelled: BoolArray,
-    request: Request,
-    *,
-    joined: Joined | None = None,
-    notes: tuple[str, ...] = (),
-) -> Estimate:
-    """Return the mean of the outcomes z (m,) of the labelled units, with all that `request` asks for.
-
-    `joined` are the labels that z was read from, which may know its bounds.
-    """
+def outcome_mean(sample: Sample, found: LabelOutcomes, request: Request) -> Estimate:
+    """Return the mean of the outcomes of the labelled units, with all that `request` asks for."""
+    z, labelled = found.z, found.labelled
     outcome, bounds = request.outcome, request.bounds
     declared = "unbounded" if sample.outcome == "unbounded" and bounds is None else None
     refuse_outside(z, sample.ids[labelled], outcome or declared, bounds)
     frame = Respondents.of(sample, labelled)
-    outcome, bounds, remarks = known_outcome(sample, z, outcome, bounds, joined)
+    outcome, bounds, remarks = known_outcome(sample, z, outcome, bounds, found)
     options = EstimateOptions(
         estimator=request.estimator,
         target=request.target,
@@ -671,7 +661,7 @@ def outcome_mean(
         clip=request.clip,
         design=sample.design.kind,
         drawn=len(labelled),
-        notes=(*(() if joined is None else joined.notes), *frame.notes, *notes, *remarks),
+        notes=(*frame.notes, *found.notes, *remarks),
     )
     if isinstance(sample.design, SeparateSamples):
         refuse_folds(request.cross_fit, request.calibration)

@@ -7,17 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record, refuse_extremes
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs import StratifiedWeighting, Weighting
 from stratal.designs.sample import Sample, require_column_name
 from stratal.designs.stratum_moments import stratum_counts
 from stratal.errors import InputError, LabelError, not_bounds, warn_caller
-from stratal.estimation.columns import answer_spread, refuse_averaged_classes, shares_equal
+from stratal.estimation.columns import LabelOutcomes
 from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow
 from stratal.intervals.evidence import OutcomeKind
-from stratal.labels.annotators import COMBINATIONS, without_ties
-from stratal.labels.labels import Joined
-from stratal.labels.numbers import averaged, understood, zeros_and_ones
 from stratal.population.expressions import Expression, implies
 from stratal.population.summary import StratumSummary
 from stratal.randomness import id_text
@@ -373,96 +370,12 @@ class Respondents(Record):
         )
 
 
-def said(joined: Joined, predicted: bool | str) -> Joined:
-    """Return labels with words as numbers, unless they are classes to compare with the model's answers.
-
-    Examples
-    --------
-    >>> values, labelled = np.array(["Pass", "Fail"], dtype=object), np.array([True, True])
-    >>> said(Joined(values=values, labelled=labelled, annotators=values), False).values.tolist()
-    [1.0, 0.0]
-    """
-    if predicted is False:
-        return joined if joined.values.dtype != object else understood(joined)
-    return replace(joined, bounds=(0.0, 1.0))
-
-
-def outcomes(sample: Sample, joined: Joined, predicted: bool | str = False) -> FloatArray:
-    """Return z of the labelled units (m,): the labels themselves, or whether they equal the model's answers.
-
-    Several answers of one unit are averaged.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(
-    ...     proxy=[0.1, 0.5], groups={"answer": ["cat", "dog"]}, predicted="answer")
-    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> from stratal.labels.labels import join
-    >>> float(outcomes(sample, join(sample, {0: "cat", 1: "cat"}), predicted=True).sum())
-    1.0
-    """
-    values = joined.values[joined.labelled]
-    if len(values) == 0:
-        raise LabelError(
-            "no unit is labelled yet",
-            allowed="at least one label",
-            action="Fill in the label column, then estimate again.",
-        )
-    if predicted is False:
-        if sample.predicted is None and values.dtype == np.float64 and np.all(np.isfinite(values)):
-            refuse_extremes("labels", values)
-            return np.asarray(values)
-        refuse_averaged_classes(sample, joined)
-        return averaged(values, ids=sample.ids[joined.labelled])
-    return shares_equal(sample, joined, predicted)
-
-
-def combined(joined: Joined, combine: str = "mean") -> tuple[Joined, tuple[str, ...]]:
-    """Return labels with several annotators' answers of one unit made one, and what is to be said of that.
-
-    `mean` leaves the answers as they are, for `outcomes` to average after comparing each with the model's.
-
-    Raises
-    ------
-    InputError
-        For an unknown combination.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5])
-    >>> sample = stratal.SimpleRandom(budget=2).draw(population, seed=7)
-    >>> labels = stratal.Labels(ids=("0", "0", "0"), values=(1, 1, 0), annotators=("a", "b", "c"))
-    >>> from stratal.labels.labels import join
-    >>> joined, notes = combined(join(sample, labels), "majority")
-    >>> [value for value in joined.values if value is not None], notes
-    ([1], ('1 unit counts with the majority of several answers',))
-    """
-    if combine not in COMBINATIONS:
-        raise InputError("no such combination", given=repr(combine), allowed=", ".join(COMBINATIONS))
-    if joined.values.dtype != object:  # plain numbers: one answer of each unit
-        return joined, ()
-    several = [value for value in joined.values.tolist() if isinstance(value, tuple) and len(value) > 1]
-    if not several:
-        return joined, ()
-    units = "unit counts" if len(several) == 1 else "units count"
-    note = f"{len(several)} {units} with the {combine} of several answers"
-    if combine == "mean":
-        return joined, (f"{note}; {answer_spread(several)}",) if answer_spread(several) else (note,)
-    values, ties = without_ties(joined.values)
-    labelled = np.array([value is not None for value in values], dtype=bool)
-    if ties:
-        note += f"; {ties} without a majority count as not labelled"
-    return replace(joined, values=values, labelled=labelled), (note,)
-
-
 def known_outcome(
     sample: Sample,
     z: FloatArray,
     outcome: Any = None,
     bounds: tuple[float, float] | None = None,
-    joined: Joined | None = None,
+    found: LabelOutcomes | None = None,
 ) -> tuple[OutcomeKind | None, tuple[float, float] | None, tuple[str, ...]]:
     """Return the outcome's kind and bounds, and what is to be said of them.
 
@@ -482,8 +395,8 @@ def known_outcome(
         return outcome, None, ()
     if bounds is not None or outcome == "unbounded":
         return outcome, bounds, ()
-    if joined is not None and joined.bounds is not None:
-        return outcome, joined.bounds, ()
+    if found is not None and found.bounds is not None:
+        return outcome, found.bounds, ()
     if outcome is None and sample.outcome == "unbounded":
         return "unbounded", None, ()
     limits = (0.0, 1.0) if sample.outcome == "binary" else sample.bounds
@@ -491,15 +404,15 @@ def known_outcome(
     if not of_proxy and limits is not None:
         refuse_outside(z, sample.ids, None, limits)
         return outcome, limits, ()
-    found = _proxy_bounds(sample, z)
-    binary = found is None and bool(np.all((z == 0) | (z == 1)))
-    averages = found is None and not binary and joined is not None and zeros_and_ones(joined)
-    found = (0.0, 1.0) if averages else found
+    inside = _proxy_bounds(sample, z)
+    binary = inside is None and bool(np.all((z == 0) | (z == 1)))
+    averages = inside is None and not binary and found is not None and found.right_or_wrong
+    inside = (0.0, 1.0) if averages else inside
     if outcome is not None:
-        return outcome, found, ()
+        return outcome, inside, ()
     if sample.outcome is None and (binary or averages):
-        return None, found, (_UNDECLARED,)
-    return None, found, _left_bounds(sample, z, found)
+        return None, inside, (_UNDECLARED,)
+    return None, inside, _left_bounds(sample, z, inside)
 
 
 _UNDECLARED = (

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
-from statistics import multimode
 from typing import Any
 
 import numpy as np
 
-from stratal.arrays import AnyArray, FloatArray, plain
+from stratal.arrays import AnyArray, FloatArray, number_of_text, plain
 from stratal.errors import InputError, LabelError, MissingExtraError, kind_of, names_mistyped
 from stratal.labels.labels import ADJUDICATED, Labels
+from stratal.labels.meanings import class_text
 
 COMBINATIONS = ("mean", "majority")
 LEVELS = ("nominal", "ordinal", "interval", "ratio")
@@ -140,17 +140,12 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> Agreement:
             f"{labels.source}: no annotators are named",
             action="Add a column `annotator`, one row per answer.",
         )
-    answers = list(zip(labels.ids, labels.annotators, labels.values, strict=True))
-    decided = 0
-    if labels.replaced is not None and labels.replaced.annotators is not None:
-        answers = [row for row in answers if row[1] != ADJUDICATED]
-        before = labels.replaced
-        answers += zip(before.ids, labels.replaced.annotators, before.values, strict=True)
-        decided = len(set(before.ids))
-    rows = np.array([row for row in answers if row[2] is not None], object).reshape(-1, 3)
+    before = () if labels.replaced is None else set(labels.replaced.ids)
+    given = [row for row in _answers(labels) if labels.replaced is None or row[1] != ADJUDICATED]
+    rows = np.array(given, object).reshape(-1, 3)
     units, column = np.unique(rows[:, 0].astype(str), return_inverse=True)
     people, line = np.unique(rows[:, 1].astype(str), return_inverse=True)
-    numbers, numeric = _numbers(rows[:, 2], level, labels.source)
+    numbers, numeric = _numbers(rows[:, 2].tolist(), level, labels.source)
     table = np.full((len(people), len(units)), np.nan)
     table[line, column] = numbers
     shared = np.sum(np.isfinite(table), axis=0) > 1
@@ -164,9 +159,22 @@ def annotator_agreement(labels: Labels, *, level: str = "nominal") -> Agreement:
         level=level,
         variance=_pooled_variance(table[:, shared]) if numeric and several else None,
         agreed=_same_pairs(table[:, shared]) if several else None,
-        open=_open(table, units, set() if labels.replaced is None else set(labels.replaced.ids)),
-        decided=decided,
+        open=_open(table, units, before),
+        decided=len(before),
     )
+
+
+def _answers(labels: Labels) -> list[tuple[str, str, float | str]]:
+    """Return the unit, the annotator and the meaning of each answer, those that a decision replaced too."""
+    found, meanings = [], labels.interpreted()[1].meanings
+    for part in (labels, labels.replaced):
+        if part is not None:
+            people = part.annotators or ("",) * len(part.ids)
+            for unit, who, value in zip(part.ids, people, part.values, strict=True):
+                meaning = None if value is None else meanings.get(class_text(value), value)
+                if meaning is not None and meaning == meaning:
+                    found.append((unit, who, meaning))
+    return found
 
 
 def agreement_of(labels: Labels, *, classes: bool = False) -> Agreement | None:
@@ -197,52 +205,20 @@ def level_of_answers(labels: Labels, *, classes: bool = False) -> str:
     >>> level_of_answers(Labels(ids=("a", "b"), values=("good", "bad")))
     'nominal'
     """
-    before = () if labels.replaced is None else labels.replaced.values
-    given = np.array([value for value in (*labels.values, *before) if value is not None], dtype=object)
-    numbers, numeric = _numbers(given, "nominal", labels.source)
+    numbers, numeric = _numbers([value for _, _, value in _answers(labels)], "nominal", labels.source)
     return "interval" if numeric and not classes and len(np.unique(numbers)) > 2 else "nominal"
 
 
-def combine_answers(answers: Sequence[str]) -> str | None:
-    """Return the answer given most often, None where two are.
-
-    Examples
-    --------
-    >>> combine_answers(["cat", "dog", "cat"]), combine_answers(["cat", "dog"])
-    ('cat', None)
-    """
-    most = multimode(map(str, answers))
-    return most[0] if len(most) == 1 else None
-
-
-def without_ties(values: AnyArray) -> tuple[AnyArray, int]:
-    """Return the majority of each unit's answers (n,), None where tied, and the number of ties.
-
-    Examples
-    --------
-    >>> values = np.array([None, None, None], dtype=object)
-    >>> values[0], values[1] = ("1", "1", "0"), ("1", "0")
-    >>> [entry for entry in without_ties(values)]
-    [array(['1', None, None], dtype=object), 1]
-    """
-    result = values.copy()
-    ties = 0
-    for unit, value in enumerate(values.tolist()):
-        if isinstance(value, tuple):
-            winner = combine_answers(value)
-            ties += winner is None
-            result[unit] = next((entry for entry in value if str(entry) == winner), None)
-    return result, ties
-
-
-def _numbers(values: AnyArray, level: str, source: str) -> tuple[FloatArray, bool]:
+def _numbers(values: list[float | str], level: str, source: str) -> tuple[FloatArray, bool]:
     """Return answers (m,) as numbers, of their texts where they are none, and whether they are numbers."""
-    numbers = np.array([_number(value.strip() if isinstance(value, str) else value) for value in values])
+    numbers = np.array(
+        [number_of_text(value) if isinstance(value, str) else value for value in values], float
+    )
     if np.all(np.isfinite(numbers)):
         return numbers, True
     if level != "nominal":
         raise LabelError(f"{source}: level {level!r} needs numbers", allowed="level='nominal' for classes")
-    return np.unique(values.astype(str), return_inverse=True)[1].astype(np.float64), False
+    return np.unique(list(map(str, values)), return_inverse=True)[1].astype(np.float64), False
 
 
 def _alpha(table: Any, level: str) -> float | None:
@@ -257,7 +233,7 @@ def _alpha(table: Any, level: str) -> float | None:
     return float(krippendorff.alpha(reliability_data=table, level_of_measurement=measure))
 
 
-def _open(table: FloatArray, units: AnyArray, decided: set[str]) -> int:
+def _open(table: FloatArray, units: AnyArray, decided: Collection[str]) -> int:
     """Return how many units (m,) of a table (annotators, m) have different answers and no decision."""
     given = np.isfinite(table)
     lowest = np.min(np.where(given, table, np.inf), axis=0, initial=np.inf)
@@ -278,10 +254,3 @@ def _pooled_variance(table: Any) -> float:
     counts = np.sum(np.isfinite(table), axis=0)
     means = np.nansum(table, axis=0) / counts
     return float(np.nansum((table - means) ** 2) / np.sum(counts - 1))
-
-
-def _number(value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
-        return float("nan")

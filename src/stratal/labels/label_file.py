@@ -7,15 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from stratal.errors import InputError, LabelError, names_mistyped
-from stratal.labels.answer_columns import ANNOTATOR_NAMES, id_column, skipped
+from stratal.errors import InputError, LabelError, names_mistyped, near_names
 from stratal.labels.exchange.exchange import VERDICT, Answers
-from stratal.labels.exchange.sheets import LABEL
-from stratal.labels.exchange.tools import answers_of_tool
+from stratal.labels.exchange.tools import LABEL, answers_of_tool
+from stratal.labels.label_table import LabelRows
 from stratal.labels.labels import Labels
-from stratal.population.declaration import ROW
 from stratal.randomness import id_text
-from stratal.tables.small_table import SmallTable, is_missing
+from stratal.tables.small_table import SmallTable
 
 
 @names_mistyped
@@ -24,7 +22,7 @@ def read_labels(
     id_name: str = "id",
     value: str = "label",
     positive: str | None = None,
-    mapping: Mapping[str, float | None] | None = None,
+    mapping: Mapping[Any, float | str | None] | None = None,
     order: Sequence[Any] | None = None,
 ) -> Labels:
     """Read labels from one file or several: of several rounds, or of several annotators.
@@ -42,9 +40,9 @@ def read_labels(
     value : str
         Column of the label.
     positive : str, optional
-        The label that counts as 1, and every other as 0.
-    mapping : mapping of label to float or None, optional
-        What each label counts as; None is no label.
+        The label that counts as 1, and every other as 0; case does not matter.
+    mapping : mapping of label to float, str or None, optional
+        What labels count as: a number, the name of a class, or None for no answer.
     order : sequence (n,), optional
         The sample's ids, for rows without ids.
 
@@ -70,9 +68,7 @@ def read_labels(
         raise InputError("no file of labels is given", action="Give its path: read_labels('labels.csv').")
     parts = [_read_one(Path(path), id_name, value, order) for path in paths]
     labels = parts[0] if len(parts) == 1 else _together(parts)
-    if positive is None and mapping is None:
-        return labels
-    return labels.counted_as(positive=positive, mapping=mapping)
+    return replace(labels, positive=positive, mapping=mapping)
 
 
 def _together(parts: Sequence[Labels]) -> Labels:
@@ -120,20 +116,14 @@ def _read_one(path: Path, id_name: str, value: str, order: Sequence[Any] | None)
     if found is not None:
         return _of_tool(found, str(path))
     table = _of_drawn(SmallTable.of(path, str(path), (value,)), order)
-    answers = table.values(value, action="Name it by --value, or several models' by --compare A,B.")
-    ids, said = _ids(table, id_name, order)
-    status, who = table.find("status"), table.find(*ANNOTATOR_NAMES)
-    statuses = [None] * len(table) if status is None else table.values(status)
+    rows = LabelRows.of(table, value, id_name, order)
     return Labels(
-        ids=ids,
-        values=tuple(
-            None if skipped(f"{path}, {place}", entry) or is_missing(answer) else _stripped(answer)
-            for place, entry, answer in zip(table.places, statuses, answers, strict=True)
-        ),
-        annotators=None if who is None else tuple(str(entry or "").strip() for entry in table.values(who)),
+        ids=rows.ids,
+        values=tuple(rows.values),
+        annotators=rows.annotators,
         places=table.places,
         source=str(path),
-        notes=(*table.notes, *said),
+        notes=(*table.notes, *rows.notes),
     )
 
 
@@ -172,31 +162,35 @@ def _of_drawn(table: SmallTable, order: Sequence[Any] | None) -> SmallTable:
     return replace(table.only(rows), notes=(*table.notes, *((note,) if left else ())))
 
 
-def _ids(
-    table: SmallTable, id_name: str, order: Sequence[Any] | None
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the ids (m,) and what is said of them: those of the id column, or of the rows' order."""
-    if id_name == ROW and table.find(ROW) is None and order is not None:
-        return _ids_by_order(table, order)
-    ids = table.values(id_column(table, id_name))
-    for row in (row for row, entry in enumerate(ids) if is_missing(entry)):
-        raise LabelError(
-            f"{table.label}, {table.places[row]}: the id is missing",
-            action="Fill it in from to_label.csv; a label without an id belongs to no unit.",
-        )
-    return tuple(id_text(entry) for entry in ids), ()
+def by_model(models: Labels, outcomes: Labels, wanted: tuple[str, ...] = ()) -> dict[str, Labels]:
+    """Return the outcomes of each model, in the order in which the models first appear.
 
+    Parameters
+    ----------
+    models : Labels
+        The column of the models' names.
+    outcomes : Labels
+        The column of their outcomes, of the same rows.
+    wanted : tuple of str
+        The models to keep, in this order; all of them if empty.
 
-def _ids_by_order(table: SmallTable, order: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    if len(table) != len(order):
-        raise LabelError(
-            f"{table.label}: without ids there must be a row for each drawn unit, in to_label.csv's order",
-            given=f"{len(table)} rows",
-            allowed=f"{len(order)}",
-        )
-    note = f"{table.label}: has no ids; its rows are taken in the order of the sample"
-    return tuple(id_text(entry) for entry in order), (note,)
+    Raises
+    ------
+    LabelError
+        For a model that is not there.
 
-
-def _stripped(answer: Any) -> Any:
-    return answer.strip() if isinstance(answer, str) else answer
+    Examples
+    --------
+    >>> models = Labels(ids=("1", "1", "2"), values=("new", "old", "new"))
+    >>> found = by_model(models, Labels(ids=("1", "1", "2"), values=(1, 0, 1)))
+    >>> {name: labels.values for name, labels in found.items()}
+    {'new': (1, 1), 'old': (0,)}
+    """
+    rows: dict[str, list[int]] = {}
+    for row, name in enumerate(models.values):
+        if name is not None:
+            rows.setdefault(str(name), []).append(row)
+    for name in wanted:
+        if name not in rows:
+            raise LabelError(f"{models.source}: no model is called {name!r}", allowed=near_names(name, rows))
+    return {name: outcomes.only(rows[name]) for name in wanted or rows}

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Collection, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from os import PathLike, fspath
+from statistics import multimode
 from typing import Any, Protocol
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, Record, without_mask
-from stratal.errors import LabelError, kind_of, names_mistyped
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record, refuse_extremes, without_mask
+from stratal.errors import LabelError, kind_of
 from stratal.labels.damaged_ids import matched
-from stratal.labels.vocabulary import declared_meanings, never_given, spoken
+from stratal.labels.meanings import Declared, Meaning, class_text, counted, is_known_word, refuse_no_answer
 from stratal.randomness import id_array, id_text, id_texts
-from stratal.tables.small_table import is_missing, plain_text
+from stratal.tables.files import text_of_cell
+from stratal.tables.small_table import is_missing
 
 
 class UnitRows(Protocol):
@@ -63,8 +65,11 @@ class Labels(Record):
         Where the labels came from, for error messages.
     notes : tuple of str
         What was done to read them, to be said beside the estimate.
-    bounds : (float, float), optional
-        What no answer can leave, where words were mapped to numbers.
+    positive : str, optional
+        The label that counts as 1, and every other as 0; case does not matter.
+    mapping : mapping of label to float, str or None, optional
+        What labels count as: a number, the name of a class, or None for no answer. Case does not matter.
+        Where words are mapped to numbers, every word must be.
     replaced : Labels, optional
         What annotators had answered where a decision replaced it (rows of annotator `adjudicated`): no
         evidence of the outcome any more, but of how far people agree.
@@ -72,8 +77,8 @@ class Labels(Record):
     Raises
     ------
     LabelError
-        If there are not as many ids, values and annotators, and for a value that is a list, a dict or another
-        container.
+        If there are not as many ids, values and annotators, and for a value or an annotator that is a list, a
+        dict or another container.
 
     Examples
     --------
@@ -87,33 +92,52 @@ class Labels(Record):
     places: tuple[str, ...] | None = field(default=None, compare=False)
     source: str = field(default="labels", compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)
-    bounds: tuple[float, float] | None = None
+    positive: str | None = None
+    mapping: Mapping[Any, float | str | None] | None = None
     replaced: Labels | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        for name in ("ids", "values", "annotators"):
-            given = getattr(self, name)
-            if not isinstance(given, Sized) and (name, given) != ("annotators", None):
+        columns = {"ids": self.ids, "values": self.values}
+        columns |= {} if self.annotators is None else {"annotators": self.annotators}
+        for name, given in columns.items():
+            if not isinstance(given, Sized):
                 raise LabelError(
                     f"{name} of labels must be a list",
                     given=kind_of(given),
                     action="Give one entry for each answer.",
                 )
-        self._set(ids=tuple(map(id_text, self.ids)))
-        columns = (self.values, self.ids if self.annotators is None else self.annotators)
-        lengths = [len(self.ids), *map(len, columns)]
+        lengths = list(map(len, columns.values()))
         if len(set(lengths)) > 1:
             raise LabelError(
                 "ids, values and annotators of labels must be as many",
-                given=", ".join(map(str, lengths if self.annotators is not None else lengths[:2])),
+                given=", ".join(map(str, lengths)),
                 action="Give one id, one value and one annotator for each answer.",
             )
-        self._set(values=tuple(self._value(row, entry) for row, entry in enumerate(self.values)))
+        if not isinstance(self.mapping, Mapping | None) or not isinstance(
+            self.positive, str | int | float | None
+        ):
+            raise LabelError(
+                "what labels count as is not understood",
+                given=kind_of(self.positive if isinstance(self.mapping, Mapping | None) else self.mapping),
+                allowed="positive='yes', mapping={'yes': 1, 'no': 0, 'unsure': None}",
+            )
+        self._set(ids=tuple(map(id_text, self.ids)))
+        plain = set(map(type, self.values)) <= {float, int}
+        if not plain or any(value != value for value in self.values):
+            self._set(values=tuple(self._value(row, entry) for row, entry in enumerate(self.values)))
+        for row, who in enumerate(self.annotators or ()):
+            if not isinstance(who, str | int | np.generic):
+                raise LabelError(
+                    f"{self.place(row)}: the annotator of id {self.ids[row]!r} is {kind_of(who)}",
+                    given=reprlib.repr(who),
+                    allowed="one name",
+                    action="Give each answer a row of its own, with the name of the one who gave it.",
+                )
 
     def _value(self, row: int, entry: Any) -> Any:
         """Return a value as plain Python has it, None where it is missing."""
         if isinstance(entry, str):
-            return entry if entry.strip() else None
+            return text_of_cell(entry.strip()) or None
         if is_missing(entry):
             return None
         if isinstance(entry, np.generic) or (isinstance(entry, np.ndarray) and entry.ndim == 0):
@@ -134,46 +158,32 @@ class Labels(Record):
         """Rows with a value."""
         return sum(value is not None for value in self.values)
 
-    @names_mistyped
-    def counted_as(
-        self, *, positive: str | None = None, mapping: Mapping[str, float | None] | None = None
-    ) -> Labels:
-        """Return the labels as the numbers that the user says they stand for.
+    def interpreted(self) -> tuple[AnyArray, Declared]:
+        """Return the values (m,), and what the user said that they count as.
 
-        Parameters
-        ----------
-        positive : str, optional
-            The label that counts as 1, and every other as 0.
-        mapping : mapping of label to float or None, optional
-            What each label counts as; None is no label.
-
-        Raises
-        ------
-        LabelError
-            For a label that the mapping leaves out, if both or neither are given, and for a positive of
-            another kind than the labels that are there.
-
-        Examples
-        --------
-        >>> Labels(ids=("a", "b"), values=("good", "meh")).counted_as(positive="good").values
-        (1.0, 0.0)
+        They are float where all are numbers, NaN where there is none, and otherwise texts and None.
         """
+        kinds = set(map(type, self.values)) - {type(None)}
+        if self.positive is None and self.mapping is None and kinds <= {float, int}:
+            try:
+                return np.array(self.values, dtype=np.float64), Declared()
+            except OverflowError:
+                pass
+        texts = np.full(len(self.values), None, dtype=object)
+        texts[:] = [None if entry is None else class_text(entry) for entry in self.values]
         before = () if self.replaced is None else self.replaced.values
-        texts = [plain_text(value) for value in (*self.values, *before)]
-        numbers = declared_meanings([text for text in texts if text is not None], positive, mapping)
-        if positive is not None and 1.0 not in numbers.values():
-            said = never_given(positive, numbers)
-        else:
-            said = spoken(numbers)
-        whole = [0.0, 1.0] if mapping is None else [n for n in mapping.values() if n is not None]
-        values = tuple(None if text is None else numbers[text] for text in texts)
-        count = len(self.values)
+        distinct = dict.fromkeys([*texts.tolist(), *(e if e is None else class_text(e) for e in before)])
+        distinct.pop(None, None)
+        return texts, Declared.of(distinct, self.positive, self.mapping)
+
+    def only(self, rows: Sequence[int]) -> Labels:
+        """Return some of the rows, in this order."""
         return replace(
             self,
-            values=values[:count],
-            replaced=None if self.replaced is None else replace(self.replaced, values=values[count:]),
-            notes=(*self.notes, said),
-            bounds=(min(whole), max(whole)) if len(set(whole)) > 1 else None,
+            ids=tuple(self.ids[row] for row in rows),
+            values=tuple(self.values[row] for row in rows),
+            annotators=self.annotators and tuple(self.annotators[row] for row in rows),
+            places=self.places and tuple(self.places[row] for row in rows),
         )
 
     def place(self, row: int) -> str:
@@ -183,19 +193,23 @@ class Labels(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Joined(Record):
-    """Labels in the order of the sample.
+    """The answers of a sample's units, in the order of the units: what they count as, and what is missing.
 
     Parameters
     ----------
-    values : (n,)
-        The value of each unit, None (or NaN among numbers) where there is none. Several answers are a tuple.
+    unit : int (r,)
+        The drawn unit of each answer.
+    given : (r,)
+        Numbers, or texts for `declared` and the vocabularies to interpret.
+    declared : Declared
     labelled : bool (n,)
-    annotators : (n,)
-        Who answered, as tuples; empty where nobody is named.
+        Which drawn units have an answer.
+    ids : (n,)
+        Of the drawn units, for error messages.
+    unanswered : mapping of str to int
+        How often each text was given that counts as no answer.
     notes : tuple of str
         What was done to read and to join them.
-    bounds : (float, float), optional
-        What no answer can leave, where that is known.
 
     Examples
     --------
@@ -206,14 +220,83 @@ class Joined(Record):
     1
     """
 
-    values: AnyArray
+    unit: IntArray
+    given: AnyArray
+    declared: Declared
     labelled: BoolArray
-    annotators: AnyArray
+    ids: AnyArray
+    unanswered: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    bounds: tuple[float, float] | None = None
+
+    def numbers(self, source: str = "labels") -> FloatArray:
+        """Return the number that each answer (r,) counts as; an error names `source` and the unit.
+
+        Raises
+        ------
+        LabelError
+            For an answer that stands for no finite number.
+        """
+        numbers = self.given
+        if numbers.dtype == object:
+            meant = self.declared.numbers(dict.fromkeys(numbers.tolist()))
+            strange = [text for text, number in meant.items() if number != number]
+            refuse_no_answer(strange, source)
+            numbers = np.array([meant[text] for text in numbers.tolist()], dtype=np.float64)
+        wrong = np.flatnonzero(~np.isfinite(numbers)).tolist()
+        if wrong:  # named is a word of no vocabulary, if there is one among words of some
+            wrong = [row for row in wrong if not is_known_word(str(self.given[row]))] or wrong
+            others = f" ({len(wrong)} such labels)" if len(wrong) > 1 else ""
+            raise LabelError(
+                f"{source}: label {str(self.given[wrong[0]])!r} of id "
+                f"{id_text(self.ids.tolist()[self.unit[wrong[0]]])!r} is not a finite number{others}",
+                allowed="numbers, or words such as pass/fail, yes/no, correct/incorrect, win/tie/loss",
+                action="Say what counts: --positive VALUE, or --map Pass=1,Fail=0,Partial=0.5 "
+                "(n/a= without a number: no answer). If labels are classes, say which column holds the "
+                "model's answer (--predicted).",
+            )
+        refuse_extremes(source, numbers)
+        return np.asarray(numbers)
+
+    def classes(self, answers: Collection[str] | None = None) -> AnyArray:
+        """Return the class that each answer (r,) is, as text; `answers` are those that the model gives."""
+        texts = (
+            self.given.tolist() if self.given.dtype == object else list(map(class_text, self.given.tolist()))
+        )
+        meant = self.declared.classes(dict.fromkeys(texts), None if answers is None else set(answers))
+        return np.array([meant[text] for text in texts], dtype=object)
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """What no number can leave, where words stand for numbers."""
+        if self.declared.bounds is not None or self.given.dtype != object:
+            return self.declared.bounds
+        return (0.0, 1.0) if self.declared.has_words(dict.fromkeys(self.given.tolist())) else None
+
+    def by_unit(self, numbers: FloatArray) -> FloatArray:
+        """Return the mean of each labelled unit's numbers (m,) from those of the answers (r,)."""
+        if len(self.unit) == np.count_nonzero(self.labelled):
+            return numbers
+        sums, counts = np.bincount(self.unit, numbers), np.bincount(self.unit)
+        return np.asarray(sums[counts > 0] / counts[counts > 0])
+
+    def majority(self, answers: AnyArray) -> AnyArray:
+        """Return the answer that each drawn unit (n,) has most often, None where none or two are."""
+        found = np.full(len(self.labelled), None, dtype=object)
+        if len(self.unit) == np.count_nonzero(self.labelled):
+            found[self.unit] = answers
+            return found
+        starts = np.flatnonzero(np.diff(self.unit, prepend=-1))
+        for unit, own in zip(self.unit[starts].tolist(), np.split(answers, starts[1:]), strict=True):
+            most = multimode(own.tolist())
+            found[unit] = most[0] if len(most) == 1 else None
+        return found
+
+    def table(self, answers: Collection[str] | None = None, *, classes: bool = False) -> tuple[Meaning, ...]:
+        """Return what each distinct value counts as: a number, or one of `classes`."""
+        return self.declared.table({**counted(self.given), **self.unanswered}, answers, classes=classes)
 
 
-def as_labels(labels: Any, sample: UnitRows) -> Labels:
+def as_labels(labels: Any, sample: UnitRows, what: str = "an array of labels") -> Labels:
     """Return labels of any accepted kind as `Labels`.
 
     Parameters
@@ -255,7 +338,7 @@ def as_labels(labels: Any, sample: UnitRows) -> Labels:
     shape = shape_of(labels)
     if shape != (sample.size,):
         raise LabelError(
-            "an array of labels must have one entry per drawn unit, in the order of sample.ids",
+            f"{what} must have one entry per drawn unit, in the order of sample.ids",
             given=f"shape {shape}",
             allowed=f"({sample.size},)",
             action="Give one column of it: labels[:, 0]; columns of several models go to stratal.compare."
@@ -279,7 +362,7 @@ def shape_of(given: Any) -> tuple[int, ...]:
         return (len(given), -1)
 
 
-def with_ids_of(sample: UnitRows, labels: Any) -> Labels:
+def with_ids_of(sample: UnitRows, labels: Any, what: str = "an array of labels") -> Labels:
     """Return labels of any accepted kind with the sample's ids, where a spreadsheet changed them.
 
     Examples
@@ -290,19 +373,21 @@ def with_ids_of(sample: UnitRows, labels: Any) -> Labels:
     >>> with_ids_of(sample, {"7": 1.0}).ids
     ('007',)
     """
-    given = as_labels(labels, sample)
+    given = as_labels(labels, sample, what)
     ids, notes = matched(given.ids, given.annotators, set(id_texts(sample.ids)))
     return replace(given, ids=ids, notes=(*given.notes, *notes)) if notes else given
 
 
-def join(sample: UnitRows, labels: Any) -> Joined:
-    """Join labels to a sample by id.
+def join(sample: UnitRows, labels: Any, what: str = "an array of labels") -> Joined:
+    """Join labels to a sample by id, and interpret them: each raw value is a value, a class or no answer.
 
     Parameters
     ----------
     sample : Sample
     labels : see `as_labels`
         Joined ones stay as they are.
+    what : str
+        What an array is called in an error.
 
     Raises
     ------
@@ -321,32 +406,49 @@ def join(sample: UnitRows, labels: Any) -> Joined:
     """
     if isinstance(labels, Joined):
         return labels
-    nobody = np.full(sample.size, None, object)
     if (
         isinstance(labels, np.ndarray)
         and not np.ma.is_masked(labels)
         and labels.dtype.kind in "biuf"
         and labels.shape == (sample.size,)
     ):
-        numbers = labels.astype(np.float64)
-        return Joined(values=numbers, labelled=~np.isnan(numbers), annotators=nobody)
-    given = with_ids_of(sample, labels)
+        return _in_order(sample, np.arange(sample.size), labels.astype(np.float64), Declared())
+    given = with_ids_of(sample, labels, what)
     position = {text: row for row, text in enumerate(id_texts(sample.ids))}
     _refuse_strangers(given, position, sample)
     _refuse_duplicates(given)
-    values, annotators = nobody.copy(), nobody
-    for row, (text, value) in enumerate(zip(given.ids, given.values, strict=True)):
-        if value is None:
-            continue
-        unit = position[text]
-        several = given.annotators is not None
-        values[unit] = (*(values[unit] or ()), value) if several else value
-        annotators[unit] = (*(annotators[unit] or ()), given.annotators[row]) if given.annotators else ()
-    labelled = np.array([value is not None for value in values], dtype=bool)
-    if given.annotators is not None and all(len(entry) == 1 for entry in values[labelled]):
-        values[labelled] = [entry[0] for entry in values[labelled]]
+    units = np.array([position[text] for text in given.ids], dtype=np.int64)
+    return _in_order(sample, units, *given.interpreted(), notes=given.notes)
+
+
+def _in_order(
+    sample: UnitRows,
+    units: IntArray,
+    values: AnyArray,
+    declared: Declared,
+    notes: tuple[str, ...] = (),
+) -> Joined:
+    """Return answers (m,) of some units (m,) in the units' order, without those that are none."""
+    unanswered: dict[str, int] = {}
+    if values.dtype == object:
+        none = {text for text, meaning in declared.meanings.items() if meaning is None}
+        there = np.array([text is not None and text not in none for text in values.tolist()], dtype=bool)
+        unanswered = counted(np.array([t for t in values.tolist() if t in none], dtype=object))
+    else:
+        there = ~np.isnan(values)
+    rows = np.flatnonzero(there)
+    if np.any(np.diff(units) <= 0):
+        rows = rows[np.argsort(units[rows], kind="stable")]
+    labelled = np.zeros(sample.size, dtype=bool)
+    labelled[units[rows]] = True
     return Joined(
-        values=values, labelled=labelled, annotators=annotators, notes=given.notes, bounds=given.bounds
+        unit=units[rows],
+        given=values[rows],
+        declared=declared,
+        labelled=labelled,
+        ids=sample.ids,
+        unanswered=unanswered,
+        notes=(*notes, *declared.notes),
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,24 +18,16 @@ from stratal.arrays import BoolArray
 from stratal.designs.files import replacing
 from stratal.designs.sample import Sample, require_sample
 from stratal.designs.sample_file import sample_digest
-from stratal.errors import (
-    InputError,
-    MissingExtraError,
-    StratalWarning,
-    listing,
-    names_mistyped,
-    refuse_unlisted,
-)
+from stratal.errors import InputError, MissingExtraError, listing, names_mistyped, refuse_unlisted
+from stratal.estimation.columns import outcomes
 from stratal.estimation.estimand import Estimand, as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, Nonresponse, with_tables
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.new_version import NewVersion
-from stratal.estimation.respondents import combined, said
 from stratal.estimation.side_by_side import proxy_check, side_by_side
 from stratal.intervals.interval import tail_shares
 from stratal.labels.annotators import Agreement, agreement_of
 from stratal.labels.labels import join, with_ids_of
-from stratal.labels.numbers import words_for_one
 from stratal.planning.rounds import more_labels
 from stratal.report import WRITERS, answer_sentence, described_method, plain_dict, report_html
 
@@ -208,10 +199,10 @@ def findings(
 
 
 def _labelled(sample: Sample, labels: Any, predicted: bool | str, combine: str) -> BoolArray:
-    """Return which drawn units (n,) have a label."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", StratalWarning)
-        return combined(said(join(sample, labels), predicted), combine)[0].labelled
+    """Return which drawn units (n,) have a label that counts."""
+    if combine == "mean":
+        return join(sample, labels).labelled
+    return outcomes(sample, labels, predicted, combine).labelled
 
 
 def _refuse_another_estimate(new: NewVersion | None, estimate: Mapping[str, Any]) -> None:
@@ -294,7 +285,8 @@ def _quantity(sample: Sample, labels: Any, asked: Estimand, first: Estimate, pre
         return "accuracy"
     if first.outcome != "binary":
         return "mean outcome"
-    words = words_for_one(join(sample, labels).values.tolist())
+    rows = join(sample, labels).table()
+    words = [row.value for row in rows if row.meaning == 1.0 and not row.usual]
     return f"share of {' or '.join(map(repr, words)) or 'ones'}"
 
 

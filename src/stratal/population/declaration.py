@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, TypedDict
 
-from stratal.arrays import checked_threads
+import numpy as np
+
+from stratal.arrays import FloatArray, checked_threads
 from stratal.errors import InputError, near_names, same_name
 from stratal.tables.logs.log import ID_NAMES, Log
 
@@ -19,6 +21,14 @@ OWN_STRATUM = "own-stratum"
 
 OWN_STRATUM_GROUP = "proxy_status"
 """The group that tells them: `known` and `missing`."""
+
+ROUNDED = 0.02
+"""How far from 1 several proxies may add up and be taken as a softmax: probabilities are written rounded."""
+
+POINT = (
+    "Write them with a decimal point, and shares between 0 and 1: 0.976. A spreadsheet can change the "
+    "column's format, and pandas.read_csv(…, decimal=',') reads a decimal comma."
+)
 
 CONFIDENCE, PREDICTED = "confidence", "predicted_class"
 """The columns made of a softmax: the probability of the answer, and the most probable class."""
@@ -412,3 +422,38 @@ def middle(bounds: tuple[float, float] | None, low: float | None, high: float | 
             return 0.5
         bounds = (low, high)
     return (bounds[0] + bounds[1]) / 2
+
+
+def is_softmax_of(columns: Sequence[FloatArray]) -> bool:
+    """Return whether columns (N,) hold probabilities that add up to 1 in each row that has them all.
+
+    Examples
+    --------
+    >>> is_softmax_of([np.array([0.2, 0.5]), np.array([0.8, 0.49])])
+    True
+    """
+    total = np.sum(columns, axis=0)
+    whole = total[~np.isnan(total)]
+    least = min((float(column[~np.isnan(total)].min(initial=0.0)) for column in columns), default=0.0)
+    return bool(len(whole) and least >= 0 and np.abs(whole - 1.0).max() <= ROUNDED)
+
+
+def class_names(columns: Sequence[str]) -> list[str]:
+    """Return the classes that columns of probabilities are named after: without what all names begin with.
+
+    What is cut ends with a sign that is no letter, or stands before numbers.
+
+    Examples
+    --------
+    >>> class_names(["p_cat", "p_car"]), class_names(["p0", "p1", "p10"]), class_names(["cat", "car"])
+    (['cat', 'car'], ['0', '1', '10'], ['cat', 'car'])
+    """
+    first, last = min(columns), max(columns)
+    length = next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
+    shared = first[:length]
+    letters = shared.rstrip("0123456789")
+    if letters and all(name[len(letters) :].isdigit() for name in columns):
+        return [name[len(letters) :] for name in columns]
+    end = max((place + 1 for place, sign in enumerate(shared) if not sign.isalnum()), default=0)
+    names = [name[end:] for name in columns]
+    return names if all(names) else list(columns)

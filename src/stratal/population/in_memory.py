@@ -240,8 +240,9 @@ class ArrayPopulation(Population):
         n_strata, k = rule.n_strata, len(self.proxies)
         if n_strata == 1:
             return self._summarise_whole()
-        if self._summary is not None and self._summary[0] is rule:
-            return self._summary[1]
+        known = self._summary
+        if known is not None and known[0] is rule:
+            return known[1]
         stratum = self.codes(rule) if codes is None else codes
         columns = [self._units.values[info.name] for info in self.proxies]
         centres = [float(column[0]) for column in columns]
@@ -260,8 +261,9 @@ class ArrayPopulation(Population):
         sums, products = np.zeros((n_strata, k)), np.zeros((n_strata, k, k))
         for more in over(self.size, added, self._threads):
             counts, sums, products = counts + more[0], sums + more[1], products + more[2]
-        self._summary = rule, StratumSummary.of_sums(counts, sums, products, np.array(centres))
-        return self._summary[1]
+        found = StratumSummary.of_sums(counts, sums, products, np.array(centres))
+        self._summary = rule, found
+        return found
 
     def _summarise_whole(self) -> StratumSummary:
         k = len(self.proxies)
@@ -355,9 +357,10 @@ class ArrayPopulation(Population):
         """Return the permanent random numbers of a part; of ids they are kept, since Python hashes slowly."""
         if self._texts is None:
             return keys_of_rows(part, seed)
-        if self._kept_keys is None or self._kept_keys[0] != seed:
-            self._kept_keys = seed, keys_of_ids(self._texts, seed)
-        return self._kept_keys[1][part]
+        kept = self._kept_keys  # another thread may draw by another seed
+        if kept is None or kept[0] != seed:
+            kept = self._kept_keys = seed, keys_of_ids(self._texts, seed)
+        return kept[1][part]
 
     # ---- unequal probabilities, an order, groups
 

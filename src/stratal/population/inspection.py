@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from stratal.population.declaration import OWN_STRATUM, ROW, Declaration, Declared
+from stratal.arrays import number_of_text
+from stratal.population.declaration import (
+    OWN_STRATUM,
+    POINT,
+    ROUNDED,
+    ROW,
+    Declaration,
+    Declared,
+    class_names,
+)
 from stratal.population.judged_models import judged_models
-from stratal.population.queries.derived import ROUNDED, class_names, is_softmax
-from stratal.population.queries.units import POINT, number_of_text, with_point
-from stratal.tables.engine import some_columns
 from stratal.tables.logs.log import ID_NAMES
-from stratal.tables.readers import read_source
-from stratal.tables.source import FileReading
+from stratal.tables.readers import open_table
+from stratal.tables.rows import Rows
+from stratal.tables.source import FileReading, readable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from stratal.population.population import Population
     from stratal.tables.source import Source
@@ -37,14 +45,11 @@ class _EveryColumn(Declared):
         return Declaration(id=existing[0], shown=tuple(existing))
 
 
-_FACTS = ("present", "distinct", "numbers", "nan", "minimum", "maximum", "mean")
-_COLUMNS_AT_ONCE, _CELLS_AT_ONCE = 100, 20_000_000
+_AT_ONCE = 500
+"""Columns of one query."""
+
 _HEAD = 1_000
 """Rows that are looked at for numbers that are written as text."""
-
-_FEW_ROWS, _FEW_CELLS, _MANY_COLUMNS = 10_000, 2_000_000, 2_000
-_NARROW = 20
-"""Columns up to which one query costs less than pandas, which is loaded to set them below each other."""
 
 
 def describe_columns(path: str | os.PathLike[str], **reading: Any) -> dict[str, Any]:
@@ -78,49 +83,157 @@ def describe_columns(path: str | os.PathLike[str], **reading: Any) -> dict[str, 
     >>> describe_columns(path)["rows"]
     2
     """
-    source, declared = read_source(path, _EveryColumn(), FileReading(**reading))
-    one = _of_columns(source, declared.shown[:1])
-    rows = int(source.first(one.aggregate(n=one.count()))["n"])
-    described = _every_column(source, declared.shown, rows)
-    notes, log = [*source.notes], source.log
+    table = open_table(path, FileReading(**reading))
+    taken = table.take(_EveryColumn().among(table.names, table.label))
+    look: _Look = _RowsLook(taken) if isinstance(taken, Rows) else _SourceLook(taken)
+    names = list(dict.fromkeys(table.names))
+    rows, described = look.described(names)
+    notes = [*taken.notes]
+    found: dict[str, Any] = {"rows": rows, "columns": described, "softmax": None, "models": None}
+    found["notes"] = notes
+    log = table.log
     if log is not None:
         notes.append(f"its scores serve as labels too: --value {log.proxies[0]}")
-        known = {"tool": log.tool, "proxy": log.proxies[0], "cluster": log.cluster}
-        return {
-            "rows": rows,
-            "columns": described,
-            "softmax": None,
-            "models": None,
-            "notes": notes,
-            "log": known,
-        }
-    notes += _with_commas(source, [row["name"] for row in described if row["kind"] == "text"])
-    added = softmax_among(source, described)
+        return found | {"log": {"tool": log.tool, "proxy": log.proxies[0], "cluster": log.cluster}}
+    if taken.text:
+        notes += _with_commas(look, [row["name"] for row in described if row["kind"] == "text"])
+    added = softmax_among(described, look.totals)
     if added is not None:
-        notes.append(f"{len(added)} columns add up to 1 in each row: a softmax ({added[0]} … {added[-1]})")
-    pattern = None if added is None else as_pattern(added, declared.shown)
-    models = judged_models(source, described, rows)
+        words = f"{len(added)} columns add up to 1 in each row: a softmax ({added[0]} … {added[-1]})"
+        notes.append(words)
+        found["softmax"] = as_pattern(added, names)
+    found["models"] = models = judged_models(described, rows, look.first)
     if models is not None:
-        notes.append(f"{models['column']!r} names {models['count']:,} models: a plan takes the rows of one")
-    return {"rows": rows, "columns": described, "softmax": pattern, "models": models, "notes": notes}
+        words = f"{models['column']!r} names {models['count']:,} models: a plan takes the rows of one"
+        notes.append(words)
+    return found
 
 
 def column_names(path: str | os.PathLike[str], **reading: Any) -> tuple[str, ...]:
     """Return the names of a file's columns; `reading` as for `describe_columns`."""
-    return tuple(read_source(path, _EveryColumn(), FileReading(**reading))[1].shown)
+    return open_table(path, FileReading(**reading)).names
 
 
-def _with_commas(source: Source, names: Sequence[str]) -> list[str]:
+def _with_commas(look: _Look, names: Sequence[str]) -> list[str]:
     """Return a note for each column of text whose first rows are numbers with a comma or a percent sign."""
-    texts = [name for name in names if source.is_text(name)][:_COLUMNS_AT_ONCE]
-    if not texts:
-        return []
-    found = _of_first_rows(source, texts, there=_itself, read=with_point, plain=number_of_text)
-    numbers = [name for name, rows in found.items() if rows["plain"] < rows["there"] == rows["read"]]
-    return [f"{name!r} holds numbers with a decimal comma or a percent sign. {POINT}" for name in numbers]
+    found = []
+    for name, entries in look.head(names[:_AT_ONCE]).items():
+        there = [entry for entry in entries if entry]
+        plain = sum(math.isnan(number_of_text(entry)) for entry in there)
+        pointed = (entry.replace(",", ".").replace("%", "").strip() for entry in there)
+        if plain and not any(math.isnan(number_of_text(entry)) for entry in pointed):
+            found.append(name)
+    return [f"{name!r} holds numbers with a decimal comma or a percent sign. {POINT}" for name in found]
 
 
-def softmax_among(source: Source, columns: Sequence[dict[str, Any]]) -> tuple[str, ...] | None:
+class _Look(Protocol):
+    """What is asked of a table."""
+
+    def described(self, names: Sequence[str]) -> tuple[int, list[dict[str, Any]]]:
+        """Return the number of rows, and each column as `describe_columns` shows it."""
+
+    def totals(self, names: Sequence[str]) -> Mapping[str, Any]:
+        """Return `n` rows with all values, the `least` value, how far they are `off` from adding to 1."""
+
+    def first(self, name: str) -> str:
+        """Return the first of a column's values in their order."""
+
+    def head(self, names: Sequence[str]) -> Mapping[str, list[Any]]:
+        """Return the first values of columns."""
+
+
+_FACTS = ("present", "distinct", "numbers", "nan", "minimum", "maximum", "mean")
+
+
+@dataclass(frozen=True, slots=True)
+class _RowsLook:
+    """Asks DuckDB, which loads neither Ibis nor PyArrow for it."""
+
+    rows: Rows
+
+    def described(self, names: Sequence[str]) -> tuple[int, list[dict[str, Any]]]:
+        types, found = self.rows.types(), []
+        (size,) = self.rows.one("count(*)")
+        for start in range(0, len(names), _AT_ONCE):
+            group = names[start : start + _AT_ONCE]
+            found += [
+                _described(name, size, facts)
+                for name, facts in zip(group, self._facts(group, types), strict=True)
+            ]
+        return size, found
+
+    def _facts(self, names: Sequence[str], types: Mapping[str, str]) -> list[dict[str, Any]]:
+        """Return what is asked of columns by one group-by of their values, below each other."""
+        texts = ", ".join(f"CAST({self.rows.columns[name]} AS VARCHAR)" for name in names)
+        numbers = ", ".join(self.rows.as_number(name, types[name]) or "NULL::DOUBLE" for name in names)
+        values = self.rows.sql(f"unnest(range({len(names)}))", f"unnest([{texts}])", f"unnest([{numbers}])")
+        asked = (
+            "c0, count(c1), count(DISTINCT c1), count(finite), count(c2) - count(finite), "
+            "min(finite), max(finite), avg(finite)"
+        )
+        with readable(self.rows.label):
+            finite = f"SELECT *, CASE WHEN NOT isnan(c2) THEN c2 END AS finite FROM ({values})"
+            query = f"SELECT {asked} FROM ({finite}) GROUP BY c0"
+            answer = self.rows.connection.execute(query).fetchall()
+        found = {row[0]: dict(zip(_FACTS, row[1:], strict=True)) for row in answer}
+        return [
+            found.get(at, dict.fromkeys(_FACTS) | {"present": 0, "distinct": 0}) for at in range(len(names))
+        ]
+
+    def totals(self, names: Sequence[str]) -> Mapping[str, Any]:
+        types = self.rows.types()
+        numbers = [str(self.rows.as_number(name, types[name])) for name in names]
+        values = f"[{', '.join(numbers)}]"
+        total = f"list_sum({values})"
+        whole = f"FILTER (NOT isnan({total}) AND list_count({values}) = {len(names)})"
+        row = self.rows.one(
+            f"count(*) {whole}", f"min(list_min({values})) {whole}", f"max(abs({total} - 1)) {whole}"
+        )
+        return dict(zip(("n", "least", "off"), row, strict=True))
+
+    def first(self, name: str) -> str:
+        return str(self.rows.one(f"min({self.rows.columns[name]})")[0])
+
+    def head(self, names: Sequence[str]) -> Mapping[str, list[Any]]:
+        return self.rows.head(names, _HEAD)
+
+
+@dataclass(frozen=True, slots=True)
+class _SourceLook:
+    """Asks another engine through Ibis."""
+
+    source: Source
+
+    def described(self, names: Sequence[str]) -> tuple[int, list[dict[str, Any]]]:
+        table = self.source.table
+        facts = {"rows": table.count()}
+        for at, name in enumerate(names):
+            asked = _facts(self.source.column(name), self.source.is_text(name))
+            facts |= {f"{key}{at}": fact for key, fact in asked.items()}
+        found = self.source.first(table.aggregate(**facts))
+        return found["rows"], [
+            _described(name, found["rows"], {key: found.get(f"{key}{at}") for key in _FACTS})
+            for at, name in enumerate(names)
+        ]
+
+    def totals(self, names: Sequence[str]) -> Mapping[str, Any]:
+        from stratal.population.queries.derived import totals
+
+        return totals(self.source, names)
+
+    def first(self, name: str) -> str:
+        column = self.source.column(name)
+        return str(self.source.first(self.source.table.aggregate(first=column.min()))["first"])
+
+    def head(self, names: Sequence[str]) -> Mapping[str, list[Any]]:
+        chosen = {name: self.source.column(name) for name in names}
+        found = self.source.run(self.source.table.limit(_HEAD).select(**chosen)) if chosen else None
+        return {} if found is None else found.to_pydict()
+
+
+def softmax_among(
+    columns: Sequence[dict[str, Any]], totals: Callable[[Sequence[str]], Mapping[str, Any]]
+) -> tuple[str, ...] | None:
     """Return the columns of probabilities that add up to 1 in each row, where there is one such group.
 
     All columns of probabilities are tried together, then those whose names begin alike.
@@ -135,12 +248,10 @@ def softmax_among(source: Source, columns: Sequence[dict[str, Any]]) -> tuple[st
     for name in probable:
         families.setdefault(re.split(r"[^A-Za-z]", name)[0].casefold(), []).append(name)
     for group in [*families.values(), probable]:
-        if (
-            len(group) > 1
-            and abs(sum(means[name] for name in group) - 1) <= ROUNDED
-            and is_softmax(source, group)
-        ):
-            return tuple(group)
+        if len(group) > 1 and abs(sum(means[name] for name in group) - 1) <= ROUNDED:
+            found = totals(group)
+            if found["n"] and found["least"] >= 0 and found["off"] <= ROUNDED:
+                return tuple(group)
     return None
 
 
@@ -158,116 +269,13 @@ def as_pattern(names: Sequence[str], existing: Sequence[str]) -> str:
     return ",".join(names)
 
 
-def _every_column(source: Source, names: Sequence[str], rows: int) -> list[dict[str, Any]]:
-    """Describe all columns: a query per block; few rows of many columns with those of one kind stacked."""
-    found: dict[str, dict[str, Any]] = {}
-    if _is_duckdb(source) and len(names) > _NARROW and 0 < rows <= _FEW_ROWS:
-        for block in _blocks(names, min(_MANY_COLUMNS, _FEW_CELLS // rows)):
-            found |= _few_rows(source, block)
-    else:
-        for block in _blocks(names, min(_COLUMNS_AT_ONCE, _CELLS_AT_ONCE // max(rows, 1))):
-            found |= _side_by_side(source, block)
-    return [_described(name, rows, dict.fromkeys(_FACTS) | found[name]) for name in names]
+def _facts(column: Any, text: bool) -> dict[str, Any]:
+    """Return what is asked of a column, as Ibis expressions."""
+    from stratal.population.queries.units import number_of_text as number_of
 
-
-def _blocks(names: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    return (names[start : start + max(size, 1)] for start in range(0, len(names), max(size, 1)))
-
-
-def _by_type(source: Source, names: Sequence[str]) -> list[list[str]]:
-    """Return the columns of each type; those that are nested or of an unusual type each alone."""
-    schema = source.table.schema()
-    types: dict[Any, list[str]] = {}
-    for name in names:
-        kind = schema[source.columns[name]]
-        plain = kind.is_numeric() or kind.is_string() or kind.is_boolean() or kind.is_temporal()
-        types.setdefault(kind if plain else name, []).append(name)
-    return list(types.values())
-
-
-def _few_rows(source: Source, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return what is asked of columns of few rows, which are read once."""
-    kinds = _by_type(source, names)
-    found: dict[str, dict[str, Any]] = {}
-    for block in _blocks([kind[0] for kind in kinds if len(kind) == 1], _COLUMNS_AT_ONCE):
-        found |= _side_by_side(source, block)
-    several = [kind for kind in kinds if len(kind) > 1]
-    if not several:
-        return found
-    read = source.read([name for kind in several for name in kind])
-    for kind in several:
-        found |= _below_each_other(source, kind, read.select([source.columns[name] for name in kind]))
-    return found
-
-
-def _below_each_other(source: Source, names: Sequence[str], read: Any) -> dict[str, dict[str, Any]]:
-    """Return what is asked of columns of one type by one group-by: as many expressions as for one column."""
-    import ibis
-    import pyarrow as pa
-
-    values = pa.chunked_array([chunk for column in read.columns for chunk in column.chunks])
-    which = pa.array(np.repeat(np.arange(len(names)), read.num_rows))
-    long = ibis.memtable(pa.table({"which": which, "value": values}))
-    facts = _facts(long.value, source.is_text(names[0]))
-    rows = source.run(long.group_by("which").aggregate(**facts)).to_pylist()
-    return {names[row.pop("which")]: row for row in rows}
-
-
-def _side_by_side(source: Source, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return what is asked of some columns, by one query."""
-    few, words = _of_columns(source, names), _words(source, names)
-    facts: dict[str, Any] = {}
-    for number, name in enumerate(names):
-        asked = _facts(few[source.columns[name]], source.is_text(name), name in words)
-        facts |= {f"{key}{number}": fact for key, fact in asked.items()}
-    found = source.first(few.aggregate(**facts))
-    return {name: {key: found.get(f"{key}{number}") for key in _FACTS} for number, name in enumerate(names)}
-
-
-def _words(source: Source, names: Sequence[str]) -> set[str]:
-    """Return the columns of text whose first rows are not all numbers, which need not be cast."""
-    texts = [name for name in names if source.is_text(name)]
-    if not texts:
-        return set()
-    found = _of_first_rows(source, texts, there=_itself, read=number_of_text)
-    return {name for name, rows in found.items() if rows["read"] < rows["there"]}
-
-
-def _itself(column: Any) -> Any:
-    return column
-
-
-def _of_first_rows(
-    source: Source, names: Sequence[str], **ways: Callable[[Any], Any]
-) -> dict[str, dict[str, int]]:
-    """Return how many of a column's first values are there, read in each of several ways."""
-    columns = [source.columns[name] for name in names]
-    few = _of_columns(source, names)
-    head = few.limit(_HEAD).select(**{f"k{k}": few[column] for k, column in enumerate(columns)})
-    counts = {
-        f"{way}{k}": read(head[f"k{k}"]).count() for k in range(len(names)) for way, read in ways.items()
-    }
-    found = source.first(head.aggregate(**counts))
-    return {name: {way: int(found[f"{way}{k}"]) for way in ways} for k, name in enumerate(names)}
-
-
-def _of_columns(source: Source, names: Sequence[str]) -> Any:
-    """Return the table with some of its columns alone, where each that it has costs each query."""
-    columns = [source.columns[name] for name in names]
-    return some_columns(source.backend, source.table, columns) if _is_duckdb(source) else source.table
-
-
-def _is_duckdb(source: Source) -> bool:
-    return bool(source.backend.name == "duckdb")
-
-
-def _facts(column: Any, text: bool, words: bool = False) -> dict[str, Any]:
-    """Return what is asked of a column; of `words` nothing that numbers are asked."""
     facts = {"present": column.count(), "distinct": column.nunique()}
-    if words:
-        return facts
     if text or column.type().is_numeric() or column.type().is_boolean():
-        values = (number_of_text(column) if text else column).cast("float64")
+        values = (number_of(column) if text else column).cast("float64")
         finite = values.isnan().ifelse(None, values)
         ranges = {"minimum": finite.min(), "maximum": finite.max(), "mean": finite.mean()}
         facts |= {"numbers": finite.count(), "nan": values.isnan().sum(), **ranges}

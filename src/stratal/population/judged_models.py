@@ -7,23 +7,24 @@ from typing import TYPE_CHECKING, Any
 from stratal.tables.logs.log import ID_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from stratal.tables.source import Source
+    from collections.abc import Callable, Mapping, Sequence
 
 MODEL_NAMES = ("model", "model_name", "model_id", "system", "system_name")
 """How a column is called that names the model of each row, best first."""
 
 
-def judged_models(source: Source, columns: Sequence[Mapping[str, Any]], rows: int) -> dict[str, Any] | None:
+def judged_models(
+    columns: Sequence[Mapping[str, Any]], rows: int, first: Callable[[str], str]
+) -> dict[str, Any] | None:
     """Return what a long table says of its models, None for a table of one row per item.
 
     Parameters
     ----------
-    source : Source
     columns : sequence of mapping
         As `describe_columns` describes them.
     rows : int
+    first : callable
+        Returns the first of a column's values in their order.
 
     Returns
     -------
@@ -39,11 +40,10 @@ def judged_models(source: Source, columns: Sequence[Mapping[str, Any]], rows: in
         return None
     each = [row for row in columns if row["distinct"] * found["distinct"] == rows and not row["missing"]]
     names = [row["name"] for row in each if row is not found and _may_be_id(row)]
-    first = source.first(source.table.aggregate(first=source.column(found["name"]).min()))["first"]
     return {
         "column": found["name"],
         "count": found["distinct"],
-        "first": str(first),
+        "first": first(found["name"]),
         "id": next((name for name in names if name.lower() in ID_NAMES), names[0] if names else None),
     }
 

@@ -367,7 +367,7 @@ class Population(ABC):
         remote: bool = False,
         **columns: Unpack[FileKeywords],
     ) -> Population:
-        """Build a population from a file, which DuckDB or Spark reads: it is never whole in Python's memory.
+        """Build a population from a file, which DuckDB or Spark reads; a large one is never whole in memory.
 
         Parameters
         ----------

@@ -18,7 +18,6 @@ from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.respondents import Respondents
 from stratal.labels.labels import join
-from stratal.labels.numbers import numeric_values
 from stratal.population.population import Population
 from stratal.population.rules import Rule
 from stratal.randomness import id_texts
@@ -226,7 +225,7 @@ def regress(
     _check_family(family, chosen, formula)
     if family == "mean":
         return estimate(sample, labels, proxy=proxy, population=population, **options)
-    y = numeric_values(joined.values[joined.labelled])
+    y = joined.by_unit(joined.numbers())
     columns: Features = chosen
     if formula is not None and population is not None:
         columns = _population_formula(formula, population)

@@ -15,14 +15,13 @@ import numpy as np
 from stratal.arrays import FloatArray, IntArray
 from stratal.designs import Sample
 from stratal.errors import InputError, LabelError, not_positive
+from stratal.estimation.columns import outcomes
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
-from stratal.estimation.respondents import outcomes
 from stratal.intervals.betting import random_order, sequence_interval
 from stratal.intervals.interval import ConfidenceInterval, tail_shares
 from stratal.labels import Labels
 from stratal.labels.exchange.exchange import Answers, Task
-from stratal.labels.labels import join
 from stratal.study import exchange, items, team
 from stratal.study.creating import MEDIA, digest_of
 from stratal.study.database import Connection, Database, StudyError, serving, written_time
@@ -418,9 +417,9 @@ def _outcomes_in_order(
             "labels are classes, and the sample holds no model's answers to compare them with",
             action="Make the study with --predicted.",
         )
-    joined = join(sample, labels)
+    told = outcomes(sample, labels, options.get("predicted", False))
     z = np.full(sample.size, np.nan)
-    z[joined.labelled] = outcomes(sample, joined, options.get("predicted", False))
+    z[told.labelled] = told.z
     low, high = study.question.bounds or (0.0, 1.0)
     return (low, high), (z[rows] - low) / (high - low)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, reduce
 from typing import Any
 
@@ -31,8 +31,8 @@ def memory_limit(threads: int | None = None) -> str:
     return f"{max(_LEAST_MEMORY, _MEMORY_PER_THREAD * count)}MB"
 
 
-def connect(threads: int | None = None, memory: str | None = None) -> Any:
-    """Return an Ibis connection to a DuckDB of our own, in memory, that spills into the temporary folder.
+def duckdb_connection(threads: int | None = None, memory: str | None = None) -> Any:
+    """Return a connection to a DuckDB of our own, in memory, that spills into the temporary folder.
 
     Parameters
     ----------
@@ -43,19 +43,49 @@ def connect(threads: int | None = None, memory: str | None = None) -> Any:
 
     Examples
     --------
-    >>> connect().name
+    >>> duckdb_connection().execute("SELECT 1").fetchall()
+    [(1,)]
+    """
+    import duckdb
+
+    spill = private_folder() / uuid.uuid4().hex
+    settings: dict[str, Any] = {"memory_limit": memory or memory_limit(threads), "temp_directory": str(spill)}
+    settings |= {"autoinstall_known_extensions": False}
+    connection = duckdb.connect(config=settings | ({} if threads is None else {"threads": threads}))
+    connection.execute(
+        "SET enable_progress_bar = true"
+    ).fetchall()  # so that `share_done` is told; nothing is printed
+    connection.execute("SET enable_progress_bar_print = false").fetchall()
+    return connection
+
+
+def ibis_of(connection: Any) -> Any:
+    """Return Ibis over a connection to DuckDB.
+
+    Examples
+    --------
+    >>> ibis_of(duckdb_connection()).name
     'duckdb'
     """
     import ibis
 
-    spill = private_folder() / uuid.uuid4().hex
-    settings: dict[str, Any] = {"memory_limit": memory or memory_limit(threads), "temp_directory": str(spill)}
-    if threads is not None:
-        settings["threads"] = threads
-    backend = ibis.duckdb.connect(**settings)
-    backend.raw_sql("SET enable_progress_bar = true")  # so that `share_done` is told; nothing is printed
-    backend.raw_sql("SET enable_progress_bar_print = false")
-    return backend
+    return ibis.duckdb.from_connection(connection)
+
+
+def connect(threads: int | None = None, memory: str | None = None) -> Any:
+    """Return Ibis over a `duckdb_connection`.
+
+    Examples
+    --------
+    >>> connect().name
+    'duckdb'
+    """
+    return ibis_of(duckdb_connection(threads, memory))
+
+
+def reader_of(relation: Any, rows: int) -> Any:
+    """Return a relation of DuckDB as a PyArrow reader, by the name that its version has for it."""
+    return (getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader)(rows)
 
 
 def share_done(backend: Any) -> float | None:
@@ -125,7 +155,7 @@ def record_batches(backend: Any, expression: Any, size: int) -> Iterator[Any]:
     if backend.name != "duckdb" or not hasattr(backend.con, "to_arrow_reader"):
         yield from of_size(backend.to_pyarrow_batches(expression, chunk_size=size), size)
         return
-    yield from of_size(_asked(backend, expression).to_arrow_reader(size), size)
+    yield from of_size(reader_of(_asked(backend, expression), size), size)
 
 
 def _asked(backend: Any, expression: Any) -> Any:
@@ -301,7 +331,7 @@ def double(value: float) -> Any:
 def small_table(columns: Mapping[str, Any], backend: Any) -> Any:
     """Return a small table to join with, from arrays by column name.
 
-    Engines that would write a temporary table for it get one long text that they take apart: the right to
+    Engines that would write a temporary table for it get a list of texts for each column: the right to
     read is enough.
 
     Examples
@@ -315,25 +345,12 @@ def small_table(columns: Mapping[str, Any], backend: Any) -> Any:
     arrays = {name: pa.array(values) for name, values in columns.items()}
     if backend.name in _OWN_SMALL_TABLES:
         return ibis.memtable(pa.table(arrays))
-    lists = [array.to_pylist() for array in arrays.values()]
-    rows = [[_written(value) for value in row] for row in zip(*lists, strict=True)]
-    between_rows, between_fields = _separators({letter for row in rows for text in row for letter in text})
-    whole = between_rows.join(between_fields.join(row) for row in rows)
-    taken = ibis.literal(whole).split(between_rows).unnest().name("row").as_table()
-    fields = taken.select(fields=taken.row.split(between_fields))
-    return fields.select(
-        **{name: fields.fields[at].cast(_kind(array.type)) for at, (name, array) in enumerate(arrays.items())}
-    )
-
-
-def _written(value: Any) -> str:
-    return repr(value) if isinstance(value, float) else str(value)
-
-
-def _separators(used: set[str]) -> tuple[str, str]:
-    """Return two characters of a private range that are in none of the texts."""
-    free = (chr(code) for code in range(0xE000, 0xF8FF) if chr(code) not in used)
-    return next(free), next(free)
+    columns = {}
+    for name, array in arrays.items():
+        texts = [repr(value) if isinstance(value, float) else str(value) for value in array.to_pylist()]
+        columns[name] = ibis.literal(texts, "array<string>").unnest()
+    taken = ibis.literal(0).name("one").as_table().select(**columns)
+    return taken.select(**{name: taken[name].cast(_kind(array.type)) for name, array in arrays.items()})
 
 
 def _kind(kind: Any) -> str:
@@ -375,72 +392,3 @@ def table_of(backend: Any, name: str, types: Any) -> Any:
     import ibis.expr.operations as ops
 
     return ops.DatabaseTable(name, schema=ibis.schema(types), source=backend).to_expr()
-
-
-def some_columns(backend: Any, table: Any, names: Sequence[str]) -> Any:
-    """Return a table of DuckDB with some of its columns alone, at a cost that grows with those alone.
-
-    `table.select` costs Ibis as much as there are columns in the whole table, at each selection.
-
-    Examples
-    --------
-    >>> import ibis, pyarrow
-    >>> table = ibis.memtable(pyarrow.table({"a": [1], "b": [2]}))
-    >>> some_columns(connect(), table, ["b"]).columns
-    ('b',)
-    """
-    import ibis
-    import ibis.expr.operations as ops
-
-    types, held = table.schema(), table.op()
-    if isinstance(held, ops.InMemoryTable):
-        return ibis.memtable(held.data.to_pyarrow(types).select(list(names)))
-    schema = ibis.schema({name: types[name] for name in names})
-    return backend.sql(_selecting(names, _behind(backend, table)), schema=schema)
-
-
-def read_columns(backend: Any, table: Any, names: Sequence[str]) -> Any:
-    """Return some columns of a table of DuckDB as a PyArrow table, past what Ibis does for each column.
-
-    Examples
-    --------
-    >>> import ibis, pyarrow
-    >>> table = ibis.memtable(pyarrow.table({"a": [1], "b": [2]}))
-    >>> read_columns(connect(), table, ["b"]).to_pydict()
-    {'b': [2]}
-    """
-    import ibis.expr.operations as ops
-    import pyarrow as pa
-
-    types, held = table.schema(), table.op()
-    if isinstance(held, ops.InMemoryTable):
-        return held.data.to_pyarrow(types).select(list(names))
-    found = backend.con.sql(_selecting(names, _behind(backend, table))).to_arrow_table()
-    asked = [types[name].to_pyarrow() for name in names]
-    columns = [
-        column if column.type == kind else column.cast(kind)
-        for column, kind in zip(found.columns, asked, strict=True)
-    ]
-    return pa.table(columns, names=list(names))
-
-
-def _selecting(names: Sequence[str], source: str) -> str:
-    return f"""SELECT {", ".join('"' + name.replace('"', '""') + '"' for name in names)} FROM {source}"""
-
-
-def _whole(backend: Any, table: Any) -> str:
-    """Return a table within a query, once what it reads from memory is registered."""
-    backend._run_pre_execute_hooks(table)
-    return f"({backend.compile(table)}) AS whole"
-
-
-def _behind(backend: Any, table: Any) -> str:
-    """Return what a wide view reads, for each column of a view costs each query; else the table as it is."""
-    import ibis.expr.operations as ops
-
-    held, read = table.op(), ""
-    if isinstance(held, ops.DatabaseTable) and len(table.columns) > _WIDE_VIEW:
-        of_view = "SELECT sql FROM duckdb_views() WHERE view_name = ?"
-        found = backend.con.execute(of_view, [held.name]).fetchall()
-        read = found[0][0].partition(" AS SELECT * FROM ")[2].rstrip(";") if found else ""
-    return read or _whole(backend, table)

@@ -8,7 +8,7 @@ import itertools
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -206,34 +206,6 @@ def text_of_cell(text: str) -> str:
     return text[1:] if text.startswith("'") and _RUN.match(text) else text
 
 
-def usual_delimiter(path: Path) -> str:
-    """Return what delimits the columns of a CSV file with this name.
-
-    Examples
-    --------
-    >>> usual_delimiter(Path("labels.csv"))
-    ','
-    """
-    return "\t" if ".tsv" in (suffix.lower() for suffix in path.suffixes) else ","
-
-
-def delimiter_of(header: str, usual: str) -> str:
-    """Return what delimits the columns of a header line: the usual character unless it holds another alone.
-
-    Examples
-    --------
-    >>> delimiter_of("id;label", ","), delimiter_of("id", ",")
-    (';', ',')
-    """
-    return next((mark for mark in OTHER_DELIMITERS if usual not in header and mark in header), usual)
-
-
-def header_line(path: Path) -> str:
-    """Return the first line of a text file that is not blank."""
-    with opened(path) as text:
-        return next((line for line in text if line.strip()), "")
-
-
 def csv_records(text: TextIO, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the line on which each record begins and its fields, the header first, without blank lines."""
     lines = bounded(text, getattr(text, "name", "the file"))
@@ -243,6 +215,26 @@ def csv_records(text: TextIO, delimiter: str) -> Iterator[tuple[int, list[str]]]
         if fields:
             yield start, fields
         start = reader.line_num + 1
+
+
+def csv_header(path: Path, delimiter: str | None = None) -> tuple[str, int, list[str] | None]:
+    """Return what delimits the columns of a CSV file, the line of its header and their names, None of none.
+
+    Where no delimiter is given it is the usual one of such a file, unless the header holds another alone.
+    """
+    with opened(path) as text:
+        if delimiter is None:
+            usual = "\t" if ".tsv" in (suffix.lower() for suffix in path.suffixes) else ","
+            first = next((line for line in bounded(text, path) if line.strip()), "")
+            delimiter = next(
+                (mark for mark in OTHER_DELIMITERS if usual not in first and mark in first), usual
+            )
+            text.seek(0)
+        if len(delimiter) != 1 or delimiter in '"\r\n':
+            raise InputError(
+                "the delimiter must be one character", given=repr(delimiter), allowed="',', ';', tab"
+            )
+        return delimiter, *next(csv_records(text, delimiter), (0, None))
 
 
 def flat(record: dict[str, Any]) -> dict[str, Any]:
@@ -260,6 +252,15 @@ def flat(record: dict[str, Any]) -> dict[str, Any]:
     return result
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object, refusing a key that stands in it twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the key {next(name for name in names if names.count(name) > 1)!r} stands twice")
+    return found
+
+
 def json_document(path: Path, most: int = MOST_JSON, what: str = "to be read as one document") -> Any:
     """Return what a JSON file of at most so many characters, and `MOST_VALUES` values, holds.
 
@@ -271,7 +272,7 @@ def json_document(path: Path, most: int = MOST_JSON, what: str = "to be read as 
     try:
         with opened(path) as text:
             parts = list(_limited_parts(text, path, most, what))
-        return json.loads("".join(parts))
+        return json.loads("".join(parts), object_pairs_hook=_once)
     except InputError:
         raise
     except (ValueError, RecursionError) as error:
@@ -317,8 +318,12 @@ def _objects(entry: Any) -> bool:
     return isinstance(entry, list) and bool(entry) and all(isinstance(item, dict) for item in entry)
 
 
-def json_records(text: TextIO, path: Path, most: int | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+def json_records(
+    text: TextIO, path: Path, most: int | None = None, numbers: Callable[[str], Any] | None = None
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the line of each of the first `most` lines that holds a JSON object, and the object.
+
+    Numbers are read by `numbers`, if given.
 
     Raises
     ------
@@ -329,7 +334,13 @@ def json_records(text: TextIO, path: Path, most: int | None = None) -> Iterator[
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            record = json.loads(
+                line,
+                parse_float=numbers,
+                parse_int=numbers,
+                parse_constant=numbers,
+                object_pairs_hook=_once,
+            )
         except (ValueError, RecursionError) as error:
             raise InputError(
                 f"{path}: line {number} is not JSON", given=str(error), allowed="one JSON object per line"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from stratal.errors import InputError, half_a_character
-from stratal.tables.engine import connect
+from stratal.tables.engine import duckdb_connection
 from stratal.tables.parquet import arrow_names, with_nested
-from stratal.tables.source import Request, Source, readable
+from stratal.tables.rows import Rows
+from stratal.tables.source import Source, Table, readable
 from stratal.tables.spark_files import table_of
 
 LABEL = "the table"
@@ -22,19 +24,51 @@ _WIDER = (
 """Types of PyArrow's that not every engine reads, and those that hold the same."""
 
 
-def table_source(table: Any, request: Request) -> tuple[Source, Any]:
-    """Return a dataframe or an Ibis table as a source, and its columns as they were declared."""
+_NO_ENGINES = ("is_interval", "is_union", "is_list_view", "is_large_list_view")
+"""Types of PyArrow's that engines read as something else, or not at all."""
+
+
+def frame_table(table: Any) -> Table:
+    """Return a dataframe or an Ibis table as a table."""
     backend = None
     if hasattr(table, "createOrReplaceTempView"):
         table, backend = table_of(table)
     if hasattr(table, "get_backend"):
         backend = backend or table.get_backend()
         table, columns = with_nested(table, {name: name for name in table.columns})
-        declared = request.among(list(columns), LABEL)
-        return Source(label=LABEL, backend=backend, table=table, columns=columns, ordered=False), declared
+        source = Source(label=LABEL, backend=backend, table=table, columns=columns, ordered=False)
+        return Table(label=LABEL, names=tuple(columns), take=lambda chosen: source)
+    return arrow_table(duckdb_connection(), table, LABEL)
+
+
+def arrow_table(connection: Any, table: Any, label: str) -> Table:
+    """Return a dataframe as a table of a connection to DuckDB."""
     names, read = frame_columns(table)
-    declared = request.among(names, LABEL)
-    return arrow_source(read(declared.among(names))), declared
+    return Table(
+        label=label,
+        names=tuple(names),
+        take=lambda chosen: registered(connection, read(chosen.among(names)), label),
+    )
+
+
+def registered(connection: Any, columns: Mapping[str, Any], label: str) -> Rows:
+    """Return Arrow columns by name as rows of a connection to DuckDB, called `label` in errors.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from stratal.tables.engine import duckdb_connection
+    >>> registered(duckdb_connection(), {"id": pa.chunked_array([[1, 2]])}, "the table").label
+    'the table'
+    """
+    import pyarrow as pa
+
+    plain = [_engines(name, column, label) for name, column in columns.items()]
+    name = f"held_{uuid.uuid4().hex}"
+    with readable(label):
+        connection.register(name, pa.table({f"c{at}": column for at, column in enumerate(plain)}))
+    internal = {name: f"c{at}" for at, name in enumerate(columns)}
+    return Rows(label=label, connection=connection, origin=name, columns=internal)
 
 
 def frame_columns(table: Any) -> tuple[list[str], Callable[[Sequence[str]], dict[str, Any]]]:
@@ -165,42 +199,21 @@ def _pandas_array(series: Any) -> Any:
         return pa.array(values, from_pandas=True)
 
 
-def arrow_source(columns: dict[str, Any], label: str = LABEL, backend: Any = None) -> Source:
-    """Return Arrow columns by name as a source that is called `label` in errors.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> arrow_source({"id": pa.chunked_array([[1, 2]])}).label
-    'the table'
-    """
-    import ibis
-    import pyarrow as pa
-
-    names = list(columns)
-    internal = [f"c{number}" for number in range(len(names))]
-    plain = [_engines(name, columns[name], label) for name in names]
-    backend = connect() if backend is None else backend
-    with readable(label):
-        table = ibis.memtable(pa.table(dict(zip(internal, plain, strict=True))))
-    return Source(label=label, backend=backend, table=table, columns=dict(zip(names, internal, strict=True)))
-
-
 def _engines(name: str, column: Any, label: str) -> Any:
     """Return a column in a type that every engine reads, or refuse it by name."""
     import pyarrow as pa
-    from ibis.formats.pyarrow import PyArrowType
 
     try:
         plain = _plain(column)
-        PyArrowType.to_ibis(plain.type)
+        if any(getattr(pa.types, kind)(plain.type) for kind in _NO_ENGINES):
+            raise KeyError(plain.type)
+        return plain
     except (KeyError, ValueError, pa.ArrowException):
         raise InputError(
             f"{label}: column {name!r} has a type that no engine reads",
             given=str(column.type),
             action="Make it text or numbers.",
         ) from None
-    return plain
 
 
 def _plain(column: Any) -> Any:

@@ -52,12 +52,17 @@ def limited(
     for number, record in enumerate(records, start=1):
         held += size(record)
         if number > rows or held > characters:
-            raise InputError(
-                f"{path}: is too large for a table of labels",
-                allowed=f"up to {rows:,} rows and {characters // 2**20:,} MiB of text",
-                action="Keep the labelled units and the columns that are needed.",
-            )
+            raise too_large(path, rows, characters)
         yield record
+
+
+def too_large(path: Path, rows: int = MOST_ROWS, characters: int = MOST_BYTES) -> InputError:
+    """Return the error of a table of labels that is too large."""
+    return InputError(
+        f"{path}: is too large for a table of labels",
+        allowed=f"up to {rows:,} rows and {characters // 2**20:,} MiB of text",
+        action="Keep the labelled units and the columns that are needed.",
+    )
 
 
 def bounded_table(file: Any, largest: int = MOST_BYTES) -> Any:

@@ -1,81 +1,430 @@
-"""Files as sources: Parquet, CSV and JSON Lines stay files that DuckDB reads; libraries read the others."""
+"""Files as tables: DuckDB reads text, JSON Lines and Parquet where they are; libraries read the others."""
 
 from __future__ import annotations
 
+import csv
 import itertools
 import json
 import os
-import tempfile
+import re
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import reduce
 from pathlib import Path
 from typing import Any, TextIO
 
 from stratal.errors import InputError, half_a_character
-from stratal.tables.decimal_commas import source_with_points
-from stratal.tables.duckdb_files import create_csv_view, create_json_view, create_parquet_view, literal_path
-from stratal.tables.engine import connect, read_columns, some_columns, stored
+from stratal.tables.engine import duckdb_connection
 from stratal.tables.files import (
     LONGEST,
     UNREADABLE,
+    csv_header,
     csv_records,
-    delimiter_of,
+    flat,
     format_of,
-    header_line,
     json_array,
     json_document,
     json_records,
     kind_of,
     opened,
-    usual_delimiter,
     whole_gzip,
 )
-from stratal.tables.frames import arrow_source, frame_columns
-from stratal.tables.json_lines import MANY_KEYS, names_of_keys, place_of, read_wide, wide_lines
+from stratal.tables.frames import arrow_table, registered
 from stratal.tables.limits import refuse_exploding
 from stratal.tables.logs.hugging_face import saved_table
 from stratal.tables.logs.inspect_ai import read_packed
 from stratal.tables.logs.log import Log
 from stratal.tables.logs.reading import log_of_document, log_of_lines
-from stratal.tables.parquet import parquet_names, partition_keys, parts_of, refuse_unlike_parts, with_nested
+from stratal.tables.parquet import parquet_names, partition_keys, parts_of, refuse_unlike_parts
 from stratal.tables.remote import address_of, fetched, register
-from stratal.tables.small_table import blank_note, is_missing
-from stratal.tables.source import SPARK, Chosen, FileReading, Request, Source, readable
+from stratal.tables.rows import STORE_LIMIT, Rows
+from stratal.tables.source import SPARK, Chosen, FileReading, Table, readable
 from stratal.tables.spark_files import read_on_spark
-from stratal.tables.spilling import without_mark
+from stratal.tables.spilling import private_file
 from stratal.tables.workbooks import one_sheet
 
+HERE = FileReading()
 
-def log_source(log: Log, request: Request, label: str) -> tuple[Source, Any]:
-    """Return a log as a source, and its columns as the user declared them, or as it is used where nothing is.
+_RECORDS_LOOKED_AT = 1000
+_LONGEST_LINE_SEARCH = 2_000_000
+
+
+def everything(names: Sequence[str]) -> bool:
+    """Return that any columns will do."""
+    return True
+
+
+def open_table(
+    path: str | os.PathLike[str],
+    reading: FileReading = HERE,
+    fits: Callable[[Sequence[str]], bool] = everything,
+) -> Table:
+    """Return a file as a table of which no column is read yet; see `Population.read`.
 
     Parameters
     ----------
-    log : Log
-    request : Declared
-        Where it names no proxy the log's first score is taken; where it shows nothing, what a person needs
-        to judge an answer.
-    label : str
-        What the log is called in errors.
+    path : str or path
+    reading : FileReading
+    fits : callable
+        Whether the columns of a sheet are those that are meant, of a workbook with several.
+    """
+    if reading.engine == SPARK:
+        return read_on_spark(path, reading)
+    address = address_of(path, remote=reading.remote)
+    if address is not None:
+        return _remote(address, reading, fits)
+    file = Path(path)
+    connection = duckdb_connection(reading.threads, reading.memory)
+    if reading.directory:
+        return _parquet(connection, file, parts_of(file))
+    saved = saved_table(file) if file.is_dir() else None
+    if saved is not None:
+        return arrow_table(connection, saved, str(file))
+    kind = kind_of(file, reading.format)
+    if kind == "parquet":
+        return _parquet(connection, file, [file])
+    whole_gzip(file)
+    try:
+        if kind == "csv":
+            return _csv(connection, file, reading.delimiter)
+        if kind == "xlsx":
+            return _workbook(connection, file, fits)
+        return _READERS[kind](connection, file)
+    except UNREADABLE as error:
+        raise InputError(
+            f"{file} cannot be read", given=str(error), action="Check that the file is whole, and UTF-8 text."
+        ) from error
+
+
+def _remote(address: str, reading: FileReading, fits: Callable[[Sequence[str]], bool]) -> Table:
+    """Return a file on the web or in S3: Parquet is read where it is, others are copied here."""
+    kind = format_of(Path(address.split("?")[0])) if reading.format is None else reading.format
+    if kind == "parquet" and literal_path(address) == address:
+        return _parquet(duckdb_connection(reading.threads, reading.memory), address, [address])
+    copy = fetched(address)
+    table = open_table(copy, replace(reading, format=kind, directory=False), fits)
+    return replace(table, label=address, take=lambda chosen: replace(table.take(chosen), label=address))
+
+
+# ---- Parquet
+
+
+def _parquet(connection: Any, file: Path | str, parts: Sequence[Path | str]) -> Table:
+    local = [part for part in parts if isinstance(part, Path)]
+    keys = {key: part for part in local for key in partition_keys(part.relative_to(file))}
+    options = {}
+    if local:
+        options = {"hive_partitioning": bool(keys), "union_by_name": len(local) > 1}
+        options |= {"hive_types_autocast": False} if keys else {}
+    else:
+        register(connection, str(file))
+    paths = [_text(literal_path(str(part)) if local else str(part)) for part in parts]
+    written = {name: str(value).lower() for name, value in options.items()}
+    origin = _call("read_parquet", f"[{', '.join(paths)}]", **written)
+    with readable(str(file)):
+        found = connection.sql(f"SELECT * FROM {origin}")
+    names = parquet_names(local[0], len(found.columns)) if local else []
+    names += found.columns[len(names) :]
+    columns: dict[str, str] = {}
+    for name, column, kind in zip(names, found.columns, found.types, strict=True):
+        columns |= {**_nested(name, _quoted(column), kind), **columns, name: _quoted(column)}
+    columns = {name: columns[name] for name in dict.fromkeys((*names, *columns))}
+
+    def take(chosen: Chosen) -> Rows:
+        used = chosen.among(columns)
+        if local:
+            refuse_unlike_parts(local, used, keys)
+            for part in local:
+                refuse_exploding(part, chosen.among(names))
+        kept = {name: columns[name] for name in used}
+        return Rows(label=str(file), connection=connection, origin=origin, columns=kept)
+
+    return Table(label=str(file), names=tuple(columns), take=take)
+
+
+def _nested(name: str, column: str, kind: Any) -> dict[str, str]:
+    """Return the fields of a struct by dotted names, as SQL."""
+    found: dict[str, str] = {}
+    for inner, inner_kind in kind.children if kind.id == "struct" else ():
+        field = f"{column}[{_text(inner)}]"
+        found |= {f"{name}.{inner}": field, **_nested(f"{name}.{inner}", field, inner_kind)}
+    return found
+
+
+# ---- text
+
+
+def _csv(connection: Any, file: Path, delimiter: str | None) -> Table:
+    delimiter, first_line, names = csv_header(file, delimiter)
+    if names is None:
+        raise InputError(f"{file} is empty", allowed="a header and one row per unit")
+    internal = {name: f"c{at}" for at, name in reversed(list(enumerate(names)))}
+    small = file.stat().st_size <= STORE_LIMIT
+    locate = _locator(file, lambda text: _csv_lines(text, delimiter))
+
+    def take(chosen: Chosen) -> Rows:
+        rows = Rows(
+            label=str(file),
+            connection=connection,
+            origin=_read_csv(file, len(names), delimiter, first_line - 1),
+            columns={name: internal[name] for name in chosen.among(names)},
+            text=True,
+            where="c0 IS NOT NULL" if len(names) == 1 else "",  # a blank line is no unit
+            stored=small,
+            locate=locate,
+        )
+        if small and (chosen.id in rows.columns or not chosen.id):
+            rows = _without_blank_rows(rows, rows.columns.get(chosen.id), file, names, delimiter)
+        return rows if delimiter == "," else with_points(rows, chosen)
+
+    return Table(label=str(file), names=tuple(names), take=take)
+
+
+def _read_csv(file: Path, columns: int, delimiter: str, blank_lines: int) -> str:
+    """Return a CSV file as SQL, columns of text `c0`, `c1`, …; nothing is found out from the data."""
+    return _call(
+        "read_csv",
+        _text(literal_path(str(file))),
+        columns=_columns((f"c{at}" for at in range(columns)), "VARCHAR"),
+        header="true",
+        auto_detect="false",
+        skip=str(blank_lines),
+        delim=_text(delimiter),
+        quote=_text('"'),
+        escape=_text('"'),
+        nullstr="''",
+        strict_mode="true",
+        hive_partitioning="false",
+        max_line_size=str(LONGEST),
+        buffer_size=str(2 * LONGEST),
+    )
+
+
+def _without_blank_rows(rows: Rows, ids: str | None, file: Path, names: list[str], delimiter: str) -> Rows:
+    """Return the rows without those that hold nothing, as spreadsheets leave them; counted and said.
+
+    Looked for where an id is missing, or none is named, and in files that are parsed once.
+    """
+    if ids and not rows.one(f"count(*) FILTER ({ids} IS NULL OR trim({ids}) = '')")[0]:
+        return rows
+    copy, left = private_file(".csv"), 0
+    with closing(opened(file)) as text, copy.open("w", encoding="utf-8", newline="") as kept:
+        writer = csv.writer(kept, delimiter=delimiter)
+        for _, fields in csv_records(text, delimiter):
+            if any(field.strip() for field in fields):
+                writer.writerow(fields)
+            else:
+                left += 1
+    origin = _read_csv(copy, len(names), delimiter, 0)
+    return replace(rows, origin=origin, notes=(*rows.notes, *blank_note(rows.label, left))) if left else rows
+
+
+def blank_note(label: str, count: int) -> tuple[str, ...]:
+    """Return what is said of blank rows that were left out.
 
     Examples
     --------
-    >>> from stratal.tables.logs.log import Row, log_of
-    >>> log = log_of("a tool", [Row(unit="q7", own={"answer": "4"}, scores={"match": 1.0})])
-    >>> from stratal.population.declaration import Declared
-    >>> source, declared = log_source(log, Declared(), "log.json")
-    >>> declared.proxies, declared.shown
-    (('match',), ('answer',))
+    >>> blank_note("labels.csv", 1)
+    ('labels.csv: 1 blank row was left out',)
     """
-    names = list(log.columns)
-    declared = request.of_log(log).among(names, label)
-    columns = {name: _column(log.columns[name]) for name in declared.among(names)}
-    return replace(arrow_source(columns, label), notes=log.notes, log=log), declared
+    if not count:
+        return ()
+    return (f"{label}: {count:,} blank row{'s were' if count > 1 else ' was'} left out",)
 
 
-def _column(values: Sequence[Any]) -> Any:
+def _json_lines(connection: Any, file: Path) -> Table:
+    with closing(opened(file)) as text:
+        log = log_of_lines((record for _, record in json_records(text, file)), str(file))
+    if log is not None:
+        return log_table(connection, log, str(file))
+    with closing(opened(file)) as text:
+        records = [record for _, record in json_records(text, file, _RECORDS_LOOKED_AT)]
+    return _of_json(connection, file, str(file), records, _locator(file, _full_lines))
+
+
+def _of_json(
+    connection: Any,
+    file: Path,
+    label: str,
+    records: Sequence[dict[str, Any]],
+    locate: Callable[[int], str] | None,
+) -> Table:
+    """Return a JSON Lines file whose first records tell its keys, nested ones by dotted names."""
+    keys = list(dict.fromkeys(itertools.chain.from_iterable(records)))
+    nested = [name for record in records if dict in map(type, record.values()) for name in flat(record)]
+    names = tuple(dict.fromkeys((*keys, *nested)))
+    if not names:
+        raise InputError(f"{label} is empty", allowed="one JSON object per line")
+    size = file.stat().st_size * (20 if file.suffix == ".gz" else 1)
+
+    def take(chosen: Chosen) -> Rows:
+        places = {name: _place(name, keys) for name in chosen.among(names)}
+        numbers = set(chosen.numbers)
+        if len(places) > _MANY_KEYS and size <= _WIDE_JSON:
+            columns = _wide_columns(file, places, numbers)
+            return replace(registered(connection, columns, label), text=True, locate=locate)
+        return Rows(
+            label=label,
+            connection=connection,
+            origin=_read_json(without_mark(file), places.values()),
+            columns={name: _json_text(place, name in numbers) for name, place in places.items()},
+            text=True,
+            stored=size <= STORE_LIMIT,
+            locate=locate,
+        )
+
+    return Table(label=label, names=names, take=take)
+
+
+_MANY_KEYS, _WIDE_JSON = 200, 2**26
+"""Of more keys DuckDB takes longer than Python, which holds the values of a file of such a size."""
+
+
+def _place(name: str, keys: Sequence[str]) -> tuple[str, ...]:
+    """Return the key of an object, and those within it, that a dotted name stands for."""
+    if name in keys:
+        return (name,)
+    top = next(key for key in keys if name.startswith(f"{key}."))
+    return (top, *name.removeprefix(f"{top}.").split("."))
+
+
+def _read_json(file: Path, places: Iterable[Sequence[str]]) -> str:
+    """Return the keys of a JSON Lines file as SQL, columns of JSON."""
+    return _call(
+        "read_json",
+        _text(literal_path(str(file))),
+        columns=_columns(dict.fromkeys(place[0] for place in places), "JSON"),
+        format="'newline_delimited'",
+        records="true",  # else DuckDB looks through the file for it, which takes longer than all else
+        maximum_object_size=str(LONGEST),
+    )
+
+
+def _json_text(place: Sequence[str], is_number: bool) -> str:
+    """Return the SQL of a value as text.
+
+    Text is unquoted; other values keep their digits, but whole floating-point numbers below 2⁵³ become
+    integers, truth values are written as Python writes them and a NaN that is no number is missing, so that
+    a category is the same from a dataframe.
+    """
+    inner = "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in place[1:])
+    column = f"json_extract({_quoted(place[0])}, {_text(inner)})" if inner else _quoted(place[0])
+    text, number = f"({column} ->> '$')", f"TRY_CAST({column} ->> '$' AS DOUBLE)"
+    whole = f"({number} = floor({number}) AND abs({number}) < 9007199254740992)"
+    nan = "" if is_number else f"WHEN {text} = 'NaN' THEN NULL "
+    return (
+        f"CASE json_type({column}) WHEN 'BOOLEAN' THEN upper({text}[1]) || {text}[2:] "
+        f"WHEN 'DOUBLE' THEN CASE {nan}WHEN {whole} THEN CAST(CAST({number} AS BIGINT) AS VARCHAR) "
+        f"ELSE {text} END ELSE {text} END"
+    )
+
+
+class _Digits(str):
+    """A number of JSON as it is written."""
+
+    __slots__ = ()
+
+
+def _wide_columns(file: Path, places: dict[str, tuple[str, ...]], numbers: set[str]) -> dict[str, Any]:
+    """Return columns of text, as `_json_text` writes them, of a file of very many keys.
+
+    Numbers beyond 2⁵³ stay as they are written, which DuckDB writes anew.
+    """
+    import pyarrow as pa
+
+    columns: dict[str, list[str | None]] = {name: [] for name in places}
+    with closing(opened(file)) as text:
+        for _, record in json_records(text, file, numbers=_Digits):
+            for name, (top, *inner) in places.items():
+                value = record.get(top)
+                for key in inner:
+                    value = value.get(key) if isinstance(value, dict) else None
+                columns[name].append(_value_text(value, name in numbers))
+    try:
+        return {name: pa.chunked_array([pa.array(values, pa.string())]) for name, values in columns.items()}
+    except UnicodeEncodeError as error:
+        raise half_a_character(str(file), error.object[error.start : error.end]) from None
+
+
+def _value_text(value: Any, is_number: bool) -> str | None:
+    if isinstance(value, _Digits) and not value.lstrip("-").isdecimal():
+        number = float(value)
+        if number != number:
+            return "NaN" if is_number else None
+        return str(int(number)) if number.is_integer() and abs(number) < 2**53 else str(value)
+    if value is None or isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, bool) else _json_of(value)
+
+
+def _json_of(value: Any) -> str:
+    """Return a nested value as JSON with the digits that its numbers had."""
+    if isinstance(value, _Digits):
+        return str(value)
+    if isinstance(value, dict):
+        pairs = (f"{json.dumps(key, ensure_ascii=False)}:{_json_of(each)}" for key, each in value.items())
+        return f"{{{','.join(pairs)}}}"
+    if isinstance(value, list):
+        return f"[{','.join(map(_json_of, value))}]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def without_mark(path: Path) -> Path:
+    """Return a JSON Lines file, or a copy without its byte order mark, which the engine would refuse."""
+    with closing(opened(path)) as text:
+        if text.buffer.peek(3)[:3] != b"\xef\xbb\xbf":  # type: ignore[attr-defined]
+            return path
+        copy = private_file(".jsonl")
+        with copy.open("w", encoding="utf-8", newline="") as stream:
+            shutil.copyfileobj(text, stream)
+    return copy
+
+
+# ---- read by a library
+
+
+def _json(connection: Any, file: Path) -> Table:
+    """Return a log, or an array of JSON objects by way of JSON Lines."""
+    found = json_document(file)
+    log = log_of_document(found, str(file))
+    if log is not None:
+        return log_table(connection, log, str(file))
+    records, lines = json_array(found, file), private_file(".jsonl")
+    with lines.open("w", encoding="utf-8") as text:
+        try:
+            text.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+        except UnicodeEncodeError as error:
+            raise half_a_character(str(file), error.object[error.start : error.end]) from None
+    return _of_json(connection, lines, str(file), records, None)
+
+
+def _feather(connection: Any, file: Path) -> Table:
+    import pyarrow as pa
+    import pyarrow.feather
+
+    try:
+        found = pyarrow.feather.read_table(file, memory_map=True)
+    except pa.ArrowException as error:
+        raise OSError(str(error)) from None
+    return arrow_table(connection, found, str(file))
+
+
+def _packed_log(connection: Any, file: Path) -> Table:
+    return log_table(connection, read_packed(file), str(file))
+
+
+def log_table(connection: Any, log: Log, label: str) -> Table:
+    """Return an evaluation tool's log as a table."""
+
+    def take(chosen: Chosen) -> Rows:
+        columns = {name: _log_column(log.columns[name]) for name in chosen.among(log.columns)}
+        return replace(registered(connection, columns, label), notes=log.notes, log=log)
+
+    return Table(label=label, names=tuple(log.columns), take=take, log=log)
+
+
+def _log_column(values: Sequence[Any]) -> Any:
     """Return a column for Arrow: what is missing throughout is text, and half a character is none."""
     import pyarrow as pa
 
@@ -86,301 +435,126 @@ def _column(values: Sequence[Any]) -> Any:
     return pa.chunked_array([pa.array(whole, pa.string())])
 
 
-STORE_LIMIT = 256 * 2**20
-"""Text files of up to this many bytes are parsed once and kept; larger ones are parsed by each query."""
-_WIDE = 2_000
-
-HERE = FileReading()
-
-_RECORDS_LOOKED_AT = 1000
-_LONGEST_LINE_SEARCH = 2_000_000
-
-
-def read_source(
-    path: str | os.PathLike[str], request: Request, reading: FileReading = HERE
-) -> tuple[Source, Any]:
-    """Return a file as a source, and its columns as the user declared them; see `Population.read`."""
-    if reading.engine == SPARK:
-        return read_on_spark(path, request, reading)
-    address = address_of(path, remote=reading.remote)
-    if address is not None:
-        return _read_remote(address, request, reading)
-    file = Path(path)
-    backend = connect(reading.threads, reading.memory)
-    if reading.directory:
-        return _read_parquet(backend, file, request, parts_of(file))
-    saved = saved_table(file) if file.is_dir() else None
-    if saved is not None:
-        return _of_arrow(backend, saved, request, str(file))
-    kind = kind_of(file, reading.format)
-    if kind == "parquet":
-        return _read_parquet(backend, file, request, [file])
-    whole_gzip(file)
-    try:
-        if kind == "csv":
-            return _read_csv(backend, file, request, reading.delimiter)
-        return _READERS[kind](backend, file, request)
-    except UNREADABLE as error:
-        raise InputError(
-            f"{file} cannot be read", given=str(error), action="Check that the file is whole, and UTF-8 text."
-        ) from error
-
-
-def _read_remote(address: str, request: Request, reading: FileReading) -> tuple[Source, Any]:
-    """Return a file on the web or in S3: Parquet is read where it is, others are copied here."""
-    kind = format_of(Path(address.split("?")[0])) if reading.format is None else reading.format
-    if kind == "parquet" and literal_path(address) == address:
-        return _read_parquet(connect(reading.threads, reading.memory), address, request, [address])
-    with fetched(address) as copy:
-        source, declared = read_source(copy, request, replace(reading, format=kind, directory=False))
-        with readable(address):
-            table = stored(source.backend, source.table)
-    return replace(source, label=address, table=table, locate=None), declared
-
-
-# ---- Parquet
-
-
-def _read_parquet(
-    backend: Any, file: Path | str, request: Request, parts: Sequence[Path | str]
-) -> tuple[Source, Any]:
-    local = [part for part in parts if isinstance(part, Path)]
-    keys = {key: part for part in local for key in partition_keys(part.relative_to(file))}
-    with readable(str(file)):
-        if local:
-            options = {"hive_partitioning": bool(keys), "union_by_name": len(local) > 1}
-            options |= {"hive_types_autocast": False} if keys else {}
-            table = create_parquet_view(backend, [literal_path(str(part)) for part in local], **options)
-        else:
-            register(backend, str(file))
-            table = create_parquet_view(backend, [str(file)])
-    names = parquet_names(local[0], len(table.columns)) if local else []
-    names += list(table.columns[len(names) :])
-    columns = dict(zip(names, table.columns, strict=True))
-    table, columns = with_nested(table, columns)
-    declared = request.among(list(columns), str(file))
-    if local:
-        refuse_unlike_parts(local, declared.among(columns), keys)
-        for part in local:
-            refuse_exploding(part, declared.among(names))
-    return Source(label=str(file), backend=backend, table=table, columns=columns), declared
-
-
-# ---- text
-
-
-def _read_csv(backend: Any, file: Path, request: Request, delimiter: str | None) -> tuple[Source, Any]:
-    if delimiter is None:
-        delimiter = delimiter_of(header_line(file), usual_delimiter(file))
-    if len(delimiter) != 1 or delimiter in '"\r\n':
-        raise InputError(
-            "the delimiter must be one character", given=repr(delimiter), allowed="',', ';', tab"
-        )
-    with closing(opened(file)) as text:
-        first_line, names = next(csv_records(text, delimiter), (0, None))
-    if names is None:
-        raise InputError(f"{file} is empty", allowed="a header and one row per unit")
-    declared = request.among(names, str(file))
-    internal = [f"c{number}" for number in range(len(names))]
-    with readable(str(file)):
-        table = create_csv_view(backend, str(file), internal, delimiter, first_line - 1, LONGEST)
-    if len(names) == 1:  # a blank line is no unit, though it may be read as an empty field
-        table = table.filter(table[internal[0]].notnull())
-    first = dict(zip(reversed(names), reversed(internal), strict=True))
-    columns = {name: first[name] for name in declared.among(names)}
-    locate = _locator(file, lambda text: _csv_lines(text, delimiter))
-    source = _text_source(file, backend, table, columns, locate)
-    source = _without_blank_rows(source, declared, file, table)
-    return source if delimiter == "," else source_with_points(source, declared), declared
-
-
-def _without_blank_rows(source: Source, declared: Chosen, file: Path, table: Any) -> Source:
-    """Return the source without rows that hold nothing, as spreadsheets leave them; counted and said.
-
-    Looked for only where an id is missing, and in files that are parsed once.
-    """
-    if declared.id not in source.columns or file.stat().st_size > STORE_LIMIT:
-        return source
-    ids = some_columns(source.backend, source.table, [source.columns[declared.id]])
-    if not int(source.first(ids.aggregate(n=ids[0].isnull().sum()))["n"] or 0):
-        return source
-    kept = _full_rows(source, table)
-    count = int(source.first(source.table.aggregate(n=source.table.count()))["n"])
-    left = int(source.first(kept.aggregate(n=kept.count()))["n"])
-    return replace(source, table=kept, notes=(*source.notes, *blank_note(source.label, count - left)))
-
-
-def _full_rows(source: Source, table: Any) -> Any:
-    """Return the source's table without the rows that are blank in all columns of the whole file, `table`."""
-    import ibis
-    from pyarrow.compute import or_
-
-    def full(columns: Any) -> Any:
-        return ibis.coalesce(*(columns[name].strip().nullif("") for name in columns.columns)).notnull()
-
-    used = tuple(dict.fromkeys(source.columns.values()))
-    if len(table.columns) <= _WIDE:
-        return stored(source.backend, table.filter(full(table)).select(*used))
-    groups = [some_columns(source.backend, table, names) for names in _groups(table.columns)]
-    masks = [source.run(group.select(full=full(group)))["full"] for group in groups]
-    return ibis.memtable(read_columns(source.backend, source.table, used).filter(reduce(or_, masks)))
-
-
-def _read_json_lines(backend: Any, file: Path, request: Request) -> tuple[Source, Any]:
-    with closing(opened(file)) as text:
-        log = log_of_lines((record for _, record in json_records(text, file)), str(file))
-    if log is not None:
-        return log_source(log, request, str(file))
-    with closing(opened(file)) as text:
-        records = (record for _, record in json_records(text, file, _RECORDS_LOOKED_AT))
-        return _of_json(backend, file, request, records, _RECORDS_LOOKED_AT, _locator(file, _full_lines))
-
-
-def _of_json(
-    backend: Any,
-    file: Path,
-    request: Request,
-    records: Iterable[dict[str, Any]],
-    most: int,
-    locate: Callable[[int], str] | None,
-) -> tuple[Source, Any]:
-    """Return a JSON Lines file whose first `most` records tell its keys, nested ones by dotted names."""
-    given, path = iter(records), str(without_mark(file))
-    first, small = next(given, {}), file.stat().st_size <= STORE_LIMIT
-    alike = len(first) > MANY_KEYS and small and file.suffix != ".gz"
-    wide = wide_lines(backend, path, most) if alike else None
-    keys, names = names_of_keys(wide, itertools.chain([first], given))
-    if not names:
-        raise InputError(f"{file} is empty", allowed="one JSON object per line")
-    declared = request.among(names, str(file))
-    used, order = declared.among(names), {key: number for number, key in enumerate(keys)}
-    places = {f"c{number}": place_of(name, order) for number, name in enumerate(used)}
-    columns = dict(zip(used, places, strict=True))
-    numbers = {places[columns[name]]: name in declared.numbers for name in used}
-    with readable(str(file)):
-        if len(places) <= MANY_KEYS or not small:
-            table = create_json_view(backend, path, numbers, LONGEST)
-            return _text_source(file, backend, table, columns, locate), declared
-        table = _in_memory(read_wide(backend, path, wide, numbers, _WIDE), list(places))
-    return Source(
-        label=str(file), backend=backend, table=table, columns=columns, text=True, locate=locate
-    ), declared
-
-
-# ---- read by a library
-
-
-def _read_json(backend: Any, file: Path, request: Request) -> tuple[Source, Any]:
-    """Return a log, or an array of JSON objects by way of JSON Lines."""
-    found = json_document(file)
-    log = log_of_document(found, str(file))
-    if log is not None:
-        return log_source(log, request, str(file))
-    records = json_array(found, file)
-    with tempfile.TemporaryDirectory() as folder:
-        lines = Path(folder, "rows.jsonl")
-        with lines.open("w", encoding="utf-8") as text:
-            try:
-                text.writelines(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
-            except UnicodeEncodeError as error:
-                raise half_a_character(str(file), error.object[error.start : error.end]) from None
-        source, declared = _of_json(backend, lines, request, records, len(records), None)
-        with readable(str(file)):
-            table = stored(source.backend, source.table)
-    return replace(source, label=str(file), table=table), declared
-
-
-def _read_feather(backend: Any, file: Path, request: Request) -> tuple[Source, Any]:
+def _workbook(connection: Any, file: Path, fits: Callable[[Sequence[str]], bool]) -> Table:
     import pyarrow as pa
-    import pyarrow.feather
-
-    try:
-        found = pyarrow.feather.read_table(file, memory_map=True)
-    except pa.ArrowException as error:
-        raise OSError(str(error)) from None
-    return _of_arrow(backend, found, request, str(file))
-
-
-def _of_arrow(backend: Any, table: Any, request: Request, label: str) -> tuple[Source, Any]:
-    names, read = frame_columns(table)
-    declared = request.among(names, label)
-    return arrow_source(read(declared.among(names)), label, backend), declared
-
-
-def _read_packed_log(_: Any, file: Path, request: Request) -> tuple[Source, Any]:
-    return log_source(read_packed(file), request, str(file))
-
-
-def _read_workbook(backend: Any, file: Path, request: Request) -> tuple[Source, Any]:
-    import pyarrow as pa
-
-    def fits(names: Sequence[str]) -> bool:
-        try:
-            request.among(names, str(file))
-        except InputError:
-            return False
-        return True
 
     sheet = one_sheet(file, fits)
-    declared = request.among(sheet.names, str(file))
-    full = [row for row, cells in enumerate(sheet.rows) if not all(map(is_missing, cells))]
-    used = declared.among(sheet.names)
-    found = {
-        name: pa.chunked_array(
-            [pa.array([sheet.rows[row][sheet.names.index(name)] for row in full], pa.string())]
-        )
-        for name in used
-    }
-    source = arrow_source(found, str(file), backend)
-    notes = (*sheet.notes, *blank_note(str(file), len(sheet.rows) - len(full)))
+    full = [row for row, cells in enumerate(sheet.rows) if any(map(str.strip, filter(None, cells)))]
     places = [sheet.places[row] for row in full]
-    source = replace(source, text=True, notes=notes, locate=lambda row: f"row {places[row]}")
-    return source_with_points(source, declared, grouped=True), declared
+
+    def take(chosen: Chosen) -> Rows:
+        cells = {
+            name: pa.array([sheet.rows[row][sheet.names.index(name)] for row in full], pa.string())
+            for name in chosen.among(sheet.names)
+        }
+        return with_points(
+            replace(
+                registered(connection, cells, str(file)),
+                text=True,
+                notes=(*sheet.notes, *blank_note(str(file), len(sheet.rows) - len(full))),
+                locate=lambda row: f"row {places[row]}",
+            ),
+            chosen,
+        )
+
+    return Table(label=str(file), names=sheet.names, take=take)
 
 
-_READERS = {
-    "jsonl": _read_json_lines,
-    "json": _read_json,
-    "feather": _read_feather,
-    "xlsx": _read_workbook,
-    "eval": _read_packed_log,
-}
+_READERS = {"jsonl": _json_lines, "json": _json, "feather": _feather, "eval": _packed_log}
 
 
-def _text_source(
-    file: Path,
-    backend: Any,
-    table: Any,
-    columns: dict[str, str],
-    locate: Callable[[int], str] | None,
-) -> Source:
-    label = str(file)
-    if file.stat().st_size <= STORE_LIMIT:
-        with readable(label):
-            used = tuple(dict.fromkeys(columns.values())) or table.columns[:1]
-            table = _kept(backend, table if used == table.columns else some_columns(backend, table, used))
-    return Source(label=label, backend=backend, table=table, columns=columns, text=True, locate=locate)
+# ---- decimal commas
 
 
-def _kept(backend: Any, table: Any) -> Any:
-    """Return a text file's table parsed once, or by groups of columns: each column takes 100 kB meanwhile."""
-    names = table.columns
-    if len(names) <= _WIDE:
-        return stored(backend, table)
-    pieces = [read_columns(backend, table, group) for group in _groups(names)]
-    return _in_memory([column for piece in pieces for column in piece.columns], names)
+_NUMBER = r"^\s*[-+]?[0-9]+(,[0-9]+)?([eE][-+]?[0-9]+)?\s*$"
+_THOUSANDS = r"^\s*[-+]?[1-9][0-9]{0,2},[0-9]{3}\s*$"
+_HEAD = 1_000
+"""Rows that are looked at."""
 
 
-def _in_memory(columns: Sequence[Any], names: Sequence[str]) -> Any:
-    """Return text columns as an Ibis table."""
-    import ibis  # loads slowly
-    import pyarrow as pa
+def with_points(rows: Rows, chosen: Chosen) -> Rows:
+    """Return rows of text with a point in numbers that have a decimal comma, as their notes say.
 
-    return ibis.memtable(pa.table(list(columns), names=list(names)))
+    A column is changed where each of the first rows is such a number, a whole one or blank; later entries
+    that are none stay as they are. Ids are left as they are, and columns that are called so. Since commas
+    may group digits, as in 1,234, one of the numbers must be none of those.
+    """
+    names = [name for name in rows.columns if name != chosen.id and not _is_id(name)]
+    firsts = {}
+    for name, entries in rows.head(names, _HEAD).items():
+        there = [entry for entry in entries if entry and entry.strip()]
+        commas = [entry for entry in there if "," in entry]
+        if not all(re.match(_NUMBER, entry) for entry in there):
+            continue
+        if any(not re.match(_THOUSANDS, entry) for entry in commas):
+            firsts[name] = commas[0].strip()
+    if not firsts:
+        return rows
+    changed = {
+        name: f"CASE WHEN regexp_matches({column}, {_text(_NUMBER)}) THEN replace({column}, ',', '.') "
+        f"ELSE {column} END"
+        for name, column in rows.columns.items()
+        if name in firsts
+    }
+    first = next(iter(firsts.values()))
+    words = (
+        f"{', '.join(map(repr, firsts))} {'are' if len(firsts) > 1 else 'is'} written with a decimal comma"
+    )
+    note = f"{words}: {first!r} is read as {first.replace(',', '.')}"
+    return replace(rows, columns={**rows.columns, **changed}, notes=(*rows.notes, note))
 
 
-def _groups(names: Sequence[str]) -> list[Sequence[str]]:
-    return [names[start : start + _WIDE] for start in range(0, len(names), _WIDE)]
+def _is_id(name: str) -> bool:
+    return re.search(r"(^|[^a-z])ids?([^a-z]|$)", name.lower()) is not None
+
+
+# ---- SQL
+
+
+def _call(function: str, path: str, **options: str) -> str:
+    return f"{function}({', '.join([path, *(f'{name} = {value}' for name, value in options.items())])})"
+
+
+def _columns(names: Iterable[str], kind: str) -> str:
+    return "{" + ", ".join(f"{_text(name)}: '{kind}'" for name in names) + "}"
+
+
+COPIED = {".csv", ".tsv", ".parquet", ".json", ".jsonl", ".ndjson"}
+"""Endings of files that DuckDB reads by their name alone."""
+
+
+def copy_of_rows(path: str, column: str, value: str, output: str) -> str:
+    """Return a query, to be shown, that copies the rows of a file with one value of a column.
+
+    Examples
+    --------
+    >>> copy_of_rows("answers.csv", "model", "gpt", "one.csv")
+    "COPY (FROM 'answers.csv' WHERE model = 'gpt') TO 'one.csv'"
+    """
+    name = column if column.isidentifier() and column.isascii() else _quoted(column)
+    kept = f"FROM {_text(literal_path(path))} WHERE {name} = {_text(value)}"
+    return f"COPY ({kept}) TO {_text(output)}"
+
+
+def literal_path(path: str) -> str:
+    """Return a path in which no character is a wildcard to DuckDB.
+
+    Examples
+    --------
+    >>> literal_path("run[1]*.csv")
+    'run[[]1][*].csv'
+    """
+    literal = "".join(f"[{letter}]" if letter in "*?[" else letter for letter in path)
+    beside = literal != path and ":" in path and "://" not in path and not os.path.isabs(path)
+    return f"./{literal}" if beside else literal  # of a colon DuckDB makes the name of a drive
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
 
 
 # ---- where a row is
@@ -402,7 +576,7 @@ def _locator(file: Path, lines: Callable[[TextIO], Iterator[int]]) -> Callable[[
 def _csv_lines(text: TextIO, delimiter: str) -> Iterator[int]:
     """Yield the line on which each data row begins, blank rows left out."""
     rows = itertools.islice(csv_records(text, delimiter), 1, None)
-    return (line for line, fields in rows if not all(map(is_missing, fields)))
+    return (line for line, fields in rows if any(field.strip() for field in fields))
 
 
 def _full_lines(text: TextIO) -> Iterator[int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from stratal.errors import InputError, MissingExtraError
+from stratal.tables.spilling import private_file
 
 _ADDRESS = re.compile(r"(https?|s3):/+(.+)")
 
@@ -67,7 +67,7 @@ def filesystem(address: str) -> Any:
         raise MissingExtraError("fsspec for remote files", extra="remote") from None
 
 
-def register(backend: Any, address: str) -> None:
+def register(connection: Any, address: str) -> None:
     """Let a DuckDB connection read an address through fsspec, by the parts of the file that it needs."""
     with reachable(address):
         system = filesystem(address)
@@ -76,17 +76,15 @@ def register(backend: Any, address: str) -> None:
             "http"
         ):  # DuckDB asks when a file was changed, which fsspec cannot tell of the web
             system.modified = lambda path: _UNKNOWN_TIME
-        backend.con.register_filesystem(system)
+        connection.register_filesystem(system)
 
 
-@contextmanager
-def fetched(address: str) -> Iterator[Path]:
-    """Yield a copy of a remote file, which is deleted when the block ends."""
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder, address.split("?")[0].rsplit("/", 1)[-1] or "file")
-        with reachable(address):
-            filesystem(address).get_file(address, str(copy))
-        yield copy
+def fetched(address: str) -> Path:
+    """Return a copy of a remote file, which is deleted when the process ends."""
+    copy = private_file("-" + (address.split("?")[0].rsplit("/", 1)[-1] or "file"))
+    with reachable(address):
+        filesystem(address).get_file(address, str(copy))
+    return copy
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -14,12 +15,10 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, is_null, number_of_text
 from stratal.errors import InputError, near_names, same_name
-from stratal.tables.decimal_commas import with_points
 from stratal.tables.files import (
-    LONGEST,
     UNREADABLE,
+    csv_header,
     csv_records,
-    delimiter_of,
     existing_file,
     flat,
     format_of,
@@ -28,14 +27,13 @@ from stratal.tables.files import (
     json_records,
     opened,
     text_of_cell,
-    usual_delimiter,
 )
 from stratal.tables.frames import frame_columns
-from stratal.tables.limits import MOST_BYTES, bounded_batches, bounded_table, limited
+from stratal.tables.limits import MOST_BYTES, MOST_ROWS, bounded_batches, bounded_table, limited, too_large
 from stratal.tables.logs.inspect_ai import read_packed
 from stratal.tables.logs.log import Log
 from stratal.tables.logs.reading import log_of_document, log_of_lines
-from stratal.tables.workbooks import one_sheet
+from stratal.tables.readers import blank_note, open_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +203,7 @@ def _read(path: Path, wanted: Sequence[str]) -> SmallTable:
     kind = format_of(path)
     existing_file(path)
     try:
-        table = _read_workbook(path, wanted) if kind == "xlsx" else _READERS[kind](path)
+        table = _read_columns(path, wanted) if kind in ("csv", "xlsx") else _READERS[kind](path)
     except UNREADABLE as error:
         raise InputError(
             f"{path}: cannot be read ({str(error).splitlines()[0]})",
@@ -216,31 +214,52 @@ def _read(path: Path, wanted: Sequence[str]) -> SmallTable:
     return table
 
 
-def _read_csv(path: Path) -> SmallTable:
+def _read_columns(path: Path, wanted: Sequence[str] = ()) -> SmallTable:
+    """Return a CSV file or a workbook, whose cells are text."""
+    places = _lines(path) if format_of(path) == "csv" else None
+    table = open_table(path, fits=lambda names: all(same_name(name, names) is not None for name in wanted))
+    rows = table.take(_EveryColumn())
+    found = rows.arrow(*rows.columns.values(), most=MOST_ROWS)
+    if found is None:
+        raise too_large(path)
+    blank = None if places is None else ""
+    lists = [[text_of_cell(entry) if entry else blank for entry in column.to_pylist()] for column in found]
+    names = [text_of_cell(name) for name in table.names]
+    return SmallTable(
+        str(path),
+        dict(zip(map(text_of_cell, rows.columns), lists, strict=True)),
+        tuple(map(rows.locate, range(len(lists[0])))) if places is None else tuple(places),
+        {name: names.count(name) for name in names if names.count(name) > 1},
+        rows.notes,
+    )
+
+
+def _lines(path: Path) -> list[str]:
+    """Return where each row of a CSV file begins, refusing one of more or fewer columns than the header."""
+    delimiter, _, header = csv_header(path)
     with closing(opened(path)) as text:
-        first = text.readline(LONGEST)
-        text.seek(0)
-        delimiter = delimiter_of(first, usual_delimiter(path))
-        records = csv_records(text, delimiter)
-        _, header = next(records, (0, None))
-        if header is None:
-            raise InputError(f"{path}: is empty", allowed="a header and one row per unit")
-        header = [text_of_cell(name) for name in header]
-        records = limited(records, lambda record: sum(map(len, record[1])), path)
-        rows = [(line, [text_of_cell(entry) for entry in fields]) for line, fields in records]
-    for line, fields in rows:
-        if len(fields) != len(header):
-            raise InputError(
-                f"{path}, line {line}: wrong number of columns", given=len(fields), allowed=str(len(header))
-            )
-    table = _table(path, header, [fields for _, fields in rows], [f"line {line}" for line, _ in rows])
-    return table if delimiter == "," else _with_points(table)
+        records = itertools.islice(csv_records(text, delimiter), 1, None)
+        found = []
+        for line, fields in limited(records, lambda record: sum(map(len, record[1])), path):
+            if len(fields) != len(header or ()):
+                raise InputError(
+                    f"{path}, line {line}: wrong number of columns",
+                    given=len(fields),
+                    allowed=str(len(header or ())),
+                )
+            if any(field.strip() for field in fields):
+                found.append(f"line {line}")
+    return found
 
 
-def _with_points(table: SmallTable, before: Sequence[str] = (), *, grouped: bool = False) -> SmallTable:
-    """Return a table with a point in numbers that have a decimal comma, which its notes say."""
-    lists, notes = with_points(table.lists, grouped=grouped)
-    return replace(table, lists=lists, notes=(*before, *table.notes, *notes))
+class _EveryColumn:
+    """Chooses all columns."""
+
+    id = ""
+    numbers = ()
+
+    def among(self, names: Iterable[str]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(names))
 
 
 def _read_json_lines(path: Path) -> SmallTable:
@@ -312,14 +331,7 @@ def _read_feather(path: Path) -> Any:
 _FIRST_VERSION = b"FEA1"
 
 
-def _read_workbook(path: Path, wanted: Sequence[str]) -> SmallTable:
-    sheet = one_sheet(path, lambda names: all(same_name(name, names) is not None for name in wanted))
-    table = _table(path, sheet.names, sheet.rows, [f"row {row}" for row in sheet.places])
-    return _with_points(table, sheet.notes, grouped=True)
-
-
 _READERS = {
-    "csv": _read_csv,
     "jsonl": _read_json_lines,
     "json": _read_json,
     "parquet": _read_arrow,
@@ -335,16 +347,3 @@ def _table(path: Path, names: Sequence[str], rows: list[Any], places: list[str])
     repeated = {name: list(names).count(name) for name in lists if list(names).count(name) > 1}
     notes = blank_note(str(path), len(rows) - len(full))
     return SmallTable(str(path), lists, tuple(places[row] for row in full), repeated, notes)
-
-
-def blank_note(label: str, count: int) -> tuple[str, ...]:
-    """Return what is said of blank rows that were left out.
-
-    Examples
-    --------
-    >>> blank_note("labels.csv", 1)
-    ('labels.csv: 1 blank row was left out',)
-    """
-    if not count:
-        return ()
-    return (f"{label}: {count:,} blank row{'s were' if count > 1 else ' was'} left out",)

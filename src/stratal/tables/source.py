@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from stratal.arrays import Record, checked_threads
 from stratal.errors import InputError
-from stratal.tables.engine import answer, read_columns, record_batches, share_done
+from stratal.tables.engine import answer, record_batches, share_done
 from stratal.tables.logs.log import Log
 
 
@@ -29,16 +30,6 @@ class Chosen(Protocol):
 
     def among(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return those of a table with these columns."""
-
-
-class Request(Protocol):
-    """What chooses among the columns of a table, once they are known."""
-
-    def among(self, names: Iterable[str], label: str) -> Any:
-        """Return a `Chosen` for a table with these columns, called `label` in errors."""
-
-    def of_log(self, log: Log) -> Request:
-        """Return the request for an evaluation tool's log."""
 
 
 DUCKDB, SPARK = "duckdb", "spark"
@@ -250,6 +241,8 @@ class Source:
         The evaluation tool's log that the rows are of.
     rows : int, optional
         How many there are, once that is known: for those who watch.
+    lock
+        Held by a query: a connection answers one at a time.
     """
 
     label: str
@@ -262,6 +255,7 @@ class Source:
     notes: tuple[str, ...] = ()
     log: Log | None = None
     rows: int | None = None
+    lock: Any = field(default_factory=threading.RLock)
 
     def counted(self) -> Source:
         """Return the source with its number of rows, where somebody watches and it costs no scan."""
@@ -279,13 +273,8 @@ class Source:
 
     def run(self, expression: Any) -> Any:
         """Return the small result of a query as a PyArrow table."""
-        with readable(self.label), self._scanning():
+        with self.lock, readable(self.label), self._scanning():
             return answer(self.backend, expression)
-
-    def read(self, names: Sequence[str]) -> Any:
-        """Return some columns of a small table as a PyArrow table, under the table's own names."""
-        with readable(self.label), self._scanning():
-            return read_columns(self.backend, self.table, [self.columns[name] for name in names])
 
     def first(self, expression: Any) -> dict[str, Any]:
         """Return the first row of a query's result by column."""
@@ -294,7 +283,7 @@ class Source:
 
     def batches(self, expression: Any, size: int) -> Iterator[Any]:
         """Yield a query's result as PyArrow record batches of up to `size` rows."""
-        with readable(self.label), self._scanning():
+        with self.lock, readable(self.label), self._scanning():
             yield from record_batches(self.backend, expression, size)
 
     def _scanning(self) -> AbstractContextManager[None]:
@@ -303,6 +292,28 @@ class Source:
     def place(self, row: int) -> str:
         """Return how the row with this number (from 0) is called."""
         return self.locate(row) if self.locate is not None else f"row {row + 1}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Table(Record):
+    """A table whose columns are known by name, and not read yet.
+
+    Parameters
+    ----------
+    label : str
+        What it is called in errors.
+    names : tuple of str
+        Its columns; of two with one name the first is read.
+    take : callable
+        Returns the columns that were chosen: as `Rows`, or as a `Source` on an engine of its own.
+    log : Log, optional
+        The evaluation tool's log that it is of.
+    """
+
+    label: str
+    names: tuple[str, ...]
+    take: Callable[[Chosen], Any]
+    log: Log | None = None
 
 
 @contextmanager
@@ -315,7 +326,6 @@ def readable(label: str) -> Iterator[None]:
     ...     pass
     """
     import duckdb
-    from ibis.common.exceptions import OperationNotDefinedError
 
     try:
         yield
@@ -330,14 +340,14 @@ def readable(label: str) -> Iterator[None]:
             given=_reason(str(error)),
             action="Check that the file is whole and of the format that its name says.",
         ) from error
-    except OperationNotDefinedError as error:
-        raise InputError(
-            f"{label}: the engine that holds it lacks an operation",
-            given=str(error).splitlines()[0],
-            allowed="DuckDB, PostgreSQL, Spark",
-            action="Write the columns to a Parquet file and read that.",
-        ) from error
     except Exception as error:
+        if type(error).__name__ == "OperationNotDefinedError":  # of Ibis, which loads slowly
+            raise InputError(
+                f"{label}: the engine that holds it lacks an operation",
+                given=str(error).splitlines()[0],
+                allowed="DuckDB, PostgreSQL, Spark",
+                action="Write the columns to a Parquet file and read that.",
+            ) from error
         engine = type(error).__module__.split(".")[0]
         if engine not in _DRIVERS or isinstance(error, MemoryError):
             raise

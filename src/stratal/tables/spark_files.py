@@ -7,22 +7,18 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from stratal.errors import InputError, MissingExtraError
 from stratal.tables.files import (
-    csv_records,
-    delimiter_of,
+    csv_header,
     format_of,
-    header_line,
     kind_of,
-    opened,
-    usual_delimiter,
 )
 from stratal.tables.parquet import parquet_names, partition_keys, parts_of, refuse_unlike_parts, with_nested
-from stratal.tables.source import FileReading, Request, Source, readable
+from stratal.tables.source import Chosen, FileReading, Source, Table, readable
 from stratal.tables.spilling import private_folder
 
 EVERY_CORE = "local[*]"
@@ -38,8 +34,8 @@ _SETTINGS = {
 _QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
 
 
-def read_on_spark(path: str | os.PathLike[str], request: Request, reading: FileReading) -> tuple[Source, Any]:
-    """Return a file or a directory that Spark reads as a source, and its columns as they were declared.
+def read_on_spark(path: str | os.PathLike[str], reading: FileReading) -> Table:
+    """Return a file or a directory that Spark reads as a table.
 
     A path of this machine must be one of the workers' machines too. An address such as `hdfs://…` or
     `s3a://…`, and a path that is not on this machine, goes to Spark as it is.
@@ -54,13 +50,17 @@ def read_on_spark(path: str | os.PathLike[str], request: Request, reading: FileR
         table, backend = table_of(frame)
     columns = {name: name for name in table.columns}
     table, columns = with_nested(table, columns)
-    declared = request.among(list(columns), text)
-    if parts and here is not None:
-        keys = {key: part for part in parts for key in partition_keys(part.relative_to(here))}
-        refuse_unlike_parts(parts, declared.among(columns), keys)
-    return Source(
+    source = Source(
         label=text, backend=backend, table=table, columns=columns, text=kind == "csv", ordered=False
-    ), declared
+    )
+
+    def take(chosen: Chosen) -> Source:
+        if parts and here is not None:
+            keys = {key: part for part in parts for key in partition_keys(part.relative_to(here))}
+            refuse_unlike_parts(parts, chosen.among(columns), keys)
+        return source
+
+    return Table(label=text, names=tuple(columns), take=take)
 
 
 def table_of(frame: Any) -> tuple[Any, Any]:
@@ -186,15 +186,10 @@ def _parquet(reader: Any, address: str, _: str, reading: FileReading) -> Any:
 
 
 def _csv(reader: Any, address: str, text: str, reading: FileReading) -> Any:
-    file = Path(text)
-    usual = usual_delimiter(file)
-    how: dict[str, Any] = {"sep": reading.delimiter or usual}
+    how: dict[str, Any] = {"sep": reading.delimiter or ("\t" if ".tsv" in text.lower() else ",")}
     if address.startswith("file:"):  # else Spark looks at all of it to learn the names in its first line
-        line = header_line(file)
-        how["sep"] = reading.delimiter or delimiter_of(line, usual)
-        with closing(opened(file)) as lines:
-            _, names = next(csv_records(lines, how["sep"]), (0, []))
-        how["schema"] = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in names)
+        how["sep"], _, names = csv_header(Path(text), reading.delimiter)
+        how["schema"] = ", ".join(f"`{name.replace('`', '``')}` STRING" for name in names or ())
     return reader.csv(address, **how, header=True, multiLine=True, escape='"', mode="FAILFAST")
 
 

@@ -15,7 +15,6 @@ from functools import cache
 from pathlib import Path
 
 from stratal.errors import InputError
-from stratal.tables.files import opened
 
 _PREFIX, _LOCK = "stratal-spill-", "lock"
 
@@ -141,21 +140,14 @@ def _clear(place: Path) -> None:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def without_mark(path: Path) -> Path:
-    """Return a JSON Lines file, or a copy without its byte order mark, which the engine would refuse.
+def private_file(suffix: str) -> Path:
+    """Return a new file in the private folder.
 
     Examples
     --------
-    >>> path = private_folder() / "marked.jsonl"
-    >>> _ = path.write_text('{"id": 1}', encoding="utf-8-sig")
-    >>> without_mark(path).read_bytes()
-    b'{"id": 1}'
+    >>> private_file(".csv").suffix
+    '.csv'
     """
-    with opened(path) as text:
-        raw = text.buffer.peek(3)[:3]  # type: ignore[attr-defined]
-        if raw != b"\xef\xbb\xbf":
-            return path
-        handle, name = tempfile.mkstemp(dir=private_folder(), suffix=".jsonl")
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as copy:
-            shutil.copyfileobj(text, copy)
+    handle, name = tempfile.mkstemp(dir=private_folder(), suffix=suffix)
+    os.close(handle)
     return Path(name)

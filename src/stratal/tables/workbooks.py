@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ from stratal.errors import InputError, MissingExtraError
 
 LARGEST_WHOLE = 2.0**53
 """Whole numbers from here on have lost digits, and are not written out as if they had not."""
+
+_CHUNK = 2**20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +30,8 @@ class Sheet:
         Number of each row in the sheet.
     notes : tuple of str
         Which sheet was read, where there are several.
+    unreadable : str
+        Which cells do not hold what is seen there: merged ones, and formulas without a saved value.
 
     Examples
     --------
@@ -40,6 +44,7 @@ class Sheet:
     rows: list[list[str | None]]
     places: list[int]
     notes: tuple[str, ...] = ()
+    unreadable: str = ""
 
 
 def one_sheet(path: Path, fits: Callable[[Sequence[str]], bool]) -> Sheet:
@@ -56,7 +61,7 @@ def one_sheet(path: Path, fits: Callable[[Sequence[str]], bool]) -> Sheet:
     if not sheets:
         raise InputError(f"{path}: is empty", allowed="a header and one row per unit")
     if len(sheets) == 1:
-        return sheets[0]
+        return _whole(path, sheets[0])
     titles = ", ".join(repr(sheet.title) for sheet in sheets)
     fitting = [sheet for sheet in sheets if fits(sheet.names)]
     if len(fitting) != 1:
@@ -66,11 +71,20 @@ def one_sheet(path: Path, fits: Callable[[Sequence[str]], bool]) -> Sheet:
             allowed="one sheet with them",
             action="Save the sheet that is meant as a file of its own.",
         )
-    chosen = fitting[0]
-    note = f"{path}: sheet {chosen.title!r} was read, of {titles}"
-    return Sheet(
-        title=chosen.title, names=chosen.names, rows=chosen.rows, places=chosen.places, notes=(note,)
-    )
+    chosen = _whole(path, fitting[0])
+    return replace(chosen, notes=(f"{path}: sheet {chosen.title!r} was read, of {titles}",))
+
+
+def _whole(path: Path, sheet: Sheet) -> Sheet:
+    """Return a sheet, refusing cells that would be empty in a table though they show something."""
+    if sheet.unreadable:
+        raise InputError(
+            f"{path}: sheet {sheet.title!r} has {sheet.unreadable}",
+            allowed="a value in each cell",
+            action="Unmerge cells and fill in each row; open the workbook in a spreadsheet and save it, or "
+            "paste formulas as values.",
+        )
+    return sheet
 
 
 def cell_text(value: Any) -> str | None:
@@ -113,9 +127,37 @@ def _sheets(path: Path) -> list[Sheet]:
             allowed=".xlsx as spreadsheets save it",
         ) from None
     try:
-        return [_sheet(page.title, page.iter_rows(values_only=True)) for page in book.worksheets]
+        return [
+            replace(_sheet(page.title, page.iter_rows(values_only=True)), unreadable=_unreadable(book, page))
+            for page in book.worksheets
+        ]
     finally:
         book.close()
+
+
+def _unreadable(book: Any, page: Any) -> str:
+    """Return which cells of a page are merged, or are formulas without a value, in words."""
+    from xml.etree.ElementTree import iterparse
+
+    with book._archive.open(page._worksheet_path) as stream:
+        tail, marked = b"", False
+        while not marked and (chunk := stream.read(_CHUNK)):
+            marked = any(mark in tail + chunk for mark in (b"<f>", b"<f ", b"<mergeCell "))
+            tail = chunk[-len(b"<mergeCell ") :]
+    if not marked:
+        return ""
+    with book._archive.open(page._worksheet_path) as stream:
+        for _, node in iterparse(stream):
+            space, _, name = node.tag.rpartition("}")
+            if name == "mergeCell":
+                return f"merged cells: {node.get('ref')}"
+            # A formula whose value is the empty text is saved as one of type str.
+            if name == "c" and node.get("t") != "str" and node.find(f"{space}}}f") is not None:
+                if not node.findtext(f"{space}}}v"):
+                    return f"a formula without a saved value: {node.get('r')}"
+            elif name == "row":
+                node.clear()
+    return ""
 
 
 def _sheet(title: str, lines: Any) -> Sheet:

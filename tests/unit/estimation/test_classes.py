@@ -43,7 +43,7 @@ def test_right_and_wrong_labels_are_still_averaged(digits):
     assert 0 < stratal.estimate(sample, {unit: float(label == "3") for unit, label in true.items()}).value < 1
 
 
-@pytest.mark.parametrize("change", [str.upper, lambda text: text + " ", lambda text: " " + text.title()])
+@pytest.mark.parametrize("change", [str.upper, str.title, lambda text: " " + text.title()])
 def test_another_spelling_of_an_answer_is_refused(change):
     population = stratal.Population.from_arrays(
         proxy=[0.5] * 60, groups={"animal": ["cat", "dog", "cow"] * 20}, predicted="animal"
@@ -106,7 +106,7 @@ def sample():
 
 
 @pytest.mark.parametrize(
-    ("label", "message"), [("CAT", "but 'cat'"), (" dog", "but 'dog'"), (1, "leave out predicted=")]
+    ("label", "message"), [("CAT", "but 'cat'"), ("d og", "but 'dog'"), (1, "leave out predicted=")]
 )
 def test_labels_that_match_no_class_are_refused(sample, label, message):
     labels = dict.fromkeys(sample.ids.tolist(), label)

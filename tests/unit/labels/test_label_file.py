@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+import zipfile
 
 import openpyxl
 import pandas as pd
 import pytest
 
+import stratal
 from stratal.errors import InputError, LabelError
 from stratal.labels.label_file import read_labels
 
@@ -155,7 +158,9 @@ def test_words_are_counted_as_said(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text("id,label\na,ok\nb,meh\n")
 
-    assert read_labels(path, positive="ok").values == (1.0, 0.0)
+    labels = read_labels(path, positive="ok")
+
+    assert list(labels.interpreted()[1].meanings.items()) == [("ok", 1.0), ("meh", 0.0)]
 
 
 def test_nested_labels_have_dotted_names(tmp_path):
@@ -184,3 +189,105 @@ def test_json_that_is_no_table_is_refused(tmp_path, content, message):
 def test_no_file_is_an_error():
     with pytest.raises(InputError, match="no file of labels is given"):
         read_labels()
+
+
+# ---- what a file may hold that is not what it seems
+
+
+def test_a_column_label_beside_another_is_refused(tmp_path):
+    path = tmp_path / "labels.csv"
+    path.write_text("id,label,Label\na,1,0\n")
+
+    with pytest.raises(InputError, match=r"several columns.*'label', 'Label'.*--value Label"):
+        read_labels(path)
+    assert read_labels(path, value="Label").values == ("0",)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("labels.jsonl", '{"id": "a", "label": 1, "label": 0}\n'), ("labels.json", '[{"id": "a", "id": "b"}]')],
+)
+def test_a_key_that_stands_twice_is_refused(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+
+    with pytest.raises(InputError, match="stands twice"):
+        read_labels(path)
+
+
+def test_a_formula_without_a_saved_value_and_merged_cells_are_named(tmp_path):
+    """A spreadsheet shows something there, and a reader finds nothing."""
+    path = workbook(tmp_path / "f.xlsx", ("Answers", [["id", "label"], ["a", "=1+0"], ["b", 0]]))
+    with pytest.raises(InputError, match=r"sheet 'Answers' has a formula without a saved value: B2"):
+        read_labels(path)
+    path = workbook(tmp_path / "m.xlsx", ("Answers", [["id", "label"], ["a", 1], ["b", None]]))
+    book = openpyxl.load_workbook(path)
+    book["Answers"].merge_cells("B2:B3")
+    book.save(path)
+    with pytest.raises(InputError, match=r"sheet 'Answers' has merged cells: B2:B3"):
+        read_labels(path)
+
+
+def test_formulas_with_values_and_notes_on_another_sheet_are_read(tmp_path):
+    plain = workbook(
+        tmp_path / "plain.xlsx",
+        ("Notes", [["How", "to"], ["a", "b"]]),
+        ("Answers", [["id", "label"], ["a", "=1+0"], ["b", '=""']]),
+    )
+    book = openpyxl.load_workbook(plain)
+    book["Notes"].merge_cells("A1:B1")
+    book.save(plain)
+    path = tmp_path / "calculated.xlsx"
+    with zipfile.ZipFile(plain) as old, zipfile.ZipFile(path, "w") as new:
+        for name in old.namelist():
+            text = old.read(name)
+            if name.endswith("sheet2.xml"):  # as a spreadsheet saves what it has calculated
+                text = re.sub(rb"(<f>1\+0</f>)<v ?/>|(<f>1\+0</f>)<v></v>", rb"<f>1+0</f><v>1</v>", text)
+                text = text.replace(b'<c r="B3"', b'<c t="str" r="B3"')
+            new.writestr(name, text)
+
+    assert read_labels(path).values == ("1", None)
+
+
+def test_commas_that_may_group_digits_are_refused_by_name(tmp_path):
+    path = tmp_path / "labels.csv"
+    population = stratal.Population.from_arrays(proxy=[0.1, 0.5], ids=["a", "b"])
+    sample = stratal.SimpleRandom(budget=2).draw(population, seed=1)
+
+    path.write_text("id;label\na;2,033\nb;583\n")
+    with pytest.raises(LabelError, match="'2,033' of id 'a' is not a finite number"):
+        stratal.estimate(sample, read_labels(path))
+    path.write_text("id;label\na;2,5\nb;3\n")
+    assert stratal.estimate(sample, read_labels(path)).value == 2.75
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"id,label\r\na,1\nb,0\rc,1\r\n",
+        b"id,label\r\na,1\nb,0\r\nc,1\n",
+        b"id,label\na,1\r\nb,0\nc,1",
+    ],
+)
+def test_mixed_line_ends_are_read_as_lines_or_refused_by_name(tmp_path, text):
+    path = tmp_path / "labels.csv"
+    path.write_bytes(text)
+
+    try:
+        labels = read_labels(path)
+    except InputError:
+        with pytest.raises(InputError, match=re.escape(str(path))):
+            read_labels(path)
+    else:
+        assert (labels.ids, labels.values) == (("a", "b", "c"), ("1", "0", "1"))
+
+
+def test_the_apostrophe_before_what_a_spreadsheet_would_run_is_taken_away_from_every_format(tmp_path):
+    frame = pd.DataFrame({"id": ["a", "b", "c"], "label": ["'=x", "'@y", "'tis"]})
+    frame.to_csv(tmp_path / "labels.csv", index=False)
+    frame.to_parquet(tmp_path / "labels.parquet")
+    frame.to_excel(tmp_path / "labels.xlsx", index=False)
+    frame.to_json(tmp_path / "labels.json", orient="records")
+
+    for name in ("csv", "parquet", "xlsx", "json"):
+        assert read_labels(tmp_path / f"labels.{name}").values == ("=x", "@y", "'tis")

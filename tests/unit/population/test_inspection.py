@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +15,6 @@ from stratal.errors import InputError
 from stratal.population import inspection
 from stratal.population.inspection import describe_columns, describe_proxies, suggestion
 from stratal.report import inspection_page
-from stratal.tables.engine import answer
 
 
 def test_columns_of_a_csv_file(tmp_path):
@@ -134,71 +132,21 @@ def write_mixed(columns, path):
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
-def test_columns_below_each_other_are_described_as_columns_side_by_side(tmp_path, monkeypatch, ending):
+def test_columns_are_described_by_groups_and_through_ibis_alike(tmp_path, monkeypatch, ending):
     path = tmp_path / f"p'[1].{ending}"
     write_mixed(21, path)
 
     found = describe_columns(path)
-    with monkeypatch.context() as wide:  # as if the table were wide: past the view, by groups of columns
-        wide.setattr("stratal.tables.engine._WIDE_VIEW", 3)
-        wide.setattr("stratal.tables.readers._WIDE", 3)
-        assert found == describe_columns(path)
-    monkeypatch.setattr(inspection, "_FEW_ROWS", 0)
+    monkeypatch.setattr(inspection, "_AT_ONCE", 4)
+    assert found == describe_columns(path)
+    monkeypatch.setattr(inspection, "_RowsLook", lambda rows: inspection._SourceLook(rows.source()))
 
     assert found == describe_columns(path)
 
 
-def test_many_columns_of_one_type_are_one_query(tmp_path, monkeypatch):
-    path = tmp_path / "p.parquet"
-    pq.write_table(pa.table({f"c{number}": [0.5, 3.0] for number in range(200)}), path)
-    asked = []
-    facts = inspection._facts
-
-    def noted(*given):
-        asked.append(given)
-        return facts(*given)
-
-    monkeypatch.setattr(inspection, "_facts", noted)
-
-    assert len(describe_columns(path)["columns"]) == 200
-    assert len(asked) == 1
-
-
-def test_columns_of_lists_are_asked_together(tmp_path, monkeypatch):
-    path = tmp_path / "p.parquet"
-    pq.write_table(pa.table({f"c{number}": [[number], [1, 2], None] for number in range(60)}), path)
-    asked = mock.Mock(wraps=answer)
-    monkeypatch.setattr("stratal.tables.source.answer", asked)
-
-    found = describe_columns(path)["columns"]
-
-    assert [(row["missing"], row["distinct"]) for row in found] == [(1, 2)] * 60
-    assert asked.call_count == 2  # the number of rows, and the columns
-
-
-def test_words_in_the_first_rows_of_a_large_file_are_not_read_as_numbers(tmp_path, monkeypatch):
-    path = tmp_path / "p.csv"
-    path.write_text("id,score,mixed\na,0.5,1\nb,,2\nc,0.9,x\n")
-    with monkeypatch.context() as wide:
-        wide.setattr(inspection, "_NARROW", 0)
-        small = describe_columns(path)
-    monkeypatch.setattr(inspection, "_FEW_ROWS", 0)
-    monkeypatch.setattr(inspection, "_HEAD", 2)
-    facts, asked = inspection._facts, []
-
-    def noted(column, *given):
-        asked.append(facts(column, *given))
-        return asked[-1]
-
-    monkeypatch.setattr(inspection, "_facts", noted)
-
-    assert describe_columns(path) == small
-    assert ["numbers" in found for found in asked] == [False, True, True]
-
-
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_twice_the_columns_are_twice_the_work(tmp_path, monkeypatch, ending):
-    monkeypatch.setattr(inspection, "_MANY_COLUMNS", 50)
+    monkeypatch.setattr(inspection, "_AT_ONCE", 50)
     paths = []
     for columns in (100, 400, 800):
         paths.append(tmp_path / f"p{columns}.{ending}")

@@ -6,7 +6,6 @@ import pytest
 
 import stratal
 from stratal.errors import InputError
-from stratal.tables.decimal_commas import with_points
 from stratal.tables.small_table import SmallTable
 
 ROWS = "unit;kind;score\n1,1;a;0,25\n1,2;b;1\n1,3;a;0,5\n;;\n"
@@ -55,16 +54,28 @@ def test_a_workbook_is_read_with_decimal_commas_that_were_typed_as_text(tmp_path
     assert "'score' is written with a decimal comma: '0,25' is read as 0.25" in notes
 
 
-def test_commas_of_a_workbook_that_may_group_thousands_are_left_alone():
-    assert with_points({"n": ["1,234", "2,500"]}, grouped=True) == ({"n": ["1,234", "2,500"]}, ())
-    assert with_points({"n": ["1,234", "2,5"]}, grouped=True)[0] == {"n": ["1.234", "2.5"]}
+@pytest.mark.parametrize(
+    ("entries", "read"), [(["1,234", "2,500"], ["1,234", "2,500"]), (["1,234", "2,5"], ["1.234", "2.5"])]
+)
+def test_commas_of_a_workbook_that_may_group_thousands_are_left_alone(tmp_path, entries, read):
+    workbook = pytest.importorskip("openpyxl").Workbook()
+    for row in ("n", *entries):
+        workbook.active.append([row])
+    workbook.save(tmp_path / "rows.xlsx")
+
+    assert SmallTable.of(tmp_path / "rows.xlsx", "labels").lists["n"] == read
 
 
 @pytest.mark.parametrize(
     "entries", [["0,5", "x"], ["0,5", "0.5"], ["1,234,567"], ["1", "2"], ["a,b"], ["5,1 %"]]
 )
-def test_what_could_mean_something_else_is_left_alone(entries):
-    assert with_points({"score": entries}) == ({"score": entries}, ())
+def test_what_could_mean_something_else_is_left_alone(tmp_path, entries):
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join(["score;n", *(f"{entry};" for entry in entries)]))
+
+    table = SmallTable.of(path, "labels")
+
+    assert (table.lists["score"], table.notes) == (entries, ())
 
 
 def test_a_later_row_that_is_no_number_is_refused_as_it_is_written(tmp_path):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from stratal.population.declaration import Declared
+from stratal.tables.engine import duckdb_connection
 from stratal.tables.logs.log import Row, log_of
-from stratal.tables.readers import log_source
+from stratal.tables.readers import log_table
 
 
 @pytest.fixture
@@ -39,8 +40,7 @@ def test_the_cluster_is_a_group(log):
 
 
 def test_half_characters_and_empty_columns_are_text(log):
-    source, _ = log_source(log, Declared(proxy=(), show=("answer", "near")), "log.json")
+    table = log_table(duckdb_connection(), log, "log.json")
+    rows = table.take(Declared(proxy=(), show=("answer", "near")).among(table.names, table.label))
 
-    found = source.run(source.table).to_pydict()
-    assert found[source.columns["answer"]][0] == "x?"
-    assert found[source.columns["near"]] == [None] * 4
+    assert rows.head(["answer", "near"], 4) == {"answer": ["x?"] * 4, "near": [None] * 4}

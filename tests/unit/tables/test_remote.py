@@ -127,7 +127,7 @@ def test_a_file_in_s3_is_the_file_here(folder, name, monkeypatch):
 def test_an_address_reaches_spark_with_both_its_slashes(command, monkeypatch, run_command):
     asked = []
 
-    def read(path, request, reading):
+    def read(path, reading):
         asked.append(os.fspath(path))
         raise InputError("no Spark here")
 

@@ -12,7 +12,8 @@ from stratal.tables.engine import connect, share_done
 from stratal.tables.source import Scan, Watch, scanning, watched, watching
 
 
-def test_every_scan_of_a_population_is_seen_with_its_rows(tmp_path):
+def test_every_scan_of_a_population_is_seen_with_its_rows(tmp_path, monkeypatch):
+    monkeypatch.setattr("stratal.tables.rows.MOST_ROWS", 0)
     pq.write_table(pa.table({"id": range(500), "proxy": np.linspace(0, 1, 500)}), tmp_path / "p.parquet")
     seen = []
     with watching(Watch(lambda scan, seconds: seen.append((scan.rows, seconds)))):
@@ -27,6 +28,7 @@ def test_every_scan_of_a_population_is_seen_with_its_rows(tmp_path):
 
 def test_nothing_is_counted_where_nobody_watches(tmp_path, monkeypatch):
     pq.write_table(pa.table({"id": range(9), "proxy": np.linspace(0, 1, 9)}), tmp_path / "p.parquet")
+    monkeypatch.setattr("stratal.tables.rows.MOST_ROWS", 0)
     monkeypatch.setattr("stratal.tables.source.share_done", lambda _: pytest.fail("asked"))
 
     assert stratal.Population.read(tmp_path / "p.parquet", proxy="proxy").size == 9

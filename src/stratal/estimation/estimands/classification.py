@@ -12,14 +12,7 @@ import numpy as np
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names
-from stratal.estimation.columns import (
-    GIVEN,
-    class_column,
-    class_text,
-    refuse_unlike,
-    split_answers,
-    with_group,
-)
+from stratal.estimation.columns import GIVEN, class_column, split_answers, with_group
 from stratal.estimation.confusion import (
     AVERAGES,
     CLASS_METRICS,
@@ -36,6 +29,7 @@ from stratal.estimation.estimate import Estimate, Estimates, title_of, undefined
 from stratal.estimation.respondents import CannotTellError, Respondents
 from stratal.estimation.shares import possible_answers
 from stratal.intervals.limits import BinomialLimits
+from stratal.labels.meanings import class_text
 from stratal.population.expressions import ByLevel, Cells, Constant, Expression, Number
 from stratal.population.influence import Influence, averages, stratum_averages
 from stratal.population.population import Population
@@ -216,8 +210,8 @@ _COUNTS_MISSES = ("recall", "jaccard")
 
 def _both(sample: Sample, y_true: Any, y_pred: Any) -> tuple[AnyArray, AnyArray, BoolArray]:
     """Return true and predicted classes (m,) of the units that have a true one, and which they are (n,)."""
-    true = class_column(sample, y_true, "y_true")
     predicted = class_column(sample, y_pred, "y_pred")
+    true = class_column(sample, y_true, "y_true", predicted[predicted != None])  # noqa: E711
     labelled = np.array([entry is not None for entry in true], dtype=bool)
     if not np.any(labelled):
         raise LabelError(
@@ -232,7 +226,6 @@ def _both(sample: Sample, y_true: Any, y_pred: Any) -> tuple[AnyArray, AnyArray,
             f"(first: {str(sample.ids[np.argmax(lacking)])!r})",
             allowed="a predicted class for every labelled unit",
         )
-    refuse_unlike(true[labelled].tolist(), [entry for entry in predicted.tolist() if entry is not None])
     return true[labelled], predicted[labelled], labelled
 
 

@@ -12,7 +12,7 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray, Record, finite_vecto
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names, not_bounds
 from stratal.estimation.anticipated import RESIDUAL_SHARE, AnticipatedOutcome, Division
-from stratal.estimation.columns import class_column, group_column, number_columns
+from stratal.estimation.columns import LabelOutcomes, class_column, group_column, number_columns, outcomes
 from stratal.estimation.estimand import (
     MEAN_OPTIONS,
     PLAIN,
@@ -24,11 +24,11 @@ from stratal.estimation.estimand import (
 )
 from stratal.estimation.estimate import Estimate, Estimates, title_of
 from stratal.estimation.outcome_means import outcome_mean
-from stratal.estimation.respondents import Respondents, combined, known_outcome, outcomes, said
+from stratal.estimation.respondents import Respondents, known_outcome
 from stratal.estimation.shares import domain_mean
 from stratal.intervals.evidence import OutcomeKind, infer_outcome
 from stratal.intervals.interval import unseen_share
-from stratal.labels.labels import Joined, join
+from stratal.labels.labels import join
 from stratal.population.expressions import ByLevel, Cells, Constant, Expression, Number
 from stratal.population.influence import Influence, InfluenceOfLevels, averages, stratum_averages
 from stratal.population.population import Population
@@ -108,22 +108,12 @@ class Mean(Estimand):
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the mean, from outcomes, or from classes that are compared with the model's answers."""
         request = replace(request, proxy=self.proxy if request.proxy is None else request.proxy)
-        joined, z, notes = self._outcomes(sample, labels, request)
-        limits = request.limits
+        told, limits = outcomes(sample, labels, request.predicted, request.combine), request.limits
         if limits is None:
-            return outcome_mean(sample, z, joined.labelled, request, joined=joined, notes=notes)
-        within = within_limits(z, limits)
-        request = replace(request, outcome="bounded", bounds=limits)
-        found = outcome_mean(sample, within, joined.labelled, request, notes=notes)
-        return replace(found, remarks=(_winsorised_note(found, z, limits), *found.remarks))
-
-    @staticmethod
-    def _outcomes(
-        sample: Sample, labels: Any, request: Request
-    ) -> tuple[Joined, FloatArray, tuple[str, ...]]:
-        """Return the joined labels, the outcomes of the labelled units, and how several became one."""
-        joined, notes = combined(said(join(sample, labels), request.predicted), request.combine)
-        return joined, outcomes(sample, joined, request.predicted), notes
+            return outcome_mean(sample, told, request)
+        within = replace(told, z=within_limits(told.z, limits))
+        found = outcome_mean(sample, within, replace(request, outcome="bounded", bounds=limits))
+        return replace(found, remarks=(_winsorised_note(found, told.z, limits), *found.remarks))
 
     def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
         """Return the mean of each group."""
@@ -134,27 +124,25 @@ class Mean(Estimand):
                 allowed=", ".join(f"{name}=" for name in _OF_GROUPS),
                 action="Leave it out, or ask for the mean of all.",
             )
-        joined, z, notes = self._outcomes(sample, labels, request)
+        told = outcomes(sample, labels, request.predicted, request.combine)
         groups = class_column(sample, group, "by")
         names = sorted({str(entry) for entry in groups if entry is not None})
         if not names:
             raise LabelError("no drawn unit has a group", allowed="a group for each labelled unit")
-        frame = Respondents.of(sample, joined.labelled)
-        kind, ends, _ = known_outcome(sample, z, request.outcome, request.bounds, joined)
+        frame = Respondents.of(sample, told.labelled)
+        z, (kind, ends, _) = told.z, known_outcome(sample, told.z, request.outcome, request.bounds, told)
         if request.limits is not None:
             z, kind, ends = within_limits(z, request.limits), "bounded", request.limits
         about = f" by {group}" if isinstance(group, str) else ""
         return replace(
-            _group_means(
-                sample, frame, z, groups[joined.labelled], names, (kind, ends), request.target, about
-            ),
-            remarks=(*frame.notes, *notes),
+            _group_means(sample, frame, z, groups[told.labelled], names, (kind, ends), request.target, about),
+            remarks=(*frame.notes, *told.notes),
         )
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the outcomes, which are the influence but for a constant."""
-        z, labelled = outcomes_of(sample, labels, None)
-        return LabelledInfluence(u=z, labelled=labelled)
+        told = outcomes(sample, labels)
+        return LabelledInfluence(u=told.z, labelled=told.labelled)
 
     def labelled_outcomes(self, found: Any, labelled: BoolArray) -> LabelledOutcomes:
         """Return the outcomes that the estimate is the mean of."""
@@ -238,20 +226,6 @@ def _group_means(
     )
 
 
-def outcomes_of(sample: Sample, labels: Any, predicted: str | None) -> tuple[FloatArray, BoolArray]:
-    """Return z (m,) of the labelled units, and which of the drawn ones these are (n,).
-
-    Examples
-    --------
-    >>> import stratal
-    >>> sample = stratal.SimpleRandom(budget=2).draw(Population.from_arrays(proxy=[0.5, 0.7]), seed=7)
-    >>> outcomes_of(sample, {0: 1.0}, None)[0]
-    array([1.])
-    """
-    joined = said(join(sample, labels), predicted or False)
-    return outcomes(sample, joined, predicted or False), joined.labelled
-
-
 @dataclass(frozen=True, slots=True)
 class LevelMean(Estimand):
     """The mean outcome of one level of a category; a part of `LevelMeans`.
@@ -310,7 +284,7 @@ class LevelMean(Estimand):
         """Return the influence of the labelled units: none outside the level."""
         found = self.estimate(sample, labels)
         u = np.nan_to_num(found.evidence.residuals)
-        return LabelledInfluence(u=u, labelled=outcomes_of(sample, labels, self.predicted)[1])
+        return LabelledInfluence(u=u, labelled=join(sample, labels).labelled)
 
 
 def _require_level(group: str, level: str, counts: Mapping[str, int]) -> None:
@@ -432,16 +406,16 @@ class LevelMeans(Several):
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
         """Return the mean of each level."""
-        z, labelled = outcomes_of(sample, labels, self.predicted)
-        frame = Respondents.of(sample, labelled, self._outside if self.levels else None)
+        told = outcomes(sample, labels, self.predicted or False)
+        frame = Respondents.of(sample, told.labelled, self._outside if self.levels else None)
         names = [part.level for part in self.parts_of(sample)]
         return _group_means(
             sample,
             frame,
-            z,
-            group_column(sample, self.group)[labelled],
+            told.z,
+            group_column(sample, self.group)[told.labelled],
             names,
-            known_outcome(sample, z)[:2],
+            known_outcome(sample, told.z)[:2],
             request.target,
             f" by {self.group}",
         )
@@ -512,7 +486,9 @@ class Means(Several):
         for name, proxy, column in zip(self.names, self.proxies or self.names, z.T, strict=True):
             if not plain:
                 of_own = replace(request, proxy=proxy if proxy in sample.proxy_names else None)
-                own = outcome_mean(sample, column, labelled, of_own)
+                exact = bool(np.isin(column, (0.0, 1.0)).all())
+                told = LabelOutcomes(z=column, labelled=labelled, right_or_wrong=exact)
+                own = outcome_mean(sample, told, of_own)
                 rows.append(replace(own, label={"outcome": name}))
                 continue
             kind, bounds, _ = known_outcome(sample, column)

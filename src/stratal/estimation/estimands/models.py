@@ -17,7 +17,7 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.designs.sample import Sample
 from stratal.errors import InputError
 from stratal.estimation.calibrated import sample_folds
-from stratal.estimation.columns import number_columns, shares_equal
+from stratal.estimation.columns import answers_of, number_columns, shares_equal
 from stratal.estimation.comparison import Comparisons, ModelPair, bounds_of_outcomes, comparisons
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request, Several, together
 from stratal.estimation.estimands.classification import UNTOLD
@@ -166,7 +166,7 @@ class OfModels(Estimand):
         elif self.by_answers(sample.groups):
             joined = join(sample, labels)
             labelled = joined.labelled
-            z = np.column_stack([shares_equal(sample, joined, model) for model in self.models])
+            z = np.column_stack([shares_equal(joined, answers_of(sample, model)) for model in self.models])
         else:
             raise InputError(
                 "labels must tell the outcome of every model",

@@ -17,7 +17,7 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError
-from stratal.estimation.columns import class_column, class_text, number_column
+from stratal.estimation.columns import class_column, number_column
 from stratal.estimation.confusion import satterthwaite_of_groups
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimate import (
@@ -29,6 +29,7 @@ from stratal.estimation.estimate import (
 )
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.limits import BinomialLimits, Limits, OuterLimits
+from stratal.labels.meanings import class_text
 
 Statistic = Callable[[FloatArray, BoolArray, FloatArray], tuple[float, FloatArray]]
 
@@ -197,7 +198,7 @@ class Ranking(Estimand):
         score: Any = self.score
         if isinstance(labels, Mapping) and set(labels) == {"label", "score"}:
             labels, score = labels["label"], labels["score"]
-        true = class_column(sample, labels, "labels")
+        true = class_column(sample, labels, "labels", np.array([], dtype=object))
         scores = number_column(sample, _only_proxy(sample) if score is None else score, "score")
         labelled = np.array([entry is not None for entry in true], dtype=bool)
         if not np.any(labelled):

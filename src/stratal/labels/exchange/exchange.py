@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from stratal.arrays import Record
 from stratal.errors import InputError, LabelError
+from stratal.tables.logs.log import as_written
 
 VERDICT, NOTE, ITEM_ID = "verdict", "note", "item_id"
 """What the answer, the note and the item's id are called in tools that need a name."""
@@ -312,6 +313,25 @@ def newest(said: Iterable[Said]) -> tuple[Said, ...]:
                 action="Remove one of them in the tool.",
             )
     return tuple(found.values())
+
+
+def each_record(
+    found: Iterable[Any], source: str, title: str, what: str, read: Callable[[Any, str], Iterable[Said]]
+) -> tuple[Said, ...]:
+    """Return the newest answers of a document's records, naming one that the tool cannot have written.
+
+    Examples
+    --------
+    >>> each_record([7], "a.json", "A", "task", lambda task, place: [Said(id=task["id"], value="x")])
+    Traceback (most recent call last):
+    stratal.errors.InputError: a.json, task 1: is not as A writes it...
+    """
+    said: list[Said] = []
+    for number, record in enumerate(found, start=1):
+        place = f"{source}, {what} {number}"
+        with as_written(place, title):
+            said += read(record, place)
+    return newest(said)
 
 
 def required(record: Any, name: str, place: str) -> Any:

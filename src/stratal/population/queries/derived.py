@@ -18,17 +18,16 @@ from stratal.population.declaration import (
     OWN_STRATUM,
     OWN_STRATUM_GROUP,
     PREDICTED,
+    ROUNDED,
     ROW,
     Declaration,
+    class_names,
     middle,
     own_stratum_note,
 )
 from stratal.population.queries.units import absent, category, number
 from stratal.tables.engine import stored
 from stratal.tables.source import Source, readable
-
-ROUNDED = 0.02
-"""How far from 1 several proxies may add up and be taken as a softmax: probabilities are written rounded."""
 
 DECLARED = 0.05
 """The same where they were said to be one."""
@@ -83,11 +82,11 @@ def _unsaid_softmax(source: Source, declared: Declaration) -> tuple[str, ...]:
 
 def is_softmax(source: Source, columns: Sequence[str]) -> bool:
     """Return whether columns hold probabilities that add up to 1 in each row that has them all."""
-    found = _totals(source, columns)
+    found = totals(source, columns)
     return bool(found["n"] and found["least"] >= 0 and found["off"] <= ROUNDED)
 
 
-def _totals(source: Source, columns: Sequence[str]) -> dict[str, Any]:
+def totals(source: Source, columns: Sequence[str]) -> dict[str, Any]:
     """Return how far rows add up from 1, their least value, and the number of rows that have all values."""
     import ibis
 
@@ -106,7 +105,7 @@ def _with_softmax(
     """Return the source with the probability of the answer, and the most probable class if none is named."""
     import ibis
 
-    found = _totals(source, columns)
+    found = totals(source, columns)
     if len(columns) < 2 or not found["n"] or found["least"] < 0 or found["off"] > DECLARED:
         raise InputError(
             f"{source.label}: the columns {_listed(columns)} are not a softmax",
@@ -141,27 +140,6 @@ def _levels(source: Source, answer: Any) -> set[str]:
     """Return up to a thousand different answers."""
     found = source.run(source.table.select(answer=answer).distinct().limit(1000))
     return {row["answer"] for row in found.to_pylist()}
-
-
-def class_names(columns: Sequence[str]) -> list[str]:
-    """Return the classes that columns of probabilities are named after: without what all names begin with.
-
-    What is cut ends with a sign that is no letter, or stands before numbers.
-
-    Examples
-    --------
-    >>> class_names(["p_cat", "p_car"]), class_names(["p0", "p1", "p10"]), class_names(["cat", "car"])
-    (['cat', 'car'], ['0', '1', '10'], ['cat', 'car'])
-    """
-    first, last = min(columns), max(columns)
-    length = next((at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
-    shared = first[:length]
-    letters = shared.rstrip("0123456789")
-    if letters and all(name[len(letters) :].isdigit() for name in columns):
-        return [name[len(letters) :] for name in columns]
-    end = max((place + 1 for place, sign in enumerate(shared) if not sign.isalnum()), default=0)
-    names = [name[end:] for name in columns]
-    return names if all(names) else list(columns)
 
 
 def _listed(columns: Sequence[str]) -> str:

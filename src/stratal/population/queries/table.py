@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
-from stratal.errors import InputError, of_caller
-from stratal.population.declaration import OWN_STRATUM_GROUP, Declaration, Declared
+from stratal.errors import InputError
+from stratal.population.declaration import OWN_STRATUM_GROUP, Declaration
 from stratal.population.digest import KEY_BITS, Digested, PopulationDigest, exponent_of
 from stratal.population.distribution import Extent, LevelBins
 from stratal.population.expressions import Expression
 from stratal.population.population import Population
 from stratal.population.queries import selecting
 from stratal.population.queries.counting import TableCounter, columns_of, level_bins
-from stratal.population.queries.derived import prepared
 from stratal.population.queries.translate import query_averages, with_codes
 from stratal.population.queries.units import checked, units_of
 from stratal.population.rules import Rule
@@ -34,17 +32,9 @@ from stratal.population.summary import (
     proxy_info_for,
     rest_of,
 )
-from stratal.randomness import (
-    KEY_DIGITS,
-    KeyArray,
-    check_seed,
-    shown_order,
-    uniforms,
-)
+from stratal.randomness import KEY_DIGITS, KeyArray, check_seed, shown_order, uniforms
 from stratal.tables.engine import in_byte_order
-from stratal.tables.frames import table_source
-from stratal.tables.readers import read_source
-from stratal.tables.source import FileReading, Source
+from stratal.tables.source import Source
 
 _FEW = 2**58
 """Keys up to this are those of one unit in 64: as many rows come back beside the sums."""
@@ -329,23 +319,3 @@ def _objects(column: Any) -> AnyArray:
 def _plain(column: Any) -> AnyArray:
     array: AnyArray = column.to_numpy(zero_copy_only=False)
     return array.astype(np.str_) if array.dtype.kind == "O" else array
-
-
-def read(path: str | os.PathLike[str], **given: Any) -> TablePopulation:
-    """Build a population from a file; see `Population.read`."""
-    reading = {entry.name: given.pop(entry.name) for entry in fields(FileReading) if entry.name in given}
-    try:
-        request = Declared(**given)
-    except TypeError as error:
-        raise of_caller(error, Declared, "Population.read") from None
-    source, declared = prepared(*read_source(path, request, FileReading(**reading)))
-    return TablePopulation(source=source, declared=declared)
-
-
-def from_table(table: Any, request: Declared) -> TablePopulation:
-    """Build a population from a dataframe or an Ibis table; see `Population.from_table`."""
-    source, declared = prepared(*table_source(table, request))
-    return TablePopulation(source=source, declared=declared)
-
-
-Population.makers |= {"file": read, "table": from_table}

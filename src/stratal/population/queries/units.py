@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stratal.errors import InputError, near_names
-from stratal.population.declaration import Declaration
+from stratal.population.declaration import POINT, Declaration
 from stratal.tables.engine import duplicate_key, moment_text, orders_by_bytes
 from stratal.tables.source import Source
 
@@ -300,12 +300,6 @@ def _refuse_ids(source: Source, declared: Declaration) -> None:
 
 
 _COMMA = "value that is written with a decimal comma or a percent sign"
-POINT = (
-    "Write them with a decimal point, and shares between 0 and 1: 0.976. A spreadsheet can change the "
-    "column's format, and pandas.read_csv(…, decimal=',') reads a decimal comma."
-)
-
-
 _WORD = "value that is not a number"
 _REMEDIES = {
     _COMMA: POINT,

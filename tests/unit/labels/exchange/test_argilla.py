@@ -7,7 +7,7 @@ import json
 import pytest
 
 from stratal.errors import InputError
-from stratal.labels.exchange import argilla
+from stratal.labels.exchange import annotation_tools
 from stratal.labels.exchange.exchange import Asked
 from stratal.labels.exchange.tools import read_answers
 
@@ -29,7 +29,7 @@ def test_to_json_says_what_it_leaves_out(tools):
 
 
 def test_records_and_settings_are_what_argilla_has_read(tasks, asked, tools, tmp_path):
-    argilla.write(tasks, asked, tmp_path)
+    annotation_tools.write_argilla(tasks, asked, tmp_path)
 
     records = json.loads((tmp_path / "records.json").read_text())
     kept = json.loads((tools / "argilla-2.8.0.json").read_text())
@@ -49,7 +49,7 @@ def test_drafts_are_no_answers(tools, changed, tmp_path, given):
 
 
 def test_free_words_need_no_choices(tasks, tmp_path):
-    argilla.write(tasks, Asked(text="What is it?", choices=(), free=True), tmp_path)
+    annotation_tools.write_argilla(tasks, Asked(text="What is it?", choices=(), free=True), tmp_path)
 
     settings = json.loads((tmp_path / ".argilla" / "settings.json").read_text())
     assert settings["questions"][0]["type"] == "text"
@@ -57,7 +57,7 @@ def test_free_words_need_no_choices(tasks, tmp_path):
 
 def test_a_question_without_choices_is_refused(tasks, tmp_path):
     with pytest.raises(InputError, match="Argilla needs choices"):
-        argilla.write(tasks, Asked(text="What?", choices=()), tmp_path)
+        annotation_tools.write_argilla(tasks, Asked(text="What?", choices=()), tmp_path)
 
 
 def test_what_is_no_record_among_records_is_named(tools, refusal):
@@ -71,7 +71,7 @@ def test_what_is_no_record_among_records_is_named(tools, refusal):
     [
         (lambda d: d[1].pop("id"), "record 2: has no 'id'"),
         (lambda d: d[1].update(id=None), "record 2: has no 'id'"),
-        (lambda d: d[0]["verdict.responses"].pop(), "record 1: responses, users and status do not fit"),
+        (lambda d: d[0]["verdict.responses"].pop(), "record 1: is not as Argilla writes it"),
         (lambda d: d.append(7), "record 6: is not an object"),
         (
             lambda d: d[0].update(
@@ -100,7 +100,7 @@ def test_damaged_files_end_in_one_error(tools, changed, refusal, how, said):
 @pytest.mark.parametrize(
     ("how", "said"),
     [
-        (lambda d: d[1].update(responses=["Pass"]), "record 2: its responses are not an object"),
+        (lambda d: d[1].update(responses=["Pass"]), "record 2: is not as Argilla writes it"),
         (lambda d: d[0]["responses"]["verdict"][0].pop("user_id"), "record 1: has no 'user_id'"),
         (lambda d: d[0]["responses"].update(verdict=["Pass"]), "record 1: is not an object"),
         (lambda d: [entry["responses"].clear() for entry in d], "holds no answer"),

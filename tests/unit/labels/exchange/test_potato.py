@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from stratal.errors import LabelError
-from stratal.labels.exchange import potato
+from stratal.errors import InputError, LabelError
+from stratal.labels.exchange import annotation_tools
 from stratal.labels.exchange.exchange import Asked
 from stratal.labels.exchange.tools import read_answers
 
@@ -34,7 +34,7 @@ def test_one_annotators_file_and_the_export_are_read_too(tools, expected, given)
 
 
 def test_the_config_has_what_potato_requires(tasks, asked, tmp_path):
-    potato.write(tasks, asked, tmp_path)
+    annotation_tools.write_potato(tasks, asked, tmp_path)
 
     config = json.loads((tmp_path / "config.yaml").read_text())
     assert {"item_properties", "task_dir", "output_annotation_dir", "annotation_task_name"} <= set(config)
@@ -48,7 +48,7 @@ def test_the_config_has_what_potato_requires(tasks, asked, tmp_path):
 
 
 def test_free_words_are_a_text(tasks, tmp_path, state, given):
-    potato.write(tasks, Asked(text="What?", choices=("cat",), free=True), tmp_path)
+    annotation_tools.write_potato(tasks, Asked(text="What?", choices=("cat",), free=True), tmp_path)
     config = json.loads((tmp_path / "config.yaml").read_text())
     state["instance_id_to_label_to_value"]["007"] = [[{"schema": "verdict", "name": "text_box"}, "dog"]]
     path = tmp_path / "user_state.json"
@@ -62,12 +62,12 @@ def test_free_words_are_a_text(tasks, tmp_path, state, given):
     ("how", "said"),
     [
         (lambda d: d.update(user_id=""), "has no 'user_id'"),
-        (lambda d: d.update(instance_id_to_label_to_value=[]), "is not an object"),
+        (lambda d: d.update(instance_id_to_label_to_value=[]), "is not as Potato writes it"),
         (
             lambda d: d["instance_id_to_label_to_value"].update({"007": [["Pass"]]}),
-            "a label is not as Potato",
+            "is not as Potato writes it",
         ),
-        (lambda d: d["instance_id_to_label_to_value"].update({"007": 7}), "a label is not as Potato"),
+        (lambda d: d["instance_id_to_label_to_value"].update({"007": 7}), "is not as Potato writes it"),
         (
             lambda d: d["instance_id_to_label_to_value"]["007"].append(
                 [{"schema": "verdict", "name": "Fail"}, "Fail"]
@@ -86,7 +86,7 @@ def test_damaged_files_end_in_one_error(state, changed, refusal, how, said):
     [
         (lambda d: d[1].pop("instance_id"), "line 2: has no 'instance_id'"),
         (lambda d: d[1].update(user_id=None), "line 2: has no 'user_id'"),
-        (lambda d: d[1].update(labels=["Pass"]), "line 2: its labels are not an object"),
+        (lambda d: d[1].update(labels=["Pass"]), "line 2: is not as Potato writes it"),
         (lambda d: d[1]["labels"].update(verdict={"Pass": 1, "Fail": 1}), "has several answers"),
         (lambda d: d[1]["labels"].update(verdict={"Fail": "Fail"}), "item '007' has two answers by 'ann'"),
     ],
@@ -100,7 +100,7 @@ def test_damaged_exports_end_in_one_error(tools, changed, refusal, how, said):
 def test_a_damaged_file_of_a_folder_is_named(tmp_path):
     (tmp_path / "ann").mkdir()
     (tmp_path / "ann" / "user_state.json").write_text("{")
-    with pytest.raises(LabelError, match=r"ann/user_state.json: cannot be read"):
+    with pytest.raises(InputError, match=r"ann/user_state.json: is not as Potato writes it"):
         read_answers(tmp_path)
     (tmp_path / "ann" / "user_state.json").write_text("{}")
     with pytest.raises(LabelError, match=r"ann/user_state.json: is no user_state.json of Potato"):

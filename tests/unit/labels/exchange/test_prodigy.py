@@ -7,7 +7,7 @@ import json
 import pytest
 
 from stratal.errors import InputError
-from stratal.labels.exchange import prodigy
+from stratal.labels.exchange import annotation_tools
 from stratal.labels.exchange.exchange import Asked
 from stratal.labels.exchange.tools import read_answers
 
@@ -15,7 +15,7 @@ from stratal.labels.exchange.tools import read_answers
 @pytest.fixture
 def answered(tasks, asked, tmp_path, expected):
     """What `prodigy db-out` makes of our lines: each as it was, with hashes, the choice and who made it."""
-    prodigy.write(tasks, asked, tmp_path / "tasks.jsonl")
+    annotation_tools.write_prodigy(tasks, asked, tmp_path / "tasks.jsonl")
     lines = {
         line["item_id"]: line for line in map(json.loads, (tmp_path / "tasks.jsonl").read_text().splitlines())
     }
@@ -46,7 +46,7 @@ def test_answers_come_back_whole(answered, tmp_path, expected, given):
 
 
 def test_choices_are_options(tasks, asked, tmp_path):
-    prodigy.write(tasks, asked, tmp_path / "tasks.jsonl")
+    annotation_tools.write_prodigy(tasks, asked, tmp_path / "tasks.jsonl")
 
     first = json.loads((tmp_path / "tasks.jsonl").read_text().splitlines()[0])
     assert first["options"] == [{"id": "Pass", "text": "Pass"}, {"id": "Fail", "text": "Fail"}]
@@ -54,7 +54,9 @@ def test_choices_are_options(tasks, asked, tmp_path):
 
 def test_a_question_without_choices_is_refused(tasks, tmp_path):
     with pytest.raises(InputError, match="Prodigy needs choices"):
-        prodigy.write(tasks, Asked(text="What?", choices=(), free=True), tmp_path / "tasks.jsonl")
+        annotation_tools.write_prodigy(
+            tasks, Asked(text="What?", choices=(), free=True), tmp_path / "tasks.jsonl"
+        )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from stratal.errors import InputError
-from stratal.labels.exchange import sheets
+from stratal.labels.exchange import tools
 from stratal.labels.exchange.exchange import Asked, Task
 from stratal.labels.exchange.tools import read_answers
 
@@ -43,9 +43,9 @@ def fill_lines(path, answers):
 @pytest.mark.parametrize(
     ("write", "fill", "name"),
     [
-        (sheets.write_csv, fill_csv, "items.csv"),
-        (sheets.write_excel, fill_excel, "items.xlsx"),
-        (sheets.write_json_lines, fill_lines, "items.jsonl"),
+        (tools.write_csv, fill_csv, "items.csv"),
+        (tools.write_excel, fill_excel, "items.xlsx"),
+        (tools.write_json_lines, fill_lines, "items.jsonl"),
     ],
 )
 def test_what_is_filled_in_comes_back_with_its_ids(tasks, asked, tmp_path, write, fill, name):
@@ -64,7 +64,7 @@ def test_what_is_filled_in_comes_back_with_its_ids(tasks, asked, tmp_path, write
 
 def test_a_workbook_keeps_ids_as_text_and_offers_the_choices(tasks, asked, tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
-    sheets.write_excel(tasks, asked, tmp_path / "items.xlsx")
+    tools.write_excel(tasks, asked, tmp_path / "items.xlsx")
 
     sheet = openpyxl.load_workbook(tmp_path / "items.xlsx").active
     assert [cell.value for cell in sheet["A"]] == ["item_id", *(task.id for task in tasks)]
@@ -73,7 +73,7 @@ def test_a_workbook_keeps_ids_as_text_and_offers_the_choices(tasks, asked, tmp_p
 
 
 def test_columns_that_would_mean_something_else_are_renamed(asked, tmp_path):
-    sheets.write_csv([Task(id="a", payload={"label": "x", "Note": "y"})], asked, tmp_path / "items.csv")
+    tools.write_csv([Task(id="a", payload={"label": "x", "Note": "y"})], asked, tmp_path / "items.csv")
 
     assert (tmp_path / "items.csv").read_text().splitlines() == [
         "item_id,label_shown,Note_shown,label,note",
@@ -95,7 +95,7 @@ def test_skips_annotators_and_times_are_read(tmp_path):
 
 def test_nothing_but_classes_is_offered_without_a_list(tasks, tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
-    sheets.write_excel(tasks, Asked(text="What?", choices=("cat",), free=True), tmp_path / "items.xlsx")
+    tools.write_excel(tasks, Asked(text="What?", choices=("cat",), free=True), tmp_path / "items.xlsx")
 
     assert not openpyxl.load_workbook(tmp_path / "items.xlsx").active.data_validations.dataValidation
 

@@ -1,15 +1,16 @@
-"""The columns that mean something in any table of labels: ids, who answered, whether it was skipped."""
+"""A table of labels: the columns of ids, answers, annotators and what was skipped, and one row per answer."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-import numpy as np
-
 from stratal.errors import InputError, LabelError
 from stratal.labels.labels import SKIPPED, SUBMITTED
-from stratal.labels.numbers import numeric_values
+from stratal.labels.meanings import class_text, stand_for_numbers
+from stratal.population.declaration import ROW
+from stratal.randomness import id_text
 from stratal.tables.logs.log import ID_NAMES
 from stratal.tables.small_table import SmallTable, is_missing, plain_text
 
@@ -30,14 +31,66 @@ HUMAN_NAMES = ("human", "human_label", "human_score", "gold", "gold_label", "gro
 """Columns of what people said, in files that were not made for labelling, the first that is there."""
 
 
-def id_column(table: SmallTable, id_name: str) -> str:
-    """Return the column of ids: the sample's own name for it, `item_id` or `id`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelRows:
+    """The rows of a table of labels.
+
+    Parameters
+    ----------
+    ids : tuple of str (m,)
+    values : list (m,)
+        None where there is no answer, or the unit was skipped.
+    skipped : list of bool (m,)
+    annotators : tuple of str (m,), optional
+    notes : tuple of str
 
     Examples
     --------
-    >>> id_column(SmallTable.of({"item_id": ["a"]}, "labels"), "id")
-    'item_id'
+    >>> LabelRows.of(SmallTable.of({"item_id": ["a"], "Label": [" Pass "]}, "labels"), "label").values
+    [' Pass ']
     """
+
+    ids: tuple[str, ...]
+    values: list[Any]
+    skipped: list[bool]
+    annotators: tuple[str, ...] | None
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, table: SmallTable, value: str, id_name: str = "id", order: Sequence[Any] | None = None
+    ) -> Self:
+        """Return the rows of a table, those without ids in the order of the sample's ids (n,)."""
+        alike = [name for name in table.lists if name.strip().casefold() == value.casefold()]
+        if len(alike) > 1 and value in ANSWER_NAMES and value in alike:
+            raise InputError(
+                f"{table.label}: several columns may be that of the labels",
+                given=", ".join(map(repr, alike)),
+                action=f"Rename or drop all but one, or name it: --value {alike[-1]}.",
+            )
+        entries = table.values(value, action="Name it by --value, or several models' by --compare A,B.")
+        if id_name == ROW and table.find(ROW) is None and order is not None:
+            ids, notes = _ids_by_order(table, order)
+        else:
+            ids, notes = _ids(table, id_name), ()
+        who, status = table.find(*ANNOTATOR_NAMES), table.find("status")
+        statuses = [None] * len(table) if status is None else table.values(status)
+        left = [
+            _skipped(f"{table.label}, {at}", entry) for at, entry in zip(table.places, statuses, strict=True)
+        ]
+        return cls(
+            ids=ids,
+            values=[
+                None if out or is_missing(entry) else entry for out, entry in zip(left, entries, strict=True)
+            ],
+            skipped=left,
+            annotators=None if who is None else tuple(plain_text(name) or "" for name in table.values(who)),
+            notes=notes,
+        )
+
+
+def _ids(table: SmallTable, id_name: str) -> tuple[str, ...]:
+    """Return the ids (m,) in the sample's own column, or in `item_id` or `id`."""
     known = tuple(dict.fromkeys((id_name, *reversed(ID_NAMES))))
     found = table.find(*known)
     if found is None:
@@ -47,7 +100,36 @@ def id_column(table: SmallTable, id_name: str) -> str:
             allowed=" or ".join(known),
             action="Name it: --id COLUMN; --id row where rows are in the order of to_label.csv.",
         )
-    return found
+    ids = table.values(found)
+    for row in (
+        row
+        for row, entry in enumerate(ids)
+        if entry == "" or (is_missing(entry) and not isinstance(entry, str))
+    ):
+        raise LabelError(
+            f"{table.label}, {table.places[row]}: the id is missing",
+            action="Fill it in from the file that was handed out; an answer without one belongs to no unit.",
+        )
+    return tuple(map(id_text, ids))
+
+
+def _ids_by_order(table: SmallTable, order: Sequence[Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if len(table) != len(order):
+        raise LabelError(
+            f"{table.label}: without ids there must be a row for each drawn unit, in to_label.csv's order",
+            given=f"{len(table)} rows",
+            allowed=f"{len(order)}",
+        )
+    note = f"{table.label}: has no ids; its rows are taken in the order of the sample"
+    return tuple(map(id_text, order)), (note,)
+
+
+def _skipped(place: str, status: Any) -> bool:
+    """Return whether a status says that an item was skipped."""
+    given = str(status or SUBMITTED).strip().lower()
+    if given not in (SUBMITTED, SKIPPED):
+        raise LabelError(f"{place}: unknown status", given=repr(given), allowed=f"{SUBMITTED} or {SKIPPED}")
+    return given == SKIPPED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,24 +235,6 @@ def _classes_beside(table: SmallTable, given: dict[str, list[Any]]) -> tuple[str
 
 def _stand_for_numbers(values: list[Any]) -> bool:
     """Return whether there are values, and all are numbers or words that stand for numbers."""
-    if any(isinstance(value, (dict, list)) for value in values):
-        return False
-    try:
-        numeric_values(np.array(values, dtype=object))
-    except LabelError:
-        return False
-    return bool(values)
-
-
-def skipped(place: str, status: Any) -> bool:
-    """Return whether a status says that an item was skipped.
-
-    Examples
-    --------
-    >>> skipped("line 2", "Skipped"), skipped("line 2", None)
-    (True, False)
-    """
-    given = str(status or SUBMITTED).strip().lower()
-    if given not in (SUBMITTED, SKIPPED):
-        raise LabelError(f"{place}: unknown status", given=repr(given), allowed=f"{SUBMITTED} or {SKIPPED}")
-    return given == SKIPPED
+    return not any(isinstance(value, dict | list) for value in values) and stand_for_numbers(
+        map(class_text, filter(None, map(plain_text, values)))
+    )

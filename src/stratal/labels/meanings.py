@@ -1,0 +1,462 @@
+"""What each distinct raw value of labels stands for: a number, a class, no answer, or a refusal.
+
+Values are compared as text: 1, 1.0 and "1.0" are one. Words that people write in place of numbers (Pass and
+Fail, yes and no, win, tie and loss) are numbers where every word of a column is of one such list. Words that
+say that there is no answer are refused until the user says what they count as.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import AnyArray, number_of_text
+from stratal.errors import LabelError, kind_of
+
+_PAIRS = (
+    "pass passed p / fail failed f",
+    "yes y / no n",
+    "true t / false f",
+    "correct / incorrect",
+    "right / wrong",
+    "good / bad",
+    "accept accepted / reject rejected",
+    "valid / invalid",
+)
+
+_THREES: tuple[Mapping[str, float], ...] = (
+    {"c": 1.0, "p": 0.5, "i": 0.0, "n": 0.0},  # Inspect's grades: correct, partial, incorrect, no answer
+    {"correct": 1.0, "partial": 0.5, "incorrect": 0.0, "no answer": 0.0},
+    {"win": 1.0, "won": 1.0, "w": 1.0, "tie": 0.5, "tied": 0.5, "draw": 0.5, "t": 0.5}
+    | {"loss": 0.0, "lose": 0.0, "lost": 0.0, "l": 0.0},
+    {"a": 1.0, "tie": 0.5, "b": 0.0},
+    {"model_a": 1.0, "tie": 0.5, "tie (bothbad)": 0.5, "both_bad": 0.5, "model_b": 0.0},
+)
+
+
+def _pair(words: str) -> dict[str, float]:
+    """Return the words before the stroke as 1, those after it as 0."""
+    ones, zeros = words.split("/")
+    return dict.fromkeys(ones.split(), 1.0) | dict.fromkeys(zeros.split(), 0.0)
+
+
+VOCABULARIES = (*map(_pair, _PAIRS), *_THREES)
+"""Words for numbers; every word of a column must be in one of them."""
+
+_NO_ANSWER = {
+    *("n/a", "na", "none", "null", "nil", "nan", "?", "??", "-", "--", "tbd", "idk", "skip", "skipped"),
+    *("unsure", "not sure", "unclear", "unknown", "undecided", "don't know", "dont know"),
+    *("cannot tell", "can't tell", "cannot say"),
+}
+_ERROR = re.compile(r"#([a-z/0]+[!?]|n/a)")
+"""What a spreadsheet shows where a formula fails: #DIV/0!, #N/A."""
+
+_WHOLE = re.compile(r"([+-]?(?:0|[1-9]\d*))\.0+")
+_MOST_WORDS = 50
+"""More different words than this are classes or free text, and no vocabulary."""
+_SHOWN = 10
+"""Rows of a table that a sentence holds, and different numbers that are listed one by one."""
+_MOST_FRACTIONS = 10
+"""More different answers than this with digits behind the point are measurements, and no classes."""
+_ENOUGH = 10
+"""So many labels that are all no answer of the model are no accident."""
+_HOW = "Say what counts: positive='…' (--positive VALUE), or mapping={…} (--map Pass=1,Fail=0,Partial=0.5)."
+
+
+def class_text(value: Any) -> str:
+    """Return a label or an answer as text: 1, 1.0, '1' and '1.0' are one class.
+
+    Examples
+    --------
+    >>> class_text(1.0), class_text("1.0"), class_text("007"), class_text("cat")
+    ('1', '1', '007', 'cat')
+    """
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    text = str(value)
+    whole = _WHOLE.fullmatch(text)
+    return text if whole is None else whole[1]
+
+
+def _key(value: Any) -> str:
+    """Return what values have in common that are the same but for case and spaces."""
+    return class_text(str(value).strip() if isinstance(value, str) else value).casefold()
+
+
+def is_no_answer(text: str) -> bool:
+    """Return whether a text says that there is no answer.
+
+    Examples
+    --------
+    >>> [is_no_answer(text) for text in ("N/A", "#DIV/0!", "no", "no answer")]
+    [True, True, False, False]
+    """
+    plain = text.strip().casefold()
+    return plain in _NO_ANSWER or _ERROR.fullmatch(plain) is not None
+
+
+def is_known_word(text: str) -> bool:
+    """Return whether a word stands in some vocabulary."""
+    return any(text.casefold() in known for known in VOCABULARIES)
+
+
+def vocabulary(words: Iterable[str]) -> dict[str, float] | None:
+    """Return the number that each word stands for, None where no vocabulary holds them all.
+
+    Raises
+    ------
+    LabelError
+        If several vocabularies hold them all and say different things, as of a lone `P` or `T`.
+
+    Examples
+    --------
+    >>> vocabulary(["Pass", "FAIL"]), vocabulary(["cat", "dog"])
+    ({'Pass': 1.0, 'FAIL': 0.0}, None)
+    """
+    given = list(dict.fromkeys(words))
+    plain = [word.strip().casefold() for word in given]
+    found = [[known[word] for word in plain] for known in VOCABULARIES if all(w in known for w in plain)]
+    if not given or not found:
+        return None
+    if any(other != found[0] for other in found):
+        raise LabelError(
+            f"labels: {', '.join(map(repr, given))} may stand for several things",
+            allowed="words that mean one thing together",
+            action=_HOW,
+        )
+    return dict(zip(given, found[0], strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning:
+    """A row of the table of labels: a raw value, how many answers have it, and what it counts as.
+
+    Parameters
+    ----------
+    value : str
+        As it was written; of many different numbers, their range.
+    count : int
+    meaning : float, str, (float, float) or None
+        A number, a class, a range of numbers, or no answer.
+    usual : bool
+        Whether it is just the number, or the model's class, that is written there.
+
+    Examples
+    --------
+    >>> str(Meaning(value="unsure", count=16, meaning=None, usual=False))
+    'unsure 16 → no answer'
+    """
+
+    value: str
+    count: int
+    meaning: float | str | tuple[float, float] | None
+    usual: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a plain dict."""
+        meaning = list(self.meaning) if isinstance(self.meaning, tuple) else self.meaning
+        return {"value": self.value, "count": self.count, "meaning": meaning}
+
+    def __str__(self) -> str:
+        if isinstance(self.meaning, tuple):
+            return f"{self.count:,} numbers from {self.value}"
+        given = "no answer" if self.meaning is None else self.meaning
+        return f"{self.value} {self.count:,} → {f'{given:g}' if isinstance(given, float) else given}"
+
+
+def sentence(table: Sequence[Meaning]) -> tuple[str, ...]:
+    """Return a table of labels as a note, none where nothing in it is unusual.
+
+    Examples
+    --------
+    >>> sentence([Meaning(value="Pass", count=9, meaning=1.0, usual=False)])
+    ('labels: Pass 9 → 1',)
+    """
+    unusual = [row for row in table if not row.usual]
+    if not unusual:
+        return ()
+    shown = list(table) if len(table) <= _SHOWN else unusual[:_SHOWN]
+    more = f", and {len(table) - len(shown):,} more values" if len(shown) < len(table) else ""
+    return (f"labels: {', '.join(map(str, shown))}{more}",)
+
+
+def values_described(table: Sequence[Meaning]) -> dict[str, Any]:
+    """Return a table of labels as a JSON-ready part of an estimate, nothing where there is none."""
+    return {"label_values": [row.to_dict() for row in table]} if table else {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """What the user said that labels count as.
+
+    Parameters
+    ----------
+    meanings : mapping of text to float, str or None
+        The number, the class or no answer that a text counts as.
+    bounds : (float, float), optional
+        What no answer can leave, where that follows.
+    notes : tuple of str
+
+    Examples
+    --------
+    >>> Declared.of(["Good", "poor", "n/a"], "good", {"n/a": None}).meanings
+    {'n/a': None, 'Good': 1.0, 'poor': 0.0}
+    """
+
+    meanings: Mapping[str, float | str | None] = field(default_factory=dict)
+    bounds: tuple[float, float] | None = None
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, texts: Collection[str], positive: str | None, mapping: Mapping[Any, Any] | None) -> Declared:
+        """Return what the given texts count as; case matters in neither `positive` nor `mapping`."""
+        if positive is None and mapping is None:
+            return cls()
+        wanted = _mapping({} if mapping is None else mapping)
+        found = {text: wanted[_key(text)] for text in texts if _key(text) in wanted}
+        if positive is not None:
+            return cls._positive([text for text in texts if text not in found], found, class_text(positive))
+        numbers = [value for value in wanted.values() if isinstance(value, float)]
+        of_numbers = any(_is_number(text) for text, value in wanted.items() if isinstance(value, float))
+        left = [text for text in texts if text not in found and (of_numbers or not _is_number(text))]
+        if numbers and left:
+            raise LabelError(
+                f"labels: the mapping leaves out {', '.join(map(repr, left[:5]))}",
+                given=", ".join(map(str, mapping or ())),
+                action="Say what they count as; nothing after the equals sign is no answer (--map Unsure=).",
+            )
+        bounds = (min(numbers), max(numbers)) if len(set(numbers)) > 1 else None
+        return cls(meanings=found, bounds=bounds)
+
+    @classmethod
+    def _positive(cls, rest: list[str], found: dict[str, float | str | None], positive: str) -> Declared:
+        """Return one class as 1 and all others as 0, but for the texts that count as no answer."""
+        wanted = _key(positive)
+        refuse_no_answer([text for text in rest if _key(text) != wanted])
+        classes = {text: text for text in rest} | {
+            text: class_text(value) for text, value in found.items() if value is not None
+        }
+        ones = {text: float(_key(value) == wanted) for text, value in classes.items()}
+        notes = () if any(ones.values()) else (_never_given(positive, list(classes.values())),)
+        return cls(meanings={**found, **ones}, bounds=(0.0, 1.0), notes=notes)
+
+    def numbers(self, texts: Iterable[str]) -> dict[str, float]:
+        """Return the number that each text counts as, NaN where it is none."""
+        given = {text: self.meanings.get(text, text) for text in texts}
+        found = {
+            text: number_of_text(value) if isinstance(value, str) else float(value)
+            for text, value in given.items()
+            if value is not None
+        }
+        words = {text: str(given[text]) for text, number in found.items() if number != number}
+        if not 0 < len(words) <= _MOST_WORDS or any(not (0 <= n <= 1) for n in found.values() if n == n):
+            return found
+        known = vocabulary(words.values()) or {}
+        return found | {text: known[word] for text, word in words.items() if word in known}
+
+    def has_words(self, texts: Iterable[str]) -> bool:
+        """Return whether some text counts as a number by a vocabulary alone."""
+        given = (self.meanings.get(text, text) for text in texts)
+        return any(isinstance(value, str) and not _is_number(value) for value in given)
+
+    def classes(self, texts: Iterable[str], known: Collection[str] | None) -> dict[str, str]:
+        """Return the class that each text is, spelt as the model spells it; see `refuse_unlike`."""
+        given = {text: self.meanings.get(text, text) for text in texts}
+        spelt = {} if known is None else {class_text(name.strip()): name for name in sorted(known)}
+        found = {
+            text: str(value) if known is not None and value in known else spelt.get(name, name)
+            for text, value in given.items()
+            if value is not None
+            for name in [class_text(value)]
+        }
+        if known is not None:
+            refuse_no_answer([t for t, name in found.items() if t not in self.meanings and name not in known])
+        return found
+
+    def table(
+        self, counts: Mapping[str, int], known: Collection[str] | None, *, classes: bool
+    ) -> tuple[Meaning, ...]:
+        """Return the table of labels: numbers from the largest down, classes by their counts, no answer."""
+        meant: Mapping[str, float | str] = self.classes(counts, known) if classes else self.numbers(counts)
+        plain = {} if classes else {t: n for t, n in meant.items() if number_of_text(t) == n}
+        rows = [
+            Meaning(
+                value=text,
+                count=count,
+                meaning=meaning,
+                usual=text in plain or (classes and meaning == text and (known is None or text in known)),
+            )
+            for text, count in counts.items()
+            for meaning in [meant.get(text)]
+            if len(plain) <= _SHOWN or text not in plain
+        ]
+        rows.sort(key=_rank)
+        if len(plain) <= _SHOWN:
+            return tuple(rows)
+        low, high = min(map(float, plain.values())), max(map(float, plain.values()))
+        number = sum(counts[text] for text in plain)
+        rest = Meaning(value=f"{low:g} to {high:g}", count=number, meaning=(low, high), usual=True)
+        return (rest, *rows)
+
+
+def _rank(row: Meaning) -> tuple[bool, float, int, str]:
+    number = -row.meaning if isinstance(row.meaning, float) else 0.0
+    return row.meaning is None, number, -row.count, row.value
+
+
+def _mapping(mapping: Mapping[Any, Any]) -> dict[str, float | str | None]:
+    """Return a mapping by what its labels have in common, refusing one that stands there twice."""
+    found: dict[str, float | str | None] = {}
+    for label, value in mapping.items():
+        if _key(label) in found:
+            raise LabelError(
+                f"labels: {str(label)!r} is mapped twice",
+                given=", ".join(f"{name}={'' if v is None else v}" for name, v in mapping.items()),
+                action="Map each label once; case does not matter, and 1 is 1.0.",
+            )
+        if not (value is None or isinstance(value, str | int | float | np.number)):
+            raise LabelError(
+                f"labels: {str(label)!r} cannot be mapped to {kind_of(value)}",
+                allowed="a number, the name of a class, or None for no answer",
+            )
+        if isinstance(value, str):
+            found[_key(label)] = value.strip() or None
+        else:
+            found[_key(label)] = None if value is None or value != value else float(value)
+    return found
+
+
+def _is_number(text: str) -> bool:
+    return number_of_text(text) == number_of_text(text)
+
+
+def refuse_no_answer(texts: Sequence[str], where: str = "labels") -> None:
+    """Refuse words that say that there is no answer.
+
+    Examples
+    --------
+    >>> refuse_no_answer(["cat", "n/a"])
+    Traceback (most recent call last):
+    stratal.errors.LabelError: labels: 'n/a' says that there is no answer...
+    """
+    found = [text for text in texts if is_no_answer(text)]
+    if found:
+        raise LabelError(
+            f"{where}: {found[0]!r} says that there is no answer",
+            given=", ".join(map(repr, found[:5])),
+            allowed="an empty label where there is none",
+            action=f"Say what it counts as: --map {found[0]}= (mapping={{{found[0]!r}: None}}) for no "
+            f"answer, {found[0]}=0 for a number, {found[0]}={found[0]} for a class.",
+        )
+
+
+def _never_given(positive: str, given: list[str]) -> str:
+    """Return what to say of a label that is to count as 1 and that nobody gave.
+
+    It is refused where labels are numbers and it is none, or the other way round, and where labels are
+    opposites, such as pass and fail.
+    """
+    there = ", ".join(map(repr, given[:_SHOWN])) + (" …" if len(given) > _SHOWN else "")
+    plain = [word.casefold() for word in given]
+    paired = any({known.get(word) for word in plain} == {0.0, 1.0} for known in map(_pair, _PAIRS))
+    if {_is_number(word) for word in given} == {not _is_number(positive)} or paired:
+        raise LabelError(
+            f"no label is {positive!r}",
+            given=there,
+            action="Name the label that counts as 1 as it is written in the file; "
+            "0 and 1, yes and no, pass and fail need no name.",
+        )
+    return f"no label is {positive!r}, so that all count as 0; there are {there}"
+
+
+def refuse_unlike(labels: Sequence[str], answers: Sequence[str]) -> None:
+    """Refuse labels (r,) that can never be one of the model's answers (n,), though they seem to be.
+
+    Raises
+    ------
+    LabelError
+        For measurements, for a label that differs from an answer in case or blanks alone, and if no label is
+        ever among the answers, which repeat: free text may never be right.
+
+    Examples
+    --------
+    >>> refuse_unlike(["Cat", "dog"], ["cat", "dog"])
+    Traceback (most recent call last):
+    stratal.errors.LabelError: the model never answers 'Cat', but 'cat' (1 such label)...
+    """
+    given, known = set(labels), set(answers)
+    fractions = sum(not number_of_text(entry).is_integer() and _is_number(entry) for entry in given | known)
+    if fractions > _MOST_FRACTIONS:
+        raise LabelError(
+            f"labels and answers are measurements ({fractions} different ones have digits behind the "
+            "point), which are hardly ever equal",
+            action="Say when an answer is right: label 1 or 0, or the error itself, and leave out "
+            "predicted= (--predicted).",
+        )
+    folded = {_folded(answer): answer for answer in sorted(known)}
+    spelt = [label for label in labels if label not in known and _folded(label) in folded]
+    if spelt:
+        right = folded[_folded(spelt[0])]
+        raise LabelError(
+            f"the model never answers {spelt[0]!r}, but {right!r} "
+            f"({len(spelt)} such label{'s' * (len(spelt) > 1)})",
+            action=f"Spell labels as the model's answers are spelt (--map '{spelt[0]}={right}'), or they all "
+            "count as wrong.",
+        )
+    # Free text may never be right, but then labels are free text too, and as different as answers are.
+    repeated = len(known) <= len(answers) / 2 or len(given) <= len(labels) / 2
+    # Words such as A, B and tie say which is better, unless answers are of these words too; letters alone are
+    # as often classes.
+    judged = any(len(label) > 1 for label in given) and _of_one_vocabulary(given)
+    judged = judged and not _of_one_vocabulary(given | known)
+    if given.isdisjoint(known) and (judged or (repeated and len(labels) >= _ENOUGH)):
+        raise LabelError(
+            f"no label is ever among the model's answers (first: {labels[0]!r})",
+            allowed=", ".join(map(repr, sorted(known)[:5])),
+            action="If labels say right or wrong, or which of two models is better, they are outcomes and no "
+            "classes: leave out predicted= and the estimand of the two (--predicted, --estimand), and their "
+            "mean is the share of right answers, or of wins.",
+        )
+
+
+def _of_one_vocabulary(words: set[str]) -> bool:
+    """Return whether all are words of one list of outcomes, such as pass and fail, or A, B and tie."""
+    return any({word.strip().casefold() for word in words} <= known.keys() for known in VOCABULARIES)
+
+
+def _folded(text: str) -> str:
+    return "".join(text.split()).casefold()
+
+
+def counted(given: AnyArray) -> dict[str, int]:
+    """Return how often each value occurs among answers (r,), as text.
+
+    Examples
+    --------
+    >>> counted(np.array([1.0, 0.0, 1.0])), counted(np.array(["a", "b", "a"], dtype=object))
+    ({'0': 1, '1': 2}, {'a': 2, 'b': 1})
+    """
+    if given.dtype == object:
+        return dict(Counter(given.tolist()))
+    values, counts = np.unique(given, return_counts=True)
+    return {class_text(value): count for value, count in zip(values.tolist(), counts.tolist(), strict=True)}
+
+
+def stand_for_numbers(texts: Iterable[str]) -> bool:
+    """Return whether there are texts, and all are finite numbers or words that stand for numbers.
+
+    Examples
+    --------
+    >>> stand_for_numbers(["Pass", "fail"]), stand_for_numbers(["cat"]), stand_for_numbers([])
+    (True, False, False)
+    """
+    try:
+        found = list(Declared().numbers(texts).values())
+    except LabelError:
+        return False
+    return bool(found) and bool(np.all(np.isfinite(found)))

@@ -1,0 +1,178 @@
+"""Building a population from a file, a dataframe or a table: in memory where it fits, else where it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from stratal.arrays import AnyArray, FloatArray, frozen
+from stratal.errors import InputError, of_caller
+from stratal.population.declaration import ROW, Declaration, Declared, is_softmax_of
+from stratal.population.in_memory import ArrayPopulation, ArrayUnits
+from stratal.population.population import Population
+from stratal.population.summary import Contents, proxy_info_for
+from stratal.tables.frames import frame_table
+from stratal.tables.readers import open_table
+from stratal.tables.rows import MOST_BYTES, WHOLE, Rows
+from stratal.tables.source import FileReading, Table
+
+
+def read(path: str | os.PathLike[str], **given: Any) -> Population:
+    """Build a population from a file; see `Population.read`."""
+    reading = FileReading(
+        **{entry.name: given.pop(entry.name) for entry in fields(FileReading) if entry.name in given}
+    )
+    try:
+        request = Declared(**given)
+    except TypeError as error:
+        raise of_caller(error, Declared, "Population.read") from None
+
+    def fits(names: Sequence[str]) -> bool:
+        try:
+            request.among(names, str(path))
+        except InputError:
+            return False
+        return True
+
+    return _of_table(open_table(path, reading, fits), request, reading.threads)
+
+
+def from_table(table: Any, request: Declared) -> Population:
+    """Build a population from a dataframe or an Ibis table; see `Population.from_table`."""
+    return _of_table(frame_table(table), request)
+
+
+Population.makers |= {"file": read, "table": from_table}
+
+
+def _of_table(table: Table, request: Declared, threads: int | None = None) -> Population:
+    if table.log is not None:
+        request = request.of_log(table.log)
+    declared = request.among(table.names, table.label)
+    taken = table.take(declared)
+    if isinstance(taken, Rows):
+        try:
+            return _in_memory(taken, declared, threads)
+        except _NotInMemoryError:
+            taken = taken.source()
+    from stratal.population.queries.derived import prepared  # these load Ibis, which takes long
+    from stratal.population.queries.table import TablePopulation
+
+    source, declared = prepared(taken, declared)
+    return TablePopulation(source=source, declared=declared)
+
+
+class _NotInMemoryError(Exception):
+    """What does not fit in memory, or is refused or derived by queries, which name the row."""
+
+
+def _in_memory(rows: Rows, declared: Declaration, threads: int | None) -> ArrayPopulation:
+    """Return units as arrays."""
+    types = rows.types()
+    numbered = declared.id == ROW and ROW not in types
+    asked = [
+        *([] if numbered else [rows.columns[declared.id]]),
+        *(rows.as_number(name, types[name]) for name in declared.numbers),
+        *(rows.as_category(name, types[name]) for name in declared.groups),
+        *(rows.columns[name] if types[name] in _SHOWN else None for name in declared.shown),
+    ]
+    if declared.softmax or None in asked or not asked:
+        raise _NotInMemoryError
+    found = rows.arrow(*map(str, asked))
+    if not found or not len(found[0]):
+        raise _NotInMemoryError
+    size, remaining = len(found[0]), iter(found)
+    ids = np.arange(1, size + 1) if numbered else _ids(next(remaining))
+    order = np.argsort(ids.astype(np.str_), kind="stable")  # as the batches of a table
+    ids = frozen(ids[order])
+    numbers = {name: frozen(_numbers(next(remaining))[order]) for name in declared.numbers}
+    groups = {name: frozen(_texts(next(remaining))[order]) for name in declared.groups}
+    shown = {name: frozen(_objects(next(remaining))[order]) for name in declared.shown}
+    told = declared.bounds is not None or declared.scaled is not None or declared.second_moments
+    values = {name: numbers[name] for name in declared.proxies}
+    if len(values) > 1 and not told and is_softmax_of(list(values.values())):
+        raise _NotInMemoryError
+    moments = declared.second_moments
+    infos = tuple(
+        proxy_info_for(
+            name,
+            float(column.min()),
+            float(column.max()),
+            declared.bounds,
+            declared.scaled,
+            moments.get(name),
+            declared.label,
+        )
+        for name, column in values.items()
+    )
+    units = ArrayUnits(
+        values=values,
+        second={name: numbers[moments[name]] if name in moments else None for name in values},
+        ids=ids,
+        groups=groups,
+        features={name: numbers[name] for name in declared.features},
+        shown=shown,
+    )
+    contents = Contents(
+        size=size,
+        proxies=infos,
+        groups=declared.groups,
+        shown=declared.shown,
+        features=declared.features,
+        id_name=declared.id,
+        predicted=declared.predicted,
+        notes=rows.notes,
+    )
+    return ArrayPopulation(contents, units, threads)
+
+
+_SHOWN = (*WHOLE, "varchar", "double", "float", "boolean", "date")
+
+
+def _ids(column: Any) -> AnyArray:
+    """Return ids, of which none is missing or stands twice, as integers where they are, else as text."""
+    if column.null_count:
+        raise _NotInMemoryError
+    if str(column.type) == "string":
+        texts = _texts(column)
+        if np.any(np.char.strip(texts) == "") or len(set(column.to_pylist())) < len(texts):
+            raise _NotInMemoryError
+        return texts
+    values = column.to_numpy()
+    whole = values.dtype.kind in "iu" and values.max() < 2**63
+    if not whole and not (
+        values.dtype.kind == "f" and np.all(values == np.floor(values)) and np.all(np.abs(values) < 2.0**53)
+    ):
+        raise _NotInMemoryError
+    ids: AnyArray = values.astype(np.int64)
+    if len(np.unique(ids)) < len(ids):
+        raise _NotInMemoryError
+    return ids
+
+
+def _numbers(column: Any) -> FloatArray:
+    """Return numbers, of which each is finite."""
+    values: FloatArray = column.to_numpy()
+    if column.null_count or not np.all(np.isfinite(values)):
+        raise _NotInMemoryError
+    return values
+
+
+def _texts(column: Any) -> AnyArray:
+    """Return texts as NumPy has them: as long as the longest, and without NUL at the end."""
+    texts = column.to_pylist()
+    if column.null_count or 4 * len(texts) * max(map(len, texts)) > MOST_BYTES:
+        raise _NotInMemoryError
+    if any("\0" in text for text in set(texts)):
+        raise _NotInMemoryError
+    return np.array(texts, dtype=np.str_)
+
+
+def _objects(column: Any) -> AnyArray:
+    values = np.empty(len(column), dtype=object)
+    values[:] = column.to_pylist()
+    return values
