@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import CliRunner
 from tests.relations.world import DESIGNS, World, same
-from typer.testing import CliRunner
 
 import stratal
 from stratal.cli.application import app
