@@ -62,7 +62,7 @@ def raised() -> Iterator[tuple[str, str, str, str]]:
                 what, _, action = words(node.args[1], named).partition(". ")
                 yield room, what, "", action
                 continue
-            elif isinstance(node.func, ast.Attribute) and "action" in given:
+            elif "action" in given:
                 what = next((said for said in map(words, node.args) if " " in said), "…")
             else:
                 continue

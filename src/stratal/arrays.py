@@ -246,7 +246,7 @@ class Record:
             value = getattr(self, entry.name)
             if declared in _DTYPES and value is not None:
                 object.__setattr__(self, entry.name, frozen(value, _DTYPES[declared]))
-            elif isinstance(value, list) and declared.startswith("tuple["):
+            elif type(value) is list and declared.startswith("tuple["):
                 object.__setattr__(self, entry.name, tuple(value))
 
     __post_init__ = _freeze

@@ -276,7 +276,7 @@ class ClusterSample(Design):
         if cluster is None:
             raise InputError(
                 "a cluster sample needs the column of its clusters",
-                action="Name the column of the groups that are drawn whole: --cluster document.",
+                action="Name the column of the groups that are drawn whole: cluster= (--cluster COL).",
             )
         return cls(cluster=cluster, budget=budget)
 

@@ -132,6 +132,10 @@ def vocabulary(words: Iterable[str]) -> dict[str, float] | None:
     return dict(zip(given, found[0], strict=True))
 
 
+_TRUTH = {"True": 1.0, "False": 0.0}
+"""Truth values as text: what they count as needs no word to the reader."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning:
     """A row of the table of labels: a raw value, how many answers have it, and what it counts as.
@@ -283,7 +287,11 @@ class Declared:
     ) -> tuple[Meaning, ...]:
         """Return the table of labels: numbers from the largest down, classes by their counts, no answer."""
         meant: Mapping[str, float | str] = self.classes(counts, known) if classes else self.numbers(counts)
-        plain = {} if classes else {t: n for t, n in meant.items() if number_of_text(t) == n}
+        plain = (
+            {}
+            if classes
+            else {t: n for t, n in meant.items() if _TRUTH.get(t.lower(), number_of_text(t)) == n}
+        )
         rows = [
             Meaning(
                 value=text,

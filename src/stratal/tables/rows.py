@@ -116,16 +116,15 @@ class Rows(Record):
         """Return the rows as a table that Ibis queries."""
         backend = ibis_of(self.connection)
         internal = {name: f"c{at}" for at, name in enumerate(self.columns)}
+        columns = self.columns or {"": "0"}  # rows of which no column is used are counted all the same
         table = f"rows_{uuid.uuid4().hex}"
         kind = "TABLE" if self.stored else "VIEW"
         with readable(self.label):
-            self.connection.execute(
-                f"CREATE TEMP {kind} {table} AS {self.sql(*self.columns.values())}"
-            ).fetchall()
+            self.connection.execute(f"CREATE TEMP {kind} {table} AS {self.sql(*columns.values())}").fetchall()
             described = self.connection.execute(f"DESCRIBE {table}").fetchall()
         types: dict[str, Any] = {}
         known: dict[str, Any] = {}
-        for (column, written, *_), name in zip(described, self.columns, strict=True):
+        for (column, written, *_), name in zip(described, columns, strict=True):
             try:
                 types[column] = known[written] = known.get(
                     written

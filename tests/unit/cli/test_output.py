@@ -138,8 +138,10 @@ def test_scans_are_told_where_that_is_asked_for(file, monkeypatch, capsys):
 
     from stratal.cli import output
     from stratal.cli.application import app
+    from stratal.tables import rows
 
     monkeypatch.setattr(output, "PATIENCE", 0.0)
+    monkeypatch.setattr(rows, "MOST_ROWS", 1)  # a table, which is scanned; small files are read at once
     words = ["plan", str(file), "--proxy", "proxy", "--budget", "10"]
     quiet = CliRunner().invoke(app, words)
     told = CliRunner().invoke(app, [*words, "--progress"])
