@@ -287,11 +287,8 @@ class Declared:
     ) -> tuple[Meaning, ...]:
         """Return the table of labels: numbers from the largest down, classes by their counts, no answer."""
         meant: Mapping[str, float | str] = self.classes(counts, known) if classes else self.numbers(counts)
-        plain = (
-            {}
-            if classes
-            else {t: n for t, n in meant.items() if _TRUTH.get(t.lower(), number_of_text(t)) == n}
-        )
+        numbers = {} if classes else meant
+        plain = {text: n for text, n in numbers.items() if _TRUTH.get(text, number_of_text(text)) == n}
         rows = [
             Meaning(
                 value=text,
