@@ -906,7 +906,7 @@ def more_labels(
     >>> [row["labels"] for row in rows], rows[0]["half_width"] > 1.8 * rows[-1]["half_width"]
     ([100, 150, 200, 300, 400], True)
     """
-    if isinstance(asked, Several):
+    if isinstance(asked, Several) or not isinstance(found, Estimate):
         return []
     now, drawn, answered = half_width_of(found, confidence_level, interval), sample.size, int(labelled.sum())
     size, most, seen = sample.population_size, sample.population_size, None

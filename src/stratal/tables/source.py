@@ -338,7 +338,9 @@ def readable(label: str) -> Iterator[None]:
         raise InputError(
             f"{label} cannot be read",
             given=_reason(str(error)),
-            action="Check that the file is whole and of the format that its name says.",
+            action="Its line ends differ (CRLF and LF): save it again with one kind."
+            if "state machine" in str(error)
+            else "Check that the file is whole and of the format that its name says.",
         ) from error
     except Exception as error:
         if type(error).__name__ == "OperationNotDefinedError":  # of Ibis, which loads slowly

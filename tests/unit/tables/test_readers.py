@@ -618,3 +618,10 @@ def test_rows_of_labels_are_named_by_their_lines_whatever_blank_is(
     table = SmallTable.of(path, "labels")
 
     assert (table.lists["id"], table.places) == (["a", "b"], ("line 2", "line 4"))
+
+
+def test_line_ends_that_differ_are_named(tmp_path):
+    file = tmp_path / "p.csv"
+    file.write_bytes(b"id,p\r\n" + b"".join(b"%d,0.5\r\n" % row for row in range(50)) + b"50,0.5\n51,0.5\n")
+    with pytest.raises(InputError, match="line ends"):
+        Population.read(file, id="id", proxy="p")
