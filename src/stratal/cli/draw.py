@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,7 @@ from msgspec import structs
 from stratal.cli.command import Needs, command, option, part
 from stratal.cli.options import Bounds, Output, Planning, Reading, Seed, Text, Whole
 from stratal.cli.output import Result, progress
-from stratal.cli.parsing import joined, listed, pair
+from stratal.cli.parsing import joined, listed, mapping, pair
 from stratal.errors import InputError, near_names, same_name
 
 if TYPE_CHECKING:
@@ -87,6 +88,10 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
         Labels so far, for --extend; may be repeated.
     value : str
         Column of the label, for --extend.
+    positive : LABEL
+        The label that counts as 1, and every other as 0, for --extend.
+    map : LABEL=NUMBER,…
+        What labels count as, for --extend: a number, a class (kitty=cat), or no answer (unsure=).
     additional : int
         Units to add, for --extend.
     learner : str
@@ -103,6 +108,8 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
     extend: Path | None = None
     labels: Annotated[list[Path] | None, option(needs="with --extend")] = None
     value: Annotated[str, option(needs="with --extend")] = "label"
+    positive: Annotated[Text, option(needs="with --extend")] = None
+    map: Annotated[Text, option(needs="with --extend")] = None
     additional: Annotated[Whole, option(needs="with --extend")] = None
     learner: Annotated[Text, option(needs=("with --extend", "with --additional"))] = None
 
@@ -168,8 +175,7 @@ def _drawn(asked: DrawOptions, sample: Sample, written: Handover, needed: Narrow
     words = ["--extend", written.sample, *given, "--half-width", asked.half_width]
     if asked.confidence_level != 0.95:
         words += ["--confidence-level", asked.confidence_level]
-    if sample.predicted and sample.estimand is None:
-        words += ["--predicted", sample.predicted]
+    words += _known(asked, sample) if sample.estimand is None else _meant(asked)
     return Result(found, page, ("draw", asked.file, *words, "--output", f"{asked.output}-next"))
 
 
@@ -177,9 +183,16 @@ def _known(asked: DrawOptions, sample: Sample) -> list[str | Path]:
     """Return the options that the estimate needs besides the labels."""
     from stratal.estimation.estimand import as_estimand
 
+    found = _meant(asked)
     if sample.estimand is None:
-        return ["--predicted", sample.predicted] if sample.predicted else []
-    return ["--population", asked.file] if as_estimand(sample.estimand).reads_population else []
+        return [*found, "--predicted", sample.predicted] if sample.predicted else found
+    return [*found, "--population", asked.file] if as_estimand(sample.estimand).reads_population else found
+
+
+def _meant(asked: DrawOptions) -> list[Any]:
+    """Return the options that say what labels count as."""
+    given = (("--positive", asked.positive), ("--map", asked.map))
+    return [word for name, value in given if value is not None for word in (name, value)]
 
 
 def _extended(asked: DrawOptions, extend: Path) -> tuple[Sample, Narrowing | None]:
@@ -193,6 +206,7 @@ def _extended(asked: DrawOptions, extend: Path) -> tuple[Sample, Narrowing | Non
             allowed="--extend SAMPLE --labels FILE, with --additional N or --half-width W",
         )
     earlier, given, classes = so_far(asked, extend, asked.labels, asked.value)
+    given = replace(given, positive=asked.positive, mapping=mapping("--map", asked.map))
     with progress("reading and drawing"):
         population = population_again(part(Reading, asked), earlier)
         needed = None

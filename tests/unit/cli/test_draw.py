@@ -150,3 +150,27 @@ def test_what_to_type_next_compares_classes_in_every_round(demo, tmp_path):
         "draw", demo / "predictions.parquet", *again, "--predicted", "predicted", "--output", tmp_path / "b"
     )
     assert "--predicted predicted" in said.splitlines()[-1]
+
+
+def test_a_round_after_labels_that_need_a_map(tmp_path, monkeypatch):
+    from click.testing import CliRunner
+
+    from stratal.cli.application import app
+
+    monkeypatch.chdir(tmp_path)
+    rows = [f"u{row},{0.2 + 0.6 * row / 60}" for row in range(60)]
+    (tmp_path / "p.csv").write_text("\n".join(["id,score", *rows]))
+    first = ["draw", "p.csv", "--id", "id", "--proxy", "score", "--budget", "20", "--output", "first"]
+    assert CliRunner().invoke(app, first).exit_code == 0
+    header, *units = (tmp_path / "first" / "to_label.csv").read_text().splitlines()
+    said = ["good", "bad", "unsure", "good"]
+    filled = [unit.rstrip(",") + "," + said[at % 4] for at, unit in enumerate(units)]
+    (tmp_path / "labels.csv").write_text("\n".join([header, *filled]))
+    again = ["draw", "p.csv", "--extend", "first/sample.parquet", "--labels", "labels.csv"]
+    again += ["--additional", "10", "--output", "second"]
+    refused = CliRunner().invoke(app, again)
+    taken = CliRunner().invoke(app, [*again, "--map", "good=1,bad=0,unsure="])
+
+    assert "--map" in str(refused.exception)
+    assert taken.exit_code == 0, taken.output
+    assert "--map good=1,bad=0,unsure=" in taken.output
