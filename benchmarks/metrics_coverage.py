@@ -26,8 +26,8 @@ from stratal.estimation.confusion import Confusion
 from stratal.estimation.estimands.ranking import area_under_curve, average_precision, ranking_metric
 from stratal.estimation.estimate import Estimate, combined
 from stratal.estimation.outcome_means import estimate_mean
+from stratal.estimation.regression.quantiles import quantile_estimate
 from stratal.estimation.shares import domain_mean
-from stratal.regression.quantiles import quantile_estimate
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"

@@ -805,7 +805,7 @@ def annotators(path: Path) -> None:
 @figure
 def regression(path: Path) -> None:
     """Standard error of a slope, by how often the judge is right."""
-    from stratal.regression import linear_regression
+    from stratal.estimation.regression import linear_regression
     from stratal.designs import StratifiedWeighting
 
     rng, size, n, rights = np.random.default_rng(5), 5000, 300, [0.5, 0.6, 0.7, 0.8, 0.9, 0.95]

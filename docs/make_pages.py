@@ -77,7 +77,7 @@ ROOMS = {
     "labels": "Labels",
     "intervals": "Intervals",
     "estimation": "Estimates",
-    "regression": "Regression",
+    "estimation.regression": "Regression",
     "planning": "Plans and rounds",
     "simulation": "Simulation",
     "study": "Studies",
@@ -109,13 +109,14 @@ def public_values() -> dict[str, list[tuple[str, str]]]:
 def room_of(value: Any) -> str:
     """Return the room in which a public function or class is written, "" of anything else."""
     place = getattr(value, "__module__", "") or ""
-    return place.split(".")[1] if callable(value) and place.startswith("stratal.") else ""
+    rooms = [room for room in ROOMS if f"{place}.".startswith(f"stratal.{room}.")]
+    return max(rooms, key=len, default="") if callable(value) else ""
 
 
 def reference_pages() -> dict[str, str]:
     """Return path in the site → page of the reference, one for each room, in which mkdocstrings sets the docstrings."""
     return {
-        f"reference/{room}.md": f"# {ROOMS[room]}\n\n"
+        f"reference/{room.rpartition('.')[2]}.md": f"# {ROOMS[room]}\n\n"
         + "\n\n".join(f"::: {place}\n    options:\n      heading: {name}" for name, place in values)
         + "\n"
         for room, values in public_values().items()

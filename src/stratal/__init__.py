@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from stratal import estimands as estimands
     from stratal import planning as adaptive  # noqa: F401
     from stratal import proxy as proxy
-    from stratal import regression as regression
     from stratal import strata as strata
     from stratal import study as study
     from stratal.designs import ClusterSample as ClusterSample
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from stratal.errors import RequirementError as RequirementError
     from stratal.errors import StratalError as StratalError
     from stratal.errors import StratalWarning as StratalWarning
+    from stratal.estimation import regression as regression
     from stratal.estimation.comparison import Comparisons as Comparisons
     from stratal.estimation.comparison import compare as compare
     from stratal.estimation.estimate import Estimate as Estimate
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from stratal.estimation.evaluation import estimate as estimate
     from stratal.estimation.evaluation import estimate_from as estimate_from
     from stratal.estimation.new_version import new_version as new_version
+    from stratal.estimation.regression import regress as regress
     from stratal.estimation.requirement import log_to_mlflow as log_to_mlflow
     from stratal.estimation.requirement import require as require
     from stratal.labels import Labels as Labels
@@ -57,7 +58,6 @@ if TYPE_CHECKING:
     from stratal.population import Population as Population
     from stratal.population.distribution import Distribution as Distribution
     from stratal.proxy import Proxy as Proxy
-    from stratal.regression import regress as regress
     from stratal.simulation import SimulatedDesign as SimulatedDesign
     from stratal.simulation import SimulationTable as SimulationTable
     from stratal.simulation import simulate as simulate
@@ -83,6 +83,7 @@ _NAMES = {
     "estimation.estimate": "Estimate Estimates",
     "estimation.evaluation": "estimate estimate_from",
     "estimation.new_version": "new_version",
+    "estimation.regression": "regress",
     "estimation.requirement": "log_to_mlflow require",
     "labels": "Labels annotator_agreement read_labels",
     "planning": "labels_needed next_round opt_a1 opt_a2",
@@ -91,7 +92,6 @@ _NAMES = {
     "population": "Population",
     "population.distribution": "Distribution",
     "proxy": "Proxy",
-    "regression": "regress",
     "simulation": "SimulatedDesign SimulationTable simulate",
     "strata": "Allocation SharedAllocation Strata allocate allocate_several stratify",
     "study.web.notebook": "annotate",
@@ -102,7 +102,8 @@ _HOMES = {name: module for module, names in _NAMES.items() for name in names.spl
 
 _ROOMS = {
     "adaptive": "planning",
-    **{name: name for name in ("designs", "estimands", "proxy", "regression", "strata", "study")},
+    "regression": "estimation.regression",
+    **{name: name for name in ("designs", "estimands", "proxy", "strata", "study")},
 }
 """Modules that are public as such; `adaptive` is the former name of the attribute `planning`."""
 

@@ -26,7 +26,7 @@ def test_every_file_has_a_room_with_a_floor():
     homes = {room(name) for name in HOUSE.paths}
 
     assert homes <= set(ROOMS), "give the new room its floor in house.py, and a line in CONTRIBUTING.md"
-    assert len(homes - set(LOOSE)) <= 16
+    assert len(homes - set(LOOSE)) <= 13
     assert {path.stem for path in HERE.glob("*.py")} == set(LOOSE)
 
 
@@ -82,7 +82,7 @@ def test_type_checkers_see_the_names_that_exist_at_run_time():
     text = (HERE / "__init__.py").read_text()
     seen = {name: module for module, name in re.findall(r"from stratal\.(\S+) import \w+ as (\w+)", text)}
 
-    assert seen == stratal._HOMES
+    assert {name: module for name, module in seen.items() if name not in stratal._ROOMS} == stratal._HOMES
 
 
 def test_every_public_name_exists():

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
-from stratal.regression.m_estimation import linear_regression, logistic_regression, mean_vector
-from stratal.regression.quantiles import quantile
+from stratal.estimation.regression.m_estimation import linear_regression, logistic_regression, mean_vector
+from stratal.estimation.regression.quantiles import quantile
 
 few = settings(max_examples=40, deadline=None)
 seeds = st.integers(0, 2**32 - 1)

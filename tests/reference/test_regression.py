@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from stratal.designs import StratifiedWeighting
-from stratal.regression.m_estimation import (
+from stratal.estimation.regression.m_estimation import (
     SuppliedWeights,
     linear_regression,
     logistic_regression,
     mean_vector,
     poisson_regression,
 )
-from stratal.regression.quantiles import quantile
-from stratal.regression.unlabelled import ArrayUnlabelled
+from stratal.estimation.regression.quantiles import quantile
+from stratal.estimation.regression.unlabelled import ArrayUnlabelled
 
 MODELS = {"ols": linear_regression, "logistic": logistic_regression, "poisson": poisson_regression}
 AS_PEER = {"target": "superpopulation", "hessian": "pooled", "correction": "none"}

@@ -9,7 +9,7 @@ from stratal.errors import InputError, LabelError
 from stratal.estimands import AUC, ClassReport, MeanFunction, Quantile, RatioOfMeans
 from stratal.estimation.estimands.ranking import area_under_curve, average_precision, ranking_metric
 from stratal.estimation.estimate import ratio_of_means, smooth_mean_function
-from stratal.regression.quantiles import quantile_estimate, weighted_quantile
+from stratal.estimation.regression.quantiles import quantile_estimate, weighted_quantile
 
 
 def simple(n, population_size=10**6):

@@ -23,14 +23,14 @@ from stratal.designs import Weighting
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate, Linearised, linearised_estimate, ratio_of_means
 from stratal.estimation.lam import ChosenLam
+from stratal.estimation.regression.losses import Loss
+from stratal.estimation.regression.m_estimation import Sandwich, choose_lam, degrees_factor
+from stratal.estimation.regression.rectified_loss import Options, RectifiedLoss, Solution
+from stratal.estimation.regression.unlabelled import Unlabelled, finite_array, population_units
 from stratal.estimation.shares import domain_trials
 from stratal.intervals.interval import tail_shares
 from stratal.intervals.limits import BinomialLimits, Limits, upper_tail
 from stratal.intervals.proportion import student_quantile
-from stratal.regression.losses import Loss
-from stratal.regression.m_estimation import Sandwich, choose_lam, degrees_factor
-from stratal.regression.rectified_loss import Options, RectifiedLoss, Solution
-from stratal.regression.unlabelled import Unlabelled, finite_array, population_units
 
 _NOT_OF_QUANTILES = ("minimise", "clip", "hessian", "form", "start", "tolerance", "max_iterations")
 _ROUNDING = 1e-12

@@ -18,8 +18,8 @@ from stratal.arrays import FloatArray, finite_vector
 from stratal.designs import Weighting
 from stratal.errors import InputError, near_names
 from stratal.estimation.lam import SHRINKAGE
-from stratal.regression.losses import Loss, LossSums
-from stratal.regression.unlabelled import ArrayUnlabelled, Unlabelled, feature_matrix, finite_array
+from stratal.estimation.regression.losses import Loss, LossSums
+from stratal.estimation.regression.unlabelled import ArrayUnlabelled, Unlabelled, feature_matrix, finite_array
 
 _ALLOWED = {
     "estimator": ("ppi++", "stratppi", "classical"),
@@ -368,7 +368,7 @@ def refuse_wrong_shapes(loss: Loss, features: FloatArray, outcome: FloatArray, n
 
     Examples
     --------
-    >>> from stratal.regression.losses import MeanLoss
+    >>> from stratal.estimation.regression.losses import MeanLoss
     >>> refuse_wrong_shapes(MeanLoss(), np.empty((2, 0)), np.ones(2), 1)
     """
     theta, few = np.zeros(n_parameters), slice(0, 2)
@@ -456,7 +456,7 @@ class RectifiedLoss:
 
     Examples
     --------
-    >>> from stratal.regression.losses import MeanLoss
+    >>> from stratal.estimation.regression.losses import MeanLoss
     >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(2, int), sizes=np.array([10]))
     >>> RectifiedLoss(MeanLoss(), [1.0, 3.0], weighting).evaluate(np.zeros(1), np.zeros(1)).gradient

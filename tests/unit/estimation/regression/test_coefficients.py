@@ -7,9 +7,9 @@ import pytest
 
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
+from stratal.estimation.regression.m_estimation import linear_regression
 from stratal.intervals.limits import critical_value, exceedance, largest_statistics
 from stratal.intervals.proportion import skewness_of
-from stratal.regression.m_estimation import linear_regression
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,15 @@ from stratal.designs.stratum_moments import stratum_covariances
 from stratal.errors import InputError
 from stratal.estimands import Coefficient
 from stratal.estimation.estimand import as_estimand
+from stratal.estimation.regression import (
+    LinearLoss,
+    LogisticLoss,
+    PoissonLoss,
+    from_population,
+    heuristic_spreads,
+)
+from stratal.estimation.regression.label_allocation import fit_to_proxies
 from stratal.population.influence import averages
-from stratal.regression import LinearLoss, LogisticLoss, PoissonLoss, from_population, heuristic_spreads
-from stratal.regression.label_allocation import fit_to_proxies
 
 FEATURES = ("length", "age")
 LOSSES: dict[str, type[LinearLoss | LogisticLoss | PoissonLoss]] = {
@@ -167,7 +173,7 @@ def test_a_sample_s_file_is_enough_to_know_it():
     """In a process that has imported nothing of regressions."""
     code = (
         "from stratal.estimation.estimand import as_estimand; import sys;"
-        "assert 'stratal.regression' not in sys.modules;"
+        "assert 'stratal.estimation.regression' not in sys.modules;"
         "print(as_estimand({'kind': 'coefficient', 'of': 'x', 'features': ['x', 'y']}).text)"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

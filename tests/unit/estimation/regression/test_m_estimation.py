@@ -5,8 +5,8 @@ import pytest
 
 from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.errors import InputError
-from stratal.regression.losses import LinearLoss, Loss
-from stratal.regression.m_estimation import (
+from stratal.estimation.regression.losses import LinearLoss, Loss
+from stratal.estimation.regression.m_estimation import (
     SuppliedWeights,
     linear_regression,
     logistic_regression,
@@ -14,7 +14,7 @@ from stratal.regression.m_estimation import (
     mean_vector,
     poisson_regression,
 )
-from stratal.regression.unlabelled import ArrayUnlabelled, BatchedUnlabelled, Block, with_intercept
+from stratal.estimation.regression.unlabelled import ArrayUnlabelled, BatchedUnlabelled, Block, with_intercept
 
 SIZES = np.array([60, 90, 50])
 MODELS = {"linear": linear_regression, "logistic": logistic_regression, "poisson": poisson_regression}

@@ -15,8 +15,8 @@ from stratal.designs.stratum_moments import stratum_covariances, stratum_means
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimates, Linearised, linearised_estimate, skewed_limits
 from stratal.estimation.lam import ChosenLam, ProxyMoments, Trust, fit_lam
-from stratal.regression.losses import LinearLoss, LogisticLoss, Loss, MeanLoss, PoissonLoss
-from stratal.regression.rectified_loss import (
+from stratal.estimation.regression.losses import LinearLoss, LogisticLoss, Loss, MeanLoss, PoissonLoss
+from stratal.estimation.regression.rectified_loss import (
     Options,
     RectifiedLoss,
     Solution,
@@ -25,7 +25,7 @@ from stratal.regression.rectified_loss import (
     require_inverse,
     require_one_per,
 )
-from stratal.regression.unlabelled import (
+from stratal.estimation.regression.unlabelled import (
     Block,
     Unlabelled,
     feature_matrix,
@@ -53,7 +53,7 @@ class Sandwich:
 
     Examples
     --------
-    >>> from stratal.regression.losses import MeanLoss
+    >>> from stratal.estimation.regression.losses import MeanLoss
     >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(2, int), sizes=np.array([4]))
     >>> rectified = RectifiedLoss(MeanLoss(), [1.0, 3.0], weighting)
@@ -372,7 +372,7 @@ class MovedUnlabelled(Unlabelled):
 
     Examples
     --------
-    >>> from stratal.regression.unlabelled import ArrayUnlabelled
+    >>> from stratal.estimation.regression.unlabelled import ArrayUnlabelled
     >>> units = ArrayUnlabelled(features=np.ones((2, 1)), proxy=np.array([1.0, 2.0]))
     >>> next(MovedUnlabelled(units, 2.0, np.array([0.5])).blocks()).proxy
     array([2.5, 4.5])
@@ -428,8 +428,8 @@ def move_of(rectified: RectifiedLoss, options: Options) -> Move | None:
 
     Examples
     --------
-    >>> from stratal.regression.losses import LinearLoss
-    >>> from stratal.regression.unlabelled import ArrayUnlabelled
+    >>> from stratal.estimation.regression.losses import LinearLoss
+    >>> from stratal.estimation.regression.unlabelled import ArrayUnlabelled
     >>> from stratal.designs import StratifiedWeighting
     >>> x, noise = np.ones((40, 1)), np.tile([0.1, -0.1, 0.3, -0.3], 10)
     >>> units = ArrayUnlabelled(features=x, proxy=5 + noise)
@@ -574,8 +574,8 @@ def m_estimate(
 
     Examples
     --------
-    >>> from stratal.regression.losses import LinearLoss
-    >>> from stratal.regression.unlabelled import ArrayUnlabelled
+    >>> from stratal.estimation.regression.losses import LinearLoss
+    >>> from stratal.estimation.regression.unlabelled import ArrayUnlabelled
     >>> from stratal.designs import StratifiedWeighting
     >>> x = np.stack([np.ones(8), np.arange(8.0)], axis=1)
     >>> y, f = 1 + 2 * x[:, 1] + np.tile([0.1, -0.1], 4), 1 + 2 * x[:, 1]

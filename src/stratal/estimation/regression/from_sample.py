@@ -16,16 +16,16 @@ from stratal.errors import InputError, LabelError, MissingExtraError, names_mist
 from stratal.estimation.calibrated import features_of
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
+from stratal.estimation.regression.losses import LinearLoss, LogisticLoss, Loss, PoissonLoss
+from stratal.estimation.regression.m_estimation import Coefficients, m_estimate
+from stratal.estimation.regression.quantiles import quantile
+from stratal.estimation.regression.rectified_loss import require_one_per
+from stratal.estimation.regression.unlabelled import BatchedUnlabelled, Block, feature_matrix, with_intercept
 from stratal.estimation.respondents import Respondents
 from stratal.labels.labels import join
 from stratal.population.population import Population
 from stratal.population.rules import Rule
 from stratal.randomness import id_texts
-from stratal.regression.losses import LinearLoss, LogisticLoss, Loss, PoissonLoss
-from stratal.regression.m_estimation import Coefficients, m_estimate
-from stratal.regression.quantiles import quantile
-from stratal.regression.rectified_loss import require_one_per
-from stratal.regression.unlabelled import BatchedUnlabelled, Block, feature_matrix, with_intercept
 
 
 class Formula:

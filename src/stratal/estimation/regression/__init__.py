@@ -1,8 +1,8 @@
 """Prediction-powered M-estimation under any design: means, quantiles, regressions, or a loss of one's own."""
 
-from stratal.regression.from_sample import Formula, from_population, regress
-from stratal.regression.label_allocation import heuristic_spreads, influence_spreads
-from stratal.regression.losses import (
+from stratal.estimation.regression.from_sample import Formula, from_population, regress
+from stratal.estimation.regression.label_allocation import heuristic_spreads, influence_spreads
+from stratal.estimation.regression.losses import (
     GeneralisedLinear,
     LinearLoss,
     LogisticLoss,
@@ -11,7 +11,7 @@ from stratal.regression.losses import (
     MeanLoss,
     PoissonLoss,
 )
-from stratal.regression.m_estimation import (
+from stratal.estimation.regression.m_estimation import (
     Coefficients,
     SuppliedWeights,
     linear_regression,
@@ -20,8 +20,8 @@ from stratal.regression.m_estimation import (
     mean_vector,
     poisson_regression,
 )
-from stratal.regression.quantiles import quantile
-from stratal.regression.unlabelled import ArrayUnlabelled, BatchedUnlabelled, Block, Unlabelled
+from stratal.estimation.regression.quantiles import quantile
+from stratal.estimation.regression.unlabelled import ArrayUnlabelled, BatchedUnlabelled, Block, Unlabelled
 
 __all__ = [
     "ArrayUnlabelled",

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from stratal.errors import InputError
-from stratal.regression.losses import LossSums
-from stratal.regression.rectified_loss import newton, positive_inverse, require_inverse
+from stratal.estimation.regression.losses import LossSums
+from stratal.estimation.regression.rectified_loss import newton, positive_inverse, require_inverse
 
 
 def quartic(theta, curvature):

@@ -5,10 +5,10 @@ import pytest
 
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError, MissingExtraError
+from stratal.estimation.regression.from_sample import Formula, from_population
+from stratal.estimation.regression.m_estimation import linear_regression
 from stratal.population.population import Population
 from stratal.population.rules import CutPoints
-from stratal.regression.from_sample import Formula, from_population
-from stratal.regression.m_estimation import linear_regression
 
 pytest.importorskip("formulaic")
 

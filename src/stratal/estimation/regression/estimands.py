@@ -14,14 +14,14 @@ from stratal.estimation.columns import number_columns
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimands.means import Outlook
 from stratal.estimation.estimate import Estimate
+from stratal.estimation.regression.from_sample import FAMILIES, from_population, regress
+from stratal.estimation.regression.label_allocation import fit_to_proxies
+from stratal.estimation.regression.quantiles import quantile_estimate, weighted_quantile
+from stratal.estimation.regression.rectified_loss import require_choice, require_inverse
 from stratal.estimation.respondents import Respondents
 from stratal.population.expressions import Cells, Constant, Exponential, Expression, Logistic, Number, total
 from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
-from stratal.regression.from_sample import FAMILIES, from_population, regress
-from stratal.regression.label_allocation import fit_to_proxies
-from stratal.regression.quantiles import quantile_estimate, weighted_quantile
-from stratal.regression.rectified_loss import require_choice, require_inverse
 
 FITTED = ("target", "population", "estimator", "lam", "proxy", "stratum_weights_known")
 """Options of `estimate` for what is fitted with a proxy; λ stays where the loss has a minimum."""

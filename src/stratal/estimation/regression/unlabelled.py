@@ -15,7 +15,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray, IntArray, numeric_array, refuse_nonfinite
 from stratal.errors import InputError
-from stratal.regression.losses import Loss, LossSums
+from stratal.estimation.regression.losses import Loss, LossSums
 
 _CHUNK = 1 << 16
 """Units per block where there are no features."""

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from stratal.errors import InputError
-from stratal.regression.losses import LinearLoss, LogisticLoss
-from stratal.regression.m_estimation import SuppliedWeights
-from stratal.regression.unlabelled import ArrayUnlabelled, BatchedUnlabelled, Block
+from stratal.estimation.regression.losses import LinearLoss, LogisticLoss
+from stratal.estimation.regression.m_estimation import SuppliedWeights
+from stratal.estimation.regression.unlabelled import ArrayUnlabelled, BatchedUnlabelled, Block
 
 
 def arrays(seed=0, size=500):

@@ -5,10 +5,10 @@ import pytest
 
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
-from stratal.regression.label_allocation import heuristic_spreads, influence_spreads
-from stratal.regression.losses import LinearLoss, LogisticLoss, MeanLoss, PoissonLoss
-from stratal.regression.m_estimation import linear_regression, mean_vector
-from stratal.regression.unlabelled import ArrayUnlabelled
+from stratal.estimation.regression.label_allocation import heuristic_spreads, influence_spreads
+from stratal.estimation.regression.losses import LinearLoss, LogisticLoss, MeanLoss, PoissonLoss
+from stratal.estimation.regression.m_estimation import linear_regression, mean_vector
+from stratal.estimation.regression.unlabelled import ArrayUnlabelled
 from stratal.strata import neyman
 
 

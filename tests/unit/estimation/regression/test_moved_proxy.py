@@ -5,8 +5,8 @@ import pytest
 from tests.work import calls
 
 from stratal.designs import StratifiedWeighting
-from stratal.regression.m_estimation import Move, MovedUnlabelled, linear_regression
-from stratal.regression.unlabelled import ArrayUnlabelled
+from stratal.estimation.regression.m_estimation import Move, MovedUnlabelled, linear_regression
+from stratal.estimation.regression.unlabelled import ArrayUnlabelled
 
 N = 1500
 

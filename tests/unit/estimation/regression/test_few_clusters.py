@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from stratal.designs.clusters import bell_mccaffrey
-from stratal.regression.m_estimation import FewClusters
+from stratal.estimation.regression.m_estimation import FewClusters
 
 SIZES = (3, 9, 4, 2, 14, 5, 6)
 

@@ -5,8 +5,8 @@ import pytest
 
 from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.errors import InputError
-from stratal.regression.quantiles import quantile
-from stratal.regression.unlabelled import ArrayUnlabelled, BatchedUnlabelled, Block
+from stratal.estimation.regression.quantiles import quantile
+from stratal.estimation.regression.unlabelled import ArrayUnlabelled, BatchedUnlabelled, Block
 
 SIZES = np.array([70, 130])
 

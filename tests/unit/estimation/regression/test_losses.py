@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from stratal.errors import InputError
-from stratal.regression.losses import LinearLoss, LogisticLoss, Loss, LossSums, MeanLoss, PoissonLoss
+from stratal.estimation.regression.losses import (
+    LinearLoss,
+    LogisticLoss,
+    Loss,
+    LossSums,
+    MeanLoss,
+    PoissonLoss,
+)
 
 LOSSES = {"mean": MeanLoss(), "linear": LinearLoss(), "logistic": LogisticLoss(), "poisson": PoissonLoss()}
 

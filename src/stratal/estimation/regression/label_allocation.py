@@ -13,9 +13,9 @@ import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.errors import InputError
-from stratal.regression.losses import GeneralisedLinear, LinearLoss, Loss
-from stratal.regression.m_estimation import Coefficients, directed_variances
-from stratal.regression.rectified_loss import (
+from stratal.estimation.regression.losses import GeneralisedLinear, LinearLoss, Loss
+from stratal.estimation.regression.m_estimation import Coefficients, directed_variances
+from stratal.estimation.regression.rectified_loss import (
     Solution,
     contrasts,
     minimum_failure,
@@ -23,7 +23,7 @@ from stratal.regression.rectified_loss import (
     require_choice,
     require_inverse,
 )
-from stratal.regression.unlabelled import Unlabelled
+from stratal.estimation.regression.unlabelled import Unlabelled
 
 
 def influence_spreads(pilot: Coefficients, minimise: Any = "trace", side: str = "labelled") -> FloatArray:
@@ -46,7 +46,7 @@ def influence_spreads(pilot: Coefficients, minimise: Any = "trace", side: str = 
 
     Examples
     --------
-    >>> from stratal.regression.m_estimation import mean_vector
+    >>> from stratal.estimation.regression.m_estimation import mean_vector
     >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.array([0, 0, 1, 1]), sizes=np.array([50, 50]))
     >>> influence_spreads(mean_vector([0.0, 2.0, 0.0, 4.0], weighting=weighting)).round(3)
@@ -96,8 +96,8 @@ def heuristic_spreads(
 
     Examples
     --------
-    >>> from stratal.regression.losses import MeanLoss
-    >>> from stratal.regression.unlabelled import ArrayUnlabelled
+    >>> from stratal.estimation.regression.losses import MeanLoss
+    >>> from stratal.estimation.regression.unlabelled import ArrayUnlabelled
     >>> units = ArrayUnlabelled(proxy=[0.5, 0.5, 0.9, 0.9], stratum=np.array([0, 0, 1, 1]))
     >>> heuristic_spreads(MeanLoss(), units)
     array([0.5, 0.3])
@@ -121,8 +121,8 @@ def fit_to_proxies(loss: Loss, unlabelled: Unlabelled) -> Solution:
 
     Examples
     --------
-    >>> from stratal.regression.losses import MeanLoss
-    >>> from stratal.regression.unlabelled import ArrayUnlabelled
+    >>> from stratal.estimation.regression.losses import MeanLoss
+    >>> from stratal.estimation.regression.unlabelled import ArrayUnlabelled
     >>> fit_to_proxies(MeanLoss(), ArrayUnlabelled(proxy=[0.5, 0.5, 0.9, 0.9])).theta
     array([0.7])
     """

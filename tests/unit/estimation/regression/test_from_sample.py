@@ -6,14 +6,14 @@ import pytest
 import stratal
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError, LabelError
-from stratal.regression import (
+from stratal.estimation.regression import (
     ArrayUnlabelled,
     linear_regression,
     mean_vector,
     quantile,
     regress,
 )
-from stratal.regression.losses import LinearLoss, MeanLoss
+from stratal.estimation.regression.losses import LinearLoss, MeanLoss
 
 
 @pytest.fixture(scope="module")

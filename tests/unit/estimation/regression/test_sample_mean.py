@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.regression import regress
+from stratal.estimation.regression import regress
 
 
 @pytest.fixture
