@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from stratal.designs import SimpleRandom as SimpleRandom
     from stratal.designs import Stratified as Stratified
     from stratal.designs import Systematic as Systematic
-    from stratal.designs.extending import extend as extend
     from stratal.designs.margins import fit_margins as fit_margins
     from stratal.designs.margins import post_stratify as post_stratify
     from stratal.errors import BudgetError as BudgetError
@@ -75,7 +74,6 @@ __version__ = "0.1.0"
 
 _NAMES = {
     "designs": "ClusterSample Design Poisson ProportionalToSize Sample SimpleRandom Stratified Systematic",
-    "designs.extending": "extend",
     "designs.margins": "fit_margins post_stratify",
     "errors": "BudgetError InputError LabelError MissingExtraError RequirementError StratalError "
     "StratalWarning",
