@@ -18,7 +18,7 @@ from benchmarks.predictions import DATA
 from benchmarks.rounds import rounds
 
 from stratal.simulation.draws import Urns
-from stratal.strata import neyman, proportional, robust
+from stratal.strata import allocate, neyman, proportional
 
 BUDGETS = (50, 100, 200, 400)
 EVERY_BUDGET = range(50, 401)
@@ -27,7 +27,7 @@ EVERY_BUDGET = range(50, 401)
 def one_round(case: Case, budget: int) -> tuple[float, float, float, float]:
     """Return variances over proportional's (plug-in Neyman, robust), efficiencies (proportional, robust)."""
     s = case.strata
-    default = robust(s.sizes, s.proxy_means, s.proxy_variances, s.conditional_variances, budget)
+    default = allocate(s, budget).n_h
     even, plug_in, oracle, found = (
         float(case.variance(n_h))
         for n_h in (

@@ -50,8 +50,8 @@ def choices():
     """What an option takes by name, from the place that lists it; helps load nothing and repeat it."""
     from stratal.estimation.outcome_means import ESTIMATORS
     from stratal.labels.exchange.tools import TOOLS
+    from stratal.strata import METHODS as STRATIFIERS
     from stratal.strata.allocation import METHODS
-    from stratal.strata.strata import METHODS as STRATIFIERS
 
     return {
         ("plan", "stratify"): STRATIFIERS,

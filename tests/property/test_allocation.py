@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.reference.real_optimum import real_optimum
 
 from stratal import strata as allocation
+from stratal.strata.moments import Moments, of_sizes
 
 
 @st.composite
@@ -38,36 +39,31 @@ def every_allocation(budget, minimum, maximum):
             yield np.array([*head, last])
 
 
-def rules(sizes, deviations):
-    n_strata = len(sizes)
-    means = np.linspace(0.05, 0.95, n_strata)
-    between, within = deviations**2 * 0.3, deviations**2 * 0.7
-    return {
-        "proportional": lambda budget, **limits: allocation.proportional(sizes, budget, **limits),
-        "equal": lambda budget, **limits: allocation.equal(sizes, budget, **limits),
-        "neyman": lambda budget, **limits: allocation.neyman(sizes, deviations, budget, **limits),
-        "power": lambda budget, **limits: allocation.power(sizes, deviations, budget, **limits),
-        "robust": lambda budget, **limits: allocation.robust(sizes, means, between, within, budget, **limits),
-        "residual": lambda budget, **limits: allocation.residual(
-            sizes, between, within, budget, lam=0.7, **limits
-        ),
-    }
+RULES = {"proportional": {}, "equal": {}, "neyman": {}, "power": {}, "robust": {}, "stratppi": {"lam": 0.7}}
 
 
-@pytest.mark.parametrize("rule", ["proportional", "equal", "neyman", "power", "robust", "residual"])
+@pytest.mark.parametrize("rule", RULES)
 @settings(max_examples=40, deadline=None)
 @given(problem=problems())
 def test_budget_bounds_and_nesting(rule, problem):
     sizes, deviations, budget, minimum, maximum = problem
-    share = rules(sizes, deviations)[rule]
+    strata = Moments(
+        sizes=sizes,
+        proxy_means=np.linspace(0.05, 0.95, len(sizes)),
+        proxy_variances=deviations**2 * 0.3,
+        conditional_variances=deviations**2 * 0.7,
+    )
 
-    n_h = share(budget, minimum=minimum, maximum=maximum)
+    def share(budget):
+        return allocation.allocate(strata, budget, rule, minimum, maximum, **RULES[rule]).n_h
+
+    n_h = share(budget)
 
     assert n_h.sum() == budget
     assert np.all(n_h >= minimum)
     assert np.all(n_h <= maximum)
     if budget < maximum.sum():
-        assert np.all(share(budget + 1, minimum=minimum, maximum=maximum) >= n_h)
+        assert np.all(share(budget + 1) >= n_h)
 
 
 @settings(max_examples=50, deadline=None)
@@ -143,7 +139,8 @@ def test_cost_optimal_stays_within_the_money_and_is_the_best(problem, data):
     costs = np.array(data.draw(prices))
     money = data.draw(st.floats(float(costs @ minimum), float(costs @ maximum) + 1.0))
 
-    n_h = allocation.cost_optimal(sizes, deviations, costs, money, minimum, maximum)
+    how = {"standard_deviations": deviations, "costs": costs, "cost_budget": money}
+    n_h = allocation.allocate(of_sizes(sizes), None, "cost-optimal", minimum, maximum, **how).n_h
 
     assert costs @ n_h <= money * (1 + 1e-9)
     assert np.all(n_h >= minimum)

@@ -39,7 +39,7 @@ def test_an_extended_draw_is_the_larger_one(design, seed):
     units = world.population()
     target = GROWING[design](units, 90)
     whole = target.draw(units, seed)
-    grown = stratal.extend(GROWING[design](units, 50).draw(units, seed), target, units)
+    grown = stratal.next_round(GROWING[design](units, 50).draw(units, seed), design=target, population=units)
 
     assert set(grown.ids.tolist()) == set(whole.ids.tolist())
     same(*(stratal.estimate(one, world.labels(one, world.right, 0.9)) for one in (grown, whole)))

@@ -213,10 +213,9 @@ def change(case: Case, rng: np.random.Generator) -> tuple[str, Columns]:
 def larger_design(sample: stratal.Sample) -> Any:
     """Return a design that extends the sample's, or None where it has none."""
     from stratal.errors import StratalError
-    from stratal.study.rounds import larger_design as larger
 
     try:
-        return larger(sample, 2)
+        return sample.design.larger(sample, 2) if sample.size + 2 <= sample.population_size else None
     except StratalError:
         return None
 
@@ -228,7 +227,7 @@ def refused(case: Case, population: stratal.Population) -> None:
     design = larger_design(case.sample)
     if design is not None:
         with pytest.raises(InputError, match="this is not the population"):
-            stratal.extend(case.sample, design, population)
+            stratal.next_round(case.sample, design=design, population=population)
 
 
 def changed_pair(seed: int, folder: Path) -> None:
@@ -254,7 +253,7 @@ def same_pair(seed: int, folder: Path) -> None:
         pytest.fail(f"seed {seed}, {reader}: {error}")
     design = larger_design(case.sample)
     if design is not None and seed % 5 == 0:
-        assert stratal.extend(case.sample, design, population).size >= case.sample.size
+        assert stratal.next_round(case.sample, design=design, population=population).size >= case.sample.size
 
 
 def test_a_changed_population_is_refused(tmp_path):

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, IntArray
-from stratal.designs.sample import Design, Sample, require_design, require_sample
-from stratal.errors import InputError, names_mistyped
+from stratal.designs.sample import Design, Sample, require_design
+from stratal.errors import InputError
 from stratal.population.digest import PopulationDigest
 from stratal.population.population import Population
 from stratal.population.same_value import fewer_digits, same_value
@@ -92,7 +92,7 @@ def require_same_draw(earlier: Sample, later: Sample) -> None:
             "this sample does not extend the earlier one",
             given=f"seed {later.seed}, {later.population_size} units in all, {lost} drawn units fewer",
             allowed=f"seed {earlier.seed}, {earlier.population_size} units, with all {earlier.size} drawn",
-            action="Extend the earlier sample: stratal.extend or stratal.next_round.",
+            action="Extend the earlier sample: stratal.next_round.",
         )
     theirs = {name: values[rows] for name, values in unit_columns(later).items()}
     refuse_other_units(texts, theirs, unit_columns(earlier))
@@ -233,41 +233,15 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-@names_mistyped
-def extend(sample: Sample, design: Design, population: Population | None = None) -> Sample:
-    """Draw a larger design with the sample's seed, keeping every unit that was drawn.
-
-    No label is looked at, so nothing is biased. `next_round` chooses the larger design by the labels so far.
-
-    Parameters
-    ----------
-    sample : Sample
-    design : Design
-        Of any nested kind: a larger budget, more clusters, a larger allocation in the same strata.
-    population : Population, optional
-        The one that the sample was drawn from; needed if the sample came from a file.
-
-    Returns
-    -------
-    Sample
-        Earlier units first, in their order, then the new ones; `round` tells them apart.
+def extended(sample: Sample, design: Design, population: Population) -> Sample:
+    """Return a larger draw of the same seed: earlier units first, in their order, then the new ones.
 
     Raises
     ------
     InputError
-        If the design does not draw every unit of the sample: another population, a design that is not
-        nested, or a smaller one. Also if no population is at hand.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9, 0.7, 0.6])
-    >>> sample = stratal.ProportionalToSize(budget=2).draw(population, seed=7)
-    >>> extend(sample, stratal.ProportionalToSize(budget=4)).round
-    array([1, 1, 2, 2])
+        If the design does not draw every unit of the sample: one that is not nested, or a smaller one.
     """
-    where = population_of(require_sample(sample, "extend"), population)
-    larger = require_design(design, "extend").draw(where, sample.seed)
+    larger = require_design(design, "next_round(design=…)").draw(population, sample.seed)
     order = _earlier_first(sample, larger)
     lost = [name for name in (*sample.groups, *sample.shown) if name not in {*larger.groups, *larger.shown}]
     if lost:
@@ -326,8 +300,8 @@ def refuse_other_designs(sample: Sample) -> None:
         raise InputError(
             f"a sample of design '{sample.design.kind}' has no next round",
             allowed="simple-random, stratified",
-            action="Where the design is nested, extend it without looking at labels: extend(sample, the same "
-            "design with a larger budget). A larger systematic sample is another draw.",
+            action="Where the design is nested, extend it without looking at labels: next_round(sample, "
+            "additional=…). A larger systematic sample is another draw.",
         )
 
 

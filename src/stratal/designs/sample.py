@@ -541,9 +541,9 @@ def require_design(given: Any, verb: str) -> Design:
 
     Examples
     --------
-    >>> require_design(10, "extend")
+    >>> require_design(10, "draw")
     Traceback (most recent call last):
-    stratal.errors.InputError: extend takes a Design (given: an int). Make one, such as
+    stratal.errors.InputError: draw takes a Design (given: an int). Make one, such as
     stratal.SimpleRandom(budget=100).
     """
     if isinstance(given, Design):

@@ -1,10 +1,9 @@
 """What a budget buys: expectations, plans, and rounds that learn from the labels so far.
 
-`next_round` extends a sample where its labels say; `extend` does so without looking at labels; `opt_a1` and
-`opt_a2` run all rounds against a callable that labels.
+`next_round` extends a sample, where its labels say or without looking at them; `opt_a1` and `opt_a2` run all
+rounds against a callable that labels.
 """
 
-from stratal.designs.extending import extend
 from stratal.planning.costs import CheapestSamples, cheapest_samples
 from stratal.planning.rounds import (
     Narrowing,
@@ -22,7 +21,6 @@ __all__ = [
     "Narrowing",
     "cheapest_samples",
     "estimated_deviations",
-    "extend",
     "labels_needed",
     "next_allocation",
     "next_round",

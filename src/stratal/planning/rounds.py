@@ -18,13 +18,14 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs import SimpleRandom, Stratified
-from stratal.designs.extending import extend, last_round, population_of, refuse_other_designs
-from stratal.designs.sample import Sample, require_sample
+from stratal.designs.extending import extended, last_round, population_of, refuse_other_designs
+from stratal.designs.sample import Design, Sample, require_sample
 from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_kurtoses
 from stratal.errors import (
     BudgetError,
     InputError,
     StratalWarning,
+    listing,
     names_mistyped,
     refuse_unknown,
     warn_caller,
@@ -937,10 +938,11 @@ ALLOCATIONS = ("total", "remainder")
 @names_mistyped
 def next_round(
     sample: Sample,
-    labels: Any,
+    labels: Any = None,
     *,
     additional: int | None = None,
     half_width: Any = None,
+    design: Design | None = None,
     confidence_level: float = 0.95,
     population: Population | None = None,
     allocation_of: str = "total",
@@ -954,19 +956,22 @@ def next_round(
     """Extend a sample by another round, sent to the strata where the labels so far say that it helps most.
 
     The strata stay as they are, every unit that was drawn stays drawn, and `estimate` afterwards uses all
-    labels.
+    labels. Without labels the design stays as it is and only its budget grows, so that nothing is biased.
 
     Parameters
     ----------
     sample : Sample
-        Simple random or stratified, of any number of rounds.
-    labels : see `stratal.estimate`
+        Of any number of rounds. Labels decide about simple random and stratified ones alone.
+    labels : see `stratal.estimate`, optional
         Of the rounds so far; a unit without a label counts as drawn, but says nothing.
     additional : int, optional
         Units to draw now.
     half_width : float, optional
         Instead: as many as `labels_needed` says, until the interval's half-width is as wanted; for several
         estimands one for all or a list. The sample itself is returned when it is.
+    design : Design, optional
+        Instead, without labels: the larger design of a nested kind to draw, such as more clusters or another
+        allocation in the same strata.
     confidence_level : float
         Of that interval.
     population : Population, optional
@@ -990,7 +995,8 @@ def next_round(
     Raises
     ------
     InputError
-        For a design that has no next round, a population that is not the sample's, unknown options.
+        For a design that has no next round, a design that does not draw every unit of the sample, a
+        population that is not the sample's, unknown options.
     BudgetError
         If fewer units are left.
     LabelError
@@ -1010,9 +1016,28 @@ def next_round(
     >>> larger = next_round(pilot, labels, additional=10)
     >>> larger.size, int(larger.round[:20].max()), int(larger.round[20:].min())
     (30, 1, 2)
+    >>> next_round(pilot, additional=10).n_h
+    array([13, 17])
     """
     require_sample(sample, "next_round")
     refuse_unknown("allocation", allocation_of, ALLOCATIONS)
+    if sum(way is not None for way in (additional, half_width, design)) != 1:
+        raise InputError(
+            "give one of additional, half_width and design",
+            given=f"{additional=}, {half_width=}, {design=}",
+            action="Give the number of further labels (additional=), how narrow the interval must be "
+            "(half_width=), or a larger design (design=).",
+        )
+    if labels is None or design is not None:
+        options = {"labels": labels, "half_width": half_width, "learner": learner, "features": features}
+        for name, value in options.items():
+            if value is not None:
+                raise InputError(
+                    f"a round that looks at no label has no use for {name}=",
+                    action="Give labels= and additional= or half_width=, or leave it out.",
+                )
+        where = population_of(sample, population)
+        return extended(sample, design or sample.design.larger(sample, _addable(sample, additional)), where)
     refuse_other_designs(sample)
     where = population_of(sample, population)
     given, sample = sample, replace(sample, population=where)  # compared once, for what follows
@@ -1030,19 +1055,7 @@ def next_round(
             allowed="'total'",
         )
     how = _learning(sample, learner, features, half_width)
-    if (additional is None) == (half_width is None):
-        raise InputError(
-            "give either additional or a half-width",
-            given=f"{additional=}, {half_width=}",
-            action="Give the number of further labels (additional=), or how narrow the interval "
-            "must be (half_width=).",
-        )
-    extra = 0
-    if additional is not None:
-        extra, left = whole_number("additional", additional), units_left(sample)
-        if not 1 <= extra <= left:
-            others = ": the others do not matter" if 0 < extra <= sample.population_size - sample.size else ""
-            raise BudgetError(f"so many units cannot be added{others}", given=extra, allowed=f"1 to {left}")
+    extra = 0 if additional is None else _addable(sample, additional)
     seen = labels_so_far(
         sample,
         labels,
@@ -1060,7 +1073,7 @@ def next_round(
             return given  # itself: whoever asks for rounds in a loop ends it so
     for note in seen.refuted:
         warn_caller(note)
-    larger = _extended(sample, n_h, f"{allocation_of}, {seen.note}")
+    larger = extended(sample, _with_counts(sample, n_h, f"{allocation_of}, {seen.note}"), where)
     return larger if half_width is None else replace(larger, half_width=float(np.min(half_width)))
 
 
@@ -1080,11 +1093,20 @@ def units_left(sample: Sample) -> int:
     return int(np.where(strata.is_known, 0, strata.sizes - sample.n_h).sum())
 
 
-def _extended(sample: Sample, n_h: IntArray, how: str) -> Sample:
-    """Return the sample extended to n_h (H,) units of its strata."""
+def _addable(sample: Sample, additional: Any) -> int:
+    """Return how many units to add, refusing more than there are."""
+    extra, left = whole_number("additional", additional), units_left(sample)
+    if not 1 <= extra <= left:
+        others = ": the others do not matter" if 0 < extra <= sample.population_size - sample.size else ""
+        raise BudgetError(f"so many units cannot be added{others}", given=extra, allowed=f"1 to {left}")
+    return extra
+
+
+def _with_counts(sample: Sample, n_h: IntArray, how: str) -> Design:
+    """Return the design of n_h (H,) units of the sample's strata."""
     strata, total = sample.design.strata, int(n_h.sum())
     if strata is None:
-        return extend(sample, SimpleRandom(budget=total))
+        return SimpleRandom(budget=total)
     allocation = Allocation(
         n_h=n_h,
         method="opt-a1" if last_round(sample) == 1 else "opt-a2",
@@ -1093,7 +1115,7 @@ def _extended(sample: Sample, n_h: IntArray, how: str) -> Sample:
         maximum=strata.sizes,
         notes=(f"Round {last_round(sample) + 1}: {how}.",),
     )
-    return extend(sample, Stratified(strata=strata, allocation=allocation))
+    return Stratified(strata=strata, allocation=allocation)
 
 
 def _learning(
@@ -1130,65 +1152,6 @@ PILOTS = ("proportional", "equal")
 
 
 @names_mistyped
-def opt_a1(
-    population: Population,
-    strata: Strata,
-    budget: int,
-    oracle: Oracle,
-    *,
-    seed: int,
-    initial: int | None = None,
-    pilot: str = "proportional",
-    allocation_of: str = "total",
-    deviations: str = "recalibrated",
-) -> tuple[Sample, dict[Any, Any]]:
-    """Label a pilot, estimate S_h, and spend the rest of the budget by Neyman's rule: two rounds.
-
-    Parameters
-    ----------
-    population : Population
-    strata : Strata
-    budget : int
-        Labels in all.
-    oracle : callable
-        Takes the ids (m,) of units and returns their labels (m,).
-    seed : int
-    initial : int, optional
-        n_ini: labels of the pilot per stratum on average; half the budget if left out.
-    pilot : {"proportional", "equal"}
-    allocation_of, deviations
-        See `next_round`.
-
-    Returns
-    -------
-    sample : Sample
-    labels : dict of id to label
-
-    Notes
-    -----
-    The paper's literal rule is `pilot="equal", allocation_of="remainder", deviations="raw"`.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1] * 80 + [0.6] * 20)
-    >>> strata = stratal.stratify(population, n_strata=2)
-    >>> sample, labels = opt_a1(population, strata, 20, lambda ids: ids % 2, seed=7)
-    >>> sample.size, len(labels)
-    (20, 20)
-    """
-    return opt_a2(
-        *(population, strata, budget, oracle),
-        seed=seed,
-        step=budget,
-        initial=initial,
-        pilot=pilot,
-        allocation_of=allocation_of,
-        deviations=deviations,
-    )
-
-
-@names_mistyped
 def opt_a2(
     population: Population,
     strata: Strata,
@@ -1209,7 +1172,7 @@ def opt_a2(
     step : int
         n_step: labels of each round.
     initial : int, optional
-        n_ini: labels of the pilot per stratum on average.
+        n_ini: labels of the pilot per stratum on average; half the budget where it is None.
     population, strata, budget, oracle, seed, pilot, allocation_of, deviations
         As in `opt_a1`.
 
@@ -1254,6 +1217,56 @@ def opt_a2(
         )
         labels |= _answers(oracle, sample.ids[drawn:])
     return sample, labels
+
+
+@names_mistyped
+@listing(opt_a2, without=("step",))
+def opt_a1(
+    population: Population,
+    strata: Strata,
+    budget: int,
+    oracle: Oracle,
+    *,
+    seed: int,
+    initial: int | None = None,
+    **options: str,
+) -> tuple[Sample, dict[Any, Any]]:
+    """Label a pilot, estimate S_h, and spend the rest of the budget by Neyman's rule: two rounds.
+
+    Parameters
+    ----------
+    population : Population
+    strata : Strata
+    budget : int
+        Labels in all.
+    oracle : callable
+        Takes the ids (m,) of units and returns their labels (m,).
+    seed : int
+    initial : int, optional
+        n_ini: labels of the pilot per stratum on average; half the budget if left out.
+    pilot : {"proportional", "equal"}
+    allocation_of, deviations
+        See `next_round`.
+
+    Returns
+    -------
+    sample : Sample
+    labels : dict of id to label
+
+    Notes
+    -----
+    The paper's literal rule is `pilot="equal", allocation_of="remainder", deviations="raw"`.
+
+    Examples
+    --------
+    >>> import stratal
+    >>> population = stratal.Population.from_arrays(proxy=[0.1] * 80 + [0.6] * 20)
+    >>> strata = stratal.stratify(population, n_strata=2)
+    >>> sample, labels = opt_a1(population, strata, 20, lambda ids: ids % 2, seed=7)
+    >>> sample.size, len(labels)
+    (20, 20)
+    """
+    return opt_a2(population, strata, budget, oracle, seed=seed, step=budget, initial=initial, **options)
 
 
 def _answers(oracle: Oracle, ids: AnyArray) -> dict[Any, Any]:

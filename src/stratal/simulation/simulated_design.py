@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from stratal.arrays import AnyArray, FloatArray
 from stratal.errors import BudgetError, InputError, no_level, refuse_unknown
 from stratal.intervals.methods import TABLE
-from stratal.strata.strata import METHODS
+from stratal.strata import METHODS
 
 if TYPE_CHECKING:
     from stratal.estimation.estimand import Estimand

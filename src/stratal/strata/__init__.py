@@ -4,19 +4,14 @@ from stratal.population.rules import Categories, Crossed, CutPoints, Everything,
 from stratal.strata.allocation import (
     Allocation,
     allocate,
-    cost_optimal,
     equal,
     neyman,
-    power,
     proportional,
-    residual,
-    residual_deviations,
-    robust,
-    robust_standard_deviations,
 )
 from stratal.strata.rates import smoothed_standard_deviations
 from stratal.strata.several import SharedAllocation, allocate_several
-from stratal.strata.strata import METHODS, Strata, stratify
+from stratal.strata.strata import Strata
+from stratal.strata.stratify import METHODS, stratify
 
 __all__ = [
     "METHODS",
@@ -31,15 +26,9 @@ __all__ = [
     "Strata",
     "allocate",
     "allocate_several",
-    "cost_optimal",
     "equal",
     "neyman",
-    "power",
     "proportional",
-    "residual",
-    "residual_deviations",
-    "robust",
-    "robust_standard_deviations",
     "smoothed_standard_deviations",
     "stratify",
 ]

@@ -14,12 +14,12 @@ from stratal.population.rules import Categories, Crossed, CutPoints
 from stratal.strata.moments import Moments, joined, of_pictures, of_sizes
 from stratal.strata.proxy_intervals import (
     Part,
-    StratificationDraft,
     StratificationRequest,
     boundaries_of,
     interval_names,
     part_boundaries,
 )
+from stratal.strata.strata import Strata
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
@@ -82,9 +82,9 @@ def pooled_groups(levels: dict[str, int], column: str, request: StratificationRe
     return Groups(rule=rule, sizes=sizes, notes=notes)
 
 
-def category_draft(
+def category_strata(
     population: Population, by: str, proxy: str | None, request: StratificationRequest
-) -> StratificationDraft:
+) -> Strata:
     """Return the strata of an existing category, with the moments of the proxy where there is one."""
     if population.proxies:
         return _whole_groups(population.distributions(by, proxy), by, request)
@@ -92,25 +92,19 @@ def category_draft(
     return _of_groups(pooled_groups(levels, by, request), of_sizes(np.array(list(levels.values()), np.int64)))
 
 
-def _whole_groups(pictures: Pictures, by: str, request: StratificationRequest) -> StratificationDraft:
+def _whole_groups(pictures: Pictures, by: str, request: StratificationRequest) -> Strata:
     return _of_groups(pooled_groups(pictures.sizes, by, request), of_pictures(pictures))
 
 
-def _of_groups(groups: Groups, moments: Moments) -> StratificationDraft:
+def _of_groups(groups: Groups, moments: Moments) -> Strata:
     """Return each group as one stratum, from the moments of the levels (L,)."""
     codes = groups.rule.codes
     alone = np.array_equal(codes, np.arange(len(codes)))
-    return StratificationDraft(
-        rule=groups.rule,
-        names=tuple(groups.names()),
-        moments=moments if alone else moments.pooled(codes),
-        notes=groups.notes,
-    )
+    found = moments if alone else moments.pooled(codes)
+    return Strata.of(found, groups.rule, tuple(groups.names()), notes=groups.notes)
 
 
-def crossed_draft(
-    population: Population, by: str, column: str, request: StratificationRequest
-) -> StratificationDraft:
+def crossed_strata(population: Population, by: str, column: str, request: StratificationRequest) -> Strata:
     """Return a category crossed with intervals of a proxy; a pool of small categories is cut as one."""
     pictures = population.distributions(by, column)
     if request.n_strata == 1:
@@ -127,10 +121,10 @@ def crossed_draft(
         inner.append(rule)
         pieces = interval_names(column, rule.cuts) if len(rule.cuts) else ("",)
         names.extend(f"{group_name}, {piece}" if piece else group_name for piece in pieces)
-    return StratificationDraft(
-        rule=Crossed(categories=groups.rule, inner=tuple(inner)),
-        names=tuple(names),
-        moments=joined([part.moments(cut) for part, cut in zip(parts, boundaries, strict=True)]),
+    return Strata.of(
+        joined([part.moments(cut) for part, cut in zip(parts, boundaries, strict=True)]),
+        Crossed(categories=groups.rule, inner=tuple(inner)),
+        tuple(names),
         notes=groups.notes + notes,
     )
 

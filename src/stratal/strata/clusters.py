@@ -16,7 +16,8 @@ from stratal.errors import InputError, MissingExtraError, near_names
 from stratal.population.rules import Crossed, Everything, NearestCentre, Rule, feature_rows
 from stratal.strata.categories import Groups, pooled_groups
 from stratal.strata.moments import Moments, of_sizes
-from stratal.strata.proxy_intervals import NUMBERS_TRIED, StratificationDraft, StratificationRequest
+from stratal.strata.proxy_intervals import NUMBERS_TRIED, StratificationRequest
+from stratal.strata.strata import Strata
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
@@ -265,9 +266,9 @@ class Clustering:
         return fit_centres(batches, self.names, n_strata, seed=self.seed, standardise=self.standardise)
 
 
-def cluster_draft(
+def cluster_strata(
     population: Population, by: str | None, how: Clustering, proxy: str | None, request: StratificationRequest
-) -> StratificationDraft:
+) -> Strata:
     """Return clusters of the population, in the order of their mean proxies, or within each level of `by`."""
     if by is not None:
         return _crossed_clusters(population, by, how, proxy, request)
@@ -282,12 +283,12 @@ def cluster_draft(
         _settled(population, how.fit(batches, number), proxy, number, request.min_size)
         for number in _numbers(request)
     ]
-    return _chosen(population, proxy, drafts, request)
+    return _chosen(drafts, request)
 
 
 def _crossed_clusters(
     population: Population, by: str, how: Clustering, proxy: str | None, request: StratificationRequest
-) -> StratificationDraft:
+) -> Strata:
     """Return clusters within each level of a category; a pool of small categories is one stratum."""
     groups = pooled_groups(population.levels(by), by, request)
     shares = groups.sizes / groups.sizes.sum()
@@ -307,7 +308,7 @@ def _crossed_clusters(
             inner[wanted[level]] = how.fit(within, most[wanted[level]])
         rule = Crossed(categories=groups.rule, inner=tuple(inner))
         drafts.append(_settled_groups(population, rule, groups, proxy, request.min_size))
-    return _chosen(population, proxy, drafts, request)
+    return _chosen(drafts, request)
 
 
 def _numbers(request: StratificationRequest) -> list[int]:
@@ -316,24 +317,17 @@ def _numbers(request: StratificationRequest) -> list[int]:
     return [number for number in NUMBERS_TRIED if number <= request.most()]
 
 
-def _chosen(
-    population: Population,
-    proxy: str | None,
-    drafts: list[StratificationDraft],
-    request: StratificationRequest,
-) -> StratificationDraft:
+def _chosen(drafts: list[Strata], request: StratificationRequest) -> Strata:
     """Return the draft to take, with a note where there was a choice."""
     if request.n_strata is not None or request.budget is None:
         return drafts[0]
-    scaled = bool(population.proxies) and population.proxy_info(proxy).scaled
-    best = drafts[request.chosen([draft.moments for draft in drafts], scaled=scaled)]
-    note = request.choice(len(best.names))
-    return replace(best, notes=(*best.notes, note))
+    best, note = request.chosen(drafts)
+    return replace(drafts[best], notes=(*drafts[best].notes, note))
 
 
 def _settled_groups(
     population: Population, rule: Crossed, groups: Groups, proxy: str | None, min_size: int
-) -> StratificationDraft:
+) -> Strata:
     """Return the draft of clusters within groups, without those that are too small."""
     moments = moments_by_pass(population, rule, proxy)
     settled = _without_small(rule, moments.sizes, max(min_size, 1))
@@ -346,7 +340,7 @@ def _settled_groups(
         for name, entry in zip(groups.names(), rule.inner, strict=True)
         for number in range(entry.n_strata)
     ]
-    return StratificationDraft(rule=rule, names=tuple(labels), moments=moments, notes=groups.notes + notes)
+    return Strata.of(moments, rule, tuple(labels), notes=groups.notes + notes)
 
 
 def moments_by_pass(population: Population, rule: Rule, proxy: str | None) -> Moments:
@@ -379,7 +373,7 @@ def moments_by_pass(population: Population, rule: Rule, proxy: str | None) -> Mo
 
 def _settled(
     population: Population, rule: NearestCentre, proxy: str | None, asked: int, min_size: int
-) -> StratificationDraft:
+) -> Strata:
     """Return the draft of a clustering without its too small clusters, whose units join the next nearest."""
     notes: tuple[str, ...] = ()
     if rule.n_strata < asked:
@@ -393,12 +387,8 @@ def _settled(
         notes += (f"A cluster of {moments.sizes[gone]} units was dissolved into its neighbours.",)
         moments = moments_by_pass(population, rule, proxy)
     order = np.argsort(moments.proxy_means, kind="stable")
-    return StratificationDraft(
-        rule=NearestCentre(names=rule.names, centres=rule.centres[order], scale=rule.scale),
-        names=tuple(f"cluster {number + 1}" for number in range(len(order))),
-        moments=Moments(**{name: getattr(moments, name)[order] for name in Moments.__slots__}),
-        notes=notes,
-    )
+    names = tuple(f"cluster {number + 1}" for number in range(len(order)))
+    return Strata.of(moments.part(order), replace(rule, centres=rule.centres[order]), names, notes=notes)
 
 
 def _levels_apart(

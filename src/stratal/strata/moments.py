@@ -16,47 +16,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray, Record
+from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.errors import InputError
 from stratal.population.distribution import Distribution, LevelBins, Pictures
 
-
-class KnownMoments(Protocol):
-    """Sizes of strata, and the plug-in moments of the outcome in each."""
-
-    @property
-    def sizes(self) -> IntArray:
-        """N_h (H,)."""
-
-    @property
-    def standard_deviations(self) -> FloatArray:
-        """Plug-in S_h (H,)."""
-
-    @property
-    def proxy_means(self) -> FloatArray:
-        """Mean of E[z | x] (H,)."""
-
-    @property
-    def proxy_variances(self) -> FloatArray:
-        """Variance of E[z | x] within the stratum (H,), divisor N_h."""
-
-    @property
-    def conditional_variances(self) -> FloatArray:
-        """Mean of Var(z | x) (H,)."""
-
-    @property
-    def scaled(self) -> bool:
-        """Whether the proxy is on the outcome's scale; a margin only orders."""
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The outcome's limits."""
-
+_EACH = ("sizes", "proxy_means", "proxy_variances", "conditional_variances")
 
 WIDEST = 1e140
 """Proxies further apart than this are refused: their squares would overflow."""
@@ -93,17 +62,22 @@ _EDGE = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Moments(Record):
-    """What `Strata` holds of each stratum besides its name.
+    """Sizes of H strata, and what a proxy says of the outcome in each.
 
     Parameters
     ----------
     sizes : int (H,)
         N_h.
     proxy_means : float (H,)
+        Mean proxy of each stratum; NaN where the population has no proxy.
     proxy_variances : float (H,)
-        Variance of E[z | x] within each stratum, divisor N_h.
+        Variance of the proxy within each stratum, divisor N_h.
     conditional_variances : float (H,)
-        Mean Var(z | x) of each stratum.
+        Mean plug-in Var(z | x) of each stratum.
+    scaled : bool
+        Whether the proxy predicts the outcome on its own scale; if not, S_h is unknown and taken as equal.
+    bounds : (float, float)
+        Bounds of the outcome; infinite where it has none.
 
     Examples
     --------
@@ -118,14 +92,42 @@ class Moments(Record):
     proxy_means: FloatArray
     proxy_variances: FloatArray
     conditional_variances: FloatArray
+    scaled: bool = True
+    bounds: tuple[float, float] = (0.0, 1.0)
 
+    @property
+    def n_strata(self) -> int:
+        """H."""
+        return len(self.sizes)
+
+    @property
+    def size(self) -> int:
+        """N."""
+        return int(self.sizes.sum())
+
+    @property
+    def weights(self) -> FloatArray:
+        """W_h = N_h / N (H,)."""
+        return np.asarray(self.sizes / self.sizes.sum())
+
+    @property
+    def is_known(self) -> BoolArray:
+        """Which strata need no label, as the influence is known there by construction (H,): none."""
+        return np.zeros(self.n_strata, dtype=bool)
+
+    @property
+    def plug_in_variances(self) -> FloatArray:
+        """Plug-in S_h² (H,): mean Var(z | x) + Var(E[z | x]) within the stratum, as the proxy has it."""
+        return np.asarray(np.maximum(self.conditional_variances + self.proxy_variances, 0.0))
+
+    @property
     def standard_deviations(self) -> FloatArray:
-        """Return the plug-in S_h (H,)."""
-        return np.asarray(np.sqrt(self.conditional_variances + self.proxy_variances))
+        """Plug-in S_h (H,); ones where the proxy only orders the units."""
+        return np.sqrt(self.plug_in_variances) if self.scaled else np.ones(self.n_strata)
 
     def part(self, kept: IntArray) -> Moments:
         """Return the moments of some of the strata, by their numbers."""
-        return Moments(**{entry.name: getattr(self, entry.name)[kept] for entry in fields(self)})
+        return replace(self, **{name: getattr(self, name)[kept] for name in _EACH})
 
     def pooled(self, codes: IntArray) -> Moments:
         """Return the moments of coarser strata; `codes` (H,) gives each stratum's new one."""
@@ -133,7 +135,8 @@ class Moments(Record):
         centre = float(self.proxy_means[0])
         shifted = np.bincount(codes, self.sizes * (self.proxy_means - centre)) / sizes
         between = (self.proxy_means - centre - shifted[codes]) ** 2
-        return Moments(
+        return replace(
+            self,
             sizes=sizes.astype(np.int64),
             proxy_means=shifted + centre,
             proxy_variances=np.bincount(codes, self.sizes * (self.proxy_variances + between)) / sizes,
@@ -226,13 +229,11 @@ def joined(parts: Sequence[Moments]) -> Moments:
     >>> joined([of_sizes(np.array([3])), of_sizes(np.array([1, 2]))]).sizes
     array([3, 1, 2])
     """
-    names = [entry.name for entry in fields(Moments)]
-    return Moments(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+    values: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _EACH}
+    return replace(parts[0], **values)
 
 
-def expected_deviations(
-    weights: FloatArray, means: FloatArray, variances: FloatArray, bounds: tuple[float, float]
-) -> FloatArray:
+def expected_deviations(strata: Moments) -> FloatArray:
     """Return √(mean of S_h²) (H,) over the ways in which the proxy may be off, in the outcome's units.
 
     A stratum with mean u of an outcome in [0, 1] has a variance of at most u(1 − u), which a binary outcome
@@ -240,24 +241,16 @@ def expected_deviations(
     outcomes, is moved a fifth of the way to the pooled share. Without bounds there is no such limit, and the
     plug-in variances themselves are moved a fifth of the way to their mean.
 
-    Parameters
-    ----------
-    weights : float (H,)
-        W_h.
-    means : float (H,)
-        Mean proxies.
-    variances : float (H,)
-        Plug-in S_h².
-    bounds : (float, float)
-        The outcome's limits; infinite where it has none.
-
     Examples
     --------
-    >>> means, variances = np.array([0.5, 1.0]), np.array([0.25, 0.0])
-    >>> expected_deviations(np.array([0.5, 0.5]), means, variances, (0.0, 1.0)).round(3)
+    >>> means, none = np.array([0.5, 1.0]), np.zeros(2)
+    >>> judge = Moments(sizes=np.array([50, 50]), proxy_means=means, proxy_variances=none,
+    ...                 conditional_variances=means * (1 - means))
+    >>> expected_deviations(judge).round(3)
     array([0.479, 0.236])
     """
-    low, high = bounds
+    weights, means, variances = strata.weights, strata.proxy_means, strata.plug_in_variances
+    low, high = strata.bounds
     if not np.isfinite(high - low):
         return np.asarray(np.sqrt(variances + SPREAD_SHRINKAGE * (weights @ variances - variances)))
     means, variances = np.clip((means - low) / (high - low), 0.0, 1.0), variances / (high - low) ** 2
@@ -323,7 +316,7 @@ class Scenario(Record):
         moved = ("means", "variances", "slope")
         return replace(self, **{name: getattr(self, name)[number] for name in moved})
 
-    def standard_errors(self, strata: KnownMoments, n_h: IntArray, estimator: str) -> FloatArray:
+    def standard_errors(self, strata: Moments, n_h: IntArray, estimator: str) -> FloatArray:
         """Return the standard errors (…,) of an estimator at n_h (H,).
 
         Horvitz-Thompson averages z. For λ = 1 it is z − ẑ, whose variance is S_h² − (2b − 1) Var_h(ẑ), and
@@ -335,7 +328,7 @@ class Scenario(Record):
         return np.asarray(np.sqrt(expected_variance(strata.sizes, n_h, left)))
 
 
-def scenarios(strata: KnownMoments) -> Scenario:
+def scenarios(strata: Moments) -> Scenario:
     """Return the ways in which the proxy of these strata may be off: the expected one, then the others.
 
     Outcomes are expected to follow the proxy with a slope of 0.8: each stratum's mean outcome lies

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 from stratal.arrays import FloatArray, IntArray
 from stratal.errors import BudgetError, InputError
 from stratal.population.distribution import Distribution
-from stratal.population.rules import CutPoints, Rule
+from stratal.population.rules import CutPoints
 from stratal.strata.classical import (
     cumulative_root,
     equal_size,
@@ -24,6 +23,7 @@ from stratal.strata.classical import (
 )
 from stratal.strata.moments import Moments, expected_deviations, joined, of_bins, refuse_widest
 from stratal.strata.optimal import MANY_BINS, k_means_boundaries, k_means_cuts, neyman_boundaries
+from stratal.strata.strata import Strata
 
 MOST_STRATA = 50
 """More strata than this are never chosen, though they can be asked for."""
@@ -38,19 +38,13 @@ MARGIN_CORRELATION = 0.5
 """Correlation with the outcome that is assumed of a proxy whose scale is unknown."""
 
 
-def expected_squared_half_width(
-    moments: Moments,
-    budget: int,
-    *,
-    minimum: int = 2,
-    scaled: bool = True,
-    bounds: tuple[float, float] = (0.0, 1.0),
-) -> float:
+def expected_squared_half_width(moments: Moments, budget: int, *, minimum: int = 2) -> float:
     """Return t² Σ W_h² (1/n_h − 1/N_h) S_h², with n_h proportional but at least `minimum`.
 
     t is Student's quantile on n − H degrees of freedom: the price of more strata. S_h² is the mean over the
     ways in which the proxy may be off, as in robust allocation: taken at its word, an overconfident proxy
-    asks for far too many strata (n / 2 of them on one of the data sets that were tried).
+    asks for far too many strata (n / 2 of them on one of the data sets that were tried). For a proxy that
+    only orders, a correlation of `MARGIN_CORRELATION` is assumed.
 
     Parameters
     ----------
@@ -60,10 +54,6 @@ def expected_squared_half_width(
         n, at least `minimum` for each stratum.
     minimum : int
         Draws that each stratum keeps (all of its units where it has fewer).
-    scaled : bool
-        Whether the proxy is on the outcome's scale; if not, a correlation of `MARGIN_CORRELATION` is assumed.
-    bounds : (float, float)
-        Bounds of the outcome, infinite where it has none.
 
     Returns
     -------
@@ -82,18 +72,16 @@ def expected_squared_half_width(
     draws = _proportional_draws(moments.sizes, budget, minimum)
     if draws is None:
         return float("inf")
-    weights = moments.sizes / moments.sizes.sum()
-    unit_variances = _unit_variances(moments, scaled, bounds)
-    variance = float(np.sum(weights**2 * (1.0 / draws - 1.0 / moments.sizes) * unit_variances))
+    unit_variances = _unit_variances(moments)
+    variance = float(np.sum(moments.weights**2 * (1.0 / draws - 1.0 / moments.sizes) * unit_variances))
     quantile = float(stdtrit(max(budget - len(draws), 1), 0.975))
     return max(quantile**2 * variance, 0.0)
 
 
-def _unit_variances(moments: Moments, scaled: bool, bounds: tuple[float, float]) -> FloatArray:
-    weights = moments.sizes / moments.sizes.sum()
-    if scaled:
-        variances = moments.proxy_variances + moments.conditional_variances
-        return expected_deviations(weights, moments.proxy_means, variances, bounds) ** 2
+def _unit_variances(moments: Moments) -> FloatArray:
+    if moments.scaled:
+        return expected_deviations(moments) ** 2
+    weights = moments.weights
     between = (moments.proxy_means - weights @ moments.proxy_means) ** 2
     total = float(weights @ (moments.proxy_variances + between))
     explained = MARGIN_CORRELATION**2
@@ -116,14 +104,7 @@ def _proportional_draws(sizes: IntArray, budget: int, minimum: int) -> FloatArra
         held |= short
 
 
-def choose_number(
-    candidates: Sequence[Moments],
-    budget: int,
-    *,
-    minimum: int = 2,
-    scaled: bool = True,
-    bounds: tuple[float, float] = (0.0, 1.0),
-) -> int:
+def choose_number(candidates: Sequence[Moments], budget: int, *, minimum: int = 2) -> int:
     """Return the first candidate whose expected interval is within `WORTHWHILE` of the shortest.
 
     Raises
@@ -140,12 +121,7 @@ def choose_number(
     >>> choose_number([halves(0.5, 0.5), halves(0.2, 0.8), halves(0.1999, 0.8)], 20)
     1
     """
-    scores = np.array(
-        [
-            expected_squared_half_width(entry, budget, minimum=minimum, scaled=scaled, bounds=bounds)
-            for entry in candidates
-        ]
-    )
+    scores = np.array([expected_squared_half_width(entry, budget, minimum=minimum) for entry in candidates])
     if not np.isfinite(scores).any():
         needed = min(int(np.minimum(minimum, entry.sizes).sum()) for entry in candidates)
         size = int(candidates[0].sizes.sum())
@@ -157,26 +133,6 @@ def choose_number(
             allowed=f"{needed} to {size}",
         )
     return int(np.flatnonzero(scores <= scores.min() * (1.0 + WORTHWHILE))[0])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StratificationDraft:
-    """A rule with the names and moments of its strata.
-
-    Parameters
-    ----------
-    rule : Rule
-    names : tuple of str (H,)
-    moments : Moments
-        Of the H strata.
-    notes : tuple of str
-        What the user should know.
-    """
-
-    rule: Rule
-    names: tuple[str, ...]
-    moments: Moments
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,6 +149,8 @@ class StratificationRequest:
         Draws that each stratum keeps when the number is chosen.
     min_size : int
         Units that a stratum must have; 1 merges nothing.
+    scaled : bool
+        Whether the proxy is on the outcome's scale.
     bounds : (float, float)
         Bounds of the outcome, infinite where it has none.
     """
@@ -202,7 +160,14 @@ class StratificationRequest:
     budget: int | None
     minimum: int
     min_size: int
+    scaled: bool = True
     bounds: tuple[float, float] = (-math.inf, math.inf)
+
+    def __post_init__(self) -> None:
+        for name in ("budget", "minimum", "min_size"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InputError(f"{name} is too small", given=value, allowed="1 or more")
 
     def most(self, share: float = 1.0) -> int:
         """Return the most strata of a part with this share of the units: as asked, as the budget bears."""
@@ -212,15 +177,12 @@ class StratificationRequest:
         bearable = max(1, int(share * self.budget) // max(self.minimum, 1))
         return bearable if self.n_strata is None else min(self.n_strata, bearable)
 
-    def chosen(self, candidates: Sequence[Moments], *, scaled: bool) -> int:
-        """Return the number of the candidate to take at the budget."""
+    def chosen(self, candidates: Sequence[Moments]) -> tuple[int, str]:
+        """Return the number of the candidate to take at the budget, and a note."""
         assert self.budget is not None
-        how: Any = {"minimum": self.minimum, "scaled": scaled, "bounds": self.bounds}
-        return choose_number(candidates, self.budget, **how)
-
-    def choice(self, n_strata: int) -> str:
-        """Return the note on a number of strata that was chosen."""
-        return f"{n_strata} strata were chosen for a budget of {self.budget}."
+        known = [replace(entry, scaled=self.scaled, bounds=self.bounds) for entry in candidates]
+        best = choose_number(known, self.budget, minimum=self.minimum)
+        return best, f"{candidates[best].n_strata} strata were chosen for a budget of {self.budget}."
 
 
 ALL_AT_ONCE: dict[str, Callable[[Distribution, int], list[IntArray]]] = {
@@ -243,9 +205,7 @@ _NO_BOUNDARIES = np.empty(0, np.int64)
 INTERVAL_METHODS = (*ALL_AT_ONCE, *ONE_BY_ONE)
 
 
-def interval_draft(
-    distribution: Distribution, column: str, request: StratificationRequest
-) -> StratificationDraft:
+def interval_strata(distribution: Distribution, column: str, request: StratificationRequest) -> Strata:
     """Return strata that are intervals of one column.
 
     Examples
@@ -253,18 +213,13 @@ def interval_draft(
     >>> values = np.array([0.1, 0.2, 0.9])
     >>> picture = Distribution(values=values, counts=np.array([5, 5, 1]), cuts=values[1:])
     >>> request = StratificationRequest(method="equal-size", n_strata=2, budget=None, minimum=2, min_size=1)
-    >>> interval_draft(picture, "proxy", request).names
+    >>> interval_strata(picture, "proxy", request).names
     ('proxy < 0.2', 'proxy >= 0.2')
     """
     whole = Part(picture=distribution, divisible=True, whole=of_bins(distribution, _NO_BOUNDARIES))
     (boundaries,), notes = part_boundaries([whole], request, crossed=False)
     rule = CutPoints(column=column, cuts=distribution.cuts[boundaries - 1])
-    return StratificationDraft(
-        rule=rule,
-        names=interval_names(column, rule.cuts),
-        moments=whole.moments(boundaries),
-        notes=notes,
-    )
+    return Strata.of(whole.moments(boundaries), rule, interval_names(column, rule.cuts), notes=notes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,8 +291,8 @@ def _chosen(
     candidates = [
         joined([part.moments(cut) for part, cut in zip(parts, pick, strict=True)]) for pick in picks
     ]
-    best = request.chosen(candidates, scaled=parts[0].picture.scaled)
-    return picks[best], (request.choice(len(candidates[best].sizes)),)
+    best, note = request.chosen(candidates)
+    return picks[best], (note,)
 
 
 def boundaries_of(distribution: Distribution, method: str, n_strata: int) -> IntArray:

@@ -118,51 +118,6 @@ class SharedAllocation(Record, Tabular):
         return cls(**description)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedTask:
-    """What `allocate_several` was asked for, checked."""
-
-    bounds: Bounds
-    spread: FloatArray
-    slack: FloatArray
-    prices: FloatArray
-    money: float | None
-    wanted: FloatArray | None
-    weights: FloatArray | None
-    names: tuple[str, ...]
-
-    def demands(self, spread: FloatArray, slack: FloatArray) -> Demands:
-        """Return the demands of these variances (J, H)."""
-        lower, upper = self.bounds.lower.astype(np.float64), self.bounds.upper.astype(np.float64)
-        return Demands(spread=spread, slack=slack, prices=self.prices, lower=lower, upper=upper)
-
-    @property
-    def scaled(self) -> Demands:
-        """The demands with every wanted variance 1."""
-        assert self.wanted is not None
-        squares = self.wanted**2
-        return self.demands(self.spread / squares[:, None], self.slack / squares)
-
-    def result(self, whole: Whole, optimum: Optimum, objective: str, value: float) -> SharedAllocation:
-        """Return the allocation with what is expected of it."""
-        counts = np.maximum(whole.n_h, 1)
-        variances = np.maximum((self.spread / counts * (whole.n_h > 0)).sum(axis=1) - self.slack, 0.0)
-        total = float(optimum.multipliers.sum())
-        return SharedAllocation(
-            n_h=whole.n_h,
-            real_n_h=optimum.n_h,
-            objective=objective,
-            value=value,
-            bound=whole.bound,
-            standard_errors=np.sqrt(variances),
-            wanted=self.wanted,
-            shares=optimum.multipliers / total if total > 0 else np.zeros(len(variances)),
-            names=self.names,
-            minimum=self.bounds.lower,
-            maximum=self.bounds.upper,
-        )
-
-
 def _deviations(values: Any, n_strata: int) -> FloatArray:
     array = numeric_array("standard_deviations", values)
     if array.ndim != 2 or array.shape[1] != n_strata or array.shape[0] == 0:
@@ -346,73 +301,86 @@ def allocate_several(
         )
     spread = (bounds.sizes / max(int(bounds.sizes.sum()), 1) * deviations) ** 2
     slack = (spread / np.maximum(bounds.sizes, 1)).sum(axis=1) * bool(finite_population_correction)
-    task = SharedTask(
-        bounds=bounds,
-        spread=spread,
-        slack=slack,
+    squares = np.ones(count) if wanted is None else wanted**2  # every wanted variance is 1
+    demands = Demands(
+        spread=spread / squares[:, None],
+        slack=slack / squares,
         prices=prices,
-        money=money,
-        wanted=wanted,
-        weights=shares,
-        names=tuple(names or (f"estimand {j}" for j in range(count))),
+        lower=bounds.lower.astype(np.float64),
+        upper=bounds.upper.astype(np.float64),
     )
-    if task.weights is not None:
-        return _weighted(task)
-    return _fewest(task) if task.money is None else _closest(task, task.money)
+    called = tuple(names or (f"estimand {j}" for j in range(count)))
+    if shares is not None:
+        assert money is not None
+        objective, found, optimum = "variance", *_weighted(demands, shares, money, bounds)
+        price = shares * spread.sum(axis=1)
+    else:
+        assert wanted is not None
+        if money is None:
+            objective, found, optimum = "cost", *_fewest(demands, called, wanted)
+        else:
+            objective, found, optimum = "ratio", *_closest(demands, money, bounds.sizes)
+        price = optimum.multipliers
+    used = (spread / np.maximum(found.n_h, 1) * (found.n_h > 0)).sum(axis=1)
+    return SharedAllocation(
+        n_h=found.n_h,
+        real_n_h=optimum.n_h,
+        objective=objective,
+        value=found.value,
+        bound=found.bound,
+        standard_errors=np.sqrt(np.maximum(used - slack, 0.0)),
+        wanted=wanted,
+        shares=price / (price.sum() or 1.0),
+        names=called,
+        minimum=bounds.lower,
+        maximum=bounds.upper,
+    )
 
 
-def _fewest(task: SharedTask) -> SharedAllocation:
-    demands = task.scaled
+def _fewest(demands: Demands, names: Sequence[str], wanted: FloatArray) -> tuple[Whole, Optimum]:
+    """Return the cheapest allocation that reaches every wanted standard error (J,)."""
     floors = demands.levels(demands.upper)
     if np.any(floors > 1 + 1e-9):
-        assert task.wanted is not None
         j = int(np.argmax(floors))
         raise BudgetError(
-            f"no allocation within the bounds is as precise as wanted for {task.names[j]}",
-            given=f"standard error {task.wanted[j]:g}",
-            allowed=f"at least {task.wanted[j] * np.sqrt(floors[j]):.6g}",
+            f"no allocation within the bounds is as precise as wanted for {names[j]}",
+            given=f"standard error {wanted[j]:g}",
+            allowed=f"at least {wanted[j] * np.sqrt(floors[j]):.6g}",
             action="Ask for less, or raise maximum.",
         )
     optimum = cheapest(demands)
     kept, open_ = without_settled(demands)
-    found = fewest(kept, optimum.multipliers[open_])
-    return task.result(found, optimum, "cost", kept.cost(found.n_h))
+    return fewest(kept, optimum.multipliers[open_]), optimum
 
 
-def _closest(task: SharedTask, money: float) -> SharedAllocation:
-    demands = task.scaled
+def _closest(demands: Demands, money: float, sizes: IntArray) -> tuple[Whole, Optimum]:
+    """Return the allocation with the smallest largest ratio of expected to wanted standard error."""
     kept, open_ = without_floors(demands, money)
     optimum = Optimum(n_h=kept.lower, multipliers=np.zeros(len(open_)), bound=0.0)
     if open_.any():
         found = most_precise(kept, money)
         optimum.multipliers[open_] = found.multipliers
         optimum = replace(optimum, n_h=found.n_h)
-    whole = closest(kept, optimum.multipliers[open_], money, task.bounds.sizes)
+    whole = closest(kept, optimum.multipliers[open_], money, sizes)
     value = float(demands.levels(whole.n_h).max())
-    bound = max(whole.bound, float(demands.levels(demands.upper).max()))
-    whole = Whole(whole.n_h, float(np.sqrt(min(bound, value))))
-    return task.result(whole, optimum, "ratio", float(np.sqrt(value)))
+    bound = min(max(whole.bound, float(demands.levels(demands.upper).max())), value)
+    return Whole(whole.n_h, float(np.sqrt(value)), float(np.sqrt(bound))), optimum
 
 
-def _weighted(task: SharedTask) -> SharedAllocation:
+def _weighted(several: Demands, weights: FloatArray, money: float, bounds: Bounds) -> tuple[Whole, Optimum]:
     """Minimise one weighted variance: Neyman's rule on the root of the weighted sum of squares."""
-    assert task.weights is not None
-    assert task.money is not None
-    bounds, combined = task.bounds, task.weights @ task.spread
-    importance, slack = np.sqrt(combined), float(task.weights @ task.slack)
-    demands = task.demands(combined[None, :], np.array([slack]))
+    combined = weights @ several.spread
+    demands = replace(several, spread=combined[None, :], slack=(weights @ several.slack)[None])
     unit = demands.levels(np.maximum(demands.lower, 1.0))[0] or 1.0
     demands = replace(demands, spread=demands.spread / unit, slack=demands.slack / unit)
-    kept, open_ = without_floors(demands, task.money)
+    kept, open_ = without_floors(demands, money)
     optimum = Optimum(n_h=kept.lower, multipliers=np.zeros(1), bound=float(demands.levels(demands.upper)[0]))
-    optimum = most_precise(kept, task.money) if open_.any() else optimum
-    if np.all(task.prices == 1.0):
-        n_h = optimal_integers(importance, bounds, int(task.money))
+    optimum = most_precise(kept, money) if open_.any() else optimum
+    importance = np.sqrt(combined)
+    if np.all(demands.prices == 1.0):
+        n_h = optimal_integers(importance, bounds, int(money))
         bound = float(demands.levels(n_h)[0])
     else:
         weighed = importance if importance.any() else bounds.sizes.astype(np.float64)
-        n_h, bound = least_variance(weighed, task.prices, task.money, bounds), optimum.bound
-    value = float(demands.levels(n_h)[0]) * unit
-    shares = task.weights * task.spread.sum(axis=1)
-    found = task.result(Whole(n_h, bound * unit), optimum, "variance", value)
-    return replace(found, shares=shares / (shares.sum() or 1.0))
+        n_h, bound = least_variance(weighed, demands.prices, money, bounds), optimum.bound
+    return Whole(n_h, float(demands.levels(n_h)[0]) * unit, bound * unit), optimum

@@ -338,15 +338,6 @@ class Program:
         return found.x, -np.inf if bound is None else self.constant + float(bound)
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The best n_h (H,) found, its value, and what no choice can come below."""
-
-    n_h: FloatArray
-    value: float
-    bound: float
-
-
 def searched(
     program: Program,
     choices: Choices,
@@ -354,7 +345,7 @@ def searched(
     rounded: Callable[[FloatArray], FloatArray],
     value: Callable[[FloatArray], float],
     step: float = 0.0,
-) -> Found:
+) -> Whole:
     """Return the best whole n_h found.
 
     Parameters
@@ -378,7 +369,7 @@ def searched(
     trial = n_h if x is None else rounded(x)
     best = trial if value(trial) < least else n_h
     proved = bound >= wanted * (1 - 1e-12)  # nothing is better than what was there
-    return Found(best, value(best), value(best) if proved else min(bound, value(best)))
+    return Whole(best, value(best), value(best) if proved else min(bound, value(best)))
 
 
 _EXACT = 1e-10
@@ -393,9 +384,10 @@ _ADDED, _REMOVED, _SWAPS = 24, 48, 200
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """Whole n_h (H,), and a number that no whole allocation comes below: of the cost, or of the level."""
+    """The best whole n_h (H,) found, its cost or level, and what no whole allocation comes below."""
 
-    n_h: IntArray
+    n_h: Any
+    value: float
     bound: float
 
 
@@ -416,7 +408,7 @@ def fewest(demands: Demands, multipliers: FloatArray) -> Whole:
     >>> demands = Demands(spread=np.array([[4.4, 1.0], [0.3, 9.0]]), slack=0 * one, prices=one,
     ...                   lower=0 * one + 2, upper=99 * one)
     >>> fewest(demands, cheapest(demands).multipliers)
-    Whole(n_h=array([ 5, 10]), bound=15.0)
+    Whole(n_h=array([ 5, 10]), value=15.0, bound=15.0)
     """
     multipliers, starts = _balanced(demands, multipliers)
     n_h = min((_trimmed(demands, _repaired(demands, start)) for start in starts), key=demands.cost)
@@ -429,7 +421,7 @@ def fewest(demands: Demands, multipliers: FloatArray) -> Whole:
             found = _fewer(demands, choices, n_h, whole)
             n_h, cost = found.n_h, found.value
             bound = max(bound, min(cost, _rounded(found.bound, whole)))
-    return Whole(n_h.astype(np.int64), min(bound, cost))
+    return Whole(n_h.astype(np.int64), cost, min(bound, cost))
 
 
 def closest(demands: Demands, multipliers: FloatArray, money: float, sizes: IntArray) -> Whole:
@@ -447,7 +439,7 @@ def closest(demands: Demands, multipliers: FloatArray, money: float, sizes: IntA
     """
     bounds = Bounds(sizes=sizes, lower=demands.lower.astype(np.int64), upper=demands.upper.astype(np.int64))
     if len(demands.spread) == 0:
-        return Whole(_spent(np.zeros(len(sizes)), demands, money, bounds).astype(np.int64), 0.0)
+        return Whole(_spent(np.zeros(len(sizes)), demands, money, bounds).astype(np.int64), 0.0, 0.0)
     multipliers, n_h = _evened(demands, multipliers, money, bounds)
     n_h = _swapped(demands, n_h, money)
     level, bound = float(demands.levels(n_h).max()), _level_bound(demands, multipliers, money)
@@ -460,7 +452,7 @@ def closest(demands: Demands, multipliers: FloatArray, money: float, sizes: IntA
             bound = max(bound, min(level, found.bound))
     rest = Bounds(sizes=sizes, lower=n_h.astype(np.int64), upper=bounds.upper)
     n_h = _spent(np.sqrt(demands.spread.sum(axis=0)), demands, money, rest)
-    return Whole(n_h.astype(np.int64), min(bound, level))
+    return Whole(n_h.astype(np.int64), level, min(bound, level))
 
 
 def _rounded(bound: float, whole: bool) -> float:
@@ -590,7 +582,7 @@ def _swapped(demands: Demands, n_h: FloatArray, money: float) -> FloatArray:
 
 
 def _within(demands: Demands, multipliers: FloatArray, room: float) -> Choices | None:
-    """Return the labels within the reach of `room`, the priced cost to spare; None if they are many."""
+    """Return the labels within the reach of `room`, the priced cost to spare; None if none or many are."""
     if len(demands.prices) > _MOST_UNKNOWNS:
         return None
     total = multipliers @ demands.spread
@@ -602,12 +594,12 @@ def _within(demands: Demands, multipliers: FloatArray, room: float) -> Choices |
     near = priced - least[:, None] <= room + _CLOSE * np.abs(least).sum()
     first = np.where(near, choices, np.inf).min(axis=1)
     final = np.where(near, choices, -np.inf).max(axis=1)
-    if not np.all(final >= first) or (final - first).sum() > _MOST_UNKNOWNS:
+    if not np.all(final >= first) or not 0 < (final - first).sum() <= _MOST_UNKNOWNS:
         return None
     return Choices.between(demands, first, final)
 
 
-def _fewer(demands: Demands, choices: Choices, n_h: FloatArray, whole: bool) -> Found:
+def _fewer(demands: Demands, choices: Choices, n_h: FloatArray, whole: bool) -> Whole:
     """Return the cheapest whole n_h of the choices, `n_h` if none is cheaper."""
     needed = demands.used(choices.first) - demands.allowed
     program = Program(
@@ -626,7 +618,7 @@ def _fewer(demands: Demands, choices: Choices, n_h: FloatArray, whole: bool) -> 
     )
 
 
-def _closer(demands: Demands, choices: Choices, n_h: FloatArray, money: float) -> Found:
+def _closer(demands: Demands, choices: Choices, n_h: FloatArray, money: float) -> Whole:
     """Return the whole n_h of the choices with the lowest worst level, `n_h` if none has a lower one."""
     levels = demands.used(choices.first) - demands.slack
     scale = float(np.abs(levels).max())

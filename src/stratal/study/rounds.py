@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from stratal.designs import Design, Sample
-from stratal.designs.extending import extend, last_round, require_same_draw
-from stratal.errors import BudgetError, InputError
+from stratal.designs import Sample
+from stratal.designs.extending import last_round, require_same_draw
+from stratal.errors import InputError
 from stratal.planning import next_round
 from stratal.population.population import Population
 from stratal.study.creating import add_items
@@ -46,11 +46,11 @@ def grow(study: Study, additional: int, *, population: Population, by_labels: bo
     sample, labels = study.sample(), study.labels()
     if by_labels is None:
         by_labels = sample.design.rounds_by_labels and labels.answered > 0
-    if by_labels:
+    if not by_labels:
+        larger = next_round(sample, additional=additional, population=population)
+    else:
         options = estimate_options(study, sample)
         larger = next_round(sample, labels, additional=additional, population=population, **options)
-    else:
-        larger = extend(sample, larger_design(sample, additional), population)
     add_round(study, larger)
     return larger
 
@@ -98,20 +98,3 @@ def add_round(study: Study, larger: Sample) -> int:
         added = add_items(connection, study.folder, larger, number)
         connection.keep(enough="no", next_look="0")
     return added
-
-
-def larger_design(sample: Sample, additional: int) -> Design:
-    """Return the sample's design with a larger budget, no label looked at.
-
-    Examples
-    --------
-    >>> import stratal
-    >>> population = stratal.Population.from_arrays(proxy=[0.1, 0.5, 0.9])
-    >>> sample = stratal.SimpleRandom(budget=1).draw(population, seed=7)
-    >>> larger_design(sample, 2).budget
-    3
-    """
-    left = sample.population_size - sample.size
-    if not (isinstance(additional, int) and 1 <= additional <= left):
-        raise BudgetError("so many units cannot be added", given=additional, allowed=f"1 to {left}")
-    return sample.design.larger(sample, additional)

@@ -43,7 +43,7 @@ def test_one_file_is_drawn_written_read_extended_and_estimated(bernoulli, tmp_pa
     found = stratal.estimate(again, labels)
     low, high = found.confidence_interval()
     assert 0.6 < low < found.value < high < 0.9
-    larger = stratal.extend(again, again.design.larger(again, 40), population)
+    larger = stratal.next_round(again, additional=40, population=population)
     assert set(sample.ids.tolist()) < set(larger.ids.tolist())
     said = described_method(found.to_dict(), again.design.words)["sentences"][0]
     assert "a Bernoulli sample" in said

@@ -96,7 +96,9 @@ def test_every_way_that_takes_a_population_refuses_another(sample, what):
     labels = dict.fromkeys(sample.ids.tolist(), "cat") | {sample.ids[0]: "dog"}
     right = {unit: float(number % 3 > 0) for number, unit in enumerate(sample.ids.tolist())}
     ways = {
-        "extend": lambda: stratal.extend(sample, stratal.SimpleRandom(budget=90), other),
+        "design": lambda: stratal.next_round(
+            sample, design=stratal.SimpleRandom(budget=90), population=other
+        ),
         "next_round": lambda: stratal.next_round(
             sample, labels, additional=10, population=other, predicted=True
         ),
@@ -175,10 +177,10 @@ def test_strata_of_other_sizes_give_a_sample_of_before_away(sample):
 
 
 def test_a_later_round_of_another_population_is_no_later_round(sample):
-    larger = stratal.extend(
+    larger = stratal.next_round(
         sample,
-        stratal.Stratified(strata=sample.design.strata, allocation=sample.design.allocation),
-        population(),
+        design=stratal.Stratified(strata=sample.design.strata, allocation=sample.design.allocation),
+        population=population(),
     )
     require_same_draw(sample, larger)
     other = replace(larger, groups={**larger.groups, "answer": larger.groups["answer"][::-1]})

@@ -74,7 +74,7 @@ def test_either_a_number_or_a_half_width_is_asked_for(pool):
     population, truth = pool
     pilot = stratal.plan(population, 60, estimand="f1:match,probability=score").draw(seed=4)
     for given in ({}, {"additional": 10, "half_width": 0.05}):
-        with pytest.raises(InputError, match="either additional or a half-width"):
+        with pytest.raises(InputError, match="one of additional, half_width and design"):
             stratal.next_round(pilot, labels_of(pilot, truth), **given)
 
 

@@ -110,7 +110,7 @@ def test_a_design_without_a_next_round_and_no_half_width_are_refused():
         with pytest.raises(InputError, match=r"half.width"):
             stratal.labels_needed(sample, answers(sample, z), half_width=wrong)
     for both in ({}, {"additional": 5, "half_width": 0.1}):
-        with pytest.raises(InputError, match="either additional or a half-width"):
+        with pytest.raises(InputError, match="one of additional, half_width and design"):
             stratal.next_round(sample, answers(sample, z), **both)
 
 

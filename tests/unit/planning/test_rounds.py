@@ -174,10 +174,10 @@ class TestNextRound:
         sample = stratal.ProportionalToSize(budget=30).draw(population(), seed=7)
         with pytest.raises(InputError, match="has no next round") as caught:
             stratal.next_round(sample, labelled(sample), additional=5)
-        assert "larger budget" in str(caught.value)
+        assert "without looking at labels" in str(caught.value)
 
 
-class TestExtend:
+class TestWithoutLabels:
     @pytest.mark.parametrize(
         ("smaller", "larger"),
         [
@@ -192,7 +192,7 @@ class TestExtend:
     )
     def test_keeps_the_units_of_nested_designs(self, smaller, larger):
         sample = smaller.draw(population(), seed=7)
-        found = stratal.extend(sample, larger)
+        found = stratal.next_round(sample, design=larger)
 
         np.testing.assert_array_equal(found.ids[: sample.size], sample.ids)
         assert set(found.round[sample.size :].tolist()) <= {2}
@@ -206,7 +206,7 @@ class TestExtend:
         sample = stratal.Systematic(budget=20).draw(population(), seed=7)
 
         with pytest.raises(InputError, match="of the sample is not drawn again"):
-            stratal.extend(sample, stratal.Systematic(budget=50))
+            stratal.next_round(sample, design=stratal.Systematic(budget=50))
 
 
 class TestDeviations:
@@ -313,3 +313,27 @@ class TestDrivers:
         units = population()
         with pytest.raises(InputError, match="no such pilot"):
             stratal.opt_a2(units, stratal.stratify(units, n_strata=2), 40, oracle, seed=3, pilot="random")
+
+
+def test_without_labels_the_same_rule_shares_a_larger_budget():
+    everyone = population()
+    sample = stratal.plan(everyone, budget=40).draw(seed=7)
+    found = stratal.next_round(sample, additional=20)
+
+    direct = stratal.Stratified(
+        strata=sample.design.strata, allocation=stratal.allocate(sample.design.strata, 60, minimum=sample.n_h)
+    ).draw(everyone, seed=7)
+    assert set(found.ids.tolist()) == set(direct.ids.tolist())
+    assert found.ids[:40].tolist() == sample.ids.tolist()
+
+
+@pytest.mark.parametrize(
+    "given", [{"labels": {}, "design": stratal.SimpleRandom(budget=50)}, {"half_width": 0.1}]
+)
+def test_what_only_labels_could_decide_is_refused_without_them(given):
+    sample = stratal.SimpleRandom(budget=20).draw(population(), seed=7)
+
+    with pytest.raises(InputError, match="looks at no label"):
+        stratal.next_round(sample, **given)
+    with pytest.raises(InputError, match="cannot be added"):
+        stratal.next_round(sample, additional=10**6)

@@ -150,7 +150,7 @@ def test_a_sample_from_a_file_is_extended_in_the_same_strata(population, tmp_pat
     )
     sample = stratal.Sample.read(small.draw(population, seed=5).write(tmp_path / "sample.parquet"))
 
-    larger = stratal.extend(sample, large, population)
+    larger = stratal.next_round(sample, design=large, population=population)
 
     assert larger.size == 90
     assert larger.ids[:40].tolist() == sample.ids.tolist()

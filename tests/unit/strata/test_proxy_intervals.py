@@ -7,9 +7,9 @@ from scipy import stats
 from stratal.errors import BudgetError
 from stratal.population import Population
 from stratal.population.distribution import Distribution
-from stratal.strata import robust_standard_deviations, stratify
+from stratal.strata import stratify
 from stratal.strata.categories import level_name, levels_within_budget, pool_levels
-from stratal.strata.moments import Moments, joined, of_bins, of_sizes
+from stratal.strata.moments import Moments, expected_deviations, joined, of_bins, of_sizes
 from stratal.strata.proxy_intervals import (
     choose_number,
     expected_squared_half_width,
@@ -18,13 +18,14 @@ from stratal.strata.proxy_intervals import (
 )
 
 
-def moments(sizes, means, variances):
+def moments(sizes, means, variances, **more):
     sizes = np.array(sizes)
     return Moments(
         sizes=sizes,
         proxy_means=np.array(means, float),
         proxy_variances=np.zeros(len(sizes)),
         conditional_variances=np.array(variances, float),
+        **more,
     )
 
 
@@ -32,14 +33,14 @@ class TestNumber:
     def test_is_t_squared_times_the_proportional_variance(self):
         found = expected_squared_half_width(moments([60, 40], [0.2, 0.7], [0.16, 0.21]), 20)
 
-        low, high = robust_standard_deviations([60, 40], [0.2, 0.7], [0, 0], [0.16, 0.21])
+        low, high = expected_deviations(moments([60, 40], [0.2, 0.7], [0.16, 0.21]))
         variance = 0.6**2 * (1 / 12 - 1 / 60) * low**2 + 0.4**2 * (1 / 8 - 1 / 40) * high**2
         assert found == pytest.approx(stats.t.ppf(0.975, 18) ** 2 * variance)
 
     def test_small_strata_keep_their_minimum(self):
         found = expected_squared_half_width(moments([990, 10], [0.2, 0.7], [0.16, 0.21]), 20)
 
-        low, high = robust_standard_deviations([990, 10], [0.2, 0.7], [0, 0], [0.16, 0.21])
+        low, high = expected_deviations(moments([990, 10], [0.2, 0.7], [0.16, 0.21]))
         variance = 0.99**2 * (1 / 18 - 1 / 990) * low**2 + 0.01**2 * (1 / 2 - 1 / 10) * high**2
         assert found == pytest.approx(stats.t.ppf(0.975, 18) ** 2 * variance)
 
@@ -73,12 +74,11 @@ class TestNumber:
             proxy_means=np.array([0.0]),
             proxy_variances=np.array([values.var()]),
             conditional_variances=np.array([0.0]),
+            scaled=False,
         )
-        split = moments([50, 50], [values[:50].mean(), values[50:].mean()], [0, 0])
+        split = moments([50, 50], [values[:50].mean(), values[50:].mean()], [0, 0], scaled=False)
 
-        ratio = expected_squared_half_width(split, 40, scaled=False) / expected_squared_half_width(
-            whole, 40, scaled=False
-        )
+        ratio = expected_squared_half_width(split, 40) / expected_squared_half_width(whole, 40)
         assert 0.75 < ratio < 0.85
 
 

@@ -4,6 +4,7 @@ import json
 import numpy as np
 import pytest
 
+import stratal
 from stratal.errors import BudgetError, InputError
 from stratal.strata import SharedAllocation, allocate_several, neyman
 
@@ -262,3 +263,13 @@ class TestErrors:
     def test_a_budget_above_what_is_not_known(self):
         with pytest.raises(BudgetError, match="not known already"):
             allocate_several([9, 6], [[0.0, 0.5]], 7, standard_errors=[0.1], known=[True, False])
+
+
+def test_where_prices_leave_one_choice_alone_it_is_taken():
+    """No label is in doubt: the programme in whole numbers would have no unknown."""
+    found = stratal.allocate_several(
+        [600, 300], [[0.1, 0.4]], standard_errors=[0.09], costs=[2.0, 3.5], minimum=1
+    )
+
+    assert found.n_h.tolist() == [2, 3]
+    assert 0 <= found.gap < 0.003

@@ -15,7 +15,7 @@ from tests.unit.study.conftest import answer_all
 import stratal
 from stratal.errors import InputError
 from stratal.study import Question, StudyError, check_study, estimate_study, open_study, study_status
-from stratal.study.rounds import add_round, grow, larger_design
+from stratal.study.rounds import add_round, grow
 from stratal.study.study import anytime_interval, until
 
 
@@ -163,7 +163,7 @@ def test_what_an_annotator_sees_is_what_the_sample_says(make_study):
 
 def test_a_round_of_another_population_is_found(make_study, drawn, monkeypatch):
     study = make_study()
-    larger = stratal.extend(drawn, larger_design(drawn, 5))
+    larger = stratal.next_round(drawn, additional=5)
     other = replace(larger, proxies=larger.proxies[::-1])
     with pytest.raises(InputError, match="not the population that the sample was drawn from"):
         add_round(study, other)

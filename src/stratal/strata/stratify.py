@@ -1,0 +1,224 @@
+"""`stratify`: one verb for every way of dividing a population."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from stratal.errors import InputError, names_mistyped, near_names
+from stratal.population.expressions import Expression
+from stratal.population.influence import Influence
+from stratal.population.population import require_population
+from stratal.population.rules import CELL, INFLUENCE, Categories, Crossed, Derived, Everything, cut_between
+from stratal.strata.categories import category_strata, crossed_strata
+from stratal.strata.clusters import Clustering, cluster_strata, feature_columns
+from stratal.strata.moments import of_bins, of_sizes
+from stratal.strata.proxy_intervals import INTERVAL_METHODS, StratificationRequest, interval_strata
+from stratal.strata.strata import Strata
+
+if TYPE_CHECKING:
+    from stratal.population.population import Population
+
+
+METHODS = (*INTERVAL_METHODS, "category", "features", "none")
+"""Every method that `stratify` knows."""
+
+
+@names_mistyped
+def stratify(
+    population: Population,
+    method: str = "k-means",
+    n_strata: int | Literal["auto"] = 10,
+    *,
+    by: str | None = None,
+    proxy: str | None = None,
+    features: Sequence[str] | None = None,
+    clusterer: Any = None,
+    budget: int | None = None,
+    minimum: int = 2,
+    min_size: int = 1,
+    standardise: bool = True,
+    seed: int = 0,
+    influence: Influence | None = None,
+) -> Strata:
+    """Divide a population into strata.
+
+    Parameters
+    ----------
+    population : Population
+        N units.
+    method : str
+        Intervals of the proxy: `"k-means"` (exact; best for proportional allocation), `"neyman"` (exact; best
+        for Neyman allocation), `"equal-size"`, `"equal-width"`, `"cum-sqrt-f"`, `"cum-cbrt-f"`,
+        `"weighted-mean"`, `"gaussian-mixture"`. Otherwise `"features"` (k-means on feature columns),
+        `"category"` (the levels of `by`), or `"none"` (one stratum).
+    n_strata : int or "auto"
+        Strata wanted (within each category, if crossed), or `"auto"` for the number with the shortest
+        expected interval at `budget`.
+    by : str, optional
+        A group column. With any method but `"category"`, each of its levels is divided on its own.
+    proxy : str, optional
+        The proxy to divide by; the population's first unless named.
+    features : sequence of str, optional
+        Feature columns for `method="features"`; all of them unless named.
+    clusterer : object, optional
+        For `method="features"`: a scikit-learn clusterer, or anything with its `fit_predict`, instead of
+        k-means; it brings its own number of clusters. It is fitted on 50,000 to 100,000 evenly spaced rows
+        where there are more, and each unit joins the cluster whose mean is nearest.
+    budget : int, optional
+        Labels that can be bought; needed for `"auto"`. With `by`, categories whose share of it is too small
+        for `minimum` draws are pooled into one, and each has no more strata than its share bears.
+    minimum : int
+        Draws that each stratum keeps when their number is chosen, or categories are pooled.
+    min_size : int
+        Strata with fewer units join a neighbour; small categories are pooled.
+    standardise : bool
+        Whether features are divided by their standard deviations. Turn it off for embeddings.
+    seed : int
+        Of k-means on features; the other methods use no randomness.
+    influence : Influence, optional
+        Divide by the influence of an estimand, `estimand.influence(population)`, instead of a proxy: strata
+        are intervals of E[u | x] within its cells. Those in which u is known need no label (`known`).
+
+    Returns
+    -------
+    Strata
+        Fewer than asked for where fewer distinct values exist; its `notes` say so.
+
+    Raises
+    ------
+    InputError
+        For an unknown method or column, a missing proxy, or Neyman cuts of a proxy that only orders.
+    BudgetError
+        If the budget gives not even one stratum its minimum.
+
+    Examples
+    --------
+    >>> from stratal.population import Population
+    >>> population = Population.from_arrays(proxy=[0.1, 0.2, 0.8, 0.9])
+    >>> strata = stratify(population, "k-means", 2)
+    >>> strata.names, strata.sizes
+    (('proxy < 0.8', 'proxy >= 0.8'), array([2, 2]))
+    """
+    population = require_population(population, "stratify")
+    if influence is not None:
+        return _by_influence(population, influence, method, n_strata, budget, minimum, min_size)
+    info = population.proxy_info(proxy) if population.contents.proxies else None
+    bounds = (-math.inf, math.inf) if info is None or info.bounds is None else info.bounds
+    request = StratificationRequest(
+        method=method,
+        n_strata=_checked_number(method, n_strata, budget),
+        budget=budget,
+        minimum=minimum,
+        min_size=min_size,
+        scaled=info is not None and info.scaled,
+        bounds=bounds,
+    )
+    if method == "category" and by is None:
+        raise InputError("method='category' needs a group column", action="Give by= (--by COL).")
+    if method == "none" and by is not None:
+        raise InputError(
+            "method='none' makes one stratum and cannot be combined with by=",
+            given=f"by={by!r}",
+            action="Use method='category' to divide by the column alone.",
+        )
+    if by is not None:
+        population.require_group(by)
+    if clusterer is not None and method != "features":
+        raise InputError("a clusterer divides by features", given=f"method={method!r}", allowed="'features'")
+    if method == "features":
+        names = feature_columns(population, features)
+        how = Clustering(names=names, seed=seed, standardise=standardise, clusterer=clusterer)
+        found = cluster_strata(population, by, how, proxy, request)
+    else:
+        found = _divided(population, by, proxy, request)
+    return replace(
+        found,
+        scaled=request.scaled,
+        bounds=bounds,
+        method=method if by is None or method == "category" else f"{method} by {by}",
+        codes=population.codes(found.rule),
+    )
+
+
+def _by_influence(
+    population: Population,
+    influence: Influence,
+    method: str,
+    n_strata: int | Literal["auto"],
+    budget: int | None,
+    minimum: int,
+    min_size: int,
+) -> Strata:
+    """Return the strata of the population as the influence sees it, with a rule of the columns that exist."""
+    if method not in (*INTERVAL_METHODS, "none"):
+        raise InputError(
+            "an influence is divided into intervals",
+            given=f"method={method!r}",
+            allowed=", ".join((*INTERVAL_METHODS, "none")),
+        )
+    view = influence.seen_in(population)
+    several = len(view.levels(CELL)) > 1 and method != "none"
+    found = stratify(
+        view,
+        method,
+        n_strata,
+        by=CELL if several else None,
+        proxy=INFLUENCE,
+        budget=budget,
+        minimum=minimum,
+        min_size=min_size,
+    )
+    known: tuple[Expression | None, ...] = ()
+    if influence.known and method != "none":
+        cells = list(view.levels(CELL)) * found.n_strata
+        if isinstance(found.rule, Categories):
+            cells = list(found.rule.levels)
+        if isinstance(found.rule, Crossed):
+            counts = [part.n_strata for part in found.rule.inner]
+            cells = np.repeat(found.rule.categories.levels, counts).tolist()
+        known = tuple(influence.cells.test_of(c) if c in influence.known else None for c in cells)
+    (values,) = (batch[INFLUENCE] for batch in view.batches((INFLUENCE,), view.size))
+    inner = cut_between(found.rule, np.unique(values))
+    rule = Derived(inner=inner, cells=influence.cells, influence=influence.mean)
+    in_memory = population.codes(Everything()) is not None
+    return replace(
+        found,
+        rule=rule if found.n_strata > 1 else Everything(),
+        names=tuple(name.removeprefix(f"{CELL} = ") for name in found.names),
+        known=known,
+        codes=found.codes if in_memory else None,
+    )
+
+
+def _divided(
+    population: Population, by: str | None, proxy: str | None, request: StratificationRequest
+) -> Strata:
+    """Return the strata of a category, of intervals of a proxy, or of everything as one."""
+    if request.method == "none":
+        if not population.contents.proxies:
+            return Strata.of(of_sizes(np.array([population.contents.size])))
+        return Strata.of(of_bins(population.distribution(proxy), np.empty(0, np.int64)))
+    if request.method == "category" and by is not None:
+        return category_strata(population, by, proxy, request)
+    column = population.proxy_info(proxy).name
+    if by is not None:
+        return crossed_strata(population, by, column, request)
+    return interval_strata(population.distribution(column), column, request)
+
+
+def _checked_number(method: str, n_strata: int | str, budget: int | None) -> int | None:
+    """Return the number of strata asked for, None to choose it from the budget."""
+    if method not in METHODS:
+        raise InputError("no such stratification", given=repr(method), allowed=near_names(method, METHODS))
+    if n_strata == "auto":
+        if budget is None and method not in ("none", "category"):
+            raise InputError("n_strata='auto' needs a budget", action="Give budget=, or a number of strata.")
+        return None
+    if isinstance(n_strata, (int, np.integer)) and not isinstance(n_strata, bool) and n_strata >= 1:
+        return int(n_strata)
+    raise InputError("n_strata is not usable", given=repr(n_strata), allowed="1, 2, … or 'auto'")
