@@ -229,7 +229,10 @@ def _plain(column: Any) -> Any:
     if isinstance(kind, pa.BaseExtensionType):
         return _plain(pa.chunked_array([chunk.storage for chunk in column.chunks], type=kind.storage_type))
     if pa.types.is_dictionary(kind):
-        parts = [_plain(chunk.dictionary).combine_chunks().take(chunk.indices) for chunk in column.chunks]
+        parts = [  # DuckDB writes them out batch by batch
+            pa.DictionaryArray.from_arrays(chunk.indices, _plain(chunk.dictionary).combine_chunks())
+            for chunk in column.chunks
+        ]
         return pa.chunked_array(parts, None if parts else _plain(pa.array([], kind.value_type)).type)
     if pa.types.is_run_end_encoded(kind):
         return _plain(pc.run_end_decode(column))

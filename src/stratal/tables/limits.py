@@ -206,7 +206,8 @@ def refuse_exploding(part: Path, used: Sequence[str]) -> None:
         with pyarrow.parquet.ParquetFile(part, metadata=metadata, read_dictionary=names) as file:
             for group, name, chunk in suspects:
                 if chunk.has_dictionary_page:
-                    _refuse_long(part, name, _longest_category(file, group, name), chunk)
+                    longest = _longest_category(file, group, name)
+                    _refuse_long(part, name, longest, chunk.num_values, chunk.total_uncompressed_size)
     except InputError:
         raise
     except (OSError, ValueError, pa.ArrowException) as error:
@@ -215,6 +216,16 @@ def refuse_exploding(part: Path, used: Sequence[str]) -> None:
             given=str(error),
             action="Check that the part is whole and a Parquet file.",
         ) from None
+
+
+def refuse_long_categories(path: Path, name: str, column: Any) -> None:
+    """Refuse a column of Arrow with a category that is too long to be written out for many rows."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(column.type) and _is_text(column.type.value_type):
+        longest = max((pc.max(pc.binary_length(c.dictionary)).as_py() or 0 for c in column.chunks), default=0)
+        _refuse_long(path, name, longest, len(column), 0)
 
 
 def _large_columns(metadata: Any, used: set[str]) -> list[tuple[int, str, Any]]:
@@ -256,9 +267,9 @@ def _refuse_packed(part: Path, name: str, chunk: Any) -> None:
         )
 
 
-def _refuse_long(part: Path, name: str, longest: int, chunk: Any) -> None:
-    rows = min(chunk.num_values, ROWS_AT_ONCE)
-    if longest * rows > max(MOST_AT_ONCE, _TIMES_WRITTEN * chunk.total_uncompressed_size):
+def _refuse_long(part: Path, name: str, longest: int, count: int, unpacked: int) -> None:
+    rows = min(count, ROWS_AT_ONCE)
+    if longest * rows > max(MOST_AT_ONCE, _TIMES_WRITTEN * unpacked):
         raise InputError(
             f"{part}: a text in column {name!r} is too long to stand in many rows",
             given=f"{longest:,} bytes, {rows:,} rows at once",

@@ -176,7 +176,7 @@ def parquet_names(part: Path, count: int) -> list[str]:
     schema = _schema(part)
     if SAMPLE_KEY in (schema.metadata or {}):
         raise InputError(
-            f"{part} is a sample that was drawn, and not a file of predictions",
+            f"{part} is a sample that was drawn, and not a file of predictions or labels",
             action="Give the file that it was drawn from; the sample itself goes to `stratal estimate`.",
         )
     names = list(schema.names)

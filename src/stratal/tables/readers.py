@@ -31,7 +31,7 @@ from stratal.tables.files import (
     whole_gzip,
 )
 from stratal.tables.frames import arrow_table, registered
-from stratal.tables.limits import refuse_exploding
+from stratal.tables.limits import refuse_exploding, refuse_long_categories
 from stratal.tables.logs.hugging_face import saved_table
 from stratal.tables.logs.inspect_ai import read_packed
 from stratal.tables.logs.log import Log
@@ -126,10 +126,11 @@ def _parquet(connection: Any, file: Path | str, parts: Sequence[Path | str]) -> 
         found = connection.sql(f"SELECT * FROM {origin}")
     names = parquet_names(local[0], len(found.columns)) if local else []
     names += found.columns[len(names) :]
-    columns: dict[str, str] = {}
+    columns = dict(zip(reversed(names), map(_quoted, reversed(found.columns)), strict=True))
+    nested: dict[str, str] = {}
     for name, column, kind in zip(names, found.columns, found.types, strict=True):
-        columns |= {**_nested(name, _quoted(column), kind), **columns, name: _quoted(column)}
-    columns = {name: columns[name] for name in dict.fromkeys((*names, *columns))}
+        nested |= _nested(name, _quoted(column), kind)
+    columns = {**{name: columns[name] for name in names}, **nested, **columns}
 
     def take(chosen: Chosen) -> Rows:
         used = chosen.among(columns)
@@ -140,7 +141,7 @@ def _parquet(connection: Any, file: Path | str, parts: Sequence[Path | str]) -> 
         kept = {name: columns[name] for name in used}
         return Rows(label=str(file), connection=connection, origin=origin, columns=kept)
 
-    return Table(label=str(file), names=tuple(columns), take=take)
+    return Table(label=str(file), names=(*names, *list(columns)[len(set(names)) :]), take=take)
 
 
 def _nested(name: str, column: str, kind: Any) -> dict[str, str]:
@@ -264,17 +265,25 @@ def _of_json(
         if len(places) > _MANY_KEYS and size <= _WIDE_JSON:
             columns = _wide_columns(file, places, numbers)
             return replace(registered(connection, columns, label), text=True, locate=locate)
+        return rows({name: _json_text(place, name in numbers) for name, place in places.items()}, places)
+
+    def rows(columns: dict[str, str], places: dict[str, tuple[str, ...]]) -> Rows:
         return Rows(
             label=label,
             connection=connection,
             origin=_read_json(without_mark(file), places.values()),
-            columns={name: _json_text(place, name in numbers) for name, place in places.items()},
+            columns=columns,
             text=True,
             stored=size <= STORE_LIMIT,
             locate=locate,
         )
 
-    return Table(label=label, names=names, take=take)
+    def values() -> Rows:
+        places = {name: _place(name, keys) for name in names}
+        texts = {name: f"CAST({_json_value(place)} AS VARCHAR)" for name, place in places.items()}
+        return rows(texts, places)
+
+    return Table(label=label, names=names, take=take, values=values)
 
 
 _MANY_KEYS, _WIDE_JSON = 200, 2**26
@@ -301,6 +310,12 @@ def _read_json(file: Path, places: Iterable[Sequence[str]]) -> str:
     )
 
 
+def _json_value(place: Sequence[str]) -> str:
+    """Return the SQL of a value as JSON."""
+    inner = "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in place[1:])
+    return f"json_extract({_quoted(place[0])}, {_text(inner)})" if inner else _quoted(place[0])
+
+
 def _json_text(place: Sequence[str], is_number: bool) -> str:
     """Return the SQL of a value as text.
 
@@ -308,8 +323,7 @@ def _json_text(place: Sequence[str], is_number: bool) -> str:
     integers, truth values are written as Python writes them and a NaN that is no number is missing, so that
     a category is the same from a dataframe.
     """
-    inner = "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in place[1:])
-    column = f"json_extract({_quoted(place[0])}, {_text(inner)})" if inner else _quoted(place[0])
+    column = _json_value(place)
     text, number = f"({column} ->> '$')", f"TRY_CAST({column} ->> '$' AS DOUBLE)"
     whole = f"({number} = floor({number}) AND abs({number}) < 9007199254740992)"
     nan = "" if is_number else f"WHEN {text} = 'NaN' THEN NULL "
@@ -407,6 +421,8 @@ def _feather(connection: Any, file: Path) -> Table:
         found = pyarrow.feather.read_table(file, memory_map=True)
     except pa.ArrowException as error:
         raise OSError(str(error)) from None
+    for name, column in zip(found.column_names, found.columns, strict=True):
+        refuse_long_categories(file, name, column)
     return arrow_table(connection, found, str(file))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -20,20 +21,16 @@ from stratal.tables.files import (
     csv_header,
     csv_records,
     existing_file,
-    flat,
     format_of,
-    json_array,
-    json_document,
     json_records,
     opened,
     text_of_cell,
 )
 from stratal.tables.frames import frame_columns
-from stratal.tables.limits import MOST_BYTES, MOST_ROWS, bounded_batches, bounded_table, limited, too_large
-from stratal.tables.logs.inspect_ai import read_packed
+from stratal.tables.limits import MOST_ROWS, limited, too_large
 from stratal.tables.logs.log import Log
-from stratal.tables.logs.reading import log_of_document, log_of_lines
 from stratal.tables.readers import blank_note, open_table
+from stratal.tables.source import EveryColumn, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,42 +196,55 @@ def _number(entry: Any) -> float:
 
 
 def _read(path: Path, wanted: Sequence[str]) -> SmallTable:
-    """Return a small file as a table; text is never taken for anything else."""
-    kind = format_of(path)
+    """Return a small file as a table: text is never taken for anything else, and JSON keeps its values."""
     existing_file(path)
     try:
-        table = _read_columns(path, wanted) if kind in ("csv", "xlsx") else _READERS[kind](path)
+        table = open_table(path, fits=lambda names: all(same_name(name, names) for name in wanted))
+        found = _of_log(table.log, str(path)) if table.log is not None else _of_rows(table, path)
     except UNREADABLE as error:
         raise InputError(
             f"{path}: cannot be read ({str(error).splitlines()[0]})",
             action="Check that the file is whole and of the format that its name says.",
         ) from None
-    if not len(table):
+    if not len(found):
         raise InputError(f"{path}: holds no row", allowed="a header and one row per unit")
-    return table
+    return found
 
 
-def _read_columns(path: Path, wanted: Sequence[str] = ()) -> SmallTable:
-    """Return a CSV file or a workbook, whose cells are text."""
-    places = _lines(path) if format_of(path) == "csv" else None
-    table = open_table(path, fits=lambda names: all(same_name(name, names) is not None for name in wanted))
-    rows = table.take(_EveryColumn())
+def _of_log(log: Log, label: str) -> SmallTable:
+    places = tuple(f"unit {unit!r}" for unit in log.columns["id"])
+    return SmallTable(label, dict(log.columns), places, {}, log.notes, log)
+
+
+def _of_rows(table: Table, path: Path) -> SmallTable:
+    """Return all columns of a file without its blank rows; a spreadsheet's quoting apostrophe is left out."""
+    kind = format_of(path)
+    lines = _LINES[kind](path) if kind in _LINES else None
+    rows = table.take(EveryColumn(table.names)) if table.values is None else table.values()
     found = rows.arrow(*rows.columns.values(), most=MOST_ROWS)
     if found is None:
         raise too_large(path)
-    blank = None if places is None else ""
-    lists = [[text_of_cell(entry) if entry else blank for entry in column.to_pylist()] for column in found]
-    names = [text_of_cell(name) for name in table.names]
-    return SmallTable(
-        str(path),
-        dict(zip(map(text_of_cell, rows.columns), lists, strict=True)),
-        tuple(map(rows.locate, range(len(lists[0])))) if places is None else tuple(places),
-        {name: names.count(name) for name in names if names.count(name) > 1},
-        rows.notes,
-    )
+    columns: list[list[Any]] = [column.to_pylist() for column in found]
+    spreadsheet = kind in ("csv", "xlsx")
+    if spreadsheet:
+        columns = [[text_of_cell(entry) if entry else entry for entry in column] for column in columns]
+    elif table.values is not None:
+        columns = [[entry if entry is None else json.loads(entry) for entry in column] for column in columns]
+    names = [text_of_cell(name) if spreadsheet else name for name in table.names]
+    lists = dict(zip((text_of_cell(n) if spreadsheet else n for n in rows.columns), columns, strict=True))
+    repeated = {name: names.count(name) for name in names if names.count(name) > 1}
+    count = len(columns[0]) if columns else 0
+    lists |= {name: [None] * count for name in repeated if name not in lists}
+    places = list(map(rows.locate or "row {}".format, range(count))) if lines is None else lines
+    whole = SmallTable(str(path), lists, tuple(places), repeated, rows.notes)
+    full = [row for row in range(count) if not all(is_missing(column[row]) for column in columns)]
+    if len(full) == count:
+        return whole
+    notes = (*rows.notes, *blank_note(str(path), count - len(full)))
+    return replace(whole.only(full), notes=notes)
 
 
-def _lines(path: Path) -> list[str]:
+def _csv_lines(path: Path) -> list[str]:
     """Return where each row of a CSV file begins, refusing one of more or fewer columns than the header."""
     delimiter, _, header = csv_header(path)
     with closing(opened(path)) as text:
@@ -252,98 +262,11 @@ def _lines(path: Path) -> list[str]:
     return found
 
 
-class _EveryColumn:
-    """Chooses all columns."""
-
-    id = ""
-    numbers = ()
-
-    def among(self, names: Iterable[str]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(names))
-
-
-def _read_json_lines(path: Path) -> SmallTable:
+def _json_lines(path: Path) -> list[str]:
+    """Return where each object of JSON Lines stands, refusing a key that stands twice in one."""
     with closing(opened(path)) as text:
-        records = list(limited(json_records(text, path), _characters, path))
-    log = log_of_lines((record for _, record in records), str(path))
-    if log is not None:
-        return _of_log(path, log)
-    return _of_objects(path, [record for _, record in records], [f"line {line}" for line, _ in records])
+        records = limited(json_records(text, path), lambda record: len(str(record[1])), path)
+        return [f"line {line}" for line, _ in records]
 
 
-def _characters(record: tuple[int, dict[str, Any]]) -> int:
-    return sum(len(value) for value in record[1].values() if isinstance(value, str))
-
-
-def _read_json(path: Path) -> SmallTable:
-    found = json_document(path, MOST_BYTES, "for a table of labels")
-    log = log_of_document(found, str(path))
-    if log is not None:
-        return _of_log(path, log)
-    records = list(limited(json_array(found, path), lambda _: 0, path))  # the text was counted when read
-    return _of_objects(path, records, [f"row {row + 1}" for row in range(len(records))])
-
-
-def _of_objects(path: Path, objects: list[dict[str, Any]], places: list[str]) -> SmallTable:
-    records = [flat(entry) for entry in objects]
-    names = list(dict.fromkeys(name for record in records for name in record))
-    return _table(path, names, [[record.get(name) for name in names] for record in records], places)
-
-
-def _read_packed_log(path: Path) -> SmallTable:
-    return _of_log(path, read_packed(path))
-
-
-def _of_log(path: Path, log: Log) -> SmallTable:
-    places = tuple(f"unit {unit!r}" for unit in log.columns["id"])
-    return SmallTable(str(path), dict(log.columns), places, {}, log.notes, log)
-
-
-def _read_arrow(path: Path) -> SmallTable:
-    import pyarrow as pa
-    import pyarrow.parquet
-
-    try:
-        if format_of(path) == "feather":
-            table = _read_feather(path)
-        else:
-            with pyarrow.parquet.ParquetFile(path) as file:
-                table = bounded_table(file)
-    except (pa.ArrowException, ValueError) as error:
-        raise OSError(str(error)) from None
-    rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
-    return _table(path, table.column_names, rows, [f"row {row + 1}" for row in range(len(rows))])
-
-
-def _read_feather(path: Path) -> Any:
-    """Return a Feather file's rows batch by batch; the first version of the format has but one."""
-    import pyarrow as pa
-    import pyarrow.feather
-
-    with path.open("rb") as file:
-        if file.read(4) == _FIRST_VERSION:
-            return pyarrow.feather.read_table(path)
-    with pa.ipc.open_file(path) as reader:
-        batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
-        return bounded_batches(batches, reader.schema)
-
-
-_FIRST_VERSION = b"FEA1"
-
-
-_READERS = {
-    "jsonl": _read_json_lines,
-    "json": _read_json,
-    "parquet": _read_arrow,
-    "feather": _read_arrow,
-    "eval": _read_packed_log,
-}
-
-
-def _table(path: Path, names: Sequence[str], rows: list[Any], places: list[str]) -> SmallTable:
-    full = [row for row, entries in enumerate(rows) if not all(is_missing(entry) for entry in entries)]
-    columns = zip(*(rows[row] for row in full), strict=True) if full else ([] for _ in names)
-    lists = {name: list(column) for name, column in zip(names, columns, strict=True)}
-    repeated = {name: list(names).count(name) for name in lists if list(names).count(name) > 1}
-    notes = blank_note(str(path), len(rows) - len(full))
-    return SmallTable(str(path), lists, tuple(places[row] for row in full), repeated, notes)
+_LINES = {"csv": _csv_lines, "jsonl": _json_lines}

@@ -6,7 +6,8 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -30,6 +31,20 @@ class Chosen(Protocol):
 
     def among(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return those of a table with these columns."""
+
+
+class EveryColumn:
+    """Chooses every column of a table that has its name alone."""
+
+    id = ""
+    numbers = ()
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._counts = Counter(names)
+
+    def among(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Return those of a table with these columns."""
+        return tuple(name for name in dict.fromkeys(names) if self._counts[name] == 1)
 
 
 DUCKDB, SPARK = "duckdb", "spark"
@@ -306,6 +321,8 @@ class Table(Record):
         Its columns; of two with one name the first is read.
     take : callable
         Returns the columns that were chosen: as `Rows`, or as a `Source` on an engine of its own.
+    values : callable, optional
+        Of JSON: returns all columns as `Rows` whose cells are JSON, which may hold more than text.
     log : Log, optional
         The evaluation tool's log that it is of.
     """
@@ -313,6 +330,7 @@ class Table(Record):
     label: str
     names: tuple[str, ...]
     take: Callable[[Chosen], Any]
+    values: Callable[[], Any] | None = None
     log: Log | None = None
 
 

@@ -9,9 +9,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from stratal.errors import InputError
+import stratal
+from stratal.errors import InputError, LabelError
 from stratal.population import Population
 from stratal.population.inspection import describe_columns
 from stratal.strata import Everything
@@ -25,8 +28,6 @@ def write(folder: Path, name: str, text: str) -> Path:
 
 
 def parquet(folder: Path, name: str = "rows.parquet", **columns: Any) -> Path:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
     path = folder / name
     pq.write_table(pa.table(columns), path)
@@ -161,7 +162,6 @@ def test_uuids_of_parquet_are_text(tmp_path: Path) -> None:
     import uuid
 
     import duckdb
-    import pyarrow as pa
 
     ids = [uuid.UUID(int=2**100), uuid.UUID(int=5)]
     column = pa.array([entry.bytes for entry in ids], pa.uuid())
@@ -625,3 +625,27 @@ def test_line_ends_that_differ_are_named(tmp_path):
     file.write_bytes(b"id,p\r\n" + b"".join(b"%d,0.5\r\n" % row for row in range(50)) + b"50,0.5\n51,0.5\n")
     with pytest.raises(InputError, match="line ends"):
         Population.read(file, id="id", proxy="p")
+
+
+def test_two_columns_of_one_name_are_refused_for_units_and_for_labels(tmp_path):
+    path = tmp_path / "rows.parquet"
+    columns = [pa.array(["a", "b"]), pa.array([0.2, 0.4]), pa.array([0.8, 0.6])]
+    pq.write_table(pa.Table.from_arrays(columns, names=["id", "label", "label"]), path)
+
+    with pytest.raises(InputError, match="label"):
+        Population.read(path, proxy="label")
+    with pytest.raises(InputError, match="2 columns are called 'label'"):
+        stratal.read_labels(path)
+
+
+@pytest.mark.parametrize("cell", ['["Pass"]', '{"by": "ann"}'])
+@pytest.mark.parametrize("keys", [1, 300])
+@pytest.mark.parametrize("name", ["labels.json", "labels.jsonl"])
+def test_a_list_in_json_is_no_label_however_many_keys_there_are(tmp_path, cell, keys, name):
+    more = "".join(f', "k{key}": {key}' for key in range(keys))
+    record = f'{{"id": "a", "label": {cell}{more}}}'
+    path = tmp_path / name
+    path.write_text(f"[{record}]" if name == "labels.json" else record)
+
+    with pytest.raises(LabelError, match="label of id 'a' is a"):
+        stratal.read_labels(path)
