@@ -5,12 +5,11 @@ Many threads read, one writes at a time; what is written is on disk whole or not
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +18,7 @@ from urllib.parse import quote
 
 from stratal.errors import InputError, StratalError
 
-DATABASE, LOCK, WHO = "study.sqlite", "server.lock", "server.json"
+DATABASE, LOCK, SERVER = "study.sqlite", "server.lock", "server.txt"
 
 Kind = Literal["disk-full", "locked", "read-only", "disk", "damaged", "served", "refused", "missing"]
 """What a page needs to tell apart: wait and try again (`locked`), call whoever runs the study (`disk-full`,
@@ -68,12 +67,12 @@ _FAULTS: dict[str, tuple[Kind, str, str]] = {
 
 
 @contextmanager
-def plainly(place: Path) -> Iterator[None]:
+def database_errors(place: Path) -> Iterator[None]:
     """Turn what SQLite says of a database into one `StudyError`.
 
     Examples
     --------
-    >>> with plainly(Path("study")):
+    >>> with database_errors(Path("study")):
     ...     raise sqlite3.OperationalError("database or disk is full")
     Traceback (most recent call last):
     stratal.study.database.StudyError: study: the disk did not do what it was asked to (database or disk is
@@ -93,56 +92,9 @@ def plainly(place: Path) -> Iterator[None]:
         raise StudyError(f"{place}: {what}{detail}", kind=kind, action=action) from error
 
 
-NETWORK = frozenset((
-    "nfs", "nfs4", "cifs", "smb3", "smbfs", "smb2", "afs", "ncpfs", "9p", "ceph", "lustre", "gpfs", "beegfs",
-    "glusterfs", "fuse.sshfs", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs", "fuse.ceph", "fuse.gcsfuse",
-    "fuse.davfs", "davfs", "afpfs", "webdav", "virtiofs",
-))  # fmt: skip
-"""File systems on which a write-ahead log does not work, since it needs memory shared by all writers."""
-
-_JOURNAL_MODES = {"wal": "wal", "rollback": "delete"}
-
-
-def file_system(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> str:
-    """Return the kind of file system that a folder lies on, or an empty text where that is not known."""
-    try:
-        lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return ""
-    place = folder.absolute()
-    place = next((here for here in (place, *place.parents) if here.exists()), place).resolve()
-    best, kind = -1, ""
-    for line in lines:
-        before, _, after = line.partition(" - ")
-        name = before.split()[4]
-        for code, mark in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-            name = name.replace(code, mark)
-        point = Path(name)
-        if place.is_relative_to(point) and len(point.parts) >= best:
-            best, kind = len(point.parts), after.split()[0]
-    return kind
-
-
-def journal_for(folder: Path, wanted: str = "auto", *, kind_of: Callable[[Path], str] = file_system) -> str:
-    """Return the journal to keep in a folder: `wal`, or `rollback` on a network disk.
-
-    Examples
-    --------
-    >>> journal_for(Path("/"), kind_of=lambda folder: "nfs4")
-    'rollback'
-    """
-    if wanted not in ("auto", *_JOURNAL_MODES):
-        raise InputError("no such journal", given=repr(wanted), allowed=", ".join(("auto", *_JOURNAL_MODES)))
-    kind = kind_of(folder)
-    if kind not in NETWORK:
-        return "wal" if wanted == "auto" else wanted
-    if wanted == "wal":
-        raise InputError(
-            f"{folder}: lies on a network disk ({kind}), where a write-ahead log does not work",
-            allowed="journal 'rollback'",
-            action="Leave the choice to stratal, or put the study on this computer's own disk.",
-        )
-    return "rollback"
+JOURNALS = {"auto": "wal", "wal": "wal", "rollback": "delete"}
+"""Name of a journal → SQLite's mode. With a write-ahead log readers never wait; it needs memory that all
+processes share, so that a folder that several computers write to over a network needs a rollback journal."""
 
 
 class Connection(sqlite3.Connection):
@@ -229,14 +181,21 @@ class Database:
     @classmethod
     def make(cls, path: Path, journal: str) -> Database:
         """Return the database of a file that is made now, with its journal of kind `journal`."""
-        with plainly(path.parent), closing(sqlite3.connect(path)) as connection:
-            set_journal(connection, journal, path.parent)
+        if journal not in JOURNALS:
+            raise InputError("unknown journal", given=repr(journal), allowed=", ".join(JOURNALS))
+        with database_errors(path.parent), closing(sqlite3.connect(path)) as connection:
+            kept = connection.execute(f"PRAGMA journal_mode={JOURNALS[journal]}").fetchone()[0]
+            if kept != JOURNALS[journal] and journal != "auto":  # which takes what SQLite can do here
+                raise StudyError(
+                    f"{path.parent}: SQLite keeps no journal '{journal}' here", kind="read-only",
+                    action="Use the journal 'auto', or put the study on this computer's own disk.",
+                )  # fmt: skip
         return cls(path)
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Give a connection that sees the study as it was at one moment."""
-        with plainly(self.path.parent), self._transaction("BEGIN") as connection:
+        with database_errors(self.path.parent), self._transaction("BEGIN") as connection:
             yield connection
 
     @contextmanager
@@ -255,7 +214,7 @@ class Database:
             raise StudyError(what, kind="locked", action="Try again in a moment.")
         try:
             synchronous = f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}"
-            with plainly(folder), self._transaction(synchronous, "BEGIN IMMEDIATE") as connection:
+            with database_errors(folder), self._transaction(synchronous, "BEGIN IMMEDIATE") as connection:
                 connection.now = now
                 yield connection
                 connection.commit()  # nothing where the block rolled back what it had only tried
@@ -321,24 +280,6 @@ class Database:
         return "mode=ro&immutable=1" if alone else "mode=ro"
 
 
-def set_journal(connection: sqlite3.Connection, journal: str, folder: Path) -> None:
-    """Set which journal SQLite keeps, refusing a disk that cannot.
-
-    Examples
-    --------
-    >>> with closing(sqlite3.connect(":memory:")) as connection:
-    ...     set_journal(connection, "wal", Path("study"))
-    Traceback (most recent call last):
-    stratal.study.database.StudyError: study: SQLite keeps no journal 'wal' here (given: memory)...
-    """
-    kept = connection.execute(f"PRAGMA journal_mode={_JOURNAL_MODES[journal]}").fetchone()[0]
-    if kept != _JOURNAL_MODES[journal]:
-        other = ", or ask for the journal 'rollback'." if journal == "wal" else "."
-        action = f"Put the study on this computer's own disk{other}"
-        what = f"{folder}: SQLite keeps no journal '{journal}' here"
-        raise StudyError(what, kind="read-only", given=kept, action=action)
-
-
 @contextmanager
 def serving(folder: Path, address: str, since: str) -> Iterator[None]:
     """Hold a study for one server, by a lock that the system lets go of however the server ends.
@@ -352,54 +293,48 @@ def serving(folder: Path, address: str, since: str) -> Iterator[None]:
     Traceback (most recent call last):
     stratal.study.database.StudyError: ...: another server has this study (given: http://127.0.0.1:8000 ...
     """
-    with plainly(folder):
-        lock = _locked(folder, 0.2)
-    if lock is None:
-        raise StudyError(
-            f"{folder}: another server has this study", kind="served", given=_server(folder),
-            allowed="one server for each study", action="Use its links, or stop it first.",
-        )  # fmt: skip
-    who = {"address": address, "process": os.getpid(), "computer": socket.gethostname(), "since": since}
-    with closing(lock):
+    with database_errors(folder), _lock(folder, 0.2) as own:
+        if not own:
+            raise StudyError(
+                f"{folder}: another server has this study", kind="served", given=_server(folder),
+                allowed="one server for each study", action="Use its links, or stop it first.",
+            )  # fmt: skip
         with suppress(OSError):
-            (folder / WHO).write_text(json.dumps(who) + "\n", encoding="utf-8")
+            who = f"{address} (process {os.getpid()} on {socket.gethostname()}, since {since})"
+            (folder / SERVER).write_text(f"{who}\n", encoding="utf-8")
         try:
             yield
         finally:
             with suppress(OSError):
-                (folder / WHO).unlink()
+                (folder / SERVER).unlink()
 
 
 def served_by(folder: Path) -> str | None:
     """Return the address of the server that holds a study, None if none does."""
-    if not (folder / LOCK).exists():
-        return None
-    try:
-        lock = _locked(folder, 0.0)
-    except sqlite3.OperationalError:
-        return None
-    if lock is None:
-        return _server(folder)
-    lock.close()
+    if (folder / LOCK).exists():
+        # A folder in which no lock can be tried has no server of ours either.
+        with suppress(sqlite3.OperationalError), _lock(folder, 0.0) as free:
+            return None if free else _server(folder)
     return None
 
 
-def _locked(folder: Path, patience: float) -> sqlite3.Connection | None:
-    """Return what holds the server's lock until it is closed; None while another process holds it."""
-    lock = sqlite3.connect(folder / LOCK, timeout=patience, isolation_level=None, check_same_thread=False)
-    try:
-        lock.execute("BEGIN EXCLUSIVE")
-    except sqlite3.OperationalError as error:
-        lock.close()
-        if getattr(error, "sqlite_errorname", "") != "SQLITE_BUSY":
-            raise
-        return None
-    return lock
+@contextmanager
+def _lock(folder: Path, patience: float) -> Iterator[bool]:
+    """Give whether the server's lock is held during the block, or another process has it."""
+    path = folder / LOCK
+    with closing(
+        sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
+    ) as lock:
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_BUSY":
+                raise
+        yield lock.in_transaction
 
 
 def _server(folder: Path) -> str:
     try:
-        who = json.loads((folder / WHO).read_text(encoding="utf-8"))
-        return f"{who['address']} (process {who['process']} on {who['computer']}, since {who['since']})"
-    except (OSError, ValueError, KeyError, TypeError):
-        return "a server that did not say which"
+        return (folder / SERVER).read_text(encoding="utf-8").strip()
+    except (OSError, ValueError):
+        return "a server that left no address"

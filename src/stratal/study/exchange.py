@@ -18,31 +18,87 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import msgspec
 
 from stratal.designs import Sample
 from stratal.errors import InputError, LabelError, near_names
 from stratal.labels.damaged_ids import matched
 from stratal.labels.exchange.exchange import Answers, Asked, Said, Task
 from stratal.randomness import id_texts
-from stratal.study import team
+from stratal.study import creating
 from stratal.study.creating import payloads
 from stratal.study.database import Connection
-from stratal.study.items import block, give, save, shown_item, sides
-from stratal.study.journal import Action, Entry
-from stratal.study.question import CLASSES, TIE, Question
-from stratal.study.records import Item, Plain
+from stratal.study.items import block, give, save, sides
+from stratal.study.journal import LONGEST_TIME, Action, Entry, How
+from stratal.study.question import CLASSES, TIE, Plain, Question
 
 LEFT, RIGHT = "left", "right"
 NOBODY = ""
 """Whom the sides of a pair are shuffled for in a tool: for everybody alike."""
 
-BACK, VERSION = "stratal-actions", 1
+BACK = "stratal-actions"
 LARGEST = 200_000_000
 """Characters of a file that is taken in."""
 
 _FIRST = 5
 """Ids that are named of those that are not in the study."""
+
+
+class PageAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """What a page wants saved; a page in one file notes what it showed and when, which nothing here uses."""
+
+    action: Literal["submit", "skip", "undo", "flag", "unflag", "note", "adjudicate"]
+    request: Annotated[str, msgspec.Meta(min_length=1)]
+    item: str | None = None
+    value: str | None = None
+    note: str | None = None
+    seconds: int | float | None = None
+    shown: Any = None
+    at: Any = None
+
+    @property
+    def how(self) -> How:
+        """What comes with the action, besides the item and the answer."""
+        return {"note": self.note or "", "seconds": self.seconds, "request": self.request}
+
+
+class LabelsFile(msgspec.Struct):
+    """What a page in one file saves."""
+
+    format: Literal["stratal-actions"]
+    version: Literal[1]
+    study: str
+    annotator: str
+    actions: list[Any]
+
+
+NEEDS: dict[str, tuple[str, ...]] = {
+    "submit": ("item", "value"), "skip": ("item",), "undo": (), "flag": ("item",), "unflag": ("item",),
+    "note": ("item", "note"), "adjudicate": ("item",),
+}  # fmt: skip
+"""What each action of a page must have besides its request."""
+
+
+def page_action(given: Any) -> PageAction:
+    """Return an action of a page, refusing one that lacks something or has something else.
+
+    Examples
+    --------
+    >>> page_action({"action": "undo", "request": "r1"}).action
+    'undo'
+    """
+    try:
+        found = msgspec.convert(given, PageAction)
+    except msgspec.ValidationError as error:
+        raise InputError(f"the action is not understood: {error}", allowed=", ".join(NEEDS)) from None
+    needs, known = NEEDS[found.action], msgspec.structs.asdict(found)
+    if any(known[name] is None for name in needs):
+        raise InputError(
+            "the action lacks something", given=found.action, allowed=f"with {' and '.join(needs)}"
+        )
+    return found
 
 
 def entry_of(
@@ -66,7 +122,8 @@ def entry_of(
         id=None if action == "undo" else item,
         value=question.answer(value) if answered else None,
         note=note,
-        seconds=seconds,
+        # A time that cannot be says nothing: then the study's own clock says how long it took.
+        seconds=seconds if seconds is not None and 0 <= seconds <= LONGEST_TIME else None,
         shown=None if order is None else "|".join(order),
         request=request,
     )
@@ -139,12 +196,11 @@ def study_tasks(
     connection: Connection, question: Question, annotator: str | None, items: int | None
 ) -> list[Task]:
     """Return a study's items that still need an answer; with an annotator, those kept for that one alone."""
-    _check_number(items)
     if annotator is not None:
-        numbers = block(connection, team.known(connection, annotator), items)
+        numbers = kept_items(connection, annotator, items)
     else:
         free = "SELECT item FROM item WHERE answers < copies AND decision IS NULL ORDER BY item LIMIT ?"
-        numbers = [int(row["item"]) for row in connection.all(free, -1 if items is None else items)]
+        numbers = [row["item"] for row in connection.all(free, -1 if items is None else items)]
     study, tasks = str(connection.setting("id")), []
     for number in numbers:
         item, text = connection.one("SELECT id, payload FROM item WHERE item = ?", number)
@@ -222,9 +278,11 @@ def take_in_answers(
     )
 
 
-def _check_number(items: int | None) -> None:
+def kept_items(connection: Connection, annotator: str, items: int | None) -> list[int]:
+    """Return the numbers of items that are free for an annotator, or so many, which are kept from others."""
     if items is not None and not (isinstance(items, int) and items > 0):
         raise InputError("items must be a whole number", given=items, allowed="1 or more")
+    return block(connection, creating.known(connection, annotator), items)
 
 
 def _shuffles(question: Question) -> bool:
@@ -235,14 +293,14 @@ def _named(
     connection: Connection, answers: Answers, who: Mapping[str, str] | str | None, folder: Path
 ) -> list[Said]:
     """Return the answers with the names that stand in the journal."""
-    people = team.everybody(connection)
-    codes = {name: code for code, name in team.read_names(folder).items()}
+    people = creating.everybody(connection)
+    codes = {name: code for code, name in creating.read_names(folder).items()}
     given = list(dict.fromkeys(entry.annotator for entry in answers.said))
     if isinstance(who, str):
         names = dict.fromkeys(given, who)
     else:
         names = {name: (who or {}).get(name, name) for name in given}
-        alone = team.everybody(connection, "annotator")
+        alone = creating.everybody(connection, "annotator")
         names |= {"": alone[0]} if names.get("") == "" and len(alone) == 1 else {}
     names = {theirs: codes.get(ours, ours) for theirs, ours in names.items()}
     unknown = [theirs for theirs, ours in names.items() if ours not in people]
@@ -318,18 +376,6 @@ def _save(connection: Connection, study: str, question: Question, entry: Said, v
     return "new" if now is None else "changed"
 
 
-def package(
-    connection: Connection, question: Question, annotator: str, items: int | None
-) -> tuple[Item, ...]:
-    """Return the items of a page in one file, which are kept for this annotator."""
-    _check_number(items)
-    numbers = block(connection, annotator, items)
-    return tuple(shown_item(connection, question, annotator, item) for item in numbers)
-
-
-_TAKEN: tuple[Action, ...] = ("submit", "skip", "undo", "flag", "unflag", "note")
-
-
 def take_in(connection: Connection, question: Question, text: str, source: str) -> dict[str, int]:
     """Save the actions of a labels file, all of them or none; return how many were new and how many not.
 
@@ -338,57 +384,30 @@ def take_in(connection: Connection, question: Question, text: str, source: str) 
     if len(text) > LARGEST:
         raise LabelError(f"{source}: is too large", given=len(text), allowed=f"{LARGEST:,} characters")
     try:
-        described = json.loads(text)
-    except (ValueError, RecursionError):
-        raise LabelError(f"{source}: is no JSON", action="Give the file that the page saved.") from None
-    if not isinstance(described, dict) or described.get("format") != BACK:
-        raise LabelError(f"{source}: is not a labels file of the page", action="Give the file that it saved.")
-    if described.get("version") != VERSION:
+        found = msgspec.json.decode(text.encode("utf-8", "surrogatepass"), type=LabelsFile)
+    except (msgspec.DecodeError, RecursionError) as error:
         raise LabelError(
-            f"{source}: is of another version",
-            given=repr(described.get("version"))[:40],
-            action="Write the offline page again with this version, or read it with the one that wrote it.",
-        )
+            f"{source}: is not a labels file of the page ({error})",
+            action="Give the file as the page of this version saved it.",
+        ) from None
     study = str(connection.setting("id"))
-    if described.get("study") != study:
+    if found.study != study:
         raise LabelError(
             f"{source}: belongs to another study",
-            given=repr(described.get("study"))[:60],
+            given=repr(found.study)[:60],
             allowed=f"study {study}",
             action="Take it in where its page came from.",
         )
-    annotator, actions = team.known(connection, str(described.get("annotator"))), described.get("actions")
-    if not isinstance(actions, list) or not all(isinstance(action, dict) for action in actions):
-        raise LabelError(f"{source}: holds no list of actions", action=_AS_SAVED)
+    annotator = creating.known(connection, found.annotator)
     counts = {"saved": 0, "repeated": 0}
-    for number, action in enumerate(actions, start=1):
-        place = f"{source}, action {number}"
+    for number, action in enumerate(found.actions, start=1):
         try:
-            entry = entry_of(study, question, annotator, **_checked(action))
+            given = page_action(action)
+            if given.action == "adjudicate":
+                raise InputError("disagreements are decided on the page alone")
+            entry = entry_of(study, question, annotator, given.action, given.item, given.value, **given.how)
             receipt = save(connection, entry)
-        except (InputError, TypeError) as error:
-            raise LabelError(f"{place}: {error}") from None
+        except InputError as error:
+            raise LabelError(f"{source}, action {number}: {error}") from None
         counts["repeated" if receipt.repeated else "saved"] += 1
     return counts
-
-
-_AS_SAVED = "Take the file as the offline page saved it."
-
-
-def _checked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a line of a labels file says, for `entry_of`."""
-    kind, item, request, note = (given.get(name) for name in ("action", "item", "request", "note"))
-    if kind not in _TAKEN:
-        raise InputError("no such action", given=repr(kind)[:60], allowed=", ".join(_TAKEN))
-    if not isinstance(request, str) or not request:
-        raise InputError("has no request", allowed="a text that no other action has")
-    if kind != "undo" and not isinstance(item, str):
-        raise InputError("names no item", given=repr(item)[:60], action=_AS_SAVED)
-    if not isinstance(note or "", str):
-        raise InputError("the note is not text", action=_AS_SAVED)
-    seconds = given.get("seconds")
-    timed = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    return {
-        "action": kind, "item": item, "value": given.get("value"), "note": note or "", "request": request,
-        "seconds": seconds if timed else None,
-    }  # fmt: skip

@@ -18,9 +18,8 @@ from statistics import median
 from typing import Any
 
 from stratal.study.database import Connection, StudyError
-from stratal.study.journal import Entry, append, repeated, superseded
-from stratal.study.question import Question
-from stratal.study.records import Answer, Disagreement, Item, Progress, Receipt
+from stratal.study.journal import LONGEST_ID, Entry, append, keepable, repeated, superseded
+from stratal.study.question import Answer, Disagreement, Item, Progress, Question, Receipt
 
 LEFT_LYING = 1800.0
 """Seconds after which an item that was given, but not answered, may go to somebody else."""
@@ -99,6 +98,7 @@ def block(connection: Connection, annotator: str, wanted: int | None) -> list[in
 
 def given_item(connection: Connection, annotator: str, id: str) -> Any:  # noqa: A002
     """Return the row of an item that an annotator was given once, with `since`, refusing any other."""
+    keepable("the id", id, LONGEST_ID)
     row = connection.one(
         "SELECT item.*, given.since FROM item JOIN given USING (item) WHERE id = ? AND annotator = ?",
         id, annotator,
@@ -111,20 +111,28 @@ def given_item(connection: Connection, annotator: str, id: str) -> Any:  # noqa:
     return row
 
 
+COUNTED = """
+SELECT item, copies, answers, apart, max(0, copies - answers - holding) AS wanted FROM (
+    SELECT item, copies, (
+        SELECT count(*) FROM answer JOIN annotator ON annotator = name
+        WHERE answer.item = item.item AND status = 'submitted' AND aside = 0
+    ) AS answers, (
+        SELECT count(DISTINCT value) > 1 FROM answer JOIN annotator ON annotator = name
+        WHERE answer.item = item.item AND status = 'submitted' AND aside = 0
+    ) AS apart, (
+        SELECT count(*) FROM given JOIN annotator ON annotator = name
+        WHERE given.item = item.item AND live = 1 AND aside = 0 AND NOT EXISTS (SELECT 1 FROM answer
+            WHERE answer.item = given.item AND answer.annotator = given.annotator AND status = 'submitted')
+    ) AS holding FROM item
+)
+"""
+"""What an item's counts are, by the answers and by who holds it; the table `item` keeps them for speed."""
+
+
 def recount(connection: Connection, item: int) -> None:
     """Count an item's answers and free places again, after anything about it has changed."""
     before = connection.one("SELECT * FROM item WHERE item = ?", item)
-    answers, different = connection.one(
-        "SELECT count(*), count(DISTINCT value) FROM answer JOIN annotator "
-        "ON annotator = name WHERE item = ? AND status = 'submitted' AND aside = 0", item,
-    )  # fmt: skip
-    holding = connection.one(
-        "SELECT count(*) FROM given JOIN annotator ON annotator = name "
-        "WHERE item = ? AND live = 1 AND aside = 0 AND NOT EXISTS (SELECT 1 FROM answer WHERE "
-        "answer.item = given.item AND answer.annotator = given.annotator AND status = 'submitted')", item,
-    )[0]  # fmt: skip
-    copies, apart = before["copies"], int(different > 1)
-    wanted = max(0, copies - answers - holding)
+    _, copies, answers, apart, wanted = connection.one(f"{COUNTED} WHERE item = ?", item)
     connection.execute(
         "UPDATE item SET wanted = ?, answers = ?, apart = ? WHERE item = ?", (wanted, answers, apart, item)
     )

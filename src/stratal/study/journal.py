@@ -11,15 +11,15 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 from stratal.errors import InputError
 from stratal.study.database import Connection, StudyError
-from stratal.study.records import Receipt
+from stratal.study.question import Receipt
 
-LONGEST_NOTE, LONGEST_REQUEST = 10_000, 200
+LONGEST_NOTE, LONGEST_ID, LONGEST_REQUEST = 10_000, 10_000, 200
 LONGEST_TIME = 86_400.0
 """Seconds; what is said to have taken longer says nothing."""
 
@@ -77,14 +77,11 @@ class Entry:
     target: int | None = None
     request: str | None = None
 
-    def checked(self) -> Entry:
-        """Return the entry with odd times dropped, refusing text that cannot be kept."""
+    def __post_init__(self) -> None:
         keepable("the note", self.note, LONGEST_NOTE)
         keepable("the request", self.request or "", LONGEST_REQUEST)
         keepable("the answer", self.value or "", LONGEST_NOTE)
-        taken = self.seconds
-        usable = isinstance(taken, int | float) and 0 <= taken <= LONGEST_TIME
-        return replace(self, seconds=float(taken) if usable and taken is not None else None)
+        keepable("the id", self.id or "", LONGEST_ID)
 
 
 def keepable(name: str, text: str, longest: int) -> None:
@@ -100,7 +97,9 @@ def append(connection: Connection, entry: Entry) -> int:
     last = connection.one("SELECT seq, hash FROM journal ORDER BY seq DESC LIMIT 1")
     seq, before = (last["seq"] + 1, last["hash"]) if last else (1, origin(connection))
     rubric = int(connection.setting("rubric_version") or 1)
-    row = {"seq": seq, "at": connection.at, "rubric": rubric, **asdict(entry.checked())}
+    row = {"seq": seq, "at": connection.at, "rubric": rubric, **asdict(entry)}
+    if entry.seconds is not None:  # a time that cannot be, such as NaN, is none
+        row["seconds"] = float(entry.seconds) if 0 <= entry.seconds <= LONGEST_TIME else None
     connection.execute(
         "INSERT INTO journal VALUES (:seq, :at, :annotator, :action, :item, :value, :note, :seconds, "
         ":rubric, :shown, :target, :request, :hash)",
@@ -285,9 +284,15 @@ STEPS: tuple[Step, ...] = (first, sealed)
 """Steps in their order; step i makes version i + 1. Only ever added to."""
 
 
-def version(connection: Connection) -> int:
-    """Return the version of a database; 0 for an empty one."""
-    return int(connection.one("PRAGMA user_version")[0])
+def version(connection: Connection, place: Path | str = "the study", known: int = len(STEPS)) -> int:
+    """Return the version of a database, 0 for an empty one; one that is not known here is refused."""
+    found = int(connection.one("PRAGMA user_version")[0])
+    if found > known:
+        raise StudyError(
+            f"{place}: was made by a newer stratal", kind="damaged", given=f"version {found}",
+            allowed=f"up to version {known}", action="Run: pip install --upgrade stratal",
+        )  # fmt: skip
+    return found
 
 
 def migrate(connection: Connection, place: Path, steps: Sequence[Step] = STEPS) -> int:
@@ -300,18 +305,8 @@ def migrate(connection: Connection, place: Path, steps: Sequence[Step] = STEPS) 
     (2, 0)
     >>> connection.close()
     """
-    found = version(connection)
-    refuse_newer(found, place, len(steps))
+    found = version(connection, place, len(steps))
     for number, step in enumerate(steps[found:], start=found + 1):
         step(connection)
         connection.execute(f"PRAGMA user_version = {number}")
     return len(steps) - found
-
-
-def refuse_newer(found: int, place: Path, known: int = len(STEPS)) -> None:
-    """Refuse a database of a version that this stratal does not know."""
-    if found > known:
-        raise StudyError(
-            f"{place}: was made by a newer stratal", kind="damaged", given=f"version {found}",
-            allowed=f"up to version {known}", action="Run: pip install --upgrade stratal",
-        )  # fmt: skip

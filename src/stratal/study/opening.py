@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import shutil
 import sqlite3
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,15 +19,21 @@ from stratal.designs.handover import SAMPLE_NAME
 from stratal.errors import InputError, StratalError
 from stratal.labels.damaged_ids import matched
 from stratal.randomness import id_texts
-from stratal.study.creating import MEDIA, add_items, new_folder, payloads
+from stratal.study.creating import (
+    MEDIA,
+    NAMES,
+    Team,
+    add_items,
+    add_people,
+    new_folder,
+    payloads,
+    write_names,
+)
 from stratal.study.database import (
     DATABASE,
-    Connection,
     Database,
     StudyError,
-    journal_for,
-    plainly,
-    set_journal,
+    database_errors,
 )
 from stratal.study.journal import (
     HEAD,
@@ -35,16 +42,11 @@ from stratal.study.journal import (
     append_setting,
     head,
     migrate,
-    refuse_newer,
     version,
 )
-from stratal.study.question import Question
-from stratal.study.records import Plain
+from stratal.study.question import Plain, Question
 from stratal.study.soundness import problems_of
 from stratal.study.study import Clock, Study, width_text
-from stratal.study.team import NAMES, Team, add_people, write_names
-
-_BACKUP = "Go back to a backup (stratal backup)"
 
 
 def create_study(
@@ -85,7 +87,8 @@ def create_study(
     reading : mapping, optional
         How the population was read, for whoever draws another round.
     journal : {"auto", "wal", "rollback"}
-        What SQLite keeps; `auto` is a write-ahead log, and a rollback journal on a network disk.
+        What SQLite keeps; `auto` is a write-ahead log where SQLite can keep one. Several computers that write
+        over a network need `rollback`.
     clock : callable
         Returns seconds since 1970.
 
@@ -125,7 +128,7 @@ def create_study(
         (partial / MEDIA).mkdir()
         if team.names:
             write_names(partial, team.names)
-        database = Database.make(partial / DATABASE, journal_for(place.parent, journal))
+        database = Database.make(partial / DATABASE, journal)
         with closing(database), database.write(now=clock()) as connection:
             migrate(connection, partial)
             connection.keep(**settings)
@@ -175,31 +178,18 @@ def open_study(
         raise StudyError(f"{place}: there is no study here", kind="missing", action=action)
     database = Database(place / DATABASE, patience=patience, pragmas=pragmas, reading=reading)
     try:
-        _prepare(database, place)
+        with database.read() as connection:
+            found = version(connection, place)
+        if found == 0:
+            action = "Go back to a backup (stratal backup), or make the study again."
+            raise StudyError(f"{place}: its database is empty", kind="damaged", action=action)
+        if found < len(STEPS) and not reading:
+            with database.write() as connection:
+                migrate(connection, place)
         return Study(place, database, clock)
     except BaseException:
         database.close()
         raise
-
-
-def _prepare(database: Database, place: Path) -> None:
-    """Bring a database to this version, and its journal to what its disk can do."""
-    with database.read() as connection:
-        found = version(connection)
-        journal = connection.one("PRAGMA journal_mode")[0]
-    refuse_newer(found, place)
-    if found == 0:
-        action = f"{_BACKUP}, or make the study again."
-        raise StudyError(f"{place}: its database is empty", kind="damaged", action=action)
-    if database.reading:
-        return
-    if journal == "wal" and journal_for(place) != "wal":
-        database.close()  # the journal changes for a file's only connection alone
-        with plainly(place), database.connection() as connection:
-            set_journal(connection, journal_for(place), place)
-    if found < len(STEPS):
-        with database.write() as connection:
-            migrate(connection, place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -244,38 +234,30 @@ def check_study(study: Study, *, known_head: str | None = None) -> Check:
     known_head : str, optional
         A head that an earlier check gave; the journal must still hold it.
     """
+    if known_head is not None and not re.fullmatch("[0-9a-f]{64}", known_head):
+        raise InputError(
+            "the head must be a hash that a check printed", given=repr(known_head[:80]),
+            allowed="64 hexadecimal digits", action="Copy what an earlier `stratal check` printed.",
+        )  # fmt: skip
     with study.database.read() as connection:
+        problems = [*problems_of(connection, study.folder)]
+        here = "SELECT 1 FROM journal WHERE hash = ?"
+        if known_head is not None and connection.one(here, bytes.fromhex(known_head)) is None:
+            problems.append(
+                f"the journal no longer holds the line with hash {known_head[:16]}…: it was rewritten"
+            )
+        times, first = connection.one(
+            "SELECT count(*), min(seq) FROM "
+            "(SELECT seq, at, lag(at) OVER (ORDER BY seq) AS before FROM journal) WHERE at < before"
+        )
+        back = f"the clock went back {times} times (first at line {first} of the journal)"
         return Check(
-            problems=(*problems_of(connection, study.folder), *_noted(connection, known_head)),
-            notes=tuple(_odd_times(connection)),
+            problems=tuple(problems),
+            notes=(back,) if times else (),
             items=connection.one("SELECT count(*) FROM item")[0],
             lines=connection.one("SELECT count(*) FROM journal")[0],
             head=head(connection),
         )
-
-
-def _noted(connection: Connection, known_head: str | None) -> Iterator[str]:
-    if known_head is None:
-        return
-    try:
-        wanted = bytes.fromhex(known_head)
-    except ValueError:
-        raise InputError(
-            "--head must be a hash that check printed",
-            given=repr(known_head[:80]),
-            action="Copy the head that an earlier `stratal check` printed, or leave --head out.",
-        ) from None
-    if connection.one("SELECT 1 FROM journal WHERE hash = ?", wanted) is None:
-        yield f"the journal no longer holds the line with hash {known_head[:16]}…: it was written anew"
-
-
-def _odd_times(connection: Connection) -> Iterator[str]:
-    times, first = connection.one(
-        "SELECT count(*), min(seq) FROM (SELECT seq, at, lag(at) OVER (ORDER BY seq) AS before FROM journal) "
-        "WHERE at < before"
-    )
-    if times:
-        yield f"the clock went back {times} times (first at line {first} of the journal)"
 
 
 def backup_study(study: Study, folder: str | Path) -> Check:
@@ -298,7 +280,7 @@ def backup_study(study: Study, folder: str | Path) -> Check:
     with new_folder(Path(folder)) as partial:
         # First: the lines that it tells of are saved; the check of the copy misses them where they are lost.
         _copy_files(study, partial, HEAD)
-        with plainly(partial), closing(sqlite3.connect(partial / DATABASE)) as target:
+        with database_errors(partial), closing(sqlite3.connect(partial / DATABASE)) as target:
             with study.database.read() as source:
                 source.backup(target)
             # secure_delete overwrites the secret, which would stay in the file's free space otherwise.

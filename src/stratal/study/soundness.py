@@ -20,6 +20,7 @@ from stratal.population.same_value import same_value
 from stratal.randomness import id_texts
 from stratal.study.creating import digest_of
 from stratal.study.database import Connection, StudyError
+from stratal.study.items import COUNTED
 from stratal.study.journal import (
     HEAD,
     STEPS,
@@ -180,7 +181,7 @@ def _counts(connection: Connection) -> Iterator[str]:
         " OR skipped <> (SELECT count(*) FROM answer WHERE answer.annotator = name AND status = 'skipped')"
     ):
         yield f"the labels of {row['name']!r} are counted wrongly"
-    for row in connection.execute(_MISCOUNTED):
+    for row in connection.execute(f"SELECT item, copies, answers, apart, wanted FROM item EXCEPT {COUNTED}"):
         yield f"answers to item {row['item']} are counted wrongly"
     for row in connection.execute(
         "SELECT item FROM item LEFT JOIN decision USING (item) WHERE item.decision IS NOT decision.seq"
@@ -190,22 +191,6 @@ def _counts(connection: Connection) -> Iterator[str]:
     real = "SELECT sum(copies), sum(min(answers, copies)), sum(apart AND decision IS NULL) FROM item"
     if [tuple(row) for row in tally] != [tuple(connection.one(real))]:
         yield "the number of answers that are wanted or given is wrong"
-
-
-_MISCOUNTED = """
-WITH said AS (
-    SELECT answer.item AS item, count(*) AS answers, count(DISTINCT value) > 1 AS apart
-    FROM answer JOIN annotator ON annotator = name
-    WHERE status = 'submitted' AND aside = 0 GROUP BY answer.item
-), holding AS (
-    SELECT item, count(*) AS people FROM given JOIN annotator ON annotator = name
-    WHERE live = 1 AND aside = 0 AND NOT EXISTS (SELECT 1 FROM answer WHERE answer.item = given.item
-        AND answer.annotator = given.annotator AND status = 'submitted') GROUP BY item
-)
-SELECT item.item AS item FROM item LEFT JOIN said USING (item) LEFT JOIN holding USING (item)
-WHERE item.answers <> coalesce(said.answers, 0) OR item.apart <> coalesce(said.apart, 0)
-    OR item.wanted <> max(0, item.copies - coalesce(said.answers, 0) - coalesce(holding.people, 0))
-"""
 
 
 def _values(connection: Connection) -> Iterator[str]:

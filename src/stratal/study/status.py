@@ -19,9 +19,8 @@ from stratal.labels.labels import Labels
 from stratal.study import items
 from stratal.study.database import Connection, served_by
 from stratal.study.journal import head
-from stratal.study.labelling import present_labels
 from stratal.study.question import SCALE, Question
-from stratal.study.study import Study, anytime_interval, estimate_study, look
+from stratal.study.study import Study, anytime_interval, estimate_study, look, present_labels
 
 PARTS = 4
 """Parts of an annotator's work that drift compares."""

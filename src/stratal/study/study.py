@@ -12,7 +12,7 @@ from typing import Any, Self, Unpack
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray
+from stratal.arrays import BoolArray, IntArray
 from stratal.designs import Sample
 from stratal.errors import InputError, LabelError, not_positive
 from stratal.estimation.columns import outcomes
@@ -22,14 +22,15 @@ from stratal.intervals.betting import random_order, sequence_interval
 from stratal.intervals.interval import ConfidenceInterval, tail_shares
 from stratal.labels import Labels
 from stratal.labels.exchange.exchange import Answers, Task
-from stratal.study import exchange, items, team
+from stratal.labels.labels import ADJUDICATED
+from stratal.randomness import id_texts
+from stratal.study import creating, exchange, items
 from stratal.study.creating import MEDIA, digest_of
 from stratal.study.database import Connection, Database, StudyError, serving, written_time
 from stratal.study.exchange import Taken
+from stratal.study.items import shown_item
 from stratal.study.journal import Action, Entry, How, append_setting, keep_head
-from stratal.study.labelling import arrivals, present_labels
-from stratal.study.question import Question
-from stratal.study.records import Answer, Disagreement, Item, Progress, Receipt
+from stratal.study.question import Answer, Disagreement, Item, Progress, Question, Receipt
 from stratal.study.soundness import require_sound
 
 Clock = Callable[[], float]
@@ -84,7 +85,7 @@ class Study:
     def annotators(self) -> tuple[str, ...]:
         """Who labels: names as they stand in the journal, pseudonyms where those were asked for."""
         with self.database.read() as connection:
-            return team.everybody(connection, "annotator")
+            return creating.everybody(connection, "annotator")
 
     @property
     def adjudicators(self) -> tuple[str, ...]:
@@ -94,7 +95,7 @@ class Study:
     @property
     def names(self) -> dict[str, str]:
         """Pseudonym → name, as far as the file of names is there."""
-        return team.read_names(self.folder)
+        return creating.read_names(self.folder)
 
     def aside(self) -> list[str]:
         """Return whose labels are set aside."""
@@ -143,7 +144,7 @@ class Study:
     def _seen_by(self, annotator: str) -> Iterator[Connection]:
         """Give a connection for what one annotator sees, refusing a name that is not of this study."""
         with self.database.read() as connection:
-            team.known(connection, annotator)
+            creating.known(connection, annotator)
             yield connection
 
     def labels(self) -> Labels:
@@ -178,13 +179,13 @@ class Study:
         with self._seen_by(annotator) as connection:
             item = items.held(connection, annotator)
             if item is not None:
-                return items.shown_item(connection, self.question, annotator, item)
+                return shown_item(connection, self.question, annotator, item)
             if not items.gets_items(connection, annotator):
                 return None
         # Who holds what may be forgotten when the power fails; what was said may not.
         with self.saving(durable=False) as connection:
             item = items.give_next(connection, annotator)
-            return None if item is None else items.shown_item(connection, self.question, annotator, item)
+            return None if item is None else shown_item(connection, self.question, annotator, item)
 
     def item(self, annotator: str, item: str) -> Item:
         """Return an item that this annotator was given before (to look back, or after a reload).
@@ -193,7 +194,7 @@ class Study:
         """
         with self._seen_by(annotator) as connection:
             number = items.given_item(connection, annotator, item)["item"]
-            return items.shown_item(connection, self.question, annotator, number)
+            return shown_item(connection, self.question, annotator, number)
 
     def history(self, annotator: str, *, before: int | None = None, limit: int = 50) -> tuple[Answer, ...]:
         """Return this annotator's present answers, newest first; those with `seq` below `before`."""
@@ -226,11 +227,11 @@ class Study:
             raise StudyError(what, kind="refused", allowed=allowed)
         question = self.question
         with self.saving() as connection:
-            team.known(connection, annotator)
+            creating.known(connection, annotator)
             entry = exchange.entry_of(self.id, question, annotator, action, item, value, **how)
             receipt = items.save(connection, entry)
         if action in ("submit", "skip"):
-            self.look()
+            self._look()
         return receipt
 
     def submit(self, annotator: str, item: str, value: Any, **how: Unpack[How]) -> Receipt:
@@ -279,13 +280,13 @@ class Study:
 
     def _stand(self, annotator: str, action: Action, reason: str) -> Receipt:
         with self.saving() as connection:
-            who = team.known(connection, annotator)
+            who = creating.known(connection, annotator)
             return items.set_standing(connection, Entry(annotator=who, action=action, note=reason))
 
     def add_annotator(self, name: str) -> str:
         """Let one more person label; return the name that stands in the journal."""
         with self.saving() as connection:
-            return team.add_person(connection, self.folder, name)
+            return creating.add_person(connection, self.folder, name)
 
     def set_rubric(self, text: str) -> int:
         """Change how annotators are told to judge; return the rubric's new version."""
@@ -300,8 +301,8 @@ class Study:
     def offline(self, annotator: str, *, items: int | None = None) -> tuple[Item, ...]:
         """Return all free items, or so many, for a page in one file, kept for this annotator."""
         with self.saving(sound=True) as connection:
-            team.known(connection, annotator)
-            return exchange.package(connection, self.question, annotator, items)
+            numbers = exchange.kept_items(connection, annotator, items)
+            return tuple(shown_item(connection, self.question, annotator, number) for number in numbers)
 
     def take_in(self, text: str, *, source: str = "labels file", dry_run: bool = False) -> dict[str, int]:
         """Save the actions of an offline page's labels file, all of them or none: `{"saved", "repeated"}`."""
@@ -332,15 +333,13 @@ class Study:
             if dry_run:
                 connection.rollback()
         if not dry_run:
-            self.look()
+            self._look()
         return replace(found, applied=not dry_run)
 
-    def look(self) -> bool:
-        """Return whether the interval is narrow enough, where that was asked for; see `look`."""
+    def _look(self) -> None:
         # The answers are saved; whether they are enough can be looked at again.
         with suppress(StudyError):
-            return bool(self.setting("half_width")) and look(self)
-        return False
+            look(self)
 
 
 def estimate_options(study: Study, sample: Sample) -> dict[str, Any]:
@@ -390,10 +389,20 @@ def anytime_interval(study: Study, confidence_level: float = 0.95) -> Confidence
             given=f"design '{sample.design.kind}'",
             action="Look at the estimate once, when all labels are there: stratal.estimate.",
         )
+    options = estimate_options(study, sample)
+    if not (study.question.counted or options):
+        raise InputError(
+            "labels are classes, and the sample holds no model's answers to compare them with",
+            action="Make the study with --predicted.",
+        )
     with study.verified() as connection:
         rows, answered = arrivals(connection, sample)
         labels = present_labels(connection, study.question, str(study.folder))
-    (low, high), unit = _outcomes_in_order(study, sample, labels, rows[answered])
+    known = outcomes(sample, labels, options.get("predicted", False))
+    z = np.full(sample.size, np.nan)
+    z[known.labelled] = known.z
+    low, high = study.question.bounds or (0.0, 1.0)
+    unit = (z[rows[answered]] - low) / (high - low)
     # The units drawn by round and stratum (R, H).
     drawn = np.zeros((int(sample.round.max(initial=1)), len(sample.summary.sizes)), np.int64)
     np.add.at(drawn, (sample.round - 1, sample.stratum), 1)
@@ -405,23 +414,6 @@ def anytime_interval(study: Study, confidence_level: float = 0.95) -> Confidence
         confidence_level=confidence_level,
         method="betting-anytime",
     )
-
-
-def _outcomes_in_order(
-    study: Study, sample: Sample, labels: Labels, rows: IntArray
-) -> tuple[tuple[float, float], FloatArray]:
-    """Return the outcome's bounds, and the outcomes of the labelled rows on the 0-1 scale."""
-    options = estimate_options(study, sample)
-    if not (study.question.counted or options):
-        raise InputError(
-            "labels are classes, and the sample holds no model's answers to compare them with",
-            action="Make the study with --predicted.",
-        )
-    told = outcomes(sample, labels, options.get("predicted", False))
-    z = np.full(sample.size, np.nan)
-    z[told.labelled] = told.z
-    low, high = study.question.bounds or (0.0, 1.0)
-    return (low, high), (z[rows] - low) / (high - low)
 
 
 def look(study: Study, confidence_level: float = 0.95) -> bool:
@@ -464,3 +456,53 @@ def width_text(half_width: float | None) -> str:
     if not (isinstance(half_width, int | float) and math.isfinite(half_width) and half_width > 0):
         raise not_positive("half_width", half_width)
     return repr(float(half_width))
+
+
+def present_labels(connection: Connection, question: Question, source: str) -> Labels:
+    """Return the present labels, skips without a value; a decision stands for the answers of its item.
+
+    Labels that were set aside are left out.
+    """
+
+    def labels_of(rows: list[Any], replaced: Labels | None = None) -> Labels:
+        return Labels(
+            ids=tuple(row["id"] for row in rows),
+            values=tuple(None if row["value"] is None else question.outcome(row["value"]) for row in rows),
+            annotators=tuple(row["annotator"] for row in rows),
+            places=tuple(f"journal line {row['seq']}" for row in rows),
+            source=source,
+            replaced=replaced,
+        )
+
+    decisions = connection.all(
+        "SELECT id, ? AS annotator, value, seq FROM item JOIN journal ON seq = decision", ADJUDICATED
+    )
+    answers = connection.all(
+        "SELECT id, annotator, value, seq, decision FROM answer JOIN item USING (item) "
+        "JOIN annotator ON name = annotator WHERE aside = 0 ORDER BY seq"
+    )
+    replaced = [row for row in answers if row["decision"] is not None and row["value"] is not None]
+    kept = [row for row in answers if row["decision"] is None]
+    return labels_of([*decisions, *kept], labels_of(replaced) if decisions else None)
+
+
+def arrivals(connection: Connection, sample: Sample) -> tuple[IntArray, BoolArray]:
+    """Return the sample's rows (m,) in the order in which they were first answered, and which have a label.
+
+    Rows that were only skipped stand where they were first skipped; those that nobody has seen to are left
+    out. Rounds follow each other. What holds at every moment must look at labels in an order that does not
+    change afterwards; items are given out at random, so that it says nothing of the outcomes.
+    """
+    rows = connection.all(
+        # A decided item may have no answer that counts any more: then its first skip says when it came.
+        "SELECT id, labelled, "
+        "coalesce(min(seq) FILTER (WHERE (action = 'skip') <> labelled), min(seq)) AS first "
+        "FROM journal JOIN annotator ON annotator = name JOIN (SELECT item, id, round, "
+        "answers > 0 OR decision IS NOT NULL AS labelled FROM item) AS item USING (item) "
+        "WHERE aside = 0 AND action IN ('submit', 'change', 'skip') AND EXISTS (SELECT 1 FROM answer "
+        "JOIN annotator ON annotator = name WHERE answer.item = journal.item AND aside = 0) "
+        "GROUP BY journal.item ORDER BY round, first"
+    )
+    place = {text: row for row, text in enumerate(id_texts(sample.ids))}
+    order = np.array([place[row["id"]] for row in rows], dtype=np.int64)
+    return order, np.array([row["labelled"] for row in rows], dtype=bool)

@@ -269,3 +269,18 @@ def test_what_was_taken_back_or_set_aside_has_not_come_yet(make_study, random_sa
     study.set_aside("bob")
 
     assert anytime_interval(study) == before
+
+
+def test_a_decided_item_has_its_place_when_its_answer_was_set_aside_and_another_skipped_it(
+    make_study, random_sample
+):
+    study = make_study(sample=random_sample, annotators=["ann", "bob", "eve"], overlap=1.0)
+    for _ in range(3):
+        study.submit("ann", study.next_item("ann").id, "Pass")
+        study.skip("bob", study.next_item("bob").id)
+    for _ in range(2):
+        study.submit("eve", study.next_item("eve").id, "Pass")
+    study.adjudicate("ann", study.history("ann")[0].item, "Fail")
+    study.set_aside("ann")
+
+    assert 0.0 < anytime_interval(study).low < anytime_interval(study).high < 1.0

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import pytest
 
+from stratal.errors import InputError
 from stratal.study import StudyError, open_study
 from stratal.study.database import DATABASE
 
 
-def test_a_study_that_was_moved_to_a_network_disk_changes_its_journal(make_study, monkeypatch, clock):
-    study = make_study(annotators=["ann"])
-    study.submit("ann", study.next_item("ann").id, "Pass")
-    study.close()
-    monkeypatch.setattr("stratal.study.opening.journal_for", lambda folder: "rollback")
+@pytest.mark.parametrize(("journal", "kept"), [("auto", "wal"), ("wal", "wal"), ("rollback", "delete")])
+def test_a_study_keeps_the_journal_that_it_was_made_with(make_study, journal, kept):
+    study = make_study(annotators=["ann"], journal=journal)
 
-    with open_study(study.folder, clock=clock) as moved:
-        with moved.database.read() as connection:
-            assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "delete"
-        assert moved.labels().answered == 1
+    with study.database.read() as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone()[0] == kept
+
+
+def test_a_journal_that_does_not_exist_is_refused(make_study):
+    with pytest.raises(InputError, match="unknown journal"):
+        make_study(journal="none")
 
 
 def test_no_study_here(tmp_path):

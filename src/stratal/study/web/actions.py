@@ -6,30 +6,18 @@ name never reaches the page. Proxy, prediction and stratum are not in an item to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 from stratal.errors import InputError
+from stratal.study.exchange import page_action
 from stratal.study.items import sides
-from stratal.study.journal import LONGEST_NOTE, LONGEST_REQUEST, LONGEST_TIME, keepable
-from stratal.study.question import CLASSES, PAIR, TIE, Question
-from stratal.study.records import Answer, Item
+from stratal.study.question import CLASSES, PAIR, TIE, Answer, Item, Question
 from stratal.study.study import Study
 from stratal.study.web.content import Look, markdown
 
 SIDES = ("A", "B")
-LONGEST_ID = 10_000
-NEEDS = {
-    "submit": ("item", "value"), "skip": ("item",), "undo": (), "flag": ("item",), "unflag": ("item",),
-    "note": ("item", "note"), "adjudicate": ("item",),
-}  # fmt: skip
-"""What each action of a page must say besides its name and its request."""
-
-TEXTS = {
-    "action": 20, "item": LONGEST_ID, "value": LONGEST_NOTE, "note": LONGEST_NOTE, "request": LONGEST_REQUEST,
-}  # fmt: skip
-"""Texts of an action, and how long each may be."""
 
 
 def question_view(question: Question) -> dict[str, Any]:
@@ -104,7 +92,7 @@ def _here(study: Study, annotator: str, look: Look) -> dict[str, Any]:
 
 def given_item(study: Study, annotator: str, look: Look, item: Any) -> dict[str, Any]:
     """Return an item that this annotator was given before."""
-    return {"item": item_view(study.item(annotator, checked_text("id", item)), study.question, look)}
+    return {"item": item_view(study.item(annotator, str(item)), study.question, look)}
 
 
 def trail(study: Study, annotator: str, _: Look, before: Any) -> dict[str, Any]:
@@ -128,16 +116,14 @@ def open_disagreements(study: Study, annotator: str, look: Look, _: Any = None) 
 
 def perform(study: Study, annotator: str, look: Look, body: Any) -> dict[str, Any]:
     """Save what a page did; return the receipt, the next item and the progress."""
-    action = checked_action(body)
-    kind, item, value = action["action"], action.get("item"), action.get("value")
-    question = study.question
+    given, question = page_action(body), study.question
+    value = given.value
     if question.kind == PAIR and value is not None:
         if value not in (*SIDES, TIE):
             raise InputError("no such side", given=repr(value[:60]), allowed=", ".join((*SIDES, TIE)))
-        order = sides(question, str(item), annotator, study.id)
+        order = sides(question, str(given.item), annotator, study.id)
         value = value if value == TIE or order is None else order[SIDES.index(value)]
-    how = {"note": action.get("note") or "", "seconds": action["seconds"], "request": action["request"]}
-    receipt = study.act(annotator, kind, item, value, **how)
+    receipt = study.act(annotator, given.action, given.item, value, **given.how)
     return {"receipt": receipt.to_dict(), **_here(study, annotator, look)}
 
 
@@ -145,43 +131,3 @@ ANSWERS: dict[str, Callable[[Study, str, Look, Any], dict[str, Any]]] = {
     "state": state, "item": given_item, "trail": trail, "disagreements": open_disagreements, "act": perform,
 }  # fmt: skip
 """What a page asks → who answers it; the last argument is what it sends."""
-
-
-def checked_action(body: Any) -> Mapping[str, Any]:
-    """Return an action, refusing one that lacks something or has something else.
-
-    Examples
-    --------
-    >>> checked_action({"action": "undo", "request": "r1"})["action"]
-    'undo'
-    """
-    if not isinstance(body, dict):
-        raise InputError("an action is a JSON object", given=type(body).__name__, allowed="an object")
-    strange = sorted(set(body) - {*TEXTS, "seconds"})
-    if strange:
-        allowed = ", ".join((*TEXTS, "seconds"))
-        raise InputError("an action has no such entry", given=repr(strange[0][:60]), allowed=allowed)
-    if not isinstance(body.get("action"), str) or body["action"] not in NEEDS:
-        raise InputError("no such action", given=repr(body.get("action"))[:60], allowed=", ".join(NEEDS))
-    needs = ("request", *NEEDS[body["action"]])
-    for name in needs:
-        if body.get(name) is None:
-            raise InputError(f"{body['action']} needs {name!r}", allowed=", ".join(needs))
-    for name in TEXTS.keys() & body.keys():
-        if body[name] is not None:
-            checked_text(name, body[name])
-    seconds = body.get("seconds")
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float | None):
-        allowed = "0 or more, or left out"
-        raise InputError("'seconds' must be a number", given=type(seconds).__name__, allowed=allowed)
-    usable = seconds is not None and 0 <= seconds <= LONGEST_TIME  # which NaN is not
-    return {**body, "seconds": float(seconds) if usable and seconds is not None else None}
-
-
-def checked_text(name: str, value: Any) -> str:
-    """Return a text of the page, refusing what cannot be kept or looked for."""
-    longest = TEXTS.get(name, LONGEST_ID)
-    if not isinstance(value, str) or (name == "request" and not value):
-        raise InputError(f"{name!r} must be a text", allowed=f"up to {longest:,} characters")
-    keepable(repr(name), value, longest)
-    return value

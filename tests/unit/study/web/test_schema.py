@@ -9,8 +9,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from starlette.responses import JSONResponse
 
 from stratal.study import Question, check_study
+from stratal.study.exchange import NEEDS
+from stratal.study.journal import LONGEST_ID, LONGEST_NOTE, LONGEST_REQUEST
 from stratal.study.question import LONGEST_CLASS
-from stratal.study.web.actions import LONGEST_ID, NEEDS, TEXTS, question_view
+from stratal.study.web.actions import question_view
 
 schemathesis = pytest.importorskip("schemathesis")
 
@@ -69,8 +71,9 @@ def action_schema(question: Question) -> dict[str, Any]:
     free = {"type": "string", "minLength": 1, "maxLength": LONGEST_CLASS, "pattern": "^[a-z]+$"}
     value = free if view["free"] else {"enum": [choice["value"] for choice in view["choices"]]}
     texts = {
-        **{name: _text(longest) for name, longest in TEXTS.items()},
-        "request": {**_text(TEXTS["request"]), "minLength": 1},
+        "item": _text(LONGEST_ID),
+        "note": _text(LONGEST_NOTE),
+        "request": {**_text(LONGEST_REQUEST), "minLength": 1},
         "seconds": {"type": ["number", "null"]},
         "value": value,
     }
