@@ -278,7 +278,7 @@ def stratify(
     population = require_population(population, "stratify")
     if influence is not None:
         return _by_influence(population, influence, method, n_strata, budget, minimum, min_size)
-    info = population.proxy_info(proxy) if population.contents.proxies else None
+    info = population.proxy_info(proxy) if population.proxies else None
     bounds = (-math.inf, math.inf) if info is None or info.bounds is None else info.bounds
     request = _checked_request(method, n_strata, budget, minimum, min_size, bounds)
     if method == "category" and by is None:
@@ -366,10 +366,10 @@ def _divided(
 ) -> StratificationDraft:
     """Return the strata of a category, of intervals of a proxy, or of everything as one."""
     if request.method == "none":
-        if population.contents.proxies:
+        if population.proxies:
             moments = of_bins(population.distribution(proxy), np.empty(0, np.int64))
         else:
-            moments = of_sizes(np.array([population.contents.size]))
+            moments = of_sizes(np.array([population.size]))
         return StratificationDraft(rule=Everything(), names=("all",), moments=moments)
     if request.method == "category" and by is not None:
         return category_draft(population, by, proxy, request)
