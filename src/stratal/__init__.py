@@ -5,32 +5,68 @@ Public names are imported on first use, so that `import stratal` loads nothing e
 
 from __future__ import annotations
 
-from typing import Any, TYPE_CHECKING
 import importlib
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from stratal import designs as designs, estimands as estimands, proxy as proxy, strata as strata, study as study
-    from stratal.designs import ClusterSample as ClusterSample, Design as Design, Poisson as Poisson, ProportionalToSize as ProportionalToSize, Sample as Sample, SimpleRandom as SimpleRandom, Stratified as Stratified, Systematic as Systematic
-    from stratal.designs.margins import fit_margins as fit_margins, post_stratify as post_stratify
-    from stratal.errors import BudgetError as BudgetError, InputError as InputError, LabelError as LabelError, MissingExtraError as MissingExtraError, RequirementError as RequirementError, StratalError as StratalError, StratalWarning as StratalWarning
+    from stratal import designs as designs
+    from stratal import estimands as estimands
+    from stratal import planning as adaptive  # noqa: F401
+    from stratal import proxy as proxy
+    from stratal import strata as strata
+    from stratal import study as study
+    from stratal.designs import ClusterSample as ClusterSample
+    from stratal.designs import Design as Design
+    from stratal.designs import Poisson as Poisson
+    from stratal.designs import ProportionalToSize as ProportionalToSize
+    from stratal.designs import Sample as Sample
+    from stratal.designs import SimpleRandom as SimpleRandom
+    from stratal.designs import Stratified as Stratified
+    from stratal.designs import Systematic as Systematic
+    from stratal.designs.margins import fit_margins as fit_margins
+    from stratal.designs.margins import post_stratify as post_stratify
+    from stratal.errors import BudgetError as BudgetError
+    from stratal.errors import InputError as InputError
+    from stratal.errors import LabelError as LabelError
+    from stratal.errors import MissingExtraError as MissingExtraError
+    from stratal.errors import RequirementError as RequirementError
+    from stratal.errors import StratalError as StratalError
+    from stratal.errors import StratalWarning as StratalWarning
     from stratal.estimation import regression as regression
-    from stratal.estimation.comparison import Comparisons as Comparisons, compare as compare
-    from stratal.estimation.estimate import Estimate as Estimate, Estimates as Estimates
-    from stratal.estimation.evaluation import estimate as estimate, estimate_from as estimate_from
+    from stratal.estimation.comparison import Comparisons as Comparisons
+    from stratal.estimation.comparison import compare as compare
+    from stratal.estimation.estimate import Estimate as Estimate
+    from stratal.estimation.estimate import Estimates as Estimates
+    from stratal.estimation.evaluation import estimate as estimate
+    from stratal.estimation.evaluation import estimate_from as estimate_from
     from stratal.estimation.new_version import new_version as new_version
     from stratal.estimation.regression import regress as regress
-    from stratal.estimation.requirement import log_to_mlflow as log_to_mlflow, require as require
-    from stratal.labels import Labels as Labels, annotator_agreement as annotator_agreement, read_labels as read_labels
-    from stratal.planning import labels_needed as labels_needed, next_round as next_round, opt_a1 as opt_a1, opt_a2 as opt_a2
-    from stratal.planning.findings import Findings as Findings, findings as findings
-    from stratal.planning.plan import Plan as Plan, plan as plan
+    from stratal.estimation.requirement import log_to_mlflow as log_to_mlflow
+    from stratal.estimation.requirement import require as require
+    from stratal.labels import Labels as Labels
+    from stratal.labels import annotator_agreement as annotator_agreement
+    from stratal.labels import read_labels as read_labels
+    from stratal.planning import labels_needed as labels_needed
+    from stratal.planning import next_round as next_round
+    from stratal.planning import opt_a1 as opt_a1
+    from stratal.planning import opt_a2 as opt_a2
+    from stratal.planning.findings import Findings as Findings
+    from stratal.planning.findings import findings as findings
+    from stratal.planning.plan import Plan as Plan
+    from stratal.planning.plan import plan as plan
     from stratal.population import Population as Population
     from stratal.population.distribution import Distribution as Distribution
     from stratal.proxy import Proxy as Proxy
-    from stratal.simulation import SimulatedDesign as SimulatedDesign, SimulationTable as SimulationTable, simulate as simulate
-    from stratal.strata import Allocation as Allocation, SharedAllocation as SharedAllocation, Strata as Strata, allocate as allocate, allocate_several as allocate_several, stratify as stratify
+    from stratal.simulation import SimulatedDesign as SimulatedDesign
+    from stratal.simulation import SimulationTable as SimulationTable
+    from stratal.simulation import simulate as simulate
+    from stratal.strata import Allocation as Allocation
+    from stratal.strata import SharedAllocation as SharedAllocation
+    from stratal.strata import Strata as Strata
+    from stratal.strata import allocate as allocate
+    from stratal.strata import allocate_several as allocate_several
+    from stratal.strata import stratify as stratify
     from stratal.study.web.notebook import annotate as annotate
-    from stratal import planning as adaptive  # noqa: F401
 
 
 __version__ = "0.1.0"

@@ -270,7 +270,8 @@ class Described(Record):
 
     A base of such kinds names what they are (`noun`) and holds a `registry` of its own. Where kinds live in
     later rooms too, it names the module by which all of them come (`door`): a kind that nobody has imported
-    yet is looked for there, so that a file says all that is needed to read it.
+    yet is looked for there, so that a file says all that is needed to read it. Fields that hold described
+    records, or several, are named in `nested`, with the base of their kinds.
 
     Examples
     --------
@@ -284,6 +285,7 @@ class Described(Record):
     noun: ClassVar[str]
     registry: ClassVar[dict[str, Any]]
     door: ClassVar[str] = ""
+    nested: ClassVar[Mapping[str, type[Described]]] = {}
 
     def __init_subclass__(cls) -> None:
         if "kind" in cls.__dict__:
@@ -297,6 +299,11 @@ class Described(Record):
     @classmethod
     def parse(cls, fields: dict[str, Any]) -> Self:
         """Return the record from the fields of `to_dict` but `kind`."""
+        for name, base in cls.nested.items():
+            given = fields[name]
+            several = isinstance(given, list | tuple)
+            found = tuple(map(base.from_dict, given)) if several else base.from_dict(given)
+            fields = {**fields, name: found}
         return cls(**fields)
 
     @classmethod

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import itertools
 import reprlib
 import sys
+import typing
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from numbers import Integral, Real
 from os import PathLike, fspath
 from types import SimpleNamespace, UnionType
-from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, ParamSpec, TypeVar, Union
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -41,22 +43,12 @@ class StratalError(Exception):
     def __init__(
         self, what: str, *, given: object = None, allowed: str | None = None, action: str | None = None
     ) -> None:
-        self.what = what
-        self.given = given
-        self.allowed = allowed
-        self.action = action
-        super().__init__(self._message())
-
-    def _message(self) -> str:
-        details = []
-        if self.given is not None:
-            details.append(f"given: {self.given}")
-        if self.allowed is not None:
-            details.append(f"allowed: {self.allowed}")
-        text = self.what + (f" ({'; '.join(details)})" if details else "")
-        if not text.endswith((".", "!", "?")):
-            text += "."
-        return f"{text} {self.action}" if self.action else text
+        self.what, self.given, self.allowed, self.action = what, given, allowed, action
+        details = {"given": given, "allowed": allowed}
+        known = "; ".join(f"{name}: {value}" for name, value in details.items() if value is not None)
+        text = f"{what} ({known})" if known else what
+        text += "" if text.endswith((".", "!", "?")) else "."
+        super().__init__(f"{text} {action}" if action else text)
 
 
 class InputError(StratalError, ValueError):
@@ -204,12 +196,8 @@ def no_level(given: object) -> InputError:
     action = None
     if isinstance(given, int | float) and 1 < given < 100:
         action = f"For {given:g} % write {given / 100:g}."
-    return InputError(
-        "confidence_level is out of range",
-        given=given,
-        allowed="between 0 and 1, as in 0.95",
-        action=action,
-    )
+    allowed = "between 0 and 1, as in 0.95"
+    return InputError("confidence_level is out of range", given=given, allowed=allowed, action=action)
 
 
 def near_names(name: str, names: Iterable[str]) -> str:
@@ -290,11 +278,8 @@ def utf8_path(path: str | PathLike[str]) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InputError(
-            "a path or name is not UTF-8",
-            given=ascii(text),
-            action="Rename the file, its folder or the column.",
-        ) from None
+        action = "Rename the file, its folder or the column."
+        raise InputError("a path or name is not UTF-8", given=ascii(text), action=action) from None
     return text
 
 
@@ -352,8 +337,6 @@ def names_mistyped(function: Callable[Parameters, Result]) -> Callable[Parameter
 
 def _first_mistyped(function: Any, args: Sequence[Any], keywords: Mapping[str, Any]) -> InputError | None:
     """Return the error about the first argument that its annotation does not allow, None where all fit."""
-    import inspect
-
     signature = inspect.signature(function)
     try:
         given = signature.bind(*args, **keywords).arguments
@@ -382,7 +365,7 @@ def _evaluated(annotation: str, names: dict[str, Any]) -> Any:
     """Return the type of an annotation's text; a name imported for type checkers alone is looked up here."""
     while True:
         try:
-            return get_type_hints(SimpleNamespace(__annotations__={"it": annotation}), names)["it"]
+            return typing.get_type_hints(SimpleNamespace(__annotations__={"it": annotation}), names)["it"]
         except NameError as error:
             names[str(error.name)] = getattr(sys.modules["stratal"], str(error.name), Any)
         except (TypeError, AttributeError):
@@ -395,7 +378,7 @@ _WHOLE = 2**63
 
 def _fits(value: Any, hint: Any) -> bool:
     """Return whether a type hint allows a value; a hint that is no plain type allows all."""
-    origin, inner = get_origin(hint) or hint, get_args(hint)
+    origin, inner = typing.get_origin(hint) or hint, typing.get_args(hint)
     if origin in (Union, UnionType):
         return any(_fits(value, entry) for entry in inner)
     if origin is Literal:
@@ -434,7 +417,7 @@ _WORDS: dict[Any, str] = {
 
 def _words_of(hint: Any) -> str:
     """Return what a type hint allows, in words."""
-    origin, inner = get_origin(hint), get_args(hint)
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, UnionType):
         return ", or ".join(dict.fromkeys(map(_words_of, inner)))
     if origin is Literal:
@@ -443,49 +426,22 @@ def _words_of(hint: Any) -> str:
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
-def of_caller(error: TypeError, record: type, called: str) -> TypeError:
-    """Return Python's error about the keywords of a record as one about what the user called.
+def listing(
+    *records: Callable[..., Any], without: tuple[str, ...] = (), **defaults: object
+) -> Callable[[Function], Function]:
+    """Return a decorator that shows and checks the keywords that a function takes by its `**keywords`.
 
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> @dataclass(kw_only=True)
-    ... class Wanted:
-    ...     size: int = 3
-    >>> try:
-    ...     Wanted(sise=4)
-    ... except TypeError as error:
-    ...     of_caller(error, Wanted, "draw")
-    TypeError("draw() got an unexpected keyword argument 'sise'; it takes size")
-    """
-    said = str(error).partition(". Did you mean")[0]  # which Python 3.13 adds
-    said = said.replace(f"{record.__name__}.__init__()", f"{called}()")
-    return TypeError(f"{said}; it takes {', '.join(inspect.signature(record).parameters)}")
-
-
-def refuse_unlisted(given: Iterable[str], function: Callable[..., Any]) -> None:
-    """Refuse keywords that a function does not show, with Python's error about them.
-
-    Examples
-    --------
-    >>> def draw(path, *, size=3, **others): ...
-    >>> refuse_unlisted({"size": 4}, draw)
-    >>> refuse_unlisted({"sise": 4}, draw)
-    Traceback (most recent call last):
-    TypeError: draw() got an unexpected keyword argument 'sise'; it takes 'size'
-    """
-    shown = inspect.signature(function).parameters
-    for name in given:
-        if name not in shown:
-            taken = near_names(name, [own for own, one in shown.items() if one.kind is one.KEYWORD_ONLY])
-            called = f"{function.__name__}() got an unexpected keyword argument {name!r}"
-            raise TypeError(f"{called}; it takes {taken}")
-
-
-def listing(*records: Callable[..., Any], without: tuple[str, ...] = ()) -> Callable[[Function], Function]:
-    """Return a decorator that shows the fields of records, or keywords of functions, for a `**keywords`.
+    Parameters
+    ----------
+    *records : class or callable
+        Whose fields or keywords these are: typed dicts, records, functions.
+    without : tuple of str
+        Those that the function does not take.
+    **defaults
+        What the signature shows for fields of a typed dict that are left out; None otherwise.
 
     Examples
     --------
@@ -497,19 +453,43 @@ def listing(*records: Callable[..., Any], without: tuple[str, ...] = ()) -> Call
     ... def draw(path: str, **wanted: object) -> None: ...
     >>> inspect.signature(draw)
     <Signature (path: 'str', *, size: 'int' = 3) -> 'None'>
+    >>> draw("p.csv", sise=4)
+    Traceback (most recent call last):
+    TypeError: draw() got an unexpected keyword argument 'sise'; it takes 'size'
     """
 
-    def listed(function: Function) -> Function:
-        shown = inspect.signature(function)
-        own = {name: one for name, one in shown.parameters.items() if one.kind is not one.VAR_KEYWORD}
-        fields = {
-            name: one
-            for record in records
-            for name, one in inspect.signature(record).parameters.items()
-            if name not in own and name not in without
+    def fields_of(record: Any) -> Iterable[inspect.Parameter]:
+        if not typing.is_typeddict(record):
+            return inspect.signature(record).parameters.values()
+        hints = {
+            name: getattr(hint, "__forward_arg__", hint) for name, hint in record.__annotations__.items()
         }
-        vars(function)["records"] = records  # in whose modules the annotations mean something
-        vars(function)["__signature__"] = shown.replace(parameters=[*own.values(), *fields.values()])
-        return function
+        return (
+            inspect.Parameter(name, _KEYWORD, default=defaults.get(name), annotation=hint)
+            for name, hint in hints.items()
+        )
+
+    def listed(function: Function) -> Function:
+        own = inspect.signature(function)
+        shown = {name: one for name, one in own.parameters.items() if one.kind is not one.VAR_KEYWORD}
+        for one in itertools.chain.from_iterable(map(fields_of, records)):
+            if one.name not in without:
+                shown.setdefault(one.name, one)
+        signature = own.replace(parameters=list(shown.values()))
+
+        @wraps(function)
+        def call(*args: Any, **keywords: Any) -> Any:
+            try:
+                signature.bind_partial(*args, **keywords)  # what is unknown before what is missing
+                signature.bind(*args, **keywords)
+            except TypeError as error:
+                taken = [name for name, one in shown.items() if one.kind is _KEYWORD]
+                near = near_names(f"{error}''".split("'")[1], taken)
+                raise TypeError(f"{function.__qualname__}() {error}; it takes {near}") from None
+            return function(*args, **keywords)
+
+        vars(call)["records"] = records  # in whose modules the annotations mean something
+        vars(call)["__signature__"] = signature
+        return typing.cast(Function, call)
 
     return listed

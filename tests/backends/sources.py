@@ -185,7 +185,7 @@ def from_ibis(rows: Rows, folder: Path) -> Population:
     connection = ibis.duckdb.connect(folder / "own.duckdb")
     table = connection.create_table("predictions", ibis.memtable(_arrow(rows, 12)))
     population = Population.from_table(table.mutate(unused=1), **rows.keywords)
-    assert population._source.backend is connection
+    assert population.source.backend is connection
     return population
 
 

@@ -20,7 +20,7 @@ from stratal.designs.elsewhere import parts_of_labelled
 from stratal.designs.labelled import Labelled, LabelledKeywords
 from stratal.designs.sample_parts import columns_of, description_of, parts_from
 from stratal.designs.weighting import Weighting
-from stratal.errors import InputError, kind_of, listing, names_mistyped, not_bounds, of_caller
+from stratal.errors import InputError, kind_of, listing, names_mistyped, not_bounds
 from stratal.labels.labels import Labels
 from stratal.population.digest import PopulationDigest
 from stratal.population.population import Population, require_population
@@ -433,11 +433,7 @@ class Sample(Record, Tabular):
         >>> stratal.estimate(sample, labels).value
         0.875
         """
-        try:
-            how = Labelled(**given)
-        except TypeError as error:
-            raise of_caller(error, Labelled, "Sample.from_labelled") from None
-        parts, labels = parts_of_labelled(table, how)
+        parts, labels = parts_of_labelled(table, Labelled(**given))
         return _of_parts(parts), labels
 
 

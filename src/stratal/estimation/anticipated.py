@@ -204,7 +204,7 @@ class AnticipatedOutcome(_Anticipated):
     @property
     def budgets(self) -> tuple[int, int]:
         """The fewest labels that can be planned, and all units."""
-        size = self.population.contents.size
+        size = self.population.size
         return min(size, max(2, self.asked.minimum)), size
 
     def strata(self, budget: int) -> Strata:

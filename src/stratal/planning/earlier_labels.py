@@ -105,7 +105,7 @@ class EarlierLabels(Record):
             z=found.evidence.z,
             binary=found.outcome == "binary",
             bounds=(-math.inf, math.inf) if found.bounds is None else found.bounds,
-            fine=stratify(population, n_strata=_FINE, proxy=proxy, by=population.contents.own_stratum)
+            fine=stratify(population, n_strata=_FINE, proxy=proxy, by=population.own_stratum)
             if names
             else None,
             source=given.source,

@@ -18,7 +18,7 @@ from stratal.arrays import BoolArray
 from stratal.designs.files import replacing
 from stratal.designs.sample import Sample, require_sample
 from stratal.designs.sample_file import sample_digest
-from stratal.errors import InputError, MissingExtraError, listing, names_mistyped, refuse_unlisted
+from stratal.errors import InputError, MissingExtraError, listing, names_mistyped
 from stratal.estimation.columns import outcomes
 from stratal.estimation.estimand import Estimand, as_estimand
 from stratal.estimation.estimate import Estimate, Estimates, Nonresponse, with_tables
@@ -164,7 +164,6 @@ def findings(
     """
     require_sample(sample, "findings")
     tail_shares(confidence_level, "two-sided")
-    refuse_unlisted(options, findings)
     own = found.label.get("estimand") if isinstance(found, Estimate) else None
     asked = as_estimand(options.get("estimand") or own or sample.estimand)
     predicted = options.get("predicted") or asked.compared

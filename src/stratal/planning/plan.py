@@ -762,7 +762,7 @@ class Planner:
 
     def first_round(self) -> Plan:
         """Return the plan of a pilot: half of what would do if the proxies were better than they say."""
-        wanted, size = self.half_widths, self.population.contents.size
+        wanted, size = self.half_widths, self.population.size
         # Where nothing can be expected of the proxy the pilot will tell.
         enough = PILOT if len(wanted) == 1 and self.blind else self.reaching("hopeful").budget
         least = max(self.anticipated.budgets[0], min(PILOT, enough))
@@ -778,7 +778,7 @@ class Planner:
         parts: tuple[PlannedPart, ...] = ()
         notes: tuple[str, ...] = ()
         if budget is not None:
-            check_budget(budget, self.population.contents.size)
+            check_budget(budget, self.population.size)
         strata = told.strata(PILOT * told.most_strata if budget is None else budget)
         most = int(strata.sizes[~strata.is_known].sum())
         if budget is not None and budget >= most < whole.size:
@@ -812,7 +812,7 @@ class Planner:
             designs=tuple(designs),
             recommended=chosen,
             assumptions=told.assumptions if earlier is None else earlier.assumptions,
-            notes=(*self.population.contents.notes, *remarks, *why, *strata.notes, *notes, *shared.notes),
+            notes=(*self.population.notes, *remarks, *why, *strata.notes, *notes, *shared.notes),
             scenario=None if earlier is None else earlier.scenario(strata, shared.n_h),
             labels=None if earlier is None else earlier.to_dict(),
             confidence_level=self.confidence_level,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, TypedDict
 
 import numpy as np
 
-from stratal.arrays import FloatArray, checked_threads
+from stratal.arrays import FloatArray
 from stratal.errors import InputError, near_names, same_name
+from stratal.population.summary import ProxyInfo, proxy_info_for
 from stratal.tables.logs.log import ID_NAMES, Log
 
 ROW = "row"
@@ -93,6 +94,14 @@ class Declaration:
         """Every column that is read as a number, once."""
         return tuple(dict.fromkeys((*self.proxies, *self.second_moments.values(), *self.features)))
 
+    def proxy_infos(self, extents: Mapping[str, tuple[float, float]]) -> tuple[ProxyInfo, ...]:
+        """Return what is known of each proxy, from the smallest and largest value of columns."""
+        told = self.bounds, self.scaled
+        return tuple(
+            proxy_info_for(name, *extents[name], *told, self.second_moments.get(name), self.label)
+            for name in self.proxies
+        )
+
 
 class ArrayKeywords(TypedDict, total=False):
     """The keywords of `Population.from_arrays`."""
@@ -109,29 +118,6 @@ class ArrayKeywords(TypedDict, total=False):
     missing: str | None
     label: str | tuple[float, float] | None
     threads: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArrayRequest:
-    """The keywords of `Population.from_arrays`, with what is taken where one is left out."""
-
-    proxy: Any = None
-    ids: Any = None
-    groups: Mapping[str, Any] | None = None
-    features: Any = None
-    show: Mapping[str, Any] | None = None
-    predicted: str | None = None
-    bounds: tuple[float, float] | None = None
-    scaled: bool | None = None
-    id_name: str = "id"
-    missing: str | None = None
-    label: str | tuple[float, float] | None = None
-    threads: int | None = None
-
-    def __post_init__(self) -> None:
-        _checked_missing(self.missing)
-        if self.threads is not None:
-            checked_threads(self.threads)
 
 
 class TableKeywords(TypedDict, total=False):
@@ -154,99 +140,80 @@ class TableKeywords(TypedDict, total=False):
 class FileKeywords(TableKeywords, total=False):
     """The keywords of `Population.read` that a dataframe has no use for."""
 
+    delimiter: str | None
+    format: str | None
+    directory: bool
+    remote: bool
     engine: str
     master: str | None
     threads: int | None
     memory: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Declared:
-    """The keywords of `Population.read` and `Population.from_table`, before the table's columns are known."""
+def declaration_of(given: TableKeywords, names: Iterable[str], label: str) -> Declaration:
+    """Return the columns that are named of a table with columns `names`, called `label` in errors.
 
-    id: str | None = None
-    proxy: str | Sequence[str] | None = None
-    groups: str | Sequence[str] = ()
-    features: str | Sequence[str] = ()
-    show: str | Sequence[str] = ()
-    predicted: str | None = None
-    second_moment: str | Mapping[str, str] | None = None
-    bounds: tuple[float, float] | None = None
-    scaled: bool | None = None
-    softmax: str | Sequence[str] | None = None
-    missing: str | None = None
-    label: str | tuple[float, float] | None = None
+    Raises
+    ------
+    InputError
+        For a column that does not exist, or a name that the table has twice.
 
-    def __post_init__(self) -> None:
-        _checked_missing(self.missing)
+    Examples
+    --------
+    >>> declaration_of({"proxy": "proxy"}, ["item_id", "proxy"], "the table").id
+    'item_id'
+    """
+    existing, missing = list(names), checked_missing(given.get("missing"))
+    id_name = _id(given.get("id"), existing, label)
+    softmax = _spelt_out("softmax", given.get("softmax"), existing, label)
+    proxy = _spelt_out("proxy", given.get("proxy"), existing, label)
+    # Columns that will be made of others, which an earlier sample may name.
+    made = {CONFIDENCE, PREDICTED} if given.get("softmax") is not None or len(proxy) > 1 else set()
+    made = (made | ({OWN_STRATUM_GROUP} if missing else set())) - set(existing)
 
-    def among(self, names: Iterable[str], label: str) -> Declaration:
-        """Return the declaration for a table with columns `names`, called `label` in errors.
+    def found(what: str, named: str | Sequence[str] | None) -> tuple[str, ...]:
+        wanted = [name for name in listed(what, named) if name not in made]
+        return tuple(dict.fromkeys(_require(name, existing, label) for name in wanted))
 
-        Raises
-        ------
-        InputError
-            For a column that does not exist, or a name that the table has twice.
+    proxies, groups = found("proxy", proxy), found("groups", given.get("groups"))
+    if softmax and proxies:
+        raise InputError("softmax is the proxy", given=f"{proxies[0]!r} too", action="Give one of them.")
+    predicted = next(iter(found("predicted", given.get("predicted"))), None)
+    if predicted is not None and predicted not in groups:
+        groups = (*groups, predicted)
+    moments = _second_moments(given.get("second_moment"), proxies)
+    features = _spelt_out("features", given.get("features"), existing, label, (*proxies, id_name))
+    return Declaration(
+        id=id_name,
+        proxies=proxies,
+        second_moments={name: _require(column, existing, label) for name, column in moments.items()},
+        groups=groups,
+        features=found("features", features),
+        shown=found("show", given.get("show")),
+        predicted=predicted,
+        bounds=given.get("bounds"),
+        scaled=given.get("scaled"),
+        softmax=tuple(_require(name, existing, label) for name in softmax),
+        missing=missing,
+        label=label_bounds(given.get("label")),
+    )
 
-        Examples
-        --------
-        >>> Declared(proxy="proxy").among(["item_id", "proxy"], "the table").id
-        'item_id'
-        """
-        existing = list(names)
-        id_name = _id(self.id, existing, label)
-        softmax = _spelt_out("softmax", self.softmax, existing, label)
-        softmax = tuple(_require(name, existing, label) for name in softmax)
-        proxy = _spelt_out("proxy", self.proxy, existing, label)
-        made = self._made(existing, proxy)
 
-        def found(what: str, names: str | Sequence[str] | None) -> tuple[str, ...]:
-            wanted = [name for name in listed(what, names) if name not in made]
-            return tuple(dict.fromkeys(_require(name, existing, label) for name in wanted))
-
-        proxies, groups = found("proxy", proxy), found("groups", self.groups)
-        if softmax and proxies:
-            raise InputError("softmax is the proxy", given=f"{proxies[0]!r} too", action="Give one of them.")
-        predicted = next(iter(found("predicted", self.predicted)), None)
-        if predicted is not None and predicted not in groups:
-            groups = (*groups, predicted)
-        moments = _second_moments(self.second_moment, proxies)
-        return Declaration(
-            id=id_name,
-            proxies=proxies,
-            second_moments={name: _require(column, existing, label) for name, column in moments.items()},
-            groups=groups,
-            features=found(
-                "features", _spelt_out("features", self.features, existing, label, (*proxies, id_name))
-            ),
-            shown=found("show", self.show),
-            predicted=predicted,
-            bounds=self.bounds,
-            label=label_bounds(self.label),
-            scaled=self.scaled,
-            softmax=softmax,
-            missing=self.missing if self.missing == OWN_STRATUM else None,
-        )
-
-    def of_log(self, log: Log) -> Declared:
-        """Return the request with what the log is used with, wherever it says nothing itself."""
-        proxy = self.proxy
-        if proxy is None and self.softmax is None:
-            proxy = log.proxies[0]
-        first = next(iter(listed("proxy", proxy)), None)
-        groups = listed("groups", self.groups)
-        if log.cluster is not None and log.cluster not in groups:
-            groups = (*groups, log.cluster)
-        return replace(
-            self, proxy=proxy, show=listed("show", self.show) or log.shown_with(first), groups=groups
-        )
-
-    def _made(self, existing: list[str], proxy: tuple[str, ...]) -> set[str]:
-        """Return the columns that will be made of others, which an earlier sample may name."""
-        several = self.softmax is not None or len(proxy) > 1
-        made = {CONFIDENCE, PREDICTED} if several else set()
-        made |= {OWN_STRATUM_GROUP} if self.missing == OWN_STRATUM else set()
-        return made - set(existing)
+def with_log(given: TableKeywords, log: Log) -> TableKeywords:
+    """Return the keywords with what the log is used with, wherever they do not name it themselves."""
+    proxy = given.get("proxy")
+    if proxy is None and given.get("softmax") is None:
+        proxy = log.proxies[0]
+    first = next(iter(listed("proxy", proxy)), None)
+    groups = listed("groups", given.get("groups"))
+    if log.cluster is not None and log.cluster not in groups:
+        groups = (*groups, log.cluster)
+    return {
+        **given,
+        "proxy": proxy,
+        "groups": groups,
+        "show": listed("show", given.get("show")) or log.shown_with(first),
+    }
 
 
 def listed(what: str, names: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -288,13 +255,15 @@ def _other_delimiter(existing: list[str]) -> str | None:
     return f"Say what delimits the columns: delimiter={found[0]!r}, --delimiter." if found else None
 
 
-def _checked_missing(missing: str | None) -> None:
+def checked_missing(missing: str | None) -> str | None:
+    """Return `own-stratum` where units without a proxy are kept, None where they are refused."""
     if missing not in (None, "refuse", OWN_STRATUM):
         raise InputError(
             "missing says what becomes of units without a proxy",
             given=repr(missing),
             allowed=f"refuse, {OWN_STRATUM}",
         )
+    return missing if missing == OWN_STRATUM else None
 
 
 PASS_FAIL = "pass/fail"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,6 @@ import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray
 from stratal.population.expressions import Engine, OnArrays
-from stratal.population.summary import Contents
 from stratal.randomness import KEY_DIGITS, KeyArray
 
 KEY_BITS = 32
@@ -83,28 +82,6 @@ class Digested:
     numbers: Mapping[str, tuple[Any, int]]
     groups: Mapping[str, Any]
 
-    @classmethod
-    def of(
-        cls,
-        contents: Contents,
-        number: Callable[[str], tuple[Any, int]],
-        moments: Callable[[str], tuple[Any, int] | None],
-        group: Callable[[str], Any],
-    ) -> Digested:
-        """Return all proxies, their second moments, features and groups of a population.
-
-        Parameters
-        ----------
-        contents : Contents
-        number, moments, group : callable
-            What an engine has of a column of numbers, of a proxy's second moments, and of categories.
-        """
-        proxies = [info.name for info in contents.proxies]
-        numbers = {f"number:{name}": number(name) for name in dict.fromkeys((*proxies, *contents.features))}
-        found = {f"second:{name}": moments(name) for name in proxies}
-        numbers |= {name: told for name, told in found.items() if told is not None}
-        return cls(numbers=numbers, groups={f"group:{name}": group(name) for name in contents.groups})
-
     def digest(self, size: int, ids: int, sums: Iterable[int]) -> PopulationDigest:
         """Return the digest from Σ k and Σ k·v: of each digit of the numbers, then of the groups."""
         left = iter(sums)
@@ -145,9 +122,9 @@ def digits(values: Any, exponent: int, engine: Engine) -> Iterator[Any]:
         As in `exponent_of`.
     """
     scaled = values * engine.constant(2.0 ** (_WHOLE_BITS - exponent))
-    whole = engine.floor(scaled)
+    whole = engine.apply("floor", scaled)
     yield whole + engine.constant(2.0**_WHOLE_BITS)
-    yield engine.floor((scaled - whole) * engine.constant(2.0**_FRACTION_BITS))
+    yield engine.apply("floor", (scaled - whole) * engine.constant(2.0**_FRACTION_BITS))
     if exponent > _WHOLE_BITS:
         most = -engine.at_least(-values, -(2.0**_WHOLE_BITS))
         yield from digits(engine.at_least(most, -(2.0**_WHOLE_BITS)), _WHOLE_BITS, engine)

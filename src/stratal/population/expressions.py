@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
 from operator import add, mul
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -32,20 +32,14 @@ class Engine(Protocol):
     def same(self, names: tuple[str, ...]) -> Any:
         """Return 1 where group columns all agree, else 0."""
 
-    def exponential(self, value: Any) -> Any:
-        """Return exp(value)."""
+    def apply(self, function: Literal["exp", "sqrt", "floor"], value: Any) -> Any:
+        """Return a function of a value."""
 
     def constant(self, value: float) -> Any:
         """Return one number for every unit."""
 
     def at_least(self, value: Any, least: float) -> Any:
         """Return the larger of a value and a constant."""
-
-    def root(self, value: Any) -> Any:
-        """Return √value."""
-
-    def floor(self, value: Any) -> Any:
-        """Return the largest whole number that is not above a value."""
 
 
 class Expression(Described):
@@ -220,12 +214,8 @@ class Agree(Expression):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _OfParts(Expression):
+    nested: ClassVar[Mapping[str, type[Described]]] = {"parts": Expression}
     parts: tuple[Expression, ...]
-
-    @classmethod
-    def parse(cls, fields: dict[str, Any]) -> Self:
-        """Return the formula from the fields of `to_dict` but `kind`."""
-        return cls(**{**fields, "parts": tuple(Expression.from_dict(part) for part in fields["parts"])})
 
 
 class Sum(_OfParts):
@@ -276,7 +266,7 @@ class Logistic(_OfParts):
 
     def on(self, engine: Engine) -> Any:
         """Return the share."""
-        return 1.0 / (1.0 + engine.exponential(-self.parts[0].on(engine)))
+        return 1.0 / (1.0 + engine.apply("exp", -self.parts[0].on(engine)))
 
 
 class Exponential(_OfParts):
@@ -293,7 +283,7 @@ class Exponential(_OfParts):
 
     def on(self, engine: Engine) -> Any:
         """Return the number."""
-        return engine.exponential(self.parts[0].on(engine))
+        return engine.apply("exp", self.parts[0].on(engine))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -349,9 +339,9 @@ class OnArrays:
         others = [np.asarray(self._columns[name]) for name in names[1:]]
         return np.asarray(reduce(mul, [first == other for other in others]), dtype=np.float64)
 
-    def exponential(self, value: FloatArray) -> FloatArray:
-        """Return exp(value)."""
-        return np.asarray(np.exp(value))
+    def apply(self, function: Literal["exp", "sqrt", "floor"], value: FloatArray) -> FloatArray:
+        """Return a function of a value."""
+        return np.asarray(getattr(np, function)(value))
 
     def constant(self, value: float) -> FloatArray:
         """Return one number for every unit."""
@@ -360,14 +350,6 @@ class OnArrays:
     def at_least(self, value: FloatArray, least: float) -> FloatArray:
         """Return the larger of a value and a constant."""
         return np.asarray(np.maximum(value, least))
-
-    def root(self, value: FloatArray) -> FloatArray:
-        """Return √value."""
-        return np.asarray(np.sqrt(value))
-
-    def floor(self, value: FloatArray) -> FloatArray:
-        """Return the largest whole number that is not above a value."""
-        return np.asarray(np.floor(value))
 
     def _levels(self, name: str) -> tuple[list[str], IntArray]:
         """Return the levels of a group column, and which each unit has (n,); found once."""
@@ -498,6 +480,7 @@ class Cells(Described):
     noun: ClassVar[str] = "division"
     registry: ClassVar[dict[str, Any]] = {}
     kind: ClassVar[str] = "cells"
+    nested: ClassVar[Mapping[str, type[Described]]] = {"tests": Expression}
     names: tuple[str, ...]
     tests: tuple[Expression, ...] = ()
 
@@ -519,8 +502,3 @@ class Cells(Described):
         for number, test in reversed(list(enumerate(self.tests))):
             numbers[np.broadcast_to(test.of(engine) > 0.5, (size,))] = number
         return np.asarray(np.array(self.names, dtype=np.str_)[numbers])
-
-    @classmethod
-    def parse(cls, fields: dict[str, Any]) -> Self:
-        """Return the cells from the fields of `to_dict` but `kind`."""
-        return cls(names=fields["names"], tests=tuple(Expression.from_dict(test) for test in fields["tests"]))

@@ -12,6 +12,7 @@ from stratal.arrays import (
     BoolArray,
     FloatArray,
     array_of,
+    checked_threads,
     finite_vector,
     frozen,
     is_null,
@@ -21,58 +22,66 @@ from stratal.arrays import (
 from stratal.errors import InputError
 from stratal.population.declaration import (
     CONFIDENCE,
-    OWN_STRATUM,
     OWN_STRATUM_GROUP,
     PREDICTED,
-    ArrayRequest,
+    checked_missing,
     label_bounds,
     middle,
     own_stratum_note,
 )
 from stratal.population.in_memory import ArrayPopulation, ArrayUnits
 from stratal.population.population import Population
-from stratal.population.summary import Contents, ProxyInfo, proxy_info_for
+from stratal.population.summary import ProxyInfo, proxy_info_for
 from stratal.proxy.losses import accuracy, margin
 from stratal.randomness import id_array
 
 
-def from_arrays(given: ArrayRequest) -> ArrayPopulation:
+def from_arrays(
+    *,
+    proxy: Any = None,
+    ids: Any = None,
+    groups: Mapping[str, Any] | None = None,
+    features: Any = None,
+    show: Mapping[str, Any] | None = None,
+    predicted: str | None = None,
+    bounds: tuple[float, float] | None = None,
+    scaled: bool | None = None,
+    id_name: str = "id",
+    missing: str | None = None,
+    label: str | tuple[float, float] | None = None,
+    threads: int | None = None,
+) -> ArrayPopulation:
     """Build a population from arrays; see `Population.from_arrays`."""
-    named, features, predicted = _named_proxies(given.proxy), _named_features(given.features), given.predicted
-    absent = _absent(named) if given.missing == OWN_STRATUM else None
+    named, own = _named_proxies(proxy), None
+    notes: tuple[str, ...] = ()
+    absent = _absent(named) if checked_missing(missing) else None
+    groups = dict(groups or {})
     if absent is not None:
-        named = {name: _filled(entry, absent, given.bounds) for name, entry in named.items()}
-    label = label_bounds(given.label)
-    described = [
-        describe_proxy(name, entry, given.bounds, given.scaled, label) for name, entry in named.items()
-    ]
-    groups = dict(given.groups or {})
-    if absent is not None:
-        groups[OWN_STRATUM_GROUP] = np.where(absent, "missing", "known")
+        named = {name: _filled(entry, absent, bounds) for name, entry in named.items()}
+        own, notes = OWN_STRATUM_GROUP, (own_stratum_note(int(absent.sum())),)
+        groups[own] = np.where(absent, "missing", "known")
+    on_scale = bounds, scaled, label_bounds(label)
+    described = [describe_proxy(name, entry, *on_scale) for name, entry in named.items()]
     units = ArrayUnits(
         values={info.name: values for info, values, _ in described},
         second={info.name: moments for info, _, moments in described},
-        ids=None if given.ids is None else _ids(given.ids),
+        ids=None if ids is None else _ids(ids),
         groups={name: _group_column(name, values) for name, values in groups.items()},
-        features={name: finite_vector(name, values) for name, values in features.items()},
-        shown={name: frozen(object_column(values), object) for name, values in (given.show or {}).items()},
+        features={name: finite_vector(name, values) for name, values in _named_features(features).items()},
+        shown={name: frozen(object_column(values), object) for name, values in (show or {}).items()},
     )
-    if given.predicted is not None and given.predicted not in units.groups:
-        raise InputError(
-            f"predicted names no group column: {given.predicted!r}", action="Give it in groups= too."
-        )
-    contents = Contents(
+    if predicted is not None and predicted not in units.groups:
+        raise InputError(f"predicted names no group column: {predicted!r}", action="Give it in groups= too.")
+    return ArrayPopulation.of(
+        units,
         size=_common_size(units),
         proxies=tuple(info for info, _, _ in described),
-        groups=tuple(units.groups),
-        shown=tuple(units.shown),
-        features=tuple(units.features),
-        id_name=given.id_name,
+        id_name=id_name,
         predicted=predicted,
-        notes=() if absent is None else (own_stratum_note(int(absent.sum())),),
-        own_stratum=None if absent is None else OWN_STRATUM_GROUP,
+        notes=notes,
+        own_stratum=own,
+        threads=None if threads is None else checked_threads(threads),
     )
-    return ArrayPopulation(contents, units, given.threads)
 
 
 def describe_proxy(
@@ -248,9 +257,6 @@ def _common_size(units: ArrayUnits) -> int:
 
 def from_estimator(model: Any, rows: Any, columns: dict[str, Any]) -> Population:
     """Build a population from a classifier's own confidence; see `Population.from_estimator`."""
-    for name in ("proxy", "predicted"):
-        if name in columns:
-            raise InputError(f"{name} is the classifier's own", action="Give it to Population.from_arrays.")
     classes = getattr(model, "classes_", None)
     if classes is None or any(isinstance(entry, np.ndarray) for entry in classes):
         raise InputError(

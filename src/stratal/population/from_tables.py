@@ -10,49 +10,51 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, frozen
-from stratal.errors import InputError, of_caller
-from stratal.population.declaration import ROW, Declaration, Declared, is_softmax_of
+from stratal.errors import InputError
+from stratal.population.declaration import (
+    ROW,
+    Declaration,
+    FileKeywords,
+    TableKeywords,
+    declaration_of,
+    is_softmax_of,
+    with_log,
+)
 from stratal.population.in_memory import ArrayPopulation, ArrayUnits
 from stratal.population.population import Population
-from stratal.population.summary import Contents, proxy_info_for
 from stratal.tables.frames import frame_table
 from stratal.tables.readers import open_table
 from stratal.tables.rows import MOST_BYTES, WHOLE, Rows
 from stratal.tables.source import FileReading, Table
 
 
-def read(path: str | os.PathLike[str], **given: Any) -> Population:
+def read(path: str | os.PathLike[str], given: FileKeywords) -> Population:
     """Build a population from a file; see `Population.read`."""
-    reading = FileReading(
-        **{entry.name: given.pop(entry.name) for entry in fields(FileReading) if entry.name in given}
-    )
-    try:
-        request = Declared(**given)
-    except TypeError as error:
-        raise of_caller(error, Declared, "Population.read") from None
+    columns: Any = dict(given)
+    names = (entry.name for entry in fields(FileReading))
+    reading = FileReading(**{name: columns.pop(name) for name in names if name in columns})
 
     def fits(names: Sequence[str]) -> bool:
         try:
-            request.among(names, str(path))
+            declaration_of(columns, names, str(path))
         except InputError:
             return False
         return True
 
-    return _of_table(open_table(path, reading, fits), request, reading.threads)
+    return _of_table(open_table(path, reading, fits), columns, reading.threads)
 
 
-def from_table(table: Any, request: Declared) -> Population:
+def from_table(table: Any, given: TableKeywords) -> Population:
     """Build a population from a dataframe or an Ibis table; see `Population.from_table`."""
-    return _of_table(frame_table(table), request)
+    return _of_table(frame_table(table), given)
 
 
 Population.makers |= {"file": read, "table": from_table}
 
 
-def _of_table(table: Table, request: Declared, threads: int | None = None) -> Population:
-    if table.log is not None:
-        request = request.of_log(table.log)
-    declared = request.among(table.names, table.label)
+def _of_table(table: Table, given: TableKeywords, threads: int | None = None) -> Population:
+    given = given if table.log is None else with_log(given, table.log)
+    declared = declaration_of(given, table.names, table.label)
     taken = table.take(declared)
     if isinstance(taken, Rows):
         try:
@@ -60,10 +62,9 @@ def _of_table(table: Table, request: Declared, threads: int | None = None) -> Po
         except _NotInMemoryError:
             taken = taken.source()
     from stratal.population.queries.derived import prepared  # these load Ibis, which takes long
-    from stratal.population.queries.table import TablePopulation
+    from stratal.population.queries.table import table_population
 
-    source, declared = prepared(taken, declared)
-    return TablePopulation(source=source, declared=declared)
+    return table_population(*prepared(taken, declared))
 
 
 class _NotInMemoryError(Exception):
@@ -96,38 +97,25 @@ def _in_memory(rows: Rows, declared: Declaration, threads: int | None) -> ArrayP
     values = {name: numbers[name] for name in declared.proxies}
     if len(values) > 1 and not told and is_softmax_of(list(values.values())):
         raise _NotInMemoryError
-    moments = declared.second_moments
-    infos = tuple(
-        proxy_info_for(
-            name,
-            float(column.min()),
-            float(column.max()),
-            declared.bounds,
-            declared.scaled,
-            moments.get(name),
-            declared.label,
-        )
-        for name, column in values.items()
-    )
+    infos = declared.proxy_infos({name: (float(v.min()), float(v.max())) for name, v in values.items()})
+    second = {info.name: numbers[info.second_moment] if info.second_moment else None for info in infos}
     units = ArrayUnits(
         values=values,
-        second={name: numbers[moments[name]] if name in moments else None for name in values},
+        second=second,
         ids=ids,
         groups=groups,
         features={name: numbers[name] for name in declared.features},
         shown=shown,
     )
-    contents = Contents(
+    return ArrayPopulation.of(
+        units,
         size=size,
         proxies=infos,
-        groups=declared.groups,
-        shown=declared.shown,
-        features=declared.features,
         id_name=declared.id,
         predicted=declared.predicted,
         notes=rows.notes,
+        threads=threads,
     )
-    return ArrayPopulation(contents, units, threads)
 
 
 _SHOWN = (*WHOLE, "varchar", "double", "float", "boolean", "date")

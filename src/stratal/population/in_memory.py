@@ -6,19 +6,17 @@ import math
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import TypeVar
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, checked_threads
 from stratal.errors import InputError, near_names
 from stratal.population.digest import (
-    Digested,
     PopulationDigest,
     array_digits,
-    exponent_of,
     leading_bits,
     level_numbers,
 )
@@ -36,10 +34,9 @@ from stratal.population.distribution import (
     wants_distinct,
 )
 from stratal.population.population import Population
-from stratal.population.rules import Everything, Rule, kind_of_codes
+from stratal.population.rules import PART, Everything, Rule
 from stratal.population.summary import (
     Candidates,
-    Contents,
     Drawn,
     ProxyInfo,
     Size,
@@ -58,8 +55,8 @@ from stratal.randomness import (
 
 Found = TypeVar("Found")
 
-PART = 1 << 16
-"""Rows of a part."""
+_EAGER_LIMIT = 1_000_000
+"""Codes of more units than this are kept in one byte each, where they fit."""
 
 _AHEAD = 2
 """Parts per thread that are begun before the first is asked for: what a pass holds does not grow with N."""
@@ -173,12 +170,12 @@ _COUNT_SHIFT = 32
 """A sum of up to `PART` offsets is below 2³², and with the count above it below 2⁵³: exact."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ArrayPopulation(Population):
     """N units as arrays; made by `Population.from_arrays`.
 
     Parameters
     ----------
-    contents : Contents
     units : ArrayUnits
     threads : int, optional
         As in `stratal.population.in_memory.threads_to_use`.
@@ -190,49 +187,60 @@ class ArrayPopulation(Population):
     {'de': 2, 'en': 1}
     """
 
-    def __init__(self, contents: Contents, units: ArrayUnits, threads: int | None = None) -> None:
-        super().__init__(contents)
-        self._units = units
-        self._threads = threads
-        self._summary: tuple[Rule, StratumSummary] | None = None
-        self._kept_keys: tuple[int, KeyArray] | None = None
-        self._texts = None if units.ids is None else id_texts(units.ids)
-        if self._texts is not None:
+    units: ArrayUnits
+    threads: int | None = None
+    _summary: tuple[Rule, StratumSummary] | None = field(init=False, default=None)
+    _kept_keys: tuple[int, KeyArray] | None = field(init=False, default=None)
+    _texts: list[str] | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        if self.units.ids is not None:
+            self._texts = id_texts(self.units.ids)
             refuse_duplicates(self._texts)
+
+    @classmethod
+    def of(cls, units: ArrayUnits, **others: Any) -> ArrayPopulation:
+        """Return the population of some columns, from its other fields."""
+        return cls(
+            units=units,
+            group_names=tuple(units.groups),
+            shown_names=tuple(units.shown),
+            feature_names=tuple(units.features),
+            **others,
+        )
 
     # ---- what it answers
 
     @property
     def numbered_by_row(self) -> bool:
         """Whether no ids were given."""
-        return self._units.ids is None
+        return self.units.ids is None
 
     def _counter(self, info: ProxyInfo) -> ArrayCounter:
-        return ArrayCounter(self._units.values[info.name], self._units.second[info.name], self._threads)
+        return ArrayCounter(self.units.values[info.name], self.units.second[info.name], self.threads)
 
     def _level_bins(self, by: str, info: ProxyInfo) -> LevelBins:
-        levels, number = np.unique(self._units.groups[by], return_inverse=True)
+        levels, number = np.unique(self.units.groups[by], return_inverse=True)
         counter = self._counter(info)
         return bins_of_levels(tuple(map(str, levels.tolist())), number, counter)
 
     def levels(self, group: str) -> dict[str, int]:
         """Return the number of units in each level of a group column."""
-        levels, counts = np.unique(self._units.groups[self.require_group(group)], return_counts=True)
+        levels, counts = np.unique(self.units.groups[self.require_group(group)], return_counts=True)
         return {str(level): int(count) for level, count in zip(levels.tolist(), counts, strict=True)}
 
     def codes(self, rule: Rule) -> IntArray:
-        """Return each unit's stratum (N,), in the smallest integer type that the rule chose."""
+        """Return each unit's stratum (N,), of many units in few bytes."""
         if isinstance(rule, Everything):
-            return np.broadcast_to(np.int64(0), (self.contents.size,))
+            return np.broadcast_to(np.int64(0), (self.size,))
         columns = {name: self._column(name) for name in rule.columns}
-        if self.contents.size <= PART:
-            return rule.assign(columns)
-        found = np.empty(self.size, kind_of_codes(self.size, rule.n_strata))
+        few_bytes = self.size > _EAGER_LIMIT
+        found = np.empty(self.size, np.min_scalar_type(rule.n_strata) if few_bytes else np.int64)
 
         def assign(part: slice) -> None:
-            found[part] = rule.assign({name: column[part] for name, column in columns.items()})
+            found[part] = rule.codes_of({name: column[part] for name, column in columns.items()})
 
-        deque(over(self.size, assign, self._threads), maxlen=0)
+        deque(over(self.size, assign, self.threads), maxlen=0)
         return found
 
     def summarise(self, rule: Rule, codes: IntArray | None = None) -> StratumSummary:
@@ -244,7 +252,7 @@ class ArrayPopulation(Population):
         if known is not None and known[0] is rule:
             return known[1]
         stratum = self.codes(rule) if codes is None else codes
-        columns = [self._units.values[info.name] for info in self.proxies]
+        columns = [self.units.values[info.name] for info in self.proxies]
         centres = [float(column[0]) for column in columns]
 
         def added(part: slice) -> tuple[IntArray, FloatArray, FloatArray]:
@@ -259,7 +267,7 @@ class ArrayPopulation(Population):
 
         counts = np.zeros(n_strata, np.int64)
         sums, products = np.zeros((n_strata, k)), np.zeros((n_strata, k, k))
-        for more in over(self.size, added, self._threads):
+        for more in over(self.size, added, self.threads):
             counts, sums, products = counts + more[0], sums + more[1], products + more[2]
         found = StratumSummary.of_sums(counts, sums, products, np.array(centres))
         self._summary = rule, found
@@ -267,7 +275,7 @@ class ArrayPopulation(Population):
 
     def _summarise_whole(self) -> StratumSummary:
         k = len(self.proxies)
-        columns = [self._units.values[info.name] for info in self.proxies]
+        columns = [self.units.values[info.name] for info in self.proxies]
         means = np.array([column.mean() for column in columns])
         pairs = [(a, b) for a in range(k) for b in range(a + 1)]
 
@@ -276,7 +284,7 @@ class ArrayPopulation(Population):
             return np.array([(centred[a] * centred[b]).sum() for a, b in pairs])
 
         covariances = np.zeros((k, k))
-        totals = np.sum(list(over(self.size, added, self._threads)), axis=0)
+        totals = np.sum(list(over(self.size, added, self.threads)), axis=0)
         for (a, b), total in zip(pairs, totals, strict=True):
             covariances[a, b] = covariances[b, a] = total / self.size
         return StratumSummary(
@@ -294,17 +302,17 @@ class ArrayPopulation(Population):
 
     def _taken(self, rows: IntArray, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
         stratum = np.zeros(len(rows), np.int64) if stratum is None else stratum
-        ids = rows.astype(np.int64) if self._units.ids is None else self._units.ids[rows]
+        ids = rows.astype(np.int64) if self.units.ids is None else self.units.ids[rows]
         order = shown_order(ids, seed)
         rows, ids, stratum = rows[order], ids[order], stratum[order]
-        proxies = [self._units.values[info.name][rows] for info in self.proxies]
+        proxies = [self.units.values[info.name][rows] for info in self.proxies]
         drawn = Drawn(
             ids=ids,
             stratum=stratum,
             proxies=np.stack(proxies, axis=1) if proxies else np.empty((len(rows), 0)),
-            groups={name: column[rows] for name, column in self._units.groups.items()},
-            shown={name: column[rows] for name, column in self._units.shown.items()},
-            features={name: column[rows] for name, column in self._units.features.items()},
+            groups={name: column[rows] for name, column in self.units.groups.items()},
+            shown={name: column[rows] for name, column in self.units.shown.items()},
+            features={name: column[rows] for name, column in self.units.features.items()},
         )
         return drawn, order
 
@@ -312,10 +320,7 @@ class ArrayPopulation(Population):
         """Return the sums by which samples of this seed know the population again."""
         if seed not in self._digests:
             told = self._digested
-            columns = [
-                *((values, exponent) for values, exponent in told.numbers.values()),
-                *((numbers, None) for numbers in told.groups.values()),
-            ]
+            columns = [*told.numbers.values(), *((numbers, None) for numbers in told.groups.values())]
 
             def added(part: slice) -> list[int]:
                 keys = leading_bits(self._keys(part, seed))
@@ -326,28 +331,23 @@ class ArrayPopulation(Population):
                         sums.append(int(np.dot(keys, digit)))  # noqa: PERF401
                 return sums
 
-            threads = self._threads if self._texts is None else 1  # digests of texts are Python's
+            threads = self.threads if self._texts is None else 1  # digests of texts are Python's
             totals = [sum(column) for column in zip(*over(self.size, added, threads), strict=True)]
             self._digests[seed] = told.digest(self.size, totals[0], totals[1:])
         return self._digests[seed]
 
-    @cached_property
-    def _digested(self) -> Digested:
-        """The columns of the digest; of groups, the number of each unit's level (N,)."""
+    def _number(self, name: str) -> tuple[FloatArray, tuple[float, float]]:
+        values = np.asarray(self._column(name), np.float64)
+        return values, (float(values.min()), float(values.max()))
 
-        def number(name: str) -> tuple[FloatArray, int]:
-            values = np.asarray(self._column(name), np.float64)
-            return values, exponent_of(float(values.min()), float(values.max()))
+    def _moments(self, proxy: str) -> tuple[FloatArray, tuple[float, float]]:
+        values = self.units.second[proxy]
+        assert values is not None
+        return values, (float(values.min()), float(values.max()))
 
-        def moments(name: str) -> tuple[FloatArray, int] | None:
-            values = self._units.second[name]
-            return None if values is None else (values, exponent_of(values.min(), values.max()))
-
-        def group(name: str) -> KeyArray:
-            levels, number = np.unique(self._units.groups[name], return_inverse=True)
-            return level_numbers(levels)[number]
-
-        return Digested.of(self.contents, number, moments, group)
+    def _category(self, name: str) -> KeyArray:
+        levels, number = np.unique(self.units.groups[name], return_inverse=True)
+        return level_numbers(levels)[number]
 
     def digest_of_draw(self, seed: int) -> Callable[[], PopulationDigest]:
         """Return what makes the digest: a file and a join need it, thousands of simulated draws do not."""
@@ -366,7 +366,7 @@ class ArrayPopulation(Population):
 
     def has_second_moments(self, proxy: str) -> bool:
         """Return whether E[z² | x] is known beside a proxy."""
-        return self._units.second.get(proxy) is not None
+        return self.units.second.get(proxy) is not None
 
     def size_profile(self, size: Size, count: int) -> SizeProfile:
         """Return the extent, the sum and the `count` largest values of a size measure."""
@@ -383,12 +383,12 @@ class ArrayPopulation(Population):
         """Return the units at these ranks (n,), from 0, when sorted by a column; ties in random order."""
         _, keys = self._where(check_seed(seed), lambda rows, keys: np.ones(len(rows), bool))
         ties: tuple[AnyArray, ...] = (keys,) if self._texts is None else (np.array(self._texts), keys)
-        rows = np.lexsort((*ties, self._numbers(column)))[ranks]
+        rows = np.lexsort((*ties, self._numeric(column)))[ranks]
         return self._taken(rows, seed)[0]
 
     def members(self, group: str, levels: tuple[str, ...], seed: int) -> Drawn:
         """Return every unit of these levels of a group column."""
-        rows = np.flatnonzero(np.isin(self._units.groups[self.require_group(group)], np.array(levels)))
+        rows = np.flatnonzero(np.isin(self.units.groups[self.require_group(group)], np.array(levels)))
         return self._taken(rows, seed)[0]
 
     def find(self, ids: Sequence[str]) -> Drawn:
@@ -403,10 +403,10 @@ class ArrayPopulation(Population):
     def _sizes_of(self, size: Size) -> FloatArray:
         if size.column is None:
             return np.ones(self.size)
-        return size.of_arrays(self._numbers(size.column), self._units.second.get(size.column))
+        return size.of_arrays(self._numeric(size.column), self.units.second.get(size.column))
 
-    def _numbers(self, name: str) -> FloatArray:
-        if name in self._units.groups:
+    def _numeric(self, name: str) -> FloatArray:
+        if name in self.group_names and name not in (*self.proxy_names, *self.feature_names):
             raise InputError(f"column {name!r} holds categories", allowed="a proxy or a feature")
         return self._column(name)
 
@@ -431,16 +431,15 @@ class ArrayPopulation(Population):
             kept = test(rows, keys)
             return rows[kept], keys[kept]
 
-        threads = self._threads if self._texts is None else 1  # digests of texts are Python's
-        rows, keys = zip(*over(self.contents.size, chosen, threads), strict=True)
+        threads = self.threads if self._texts is None else 1  # digests of texts are Python's
+        rows, keys = zip(*over(self.size, chosen, threads), strict=True)
         return np.concatenate(rows), np.concatenate(keys)
 
     def _column(self, name: str) -> AnyArray:
-        for store in (self._units.values, self._units.groups, self._units.features):
-            if name in store:
-                return np.asarray(store[name])
-        existing = [*self._units.values, *self._units.groups, *self._units.features]
-        raise InputError(f"no such column: {name!r}", allowed=near_names(name, existing))
+        columns = {**self.units.features, **self.units.groups, **self.units.values}
+        if name not in columns:
+            raise InputError(f"no such column: {name!r}", allowed=near_names(name, columns))
+        return columns[name]
 
 
 @dataclass(frozen=True, slots=True)

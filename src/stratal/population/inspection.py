@@ -17,7 +17,6 @@ from stratal.population.declaration import (
     ROUNDED,
     ROW,
     Declaration,
-    Declared,
     class_names,
 )
 from stratal.population.judged_models import judged_models
@@ -27,22 +26,13 @@ from stratal.tables.rows import Rows
 from stratal.tables.source import FileReading, readable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from stratal.population.population import Population
     from stratal.tables.source import Source
 
 LIKELY_PROXIES = ("proxy", "confidence", "score", "prob", "probability", "judge", "p")
 """Names by which a proxy is guessed, best first."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _EveryColumn(Declared):
-    """A request for all columns of a file as they are."""
-
-    def among(self, names: Iterable[str], label: str) -> Declaration:
-        existing = list(names)
-        return Declaration(id=existing[0], shown=tuple(existing))
 
 
 _AT_ONCE = 500
@@ -84,7 +74,7 @@ def describe_columns(path: str | os.PathLike[str], **reading: Any) -> dict[str, 
     2
     """
     table = open_table(path, FileReading(**reading))
-    taken = table.take(_EveryColumn().among(table.names, table.label))
+    taken = table.take(Declaration(id=table.names[0], shown=tuple(table.names)))
     look: _Look = _RowsLook(taken) if isinstance(taken, Rows) else _SourceLook(taken)
     names = list(dict.fromkeys(table.names))
     rows, described = look.described(names)

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar, Unpack
 
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
-from stratal.errors import InputError, kind_of, listing, names_mistyped, near_names, of_caller
-from stratal.population.declaration import ArrayKeywords, ArrayRequest, Declared, FileKeywords, TableKeywords
-from stratal.population.digest import PopulationDigest
+from stratal.errors import InputError, kind_of, listing, names_mistyped, near_names
+from stratal.population.declaration import ArrayKeywords, FileKeywords, TableKeywords
+from stratal.population.digest import Digested, PopulationDigest, exponent_of
 from stratal.population.distribution import Counter, Distribution, LevelBins, Pictures, build_distribution
 from stratal.population.expressions import Expression, OnArrays
 from stratal.population.rules import Rule
 from stratal.population.summary import (
     Candidates,
-    Contents,
     Drawn,
     ProxyInfo,
     Size,
@@ -35,31 +36,7 @@ from stratal.tables.source import FileReading
 _READING = "id='ID', proxy='PROXY'"
 
 
-def population_needed(given: Any) -> tuple[str, str]:
-    """Return what was given, in words, and what to write instead.
-
-    Examples
-    --------
-    >>> population_needed("predictions.csv")[0]
-    "the path 'predictions.csv'"
-    """
-    if isinstance(given, str | os.PathLike):
-        path = os.fspath(given)
-        return f"the path {path!r}", f"Read it first: stratal.Population.read({path!r}, {_READING})."
-    if hasattr(given, "columns") or hasattr(given, "__arrow_c_stream__"):
-        if hasattr(given, "columns"):
-            return kind_of(given), f"Make one first: stratal.Population.from_table(frame, {_READING})."
-        return kind_of(given), "Make one first: stratal.Population.from_arrays(proxy=values)."
-    if isinstance(given, Mapping):
-        return kind_of(given), "Make one first: stratal.Population.from_arrays(proxy=…, ids=…)."
-    if hasattr(given, "population_size") and hasattr(given, "design"):
-        what = f"{kind_of(given)}, drawn or planned from a population"
-        return what, "Give the population itself; labels of a sample go to stratal.estimate."
-    if hasattr(given, "__len__"):
-        return kind_of(given), "Make one first: stratal.Population.from_arrays(proxy=values)."
-    return kind_of(given), "Make one by Population.read, Population.from_table or Population.from_arrays."
-
-
+@dataclass(kw_only=True, eq=False, repr=False)
 class Population(ABC):
     """N units with ids, one or more proxies, optional groups and features.
 
@@ -77,44 +54,35 @@ class Population(ABC):
     makers: ClassVar[dict[str, Callable[..., Population]]] = {}
     """What builds a population from arrays, a file and a table; the implementations enter themselves."""
 
-    contents: Contents
-    """What is known without asking an engine: N, the columns, what was done to read them."""
-
     size: int
     """N."""
 
-    proxies: tuple[ProxyInfo, ...]
+    proxies: tuple[ProxyInfo, ...] = ()
     """The proxies; the first is the one that strata are cut on unless another is named."""
 
-    group_names: tuple[str, ...]
+    group_names: tuple[str, ...] = ()
     """Group columns: categories to stratify by or to report on."""
 
-    shown_names: tuple[str, ...]
+    shown_names: tuple[str, ...] = ()
     """Payload columns that ride along to the annotators."""
 
-    feature_names: tuple[str, ...]
+    feature_names: tuple[str, ...] = ()
     """Numeric columns to cluster on or to regress on."""
 
-    id_name: str
+    id_name: str = "id"
     """Name of the id column."""
 
-    predicted: str | None
+    predicted: str | None = None
     """Group column that holds the model's answer, kept in the sample and never shown."""
 
-    notes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
     """What was done to read the units: blank rows left out, a softmax found, proxies missing."""
 
-    own_stratum: str | None
+    own_stratum: str | None = None
     """Group whose level `missing` holds the units without a proxy, where they were kept."""
 
-    def __init__(self, contents: Contents) -> None:
-        self.contents = contents
-        self.size, self.proxies, self.id_name = contents.size, contents.proxies, contents.id_name
-        self.group_names, self.feature_names = contents.groups, contents.features
-        self.shown_names, self.predicted = contents.shown, contents.predicted
-        self.notes, self.own_stratum = contents.notes, contents.own_stratum
-        self._distributions: dict[str, Distribution] = {}
-        self._digests: dict[int, PopulationDigest] = {}
+    _distributions: dict[str, Distribution] = field(init=False, default_factory=dict)
+    _digests: dict[int, PopulationDigest] = field(init=False, default_factory=dict)
 
     # ---- what it is
 
@@ -243,6 +211,29 @@ class Population(ABC):
     def digest(self, seed: int) -> PopulationDigest:
         """Return the sums by which samples of this seed know the population again."""
 
+    @cached_property
+    def _digested(self) -> Digested:
+        """All proxies, their second moments, features and groups, as the engine has them."""
+        found = {f"number:{name}": self._number(name) for name in (*self.proxy_names, *self.feature_names)}
+        known = filter(self.has_second_moments, self.proxy_names)
+        found |= {f"second:{name}": self._moments(name) for name in known}
+        return Digested(
+            numbers={name: (column, exponent_of(*ends)) for name, (column, ends) in found.items()},
+            groups={f"group:{name}": self._category(name) for name in self.group_names},
+        )
+
+    @abstractmethod
+    def _number(self, name: str) -> tuple[Any, tuple[float, float]]:
+        """Return a proxy or a feature as the engine has it, with its smallest and largest value."""
+
+    @abstractmethod
+    def _moments(self, proxy: str) -> tuple[Any, tuple[float, float]]:
+        """Return the second moments of a proxy that has them, in the same way."""
+
+    @abstractmethod
+    def _category(self, name: str) -> Any:
+        """Return what the keys are multiplied by for a group."""
+
     # ---- what designs with unequal probabilities, an order or groups ask
 
     @abstractmethod
@@ -273,7 +264,7 @@ class Population(ABC):
 
     @staticmethod
     @names_mistyped
-    @listing(ArrayRequest)
+    @listing(ArrayKeywords, id_name="id")
     def from_arrays(**columns: Unpack[ArrayKeywords]) -> Population:
         """Build a population from arrays, each given by its name.
 
@@ -316,15 +307,11 @@ class Population(ABC):
         >>> Population.from_arrays(proxy=[0.9, 0.2], ids=["a", "b"]).size
         2
         """
-        try:
-            request = ArrayRequest(**columns)
-        except TypeError as error:
-            raise of_caller(error, ArrayRequest, "Population.from_arrays") from None
-        return Population.makers["arrays"](request)
+        return Population.makers["arrays"](**columns)
 
     @staticmethod
     @names_mistyped
-    @listing(ArrayRequest, without=("proxy", "predicted"))
+    @listing(ArrayKeywords, without=("proxy", "predicted"), id_name="id")
     def from_estimator(model: Any, X: Any, **columns: Unpack[ArrayKeywords]) -> Population:
         """Build a population from a fitted scikit-learn classifier and the rows to judge it on.
 
@@ -357,16 +344,8 @@ class Population(ABC):
 
     @staticmethod
     @names_mistyped
-    @listing(Declared, FileReading)
-    def read(
-        path: str | os.PathLike[str],
-        *,
-        delimiter: str | None = None,
-        format: str | None = None,  # noqa: A002
-        directory: bool = False,
-        remote: bool = False,
-        **columns: Unpack[FileKeywords],
-    ) -> Population:
+    @listing(TableKeywords, FileReading)
+    def read(path: str | os.PathLike[str], **columns: Unpack[FileKeywords]) -> Population:
         """Build a population from a file, which DuckDB or Spark reads; a large one is never whole in memory.
 
         Parameters
@@ -451,13 +430,11 @@ class Population(ABC):
                 given=kind_of(path),
                 action="A dataframe is read by Population.from_table, arrays by Population.from_arrays.",
             )
-        return Population.makers["file"](
-            path, delimiter=delimiter, format=format, directory=directory, remote=remote, **columns
-        )
+        return Population.makers["file"](path, columns)
 
     @staticmethod
     @names_mistyped
-    @listing(Declared)
+    @listing(TableKeywords)
     def from_table(table: Any, **columns: Unpack[TableKeywords]) -> Population:
         """Build a population from a dataframe, or from an Ibis table where it is.
 
@@ -483,11 +460,7 @@ class Population(ABC):
         >>> Population.from_table(table, proxy="confidence").size
         2
         """
-        try:
-            request = Declared(**columns)
-        except TypeError as error:
-            raise of_caller(error, Declared, "Population.from_table") from None
-        return Population.makers["table"](table, request)
+        return Population.makers["table"](table, columns)
 
 
 def require_population(given: Any, verb: str) -> Population:
@@ -507,5 +480,13 @@ def require_population(given: Any, verb: str) -> Population:
     """
     if isinstance(given, Population):
         return given
-    what, action = population_needed(given)
+    what, action = kind_of(given), "Make one first: stratal.Population.from_arrays(proxy=…, ids=…)."
+    if isinstance(given, str | os.PathLike):
+        what = f"the path {os.fspath(given)!r}"
+        action = f"Read it first: stratal.Population.read({os.fspath(given)!r}, {_READING})."
+    elif hasattr(given, "columns"):
+        action = f"Make one first: stratal.Population.from_table(frame, {_READING})."
+    elif hasattr(given, "population_size") and hasattr(given, "design"):
+        what = f"{what}, drawn or planned from a population"
+        action = "Give the population itself; labels of a sample go to stratal.estimate."
     raise InputError(f"{verb} takes a Population", given=what, action=action)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,11 +12,11 @@ from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray
 from stratal.errors import InputError, near_names
 from stratal.population.expressions import Cells, Expression
 
-_CHUNK = 1 << 15
-_FEW_CUTS = 24
+PART = 1 << 16
+"""Units that are put into strata at once: what that takes meanwhile does not grow with N."""
 
-EAGER_LIMIT = 1_000_000
-"""Codes of more units than this are kept in one byte each, where they fit."""
+_FEW_CUTS = 24
+"""Up to so many comparisons of all values are faster than a binary search for each."""
 
 
 class Rule(Described):
@@ -47,40 +47,16 @@ class Rule(Described):
 
     def assign(self, columns: Mapping[str, AnyArray]) -> IntArray:
         """Return the stratum code of each unit (n,), from the columns (n,) by name."""
+        arrays = {name: np.asarray(column) for name, column in columns.items()}
+        codes = np.zeros(len(next(iter(arrays.values()))), np.int64)
+        for start in range(0, len(codes), PART):
+            part = slice(start, start + PART)
+            codes[part] = self.codes_of({name: column[part] for name, column in arrays.items()})
+        return codes
+
+    def codes_of(self, columns: Mapping[str, AnyArray]) -> AnyArray:
+        """Return the stratum code of each of a few units (n,), as any whole numbers."""
         raise NotImplementedError
-
-
-def kind_of_codes(n_units: int, n_strata: int) -> np.dtype[Any]:
-    """Return the type in which the codes of so many units are kept.
-
-    Examples
-    --------
-    >>> kind_of_codes(10, 3), kind_of_codes(2_000_000, 3)
-    (dtype('int64'), dtype('uint8'))
-    """
-    return np.min_scalar_type(n_strata) if n_units > EAGER_LIMIT else np.dtype(np.int64)
-
-
-def in_chunks(codes_of: Callable[[slice], AnyArray], n_units: int, n_strata: int) -> IntArray:
-    """Return the codes (n,) of all units, found for some at a time; in few bytes for many units.
-
-    Parameters
-    ----------
-    codes_of : callable
-        Returns the codes of a slice of the units.
-    n_units, n_strata : int
-        n and H.
-
-    Examples
-    --------
-    >>> in_chunks(lambda part: np.arange(3)[part] // 2, 3, 2)
-    array([0, 0, 1])
-    """
-    codes = np.empty(n_units, kind_of_codes(n_units, n_strata))
-    for start in range(0, n_units, _CHUNK):
-        part = slice(start, start + _CHUNK)
-        codes[part] = codes_of(part)
-    return codes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +73,9 @@ class Everything(Rule):
     columns = ()
     n_strata = 1
 
-    def assign(self, columns: Mapping[str, AnyArray]) -> IntArray:
+    def codes_of(self, columns: Mapping[str, AnyArray]) -> AnyArray:
         """Return zeros; at least one column is needed to know how many."""
-        return np.zeros(len(next(iter(columns.values()))), dtype=np.int64)
+        return np.zeros(len(next(iter(columns.values()))), np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -142,21 +118,15 @@ class CutPoints(Rule):
         """Cut points plus one."""
         return len(self.cuts) + 1
 
-    def assign(self, columns: Mapping[str, AnyArray]) -> IntArray:
-        """Return the number of cut points at or below each value (n,); in single bytes for many units."""
+    def codes_of(self, columns: Mapping[str, AnyArray]) -> AnyArray:
+        """Return the number of cut points at or below each value (n,)."""
         values = columns[self.column]
         if len(self.cuts) > _FEW_CUTS:
-            return in_chunks(
-                lambda part: np.searchsorted(self.cuts, values[part], side="right"),
-                len(values),
-                self.n_strata,
-            )
-        codes = np.zeros(len(values), dtype=np.uint8)
-        for start in range(0, len(values), _CHUNK):
-            part, chunk = codes[start : start + _CHUNK], values[start : start + _CHUNK]
-            for cut in self.cuts:
-                part += chunk >= cut
-        return codes if len(values) > EAGER_LIMIT else codes.astype(np.int64)  # type: ignore[return-value]
+            return np.searchsorted(self.cuts, values, side="right")
+        codes = np.zeros(len(values), np.uint8)
+        for cut in self.cuts:
+            codes += values >= cut
+        return codes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -202,9 +172,9 @@ class Categories(Rule):
         """Distinct codes."""
         return int(self.codes.max()) + 1
 
-    def level_numbers(self, values: AnyArray) -> IntArray:
-        """Return the index in `levels` of each value (n,), refusing a level that was not there."""
-        levels, text = np.array(self.levels), np.asarray(values).astype(str)
+    def codes_of(self, columns: Mapping[str, AnyArray]) -> AnyArray:
+        """Return the stratum of each unit's level (n,), refusing a level that was not there."""
+        levels, text = np.array(self.levels), columns[self.column].astype(str)
         positions = np.minimum(np.searchsorted(levels, text), len(levels) - 1)
         strange = np.flatnonzero(levels[positions] != text)
         if len(strange):
@@ -213,14 +183,7 @@ class Categories(Rule):
                 given=repr(str(text[strange[0]])),
                 allowed=near_names(str(text[strange[0]]), self.levels),
             )
-        return positions.astype(np.int64)
-
-    def assign(self, columns: Mapping[str, AnyArray]) -> IntArray:
-        """Return the stratum of each unit's level (n,); in few bytes for many units."""
-        values = np.asarray(columns[self.column])
-        return in_chunks(
-            lambda part: self.codes[self.level_numbers(values[part])], len(values), self.n_strata
-        )
+        return self.codes[positions]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -269,24 +232,17 @@ class NearestCentre(Rule):
         """One per centre."""
         return len(self.centres)
 
-    def assign(self, columns: Mapping[str, AnyArray]) -> IntArray:
+    def codes_of(self, columns: Mapping[str, AnyArray]) -> AnyArray:
         """Return the number of the nearest centre (n,), the first of equally near ones."""
         middle = self.centres.mean(axis=0)
         centres = (self.centres - middle) / self.scale
-        half = 0.5 * np.sum(centres**2, axis=1)
-
-        def codes_of(part: slice) -> AnyArray:
-            scaled = (feature_rows(columns, self.names, part) - middle) / self.scale
-            return np.asarray(np.argmax(scaled @ centres.T - half, axis=1))
-
-        return in_chunks(codes_of, len(columns[self.names[0]]), self.n_strata)
+        scaled = (feature_rows(columns, self.names) - middle) / self.scale
+        return np.asarray(np.argmax(scaled @ centres.T - 0.5 * np.sum(centres**2, axis=1), axis=1))
 
 
-def feature_rows(
-    columns: Mapping[str, AnyArray], names: tuple[str, ...], part: slice = slice(None)
-) -> FloatArray:
-    """Return the named columns of a slice of the units as a matrix (n, d)."""
-    return np.stack([np.asarray(columns[name][part], np.float64) for name in names], axis=1)
+def feature_rows(columns: Mapping[str, AnyArray], names: tuple[str, ...]) -> FloatArray:
+    """Return the named columns (n,) as a matrix (n, d)."""
+    return np.stack([np.asarray(columns[name], np.float64) for name in names], axis=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,10 +269,13 @@ class Crossed(Rule):
     """
 
     kind: ClassVar[str] = "crossed"
+    nested: ClassVar[Mapping[str, type[Described]]] = {"categories": Rule, "inner": Rule}
     categories: Categories
     inner: tuple[Rule, ...]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.categories, Categories):
+            raise InputError("a crossed rule must cross categories", given=self.categories.kind)
         if len(self.inner) != self.categories.n_strata:
             raise InputError(
                 "a crossed rule needs an inner rule for every group",
@@ -340,40 +299,29 @@ class Crossed(Rule):
         """Number of the first stratum of each group (G,)."""
         return np.cumsum([0, *(rule.n_strata for rule in self.inner[:-1])])
 
-    def assign(self, columns: Mapping[str, AnyArray]) -> IntArray:
-        """Return the stratum of each unit (n,); in few bytes for many units."""
-        arrays = {name: np.asarray(columns[name]) for name in self.columns}
-        offsets, cuts = self.offsets, [rule for rule in self.inner if isinstance(rule, CutPoints)]
-        alike = len(cuts) == len(self.inner) and len({rule.column for rule in cuts}) == 1
-        first = np.cumsum([0, *(len(rule.cuts) for rule in cuts)])
-        every = np.concatenate([*(rule.cuts for rule in cuts), [np.inf]])
+    @property
+    def cuts(self) -> tuple[str, list[FloatArray]] | None:
+        """The column that every group is cut on, and where (G,); None where there are other rules."""
+        cuts = [rule for rule in self.inner if isinstance(rule, CutPoints)]
+        if len(cuts) < len(self.inner) or len({rule.column for rule in cuts}) > 1:
+            return None
+        return cuts[0].column, [rule.cuts for rule in cuts]
 
-        def codes_of(part: slice) -> IntArray:
-            here = {name: array[part] for name, array in arrays.items()}
-            groups = self.categories.assign(here)
-            if alike:
-                values = np.asarray(here[cuts[0].column], np.float64)
-                return np.asarray(offsets[groups] + _intervals(every, first, groups, values))
-            return self._assigned(offsets[groups], groups, here)
-
-        return in_chunks(codes_of, len(arrays[self.categories.column]), self.n_strata)
-
-    def _assigned(self, codes: IntArray, groups: IntArray, columns: Mapping[str, AnyArray]) -> IntArray:
-        """Return the first strata of units' groups (n,) with what the group's rule adds."""
+    def codes_of(self, columns: Mapping[str, AnyArray]) -> AnyArray:
+        """Return the stratum of each unit (n,)."""
+        groups = self.categories.codes_of(columns)
+        codes = self.offsets[groups]
+        if self.cuts is not None:  # of all groups at once: there may be very many
+            column, cuts = self.cuts
+            first, every = np.cumsum([0, *map(len, cuts)]), np.concatenate([*cuts, [np.inf]])
+            values = np.asarray(columns[column], np.float64)
+            return np.asarray(codes + _intervals(every, first, groups, values))
         order = np.argsort(groups, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
-            rule = self.inner[groups[rows[0]]] if len(rows) else None
-            if rule is not None and rule.n_strata > 1:
-                codes[rows] += rule.assign({name: columns[name][rows] for name in rule.columns})
+            rule = self.inner[groups[rows[0]]]
+            if rule.n_strata > 1:
+                codes[rows] += rule.codes_of({name: columns[name][rows] for name in rule.columns})
         return codes
-
-    @classmethod
-    def parse(cls, fields: dict[str, Any]) -> Self:
-        """Return the rule from the fields of `to_dict` but `kind`."""
-        categories = Rule.from_dict(fields["categories"])
-        if not isinstance(categories, Categories):
-            raise InputError("a crossed rule must cross categories", given=fields["categories"].get("kind"))
-        return cls(categories=categories, inner=tuple(Rule.from_dict(entry) for entry in fields["inner"]))
 
 
 def _intervals(cuts: FloatArray, first: IntArray, groups: IntArray, values: FloatArray) -> IntArray:
@@ -417,6 +365,11 @@ class Derived(Rule):
     """
 
     kind: ClassVar[str] = "derived"
+    nested: ClassVar[Mapping[str, type[Described]]] = {
+        "inner": Rule,
+        "cells": Cells,
+        "influence": Expression,
+    }
     inner: Rule
     cells: Cells
     influence: Expression
@@ -431,26 +384,11 @@ class Derived(Rule):
         """Those of the inner rule."""
         return self.inner.n_strata
 
-    def assign(self, columns: Mapping[str, AnyArray]) -> IntArray:
-        """Return the stratum of each unit (n,); in few bytes for many units."""
-        arrays = {name: np.asarray(columns[name]) for name in self.columns}
-
-        def codes_of(part: slice) -> IntArray:
-            chunk = {name: array[part] for name, array in arrays.items()}
-            size = len(next(iter(chunk.values())))
-            values = np.broadcast_to(self.influence.of(chunk), (size,))
-            return self.inner.assign({CELL: self.cells.of(chunk), INFLUENCE: values})
-
-        return in_chunks(codes_of, len(next(iter(arrays.values()))), self.n_strata)
-
-    @classmethod
-    def parse(cls, fields: dict[str, Any]) -> Self:
-        """Return the rule from the fields of `to_dict` but `kind`."""
-        return cls(
-            inner=Rule.from_dict(fields["inner"]),
-            cells=Cells.from_dict(fields["cells"]),
-            influence=Expression.from_dict(fields["influence"]),
-        )
+    def codes_of(self, columns: Mapping[str, AnyArray]) -> AnyArray:
+        """Return the stratum of each unit (n,)."""
+        cells = self.cells.of(columns)
+        influence = np.broadcast_to(self.influence.of(columns), cells.shape)
+        return self.inner.codes_of({CELL: cells, INFLUENCE: influence})
 
 
 CELL = "cell"

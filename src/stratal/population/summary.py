@@ -99,42 +99,6 @@ def proxy_info_for(
     return ProxyInfo(name=name, scaled=True, bounds=bounds, second_moment=second_moment)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
-    """What a population holds, by name.
-
-    Parameters
-    ----------
-    size : int
-        N.
-    proxies : tuple of ProxyInfo
-    groups, shown, features : tuple of str
-        Categories, payload and numbers.
-    id_name : str
-    predicted : str, optional
-        The group that holds the model's answer.
-    notes : tuple of str
-        What was done to read the units.
-    own_stratum : str, optional
-        The group whose level `missing` holds the units without a proxy.
-
-    Examples
-    --------
-    >>> Contents(size=3).proxies
-    ()
-    """
-
-    size: int
-    proxies: tuple[ProxyInfo, ...] = ()
-    groups: tuple[str, ...] = ()
-    shown: tuple[str, ...] = ()
-    features: tuple[str, ...] = ()
-    id_name: str = "id"
-    predicted: str | None = None
-    notes: tuple[str, ...] = ()
-    own_stratum: str | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StratumSummary(Record):
     """What estimators need of the population: sizes and proxy moments per stratum.
@@ -332,10 +296,10 @@ class Size:
             return values
         keep, moved = engine.constant(1.0 - HEDGE), engine.constant(HEDGE * self.centre)
         if self.second:
-            return engine.root(engine.at_least(second - values * values, 0.0) * keep + moved)
+            return engine.apply("sqrt", engine.at_least(second - values * values, 0.0) * keep + moved)
         low, high = engine.constant(self.low), engine.constant(self.high)
         hedged = values * keep + moved
-        return engine.root(engine.at_least((hedged - low) * (high - hedged), 0.0))
+        return engine.apply("sqrt", engine.at_least((hedged - low) * (high - hedged), 0.0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

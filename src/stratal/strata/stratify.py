@@ -107,7 +107,7 @@ def stratify(
     population = require_population(population, "stratify")
     if influence is not None:
         return _by_influence(population, influence, method, n_strata, budget, minimum, min_size)
-    info = population.proxy_info(proxy) if population.contents.proxies else None
+    info = population.proxy_info(proxy) if population.proxies else None
     bounds = (-math.inf, math.inf) if info is None or info.bounds is None else info.bounds
     request = StratificationRequest(
         method=method,
@@ -200,8 +200,8 @@ def _divided(
 ) -> Strata:
     """Return the strata of a category, of intervals of a proxy, or of everything as one."""
     if request.method == "none":
-        if not population.contents.proxies:
-            return Strata.of(of_sizes(np.array([population.contents.size])))
+        if not population.proxies:
+            return Strata.of(of_sizes(np.array([population.size])))
         return Strata.of(of_bins(population.distribution(proxy), np.empty(0, np.int64)))
     if request.method == "category" and by is not None:
         return category_strata(population, by, proxy, request)

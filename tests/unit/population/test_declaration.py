@@ -7,19 +7,23 @@ from typing import Any
 import pytest
 
 from stratal.errors import InputError
-from stratal.population.declaration import Declared
+from stratal.population.declaration import declaration_of
 
 NAMES = ["id", "proxy", "judge", "second", "language"]
 
 
 def test_all_kinds_of_columns() -> None:
-    declared = Declared(
-        proxy=["proxy", "judge", "proxy"],
-        groups="language",
-        second_moment={"judge": "second"},
-        show=("id",),
-        predicted="language",
-    ).among(NAMES, "rows.csv")
+    declared = declaration_of(
+        {
+            "proxy": ["proxy", "judge", "proxy"],
+            "groups": "language",
+            "second_moment": {"judge": "second"},
+            "show": ("id",),
+            "predicted": "language",
+        },
+        NAMES,
+        "rows.csv",
+    )
 
     assert declared.id == "id"
     assert declared.proxies == ("proxy", "judge")
@@ -44,18 +48,18 @@ def test_all_kinds_of_columns() -> None:
 )
 def test_what_is_refused(keywords: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError) as caught:
-        Declared(**keywords).among(NAMES, "rows.csv")
+        declaration_of(keywords, NAMES, "rows.csv")
     assert words in str(caught.value)
 
 
 def test_proxies_may_be_named_by_a_pattern():
     names = ["id", "model-0", "model-1", "other"]
 
-    assert Declared(proxy="model-*").among(names, "the table").proxies == ("model-0", "model-1")
-    assert Declared(proxy=["other", "model-?"]).among(names, "the table").proxies == (
+    assert declaration_of({"proxy": "model-*"}, names, "the table").proxies == ("model-0", "model-1")
+    assert declaration_of({"proxy": ["other", "model-?"]}, names, "the table").proxies == (
         "other",
         "model-0",
         "model-1",
     )
     with pytest.raises(InputError, match=r"no column fits proxy.*judge\*"):
-        Declared(proxy="judge*").among(names, "the table")
+        declaration_of({"proxy": "judge*"}, names, "the table")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -84,10 +86,43 @@ def test_a_table_is_queried_where_pandas_is_not_installed(path):
         [sys.executable, "-c", WITHOUT_PANDAS, str(path)], capture_output=True, text=True, check=False
     )
 
-    # What stands in stderr is not compared: under coverage, DuckDB reports at its end what the tracer still holds.
+    # stderr is not compared: under coverage, DuckDB reports at its end what the tracer still holds.
     assert done.returncode == 0, done.stderr
     held, batches, queried, queried_batches = done.stdout.splitlines()
     assert held.startswith("ArrayPopulation")
     assert queried.startswith("TablePopulation")
     assert held.partition(" ")[2] == queried.partition(" ")[2]
     assert batches == queried_batches == "[2000, 1000]"
+
+
+def both_ways(path: Path, monkeypatch: pytest.MonkeyPatch, **columns: Any) -> tuple[Population, Population]:
+    held = Population.read(path, **columns)
+    with monkeypatch.context() as patched:
+        patched.setattr("stratal.tables.rows.MOST_ROWS", 0)
+        queried = Population.read(path, **columns)
+    assert isinstance(held, ArrayPopulation)
+    assert not isinstance(queried, ArrayPopulation)
+    return held, queried
+
+
+def test_a_proxy_may_be_a_group_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In memory its order was refused, as that of categories."""
+    path = tmp_path / "rows.csv"
+    path.write_text("id,p\na,1\nb,0\nc,1\nd,0.5\n")
+    held, queried = both_ways(path, monkeypatch, proxy="p", groups="p")
+
+    ranks = np.array([0, 1])
+    assert held.at_ranks("p", ranks, 3).ids.tolist() == queried.at_ranks("p", ranks, 3).ids.tolist()
+
+
+def test_second_moments_of_a_proxy_that_only_orders_count_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In memory they were part of the digest and of the distribution."""
+    path = tmp_path / "rows.csv"
+    path.write_text("id,p,s\na,1,1\nb,0,0.5\nc,1,1\nd,0.5,0.4\n")
+    held, queried = both_ways(path, monkeypatch, proxy="p", second_moment="s", scaled=False)
+
+    assert held.digest(7) == queried.digest(7)
+    assert held.distribution() == queried.distribution()
+    assert not held.has_second_moments("p")

@@ -43,11 +43,11 @@ def test_what_the_function_names_itself_is_not_shown_twice():
 
 def test_a_keyword_that_does_not_exist_is_refused():
     make: Any = stratal.Population.from_arrays
-    with pytest.raises(TypeError, match=r"Population.from_arrays\(\) got .*'proxies'; it takes proxy, ids"):
+    with pytest.raises(TypeError, match=r"Population.from_arrays\(\) got .*'proxies'; it takes 'proxy'"):
         make(proxies=[0.1, 0.9])
     table: Any = stratal.Population.from_table
-    with pytest.raises(TypeError, match=r"Population.from_table\(\) got .*'proxies'; it takes id, proxy"):
+    with pytest.raises(TypeError, match=r"Population.from_table\(\) got .*'proxies'; it takes 'proxy'"):
         table({"id": [1]}, proxies="p")
     read: Any = stratal.Population.read
-    with pytest.raises(TypeError, match=r"Population.read\(\) got .*'proxies'; it takes id, proxy"):
+    with pytest.raises(TypeError, match=r"Population.read\(\) got .*'proxies'; it takes 'proxy'"):
         read("p.csv", proxies="p")

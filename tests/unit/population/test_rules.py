@@ -11,7 +11,7 @@ import pytest
 import stratal
 from stratal.errors import InputError
 from stratal.estimation.estimands import F1
-from stratal.population import rules
+from stratal.population import Population, in_memory, rules
 from stratal.population.expressions import Agree, ByLevel, Cells, Number
 from stratal.population.rules import (
     Categories,
@@ -50,15 +50,17 @@ class TestCompactCodes:
     def test_many_units(self, rule, monkeypatch):
         rng = np.random.default_rng(9)
         columns = {"p": rng.random(300), "g": rng.choice(["a", "b"], 300)}
+        population = Population.from_arrays(proxy={"p": columns["p"]}, groups={"g": columns["g"]})
         few = rule.assign(columns)
+        assert few.dtype == population.codes(rule).dtype == np.int64
 
-        monkeypatch.setattr(rules, "EAGER_LIMIT", 200)
-        monkeypatch.setattr(rules, "_CHUNK", 64)
-        many = rule.assign(columns)
+        monkeypatch.setattr(rules, "PART", 64)
+        monkeypatch.setattr(in_memory, "PART", 64)
+        monkeypatch.setattr(in_memory, "_EAGER_LIMIT", 200)
+        many = population.codes(rule)
 
-        assert few.dtype == np.int64
         assert many.dtype.itemsize < 8
-        assert many.tolist() == few.tolist()
+        assert many.tolist() == few.tolist() == rule.assign(columns).tolist()
 
 
 class TestRules:

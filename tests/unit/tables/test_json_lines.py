@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stratal.errors import InputError
-from stratal.population.declaration import Declared
+from stratal.population.declaration import Declaration
 from stratal.population.inspection import describe_columns
 from stratal.tables import readers
 
@@ -30,7 +30,7 @@ def write(path: Path, lines: list[Any]) -> Path:
 def held(path: Path) -> dict[str, list[Any]]:
     table = readers.open_table(path)
     names = ("id", "x", "y", "text", "none", "late")
-    rows = table.take(Declared(id="id", show=names).among(table.names, table.label))
+    rows = table.take(Declaration(id="id", shown=names))
     found: dict[str, list[Any]] = rows.head(names, 10_000)
     return found
 

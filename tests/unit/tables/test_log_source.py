@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stratal.population.declaration import Declared
+from stratal.population.declaration import Declaration, with_log
 from stratal.tables.engine import duckdb_connection
 from stratal.tables.logs.log import Row, log_of
 from stratal.tables.readers import log_table
@@ -26,21 +26,21 @@ def log():
 
 
 def test_what_is_named_stays(log):
-    request = Declared(proxy="near", show="sample", groups="sample").of_log(log)
+    found = with_log({"proxy": "near", "show": "sample", "groups": "sample"}, log)
 
-    assert (request.proxy, request.show, request.groups) == ("near", ("sample",), ("sample",))
+    assert found == {"proxy": "near", "show": ("sample",), "groups": ("sample",)}
 
 
 def test_no_proxy_can_be_asked_for(log):
-    assert Declared(proxy=()).of_log(log).proxy == ()
+    assert with_log({"proxy": ()}, log)["proxy"] == ()
 
 
 def test_the_cluster_is_a_group(log):
-    assert Declared().of_log(log).groups == ("sample",)
+    assert with_log({}, log)["groups"] == ("sample",)
 
 
 def test_half_characters_and_empty_columns_are_text(log):
     table = log_table(duckdb_connection(), log, "log.json")
-    rows = table.take(Declared(proxy=(), show=("answer", "near")).among(table.names, table.label))
+    rows = table.take(Declaration(id=table.names[0], shown=("answer", "near")))
 
     assert rows.head(["answer", "near"], 4) == {"answer": ["x?"] * 4, "near": [None] * 4}

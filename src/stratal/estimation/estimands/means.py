@@ -159,9 +159,8 @@ class Mean(Estimand):
 
     def anticipated(self, population: Population, asked: Division) -> AnticipatedOutcome:
         """Return what a proxy says of the outcome: the one that was asked for, or else its own."""
-        known = population.contents
-        asked = replace(asked, proxy=asked.proxy or self.proxy, by=asked.by or known.own_stratum)
-        return AnticipatedOutcome(population=population, asked=asked, n_proxies=len(known.proxies))
+        asked = replace(asked, proxy=asked.proxy or self.proxy, by=asked.by or population.own_stratum)
+        return AnticipatedOutcome(population=population, asked=asked, n_proxies=len(population.proxies))
 
 
 _OF_GROUPS = ("target", "outcome", "bounds", "limits", "predicted", "combine", "population")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import ibis
 import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
@@ -141,8 +142,6 @@ def _distinct_rows(table: Any, values: Any, moments: Any, *keys: str) -> Any:
 
 def _histogram_rows(table: Any, values: Any, low: Any, scale: Any, moments: Any, *keys: str) -> Any:
     """Return the group-by of bins: counts, integer sums, and the smallest and largest value of each."""
-    import ibis
-
     position = ((values - low) * scale).floor().cast("int64")
     last = ibis.literal(BIN_COUNT * OFFSET_COUNT - 1, "int64")
     columns = {"position": ibis.least(position, last), "value": values} | {key: table[key] for key in keys}

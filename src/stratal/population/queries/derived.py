@@ -12,6 +12,8 @@ from functools import reduce
 from operator import add, or_
 from typing import Any
 
+import ibis
+
 from stratal.errors import InputError
 from stratal.population.declaration import (
     CONFIDENCE,
@@ -57,8 +59,6 @@ def _with_columns(source: Source, notes: Sequence[str] = (), **columns: Any) -> 
 
 def _numbered(source: Source) -> Source:
     """Return the source with the number of each row, from 1, stored once."""
-    import ibis
-
     if not source.ordered:
         raise InputError(
             f"{source.label}: rows on a connection have no order, and so no number",
@@ -88,8 +88,6 @@ def is_softmax(source: Source, columns: Sequence[str]) -> bool:
 
 def totals(source: Source, columns: Sequence[str]) -> dict[str, Any]:
     """Return how far rows add up from 1, their least value, and the number of rows that have all values."""
-    import ibis
-
     values = [number(source, name) for name in columns]
     total = reduce(add, values)
     whole = total.notnull() & ~total.isnan()
@@ -103,8 +101,6 @@ def _with_softmax(
     source: Source, declared: Declaration, columns: tuple[str, ...]
 ) -> tuple[Source, Declaration]:
     """Return the source with the probability of the answer, and the most probable class if none is named."""
-    import ibis
-
     found = totals(source, columns)
     if len(columns) < 2 or not found["n"] or found["least"] < 0 or found["off"] > DECLARED:
         raise InputError(
@@ -151,8 +147,6 @@ def _listed(columns: Sequence[str]) -> str:
 
 def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, Declaration]:
     """Return the source with missing proxies filled with one number, and a group that tells them."""
-    import ibis
-
     if not declared.proxies:
         raise InputError("missing='own-stratum' needs a proxy", action="Name one: proxy=…, --proxy COLUMN.")
     names = (*declared.proxies, *declared.second_moments.values())

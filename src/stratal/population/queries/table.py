@@ -2,53 +2,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import ibis
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError
 from stratal.population.declaration import OWN_STRATUM_GROUP, Declaration
-from stratal.population.digest import KEY_BITS, Digested, PopulationDigest, exponent_of
+from stratal.population.digest import KEY_BITS, Digested, PopulationDigest, digits
 from stratal.population.distribution import Extent, LevelBins
 from stratal.population.expressions import Expression
 from stratal.population.population import Population
-from stratal.population.queries import selecting
 from stratal.population.queries.counting import TableCounter, columns_of, level_bins
-from stratal.population.queries.translate import query_averages, with_codes
-from stratal.population.queries.units import checked, units_of
-from stratal.population.rules import Rule
+from stratal.population.queries.translate import TableColumns, query_averages, with_codes
+from stratal.population.queries.units import Units, checked, units_of
+from stratal.population.rules import CutPoints, Rule
 from stratal.population.summary import (
+    STEPS,
     Candidates,
-    Contents,
     Drawn,
     ProxyInfo,
     Size,
     SizeProfile,
     StratumSummary,
-    proxy_info_for,
     rest_of,
 )
 from stratal.randomness import KEY_DIGITS, KeyArray, check_seed, shown_order, uniforms
-from stratal.tables.engine import in_byte_order
+from stratal.tables.engine import collects, digest, double, in_byte_order, key_bits, small_table
 from stratal.tables.source import Source
+
+_OCTAVES = 24
+_HIGHEST_KEY = 2**64 - 1
+_HALF = 32
+_REST_OF_DIGEST = "f" * (32 - KEY_DIGITS)
 
 _FEW = 2**58
 """Keys up to this are those of one unit in 64: as many rows come back beside the sums."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TablePopulation(Population):
     """N units as the rows of a table; made by `Population.read` and `Population.from_table`.
 
     Parameters
     ----------
+    units : Units
     source : Source
         Where the rows are.
-    declared : Declaration
-        What the columns are.
+    extents : mapping of column to (float, float)
+        Smallest and largest value of each number.
 
     Examples
     --------
@@ -59,55 +64,36 @@ class TablePopulation(Population):
     {'de': 2, 'en': 1}
     """
 
-    def __init__(self, *, source: Source, declared: Declaration) -> None:
-        source, self._units = source.counted(), units_of(source, declared)
-        self._facts = facts = checked(self._units, source, declared)
-        self._source = replace(source, rows=facts.size)
-        moments, kind = declared.second_moments, (declared.bounds, declared.scaled)
-        super().__init__(
-            Contents(
-                size=facts.size,
-                proxies=tuple(
-                    proxy_info_for(name, *facts.extents[name], *kind, moments.get(name), declared.label)
-                    for name in declared.proxies
-                ),
-                groups=declared.groups,
-                shown=declared.shown,
-                features=declared.features,
-                id_name=declared.id,
-                predicted=declared.predicted,
-                notes=source.notes,
-                own_stratum=OWN_STRATUM_GROUP if declared.missing else None,
-            )
-        )
-        self._summaries: list[tuple[Rule, StratumSummary]] = []
+    units: Units
+    source: Source
+    extents: Mapping[str, tuple[float, float]]
+    _summaries: list[tuple[Rule, StratumSummary]] = field(init=False, default_factory=list)
 
     # ---- what it answers
 
     def _counter(self, info: ProxyInfo) -> TableCounter:
         """Return what asks one group-by, or two where it has to look closer."""
-        units, extents = self._units, self._facts.extents
-        second = info.second_moment
+        units, second = self.units, info.second_moment
         return TableCounter(
-            self._source.run,
+            self.source.run,
             units.table,
             units.numbers[info.name],
             second and units.numbers[second],
-            whole=Extent(*extents[info.name], self.size),
-            second_extent=extents[second] if second else None,
+            whole=Extent(*self.extents[info.name], self.size),
+            second_extent=self.extents[second] if second else None,
         )
 
     def _level_bins(self, by: str, info: ProxyInfo) -> LevelBins:
         """Return what two or three queries count of all levels."""
-        units, second = self._units, info.second_moment
+        units, second = self.units, info.second_moment
         names = units.categories[by], units.numbers[info.name], second and units.numbers[second]
-        return level_bins(self._source.run, self._source.backend, units.table, *names)
+        return level_bins(self.source.run, self.source.backend, units.table, *names)
 
     def levels(self, group: str) -> dict[str, int]:
         """Return the number of units in each level of a group column."""
-        table = self._units.table
-        level = table[self._units.categories[self.require_group(group)]]
-        answer = self._source.run(table.group_by(level=level).aggregate(n=table.count()))
+        table = self.units.table
+        level = table[self.units.categories[self.require_group(group)]]
+        answer = self.source.run(table.group_by(level=level).aggregate(n=table.count()))
         _texts(answer.column("level"))
         found = answer.to_pylist()
         return {row["level"]: int(row["n"]) for row in sorted(found, key=lambda row: str(row["level"]))}
@@ -121,14 +107,14 @@ class TablePopulation(Population):
         for known, summary in self._summaries:
             if known == rule:
                 return summary
-        coded = with_codes(rule, self._units, self._units.table)
-        columns = [coded[self._units.numbers[info.name]] for info in self.proxies]
+        coded = with_codes(rule, self.units, self.units.table)
+        columns = [coded[self.units.numbers[info.name]] for info in self.proxies]
         measures: dict[str, Any] = {"n": coded.count()}
         for a, left in enumerate(columns):
             measures[f"mean{a}"] = left.mean()
             measures[f"cov{a}_{a}"] = left.var(how="pop")
             measures |= {f"cov{a}_{b}": left.cov(columns[b], how="pop") for b in range(a)}
-        found = columns_of(self._source.run(coded.group_by("code").aggregate(**measures)))
+        found = columns_of(self.source.run(coded.group_by("code").aggregate(**measures)))
         summary = _summary(found, rule, len(columns))
         self._summaries.append((rule, summary))
         return summary
@@ -146,14 +132,14 @@ class TablePopulation(Population):
         That is one pass where the engine hands on rows beside sums: what is below the highest limit comes
         back and is then put into its stratum.
         """
-        units, highest = self._units, int(limits[counts > 0].max(initial=np.uint64(0)))
-        if seed in self._digests or highest > _FEW or not selecting.collects_rows(units):
-            return self._source.run(selecting.smallest(rule, units, limits, counts, seed))
+        units, highest = self.units, int(limits[counts > 0].max(initial=np.uint64(0)))
+        if seed in self._digests or highest > _FEW or not _collects_rows(units):
+            return self.source.run(_smallest(rule, units, limits, counts, seed))
         bits = highest >> (4 * KEY_DIGITS - KEY_BITS)
-        row = self._source.run(selecting.digested(units, self._digested, seed, bits))
-        self._digests[seed] = selecting.digest_of(self._digested, row.drop_columns("rows").to_pylist()[0])
-        found = selecting.rows_of(row.column("rows"))
-        coded = self._source.run(selecting.smallest(rule, selecting.only(units, found), limits, counts, seed))
+        row = self.source.run(_digested(units, self._digested, seed, bits))
+        self._digests[seed] = _digest_of(self._digested, row.drop_columns("rows").to_pylist()[0])
+        found = _rows_of(row.column("rows"))
+        coded = self.source.run(_smallest(rule, _only(units, found), limits, counts, seed))
         place = {text: at for at, text in enumerate(found.column("unit_id").to_pylist())}
         rows = [place[text] for text in coded.column("unit_id").to_pylist()]
         found = found.take(np.array(rows, dtype=np.int64))
@@ -164,37 +150,32 @@ class TablePopulation(Population):
     def digest(self, seed: int) -> PopulationDigest:
         """Return the sums by which samples of this seed know the population again: one query."""
         if seed not in self._digests:
-            row = self._source.first(selecting.digested(self._units, self._digested, seed))
-            self._digests[seed] = selecting.digest_of(self._digested, row)
+            row = self.source.first(_digested(self.units, self._digested, seed))
+            self._digests[seed] = _digest_of(self._digested, row)
         return self._digests[seed]
 
-    @cached_property
-    def _digested(self) -> Digested:
-        """The columns of the digest, by the names that the units' table has for them."""
-        units, extents, infos = self._units, self._facts.extents, {info.name: info for info in self.proxies}
+    def _number(self, name: str) -> tuple[str, tuple[float, float]]:
+        return self.units.numbers[name], self.extents[name]
 
-        def number(name: str) -> tuple[str, int]:
-            return units.numbers[name], exponent_of(*extents[name])
+    def _moments(self, proxy: str) -> tuple[str, tuple[float, float]]:
+        return self._number(str(self.proxy_info(proxy).second_moment))
 
-        def moments(proxy: str) -> tuple[str, int] | None:
-            second = infos[proxy].second_moment
-            return None if second is None else number(second)
-
-        return Digested.of(self.contents, number, moments, units.categories.__getitem__)
+    def _category(self, name: str) -> str:
+        return self.units.categories[name]
 
     def means_of(self, formulas: Sequence[Expression]) -> FloatArray:
         """Return the means (q,) of formulas: one query."""
-        row = self._source.first(query_averages(list(formulas), self._units))
+        row = self.source.first(query_averages(list(formulas), self.units))
         return np.array([float(row[f"m{j}"]) for j in range(len(formulas))])
 
     def batches(self, columns: tuple[str, ...], size: int = 262_144) -> Iterator[dict[str, AnyArray]]:
         """Yield the named columns in the order of the ids' text: the same however the rows are stored."""
-        units = self._units
+        units = self.units
         internal = {name: units.internal(name, units.numbers) for name in columns}
         ordered = units.table.order_by(in_byte_order(units.backend, units.table.unit_id)).select(
             *dict.fromkeys(internal.values())
         )
-        for batch in self._source.batches(ordered, size):
+        for batch in self.source.batches(ordered, size):
             yield {name: _plain(batch.column(column)) for name, column in internal.items()}
 
     # ---- unequal probabilities, an order, groups
@@ -206,19 +187,21 @@ class TablePopulation(Population):
     def size_profile(self, size: Size, count: int) -> SizeProfile:
         """Return the extent, the sum and the `count` largest values of a size measure: three queries."""
         sized = self._sized(size)
-        low = float(self._source.first(selecting.extent(sized))["low"])
-        top = self._source.run(selecting.largest(sized, min(count, self.size)))
-        largest = np.sort(top.column("size_measure").to_numpy())[::-1]
+        measure = sized.size_measure
+        low = float(self.source.first(sized.aggregate(low=measure.min()))["low"])
+        most = sized.order_by(ibis.desc("size_measure")).limit(min(count, self.size)).select("size_measure")
+        largest = np.sort(self.source.run(most).column("size_measure").to_numpy())[::-1]
         cap, total = float(largest[-1]), 0
         if low > 0:
-            total = int(self._source.first(selecting.total_steps(sized, cap))["total"])
+            steps = (ibis.least(measure, double(cap)) * double(STEPS / cap) + double(0.5)).floor()
+            total = int(self.source.first(sized.aggregate(total=steps.cast("int64").sum()))["total"])
         return SizeProfile(units=self.size, low=low, largest=largest, rest=rest_of(total, cap, len(largest)))
 
     def below(self, size: Size, limit: float, seed: int) -> Candidates:
         """Return the units whose permanent random number u is below `limit` times their size."""
         seed, sized = check_seed(seed), self._sized(size)
-        high = float(self._source.first(selecting.extent(sized))["high"])
-        found = self._source.run(selecting.candidates(sized, self._units, high, limit, seed))
+        high = float(self.source.first(sized.aggregate(high=sized.size_measure.max()))["high"])
+        found = self.source.run(_candidates(sized, self.units, high, limit, seed))
         u = uniforms(_keys(found.column("digest").to_pylist()))
         sizes = found.column("size_measure").to_numpy()
         kept = np.flatnonzero(u < limit * sizes)
@@ -228,25 +211,49 @@ class TablePopulation(Population):
     def at_ranks(self, column: str, ranks: IntArray, seed: int) -> Drawn:
         """Return the units at these ranks (n,), from 0, when sorted by a column: one sort by the engine."""
         seed = check_seed(seed)
-        found = self._source.run(selecting.ranked(self._units, column, ranks, seed))
-        return self._taken(found, seed)[0]
+        table, value = self.units.table, self._numeric(column)
+        table = table.select(wanted="unit_id", value=value, digest=_digest(self.units, seed))
+        window = ibis.window(order_by=[table.value, table.digest, table.wanted])
+        numbered = table.select("wanted", position=ibis.row_number().over(window).cast("int64"))
+        ranked = small_table({"rank": ranks}, self.units.backend)
+        drawn = numbered.join(ranked, numbered.position == ranked.rank).select("wanted")
+        return self._matching("unit_id", drawn, seed)
 
     def members(self, group: str, levels: tuple[str, ...], seed: int) -> Drawn:
         """Return every unit of these levels of a group column."""
-        found = self._source.run(selecting.in_levels(self._units, self.require_group(group), levels))
-        return self._taken(found, seed)[0]
+        wanted = small_table({"wanted": np.array(levels, object)}, self.units.backend)
+        return self._matching(self.units.categories[self.require_group(group)], wanted, seed)
 
     def find(self, ids: Sequence[str]) -> Drawn:
         """Return the units that have one of these ids, as text; those of no unit are left out."""
-        return self._taken(self._source.run(selecting.with_ids(self._units, ids)), 0)[0]
+        wanted = small_table({"wanted": np.array(list(dict.fromkeys(ids)), object)}, self.units.backend)
+        return self._matching("unit_id", wanted, 0)
+
+    def _matching(self, column: str, wanted: Any, seed: int) -> Drawn:
+        """Return the units whose value of a column is among those `wanted`."""
+        table = self.units.table
+        joined = table.join(wanted, table[column] == wanted.wanted)
+        return self._taken(self.source.run(joined.select("unit_id", *_payload(self.units))), seed)[0]
 
     def _sized(self, size: Size) -> Any:
-        second = self.proxy_info(size.column).second_moment if size.second else None
-        return selecting.with_size(size, self._units, second)
+        """Return the units' table with a column `size_measure` of doubles."""
+        units, table = self.units, self.units.table
+        if size.column is None:
+            return table.mutate(size_measure=double(1.0))
+        values, moments = self._numeric(size.column), None
+        if size.second:
+            moments = units.number(str(self.proxy_info(size.column).second_moment))
+        return table.mutate(size_measure=size.on(TableColumns(units, table), values, moments))
+
+    def _numeric(self, name: str) -> Any:
+        """Return the Ibis column of a proxy or a feature, refusing categories."""
+        if name in self.units.categories and name not in self.units.numbers:
+            raise InputError(f"column {name!r} holds categories", allowed="a proxy or a feature")
+        return self.units.number(name)
 
     def _taken(self, found: Any, seed: int, stratum: IntArray | None = None) -> tuple[Drawn, IntArray]:
         """Return found units in the order in which they are shown, and that order (n,)."""
-        ids, units = _ids(found.column("unit_id"), self._units.integer_ids), self._units
+        ids, units = _ids(found.column("unit_id"), self.units.integer_ids), self.units
         order = shown_order(ids, seed)
         found = found.take(order)
         proxies = [found.column(units.numbers[name]).to_numpy() for name in self.proxy_names]
@@ -259,6 +266,26 @@ class TablePopulation(Population):
             features={name: found.column(units.numbers[name]).to_numpy() for name in self.feature_names},
         )
         return drawn, order
+
+
+def table_population(source: Source, declared: Declaration) -> TablePopulation:
+    """Return the population of a table's rows, once they are checked."""
+    source, units = source.counted(), units_of(source, declared)
+    size, extents = checked(units, source, declared)
+    return TablePopulation(
+        size=size,
+        proxies=declared.proxy_infos(extents),
+        group_names=declared.groups,
+        shown_names=declared.shown,
+        feature_names=declared.features,
+        id_name=declared.id,
+        predicted=declared.predicted,
+        notes=source.notes,
+        own_stratum=OWN_STRATUM_GROUP if declared.missing else None,
+        units=units,
+        source=replace(source, rows=size),
+        extents=extents,
+    )
 
 
 def _summary(found: dict[str, Any], rule: Rule, k: int) -> StratumSummary:
@@ -319,3 +346,111 @@ def _objects(column: Any) -> AnyArray:
 def _plain(column: Any) -> AnyArray:
     array: AnyArray = column.to_numpy(zero_copy_only=False)
     return array.astype(np.str_) if array.dtype.kind == "O" else array
+
+
+# ---- the queries of designs
+
+
+def _smallest(rule: Rule, units: Units, limits: KeyArray, counts: IntArray, seed: int) -> Any:
+    """Return the query for the units whose key is at most their stratum's limit (H,); none where no count."""
+    wanted = np.flatnonzero(counts)
+    table = units.table.mutate(digest=_digest(units, seed))
+    highest = max((int(limits[h]) for h in wanted), default=0)
+    if highest < _HIGHEST_KEY:
+        table = table.filter(table.digest <= _digest_limit(highest))
+    by_code = {int(h): _digest_limit(int(limits[h])) for h in wanted}
+    return _under_limits(with_codes(rule, units, table), units, by_code, "code")
+
+
+def _candidates(sized: Any, units: Units, high: float, limit: float, seed: int) -> Any:
+    """Return the query for units whose key is below `limit` times their size, and for as many again.
+
+    Sizes fall into octaves below the largest; each has one threshold on the digest's text, joined as a small
+    table, so that about twice as many units as needed leave the engine. Python then compares exactly.
+    """
+    cuts = high * 2.0 ** -np.arange(_OCTAVES, 0, -1.0)
+    shares = enumerate(min(limit * cut, 1.0) for cut in (*cuts.tolist(), high))
+    by_octave = {octave: _digest_limit(int(share * 2.0**64) + (1 << 11)) for octave, share in shares}
+    as_number = replace(units, numbers={**units.numbers, "size_measure": "size_measure"})
+    rule = CutPoints(column="size_measure", cuts=cuts)
+    coded = with_codes(rule, as_number, sized.mutate(digest=_digest(units, seed)))
+    return _under_limits(coded, units, by_octave, "size_measure")
+
+
+def _under_limits(coded: Any, units: Units, limits: dict[int, str], *kept: str) -> Any:
+    """Return the query for the rows whose digest is at most the limit of their code."""
+    names = np.array(list(limits), np.int64), np.array(list(limits.values()), object)
+    of_code = small_table({"limited": names[0], "highest": names[1]}, units.backend)
+    joined = coded.join(of_code, coded.code == of_code.limited)
+    under = joined.filter(joined.digest <= joined.highest)
+    return under.select("unit_id", "digest", *kept, *_payload(units))
+
+
+def _digested(units: Units, told: Digested, seed: int, limit: int = -1) -> Any:
+    """Return the query for the sums of the population's digest, and for the units whose k is at most `limit`.
+
+    Each sum comes in two halves, which fit 64 bits for up to 2³¹ units. A negative limit is of no unit.
+    """
+    text = ibis.literal(f"{seed}:") + units.table.unit_id
+    table = units.table.mutate(key=key_bits(units.backend, text))
+    measures = {"size": table.count(), "ids": table.key.sum().cast("int64")}
+    for at, whole in enumerate(_whole_numbers(units, table, told)):
+        product = table.key * whole
+        measures[f"high{at}"] = (product >> _HALF).sum().cast("int64")
+        measures[f"low{at}"] = (product & (2**_HALF - 1)).sum().cast("int64")
+    if limit >= 0:
+        rows = ibis.struct({name: table[name] for name in ("unit_id", *_payload(units))})
+        measures["rows"] = rows.collect(where=table.key <= limit)
+    return table.aggregate(**measures)
+
+
+def _digest_of(told: Digested, found: Mapping[str, Any]) -> PopulationDigest:
+    """Return the digest from the row of sums."""
+    halves = len([name for name in found if name.startswith("high")])
+    sums = [(int(found[f"high{at}"]) << _HALF) + int(found[f"low{at}"]) for at in range(halves)]
+    return told.digest(int(found["size"]), int(found["ids"]), sums)
+
+
+def _collects_rows(units: Units) -> bool:
+    """Return whether the engine hands on rows beside sums: structs of types that come through Arrow."""
+    kinds = [units.table[name].type() for name in units.shown.values()]
+    plain = (
+        kind.is_string() or kind.is_numeric() or kind.is_boolean() or kind.is_temporal() for kind in kinds
+    )
+    return collects(units.backend) and all(plain)
+
+
+def _rows_of(collected: Any) -> Any:
+    """Return rows that came as one list of structs as a PyArrow table."""
+    import pyarrow as pa
+
+    structs = collected.combine_chunks().flatten()
+    return pa.Table.from_arrays(structs.flatten(), names=[field.name for field in structs.type])
+
+
+def _only(units: Units, found: Any) -> Units:
+    """Return units of which the engine has only the rows of a PyArrow table, without the payload."""
+    names = ["unit_id", *units.numbers.values(), *units.categories.values()]
+    return replace(units, table=ibis.memtable(found.select(names)), shown={})
+
+
+def _whole_numbers(units: Units, table: Any, told: Digested) -> Iterator[Any]:
+    """Yield what the keys are multiplied by: digits of numbers, then the numbers of levels."""
+    for column, exponent in told.numbers.values():
+        for digit in digits(table[column], exponent, TableColumns(units, table)):
+            yield digit.cast("int64")
+    for column in told.groups.values():
+        yield key_bits(units.backend, table[column]) >> 1
+
+
+def _payload(units: Units) -> list[str]:
+    return [*units.numbers.values(), *units.categories.values(), *units.shown.values()]
+
+
+def _digest(units: Units, seed: int) -> Any:
+    return digest(units.backend, ibis.literal(f"{seed}:") + units.table.unit_id)
+
+
+def _digest_limit(key: int) -> str:
+    """Return the largest digest whose first digits are those of `key`."""
+    return f"{min(key, _HIGHEST_KEY):0{KEY_DIGITS}x}{_REST_OF_DIGEST}"

@@ -11,8 +11,10 @@ from functools import reduce, singledispatch
 from operator import add, and_
 from typing import Any
 
+import ibis
 import numpy as np
 
+from stratal.arrays import FloatArray
 from stratal.errors import InputError
 from stratal.population.expressions import Cells, Expression
 from stratal.population.queries.units import Units
@@ -74,9 +76,9 @@ class TableColumns:
         first, *others = (self._table[self._units.internal(name, self._units.categories)] for name in names)
         return ibis.ifelse(reduce(and_, (first == other for other in others)), double(1.0), double(0.0))
 
-    def exponential(self, value: Any) -> Any:
-        """Return exp(value)."""
-        return value.exp()
+    def apply(self, function: str, value: Any) -> Any:
+        """Return a function of a value, such as `floor`."""
+        return getattr(value, function)()
 
     def constant(self, value: float) -> Any:
         """Return one number for every unit."""
@@ -87,14 +89,6 @@ class TableColumns:
         import ibis
 
         return ibis.greatest(value, double(least))
-
-    def root(self, value: Any) -> Any:
-        """Return √value."""
-        return value.sqrt()
-
-    def floor(self, value: Any) -> Any:
-        """Return the largest whole number that is not above a value."""
-        return value.floor()
 
 
 def cell_column(cells: Cells, columns: TableColumns) -> Any:
@@ -109,8 +103,6 @@ def cell_column(cells: Cells, columns: TableColumns) -> Any:
     >>> cell_column(Cells(names=("all",)), TableColumns(units, table)).type().is_string()
     True
     """
-    import ibis
-
     last = ibis.literal(cells.names[-1])
     branches = [
         (test.on(columns) > 0.5, ibis.literal(name))
@@ -193,8 +185,6 @@ def with_codes(rule: Rule, units: Units, table: Any, out: str = "code") -> Any:
 
 @with_codes.register
 def _(rule: Everything, units: Units, table: Any, out: str = "code") -> Any:
-    import ibis
-
     return table.mutate(**{out: ibis.literal(0, "int64")})
 
 
@@ -206,8 +196,6 @@ def _(rule: CutPoints, units: Units, table: Any, out: str = "code") -> Any:
 
 def _halving(column: Any, cuts: list[float], first: int, last: int) -> Any:
     """Return nested choices, so that a value meets log₂ H cut points and not H."""
-    import ibis
-
     if first == last:
         return ibis.literal(first, "int32")
     middle = (first + last) // 2
@@ -217,8 +205,6 @@ def _halving(column: Any, cuts: list[float], first: int, last: int) -> Any:
 
 @with_codes.register
 def _(rule: Categories, units: Units, table: Any, out: str = "code") -> Any:
-    import ibis
-
     level = units.internal(rule.column, units.categories)
     if len(rule.levels) <= _FEW_LEVELS:
         text = table[level]
@@ -238,11 +224,8 @@ def _(rule: Derived, units: Units, table: Any, out: str = "code") -> Any:
 
 @with_codes.register
 def _(rule: Crossed, units: Units, table: Any, out: str = "code") -> Any:
-    cuts = [inner for inner in rule.inner if isinstance(inner, CutPoints)]
-    if len(cuts) == len(rule.inner) and len({inner.column for inner in cuts}) == 1:
-        return _cuts_by_level(rule, cuts, units, table, out)
-    import ibis
-
+    if rule.cuts is not None:
+        return _cuts_by_level(rule, *rule.cuts, units, table, out)
     group = f"{out}_group"
     coded = with_codes(rule.categories, units, table, group)
     branches, added = [], [group]
@@ -253,12 +236,14 @@ def _(rule: Crossed, units: Units, table: Any, out: str = "code") -> Any:
     return coded.mutate(**{out: ibis.cases(*branches).cast("int64")}).drop(*added)
 
 
-def _cuts_by_level(rule: Crossed, cuts: list[CutPoints], units: Units, table: Any, out: str) -> Any:
+def _cuts_by_level(
+    rule: Crossed, column: str, cuts: list[FloatArray], units: Units, table: Any, out: str
+) -> Any:
     """Return the codes by a join with the intervals of every level, however many levels there are."""
     levels, lows, highs, codes = [], [], [], []
     offsets = rule.offsets.tolist()
     for level, group in zip(rule.categories.levels, rule.categories.codes.tolist(), strict=True):
-        edges = [-np.inf, *cuts[group].cuts.tolist(), np.inf]
+        edges = [-np.inf, *cuts[group].tolist(), np.inf]
         levels += [level] * (len(edges) - 1)
         lows += edges[:-1]
         highs += edges[1:]
@@ -267,7 +252,7 @@ def _cuts_by_level(rule: Crossed, cuts: list[CutPoints], units: Units, table: An
     arrays = [np.array(levels, dtype=object), np.array(lows), np.array(highs)]
     intervals = {**dict(zip(names, arrays, strict=True)), out: np.array(codes, np.int64)}
     known = small_table(intervals, units.backend)
-    value = table[units.internal(cuts[0].column, units.numbers)]
+    value = table[units.internal(column, units.numbers)]
     level_column = table[units.internal(rule.categories.column, units.categories)]
     here = [level_column == known[names[0]], value >= known[names[1]], value < known[names[2]]]
     return table.left_join(known, here).drop(*names)
@@ -275,8 +260,6 @@ def _cuts_by_level(rule: Crossed, cuts: list[CutPoints], units: Units, table: An
 
 @with_codes.register
 def _(rule: NearestCentre, units: Units, table: Any, out: str = "code") -> Any:
-    import ibis
-
     if rule.n_strata == 1:
         return table.mutate(**{out: ibis.literal(0, "int64")})
     middle = rule.centres.mean(axis=0)

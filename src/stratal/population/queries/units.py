@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import ibis
+
 from stratal.errors import InputError, near_names
 from stratal.population.declaration import POINT, Declaration
 from stratal.tables.engine import duplicate_key, moment_text, orders_by_bytes
@@ -124,8 +126,6 @@ def whole_number(column: Any) -> Any:
     >>> whole_number(ibis.literal(7.0)).type().is_integer()
     True
     """
-    import ibis
-
     double = column.cast("float64")
     bounded = ibis.ifelse(double.abs() < WHOLE_LIMIT, double, ibis.null("float64"))
     integer = bounded.cast("int64")
@@ -155,8 +155,6 @@ def number_of_text(column: Any) -> Any:
     >>> number_of_text(ibis.literal("1_0")).type().is_floating()
     True
     """
-    import ibis
-
     return ibis.ifelse(column.contains("_"), ibis.null("float64"), column.try_cast("float64"))
 
 
@@ -174,8 +172,6 @@ def with_point(column: Any) -> Any:
 
 def category(column: Any, words: str) -> Any:
     """Return a column as the text of categories, null where there is none; an error calls it by `words`."""
-    import ibis
-
     kind = column.type()
     if kind.is_boolean():
         return ibis.cases((column, "True"), (~column, "False"))
@@ -197,24 +193,11 @@ _FILL = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """What one pass over a sound table tells.
-
-    Parameters
-    ----------
-    size : int
-        N.
-    extents : mapping of column to (float, float)
-        Smallest and largest value of each number.
-    """
-
-    size: int
-    extents: Mapping[str, tuple[float, float]]
+Extents = dict[str, tuple[float, float]]
 
 
-def checked(units: Units, source: Source, declared: Declaration) -> Facts:
-    """Return the facts of a sound table.
+def checked(units: Units, source: Source, declared: Declaration) -> tuple[int, Extents]:
+    """Return N, and the smallest and largest value of each number, of a sound table.
 
     Raises
     ------
@@ -245,7 +228,7 @@ def checked(units: Units, source: Source, declared: Declaration) -> Facts:
         name: (float(found[f"{column}_low"]), float(found[f"{column}_high"]))
         for name, column in units.numbers.items()
     }
-    return Facts(size=size, extents=extents)
+    return size, extents
 
 
 def _measures(units: Units) -> dict[str, Any]:
@@ -360,8 +343,6 @@ def _refusal(
     source: Source, declared: Declaration, name: str, words: str | None = None
 ) -> Callable[..., None]:
     """Return what raises an `InputError` that counts the bad rows of a column and names the first of them."""
-    import ibis
-
     place = {"row": ibis.row_number()} if source.ordered else {}
     table = source.table.select(id=source.column(declared.id), value=source.column(name), **place)
 

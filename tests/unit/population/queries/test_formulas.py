@@ -59,7 +59,7 @@ def test_strata_of_a_formula_have_the_same_units_on_both(both, formula):
 
 def test_averages_of_a_query_are_those_of_the_arrays(both):
     arrays, table = both
-    found = table._source.first(query_averages(FORMULAS, table._units))
+    found = table.source.first(query_averages(FORMULAS, table.units))
     columns = next(arrays.batches(("p", "q", "a", "b")))
 
     for j, formula in enumerate(FORMULAS):

@@ -40,8 +40,8 @@ class Counted:
 
 
 def counted(subject: Any) -> Counted:
-    subject._source = Counted(subject._source)
-    return subject._source  # type: ignore[no-any-return]
+    subject.source = Counted(subject.source)
+    return subject.source  # type: ignore[no-any-return]
 
 
 def test_each_question_is_one_query() -> None:
