@@ -84,7 +84,7 @@ def test_a_table_is_queried_where_pandas_is_not_installed(path):
         [sys.executable, "-c", WITHOUT_PANDAS, str(path)], capture_output=True, text=True, check=False
     )
 
-    # What stands in stderr is not compared: under coverage, DuckDB reports at its end what the tracer still holds.
+    # Standard error is not compared: under coverage, DuckDB reports at its end what the tracer still holds.
     assert done.returncode == 0, done.stderr
     held, batches, queried, queried_batches = done.stdout.splitlines()
     assert held.startswith("ArrayPopulation")
