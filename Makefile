@@ -5,9 +5,13 @@ BIN := $(VENV)/bin
 PAPERS_DATA ?= $(wildcard ../shared/data)
 PAPERS_OPTIONS = $(if $(PAPERS_DATA),--data $(PAPERS_DATA))
 READY := $(VENV)/.ready
+PYTEST = $(BIN)/python -m pytest -q -n 2 --dist loadgroup
+export OMP_NUM_THREADS := 1
+# Tests start hundreds of processes: without Python's cache each compiles the package again.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow attack coverage lint map papers bench docs figures build clean
+.PHONY: help demo test test-slow attack coverage mutants lint map papers bench docs figures build clean
 
 help:  ## List the commands
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -21,17 +25,22 @@ $(READY): pyproject.toml
 demo: $(READY)  ## Set up and run the whole trip on real data
 	$(BIN)/stratal demo
 
-test: $(READY)  ## Run the tests
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not slow"
+test: $(READY)  ## Run the fast tier of the tests (minutes)
+	$(PYTEST) -m "not slow"
 
-test-slow: $(READY)  ## Run the long simulations too
-	OMP_NUM_THREADS=1 HYPOTHESIS_PROFILE=exploring $(BIN)/python -m pytest -q -n 2 --dist loadgroup
+test-slow: $(READY)  ## Run all tests in full: every engine, long simulations, the papers, attacks (hours)
+	STRATAL_TESTS=slow $(PYTEST)
+	$(MAKE) attack
 
 attack: $(READY)  ## Damage files, kill draws, fuzz calls (SHARE= of the tries, 1 by default)
-	OMP_NUM_THREADS=1 $(BIN)/python -m tests.attack $(or $(SHARE),1)
+	$(BIN)/python -m tests.attack $(or $(SHARE),1)
 
-coverage: $(READY)  ## Run the tests and measure the branches that they reach (at least 95 %)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadgroup -m "not slow" --cov --cov-report=term:skip-covered
+coverage: $(READY)  ## Run the fast tier and measure the branches that it reaches (at least 95 %)
+	$(PYTEST) -m "not slow" --cov --cov-report=term:skip-covered
+
+mutants: $(READY)  ## Change the kernels line by line and count what the tests notice (KERNEL='stratal.strata.*')
+	$(BIN)/mutmut run $(KERNEL)
+	$(BIN)/mutmut results
 
 lint: $(READY)  ## Check style, format and types
 	$(BIN)/ruff check src tests benchmarks papers
@@ -43,17 +52,17 @@ map: $(READY)  ## Count rooms, arrows, loops, lines and calls (SOURCES= other fo
 
 papers: $(READY)  ## Reproduce the papers (PAPERS_DATA= a folder of data; writes reproduced-PAPER/ and docs/papers)
 	for paper in fogliato kumar-raj stratppi open-questions; do \
-	  OMP_NUM_THREADS=1 $(BIN)/python -m papers $$paper --docs docs/papers $(PAPERS_OPTIONS) || exit 1; done
+	  $(BIN)/python -m papers $$paper --docs docs/papers $(PAPERS_OPTIONS) || exit 1; done
 
 bench: $(READY)  ## Measure against the peers (minutes; writes benchmarks/RESULTS.md)
-	OMP_NUM_THREADS=1 $(BIN)/python -m benchmarks.run
+	$(BIN)/python -m benchmarks.run
 
 docs: $(READY)  ## Build the site into build/site, offline; a warning ends it
 	$(BIN)/python docs/make_pages.py
 	$(BIN)/python docs/build_site.py
 
 figures: $(READY)  ## Draw the figures of the documentation again (minutes)
-	OMP_NUM_THREADS=1 $(BIN)/python docs/figures.py
+	$(BIN)/python docs/figures.py
 
 build: $(READY)  ## Build wheel and sdist, install the wheel by itself, and run it
 	rm -rf dist
@@ -63,4 +72,4 @@ build: $(READY)  ## Build wheel and sdist, install the wheel by itself, and run 
 	build/wheel/bin/stratal --help
 
 clean:  ## Remove what the other commands made
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist mutants

@@ -15,7 +15,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         return
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
-    folder = Path(tempfile.mkdtemp(prefix="stratal-tests-"))
+    before, folder = tempfile.gettempdir(), Path(tempfile.mkdtemp(prefix="stratal-tests-"))
     folder.chmod(0o755)  # servers that tests start run as another user
     os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
-    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+    def clean_up() -> None:
+        os.environ["TMPDIR"] = tempfile.tempdir = before  # one process may run pytest several times
+        shutil.rmtree(folder, ignore_errors=True)
+
+    config.add_cleanup(clean_up)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import settings
-from tests import engines
+from tests import engines, tiers
 
 import stratal
 
-# The usual run tries the same cases each time; `make test-slow` looks for new ones.
-settings.register_profile("repeatable", derandomize=True, deadline=None)
-settings.register_profile("exploring", deadline=None)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+# The fast tier tries the same few cases each time; the slow one looks for new ones.
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=25)
+settings.register_profile("exploring", deadline=None, max_examples=200)
+settings.load_profile("exploring" if tiers.SLOW else "repeatable")
 
 SHARED = Path(__file__).parent.parent.parent / "shared"
 if not SHARED.is_dir():
@@ -33,6 +32,17 @@ BINARY_SETS = (
     "imagenet_golden_crowd",
     "nq301_llmjudge",
 )
+
+
+REPEATED = ("attack", "docs", "enumeration", "papers", "simulation")
+"""Folders whose tests run again and again what others measure: left out of the branches that are counted."""
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Leave out of coverage, which makes loops twice as slow, what repeats the same calls."""
+    above = {folder.name for folder in item.path.parents}
+    if above & set(REPEATED) and "unit" not in above and item.config.pluginmanager.hasplugin("pytest_cov"):
+        item.add_marker(pytest.mark.no_cover)
 
 
 @pytest.fixture
@@ -69,9 +79,10 @@ def spark_cluster() -> Iterator[engines.Cluster]:
 
 
 @pytest.fixture(scope="session")
-def spark(spark_cluster: engines.Cluster) -> Iterator[Any]:
-    """A session on that master, from which stratal's own sessions come too."""
-    with engines.spark_session(spark_cluster.master) as session:
+def spark(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """A session from which stratal's own come too: in this process, and in the slow tier on that cluster."""
+    master = request.getfixturevalue("spark_cluster").master if tiers.SLOW else "local[2]"
+    with engines.spark_session(master) as session:
         yield session
 
 

@@ -9,16 +9,17 @@ from tests.attack.commands import odd_commands
 from tests.attack.damage import damaged_packed, damaged_samples, damaged_studies, damaged_texts
 from tests.attack.estimates import fuzzed
 from tests.attack.stops import kills, pairs
+from tests.tiers import sized
 
 SHORT = {
-    mistyped: 300,
-    odd_commands: 40,
-    damaged_samples: 270,
-    damaged_packed: 80,
-    damaged_texts: 60,
-    damaged_studies: 60,
-    kills: 27,
-    pairs: 4,
+    mistyped: sized(200, 300),
+    odd_commands: sized(20, 40),
+    damaged_samples: sized(100, 270),
+    damaged_packed: sized(40, 80),
+    damaged_texts: sized(30, 60),
+    damaged_studies: sized(20, 60),
+    kills: sized(9, 27),
+    pairs: sized(2, 4),
 }
 
 
@@ -32,18 +33,20 @@ def test_nothing_is_silently_wrong_and_nothing_ends_in_a_traceback(attack):
 
 
 def test_fuzzed_calls_are_finite_or_refused():
-    found = fuzzed(3_000, seed=2)
+    tries = sized(1_000, 3_000)
+    found = fuzzed(tries, seed=2)
 
-    assert found.tries >= 3_000
+    assert found.tries >= tries
     assert 0 < found.refused < found.tries / 2
     assert found.wrong == []
     assert found.tracebacks == []
 
 
 def test_valid_commands_print_what_the_library_answers():
-    found = valid_commands(36, seed=3)
+    tries = sized(18, 36)
+    found = valid_commands(tries, seed=3)
 
-    assert found.tries >= 36
+    assert found.tries >= tries
     assert found.refused == 0
     assert found.wrong == []
     assert found.tracebacks == []

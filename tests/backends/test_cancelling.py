@@ -75,6 +75,7 @@ def executors(cluster: engines.Cluster) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("spark")
 def test_a_stopped_command_leaves_no_executor_on_a_spark_cluster(tmp_path: Path) -> None:
     import pyarrow as pa

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.tiers import sized
 
 import stratal
 from stratal.errors import InputError
@@ -91,9 +92,9 @@ def with_spark(request: Any, folder: Path, groups: int) -> Population:
     ("engine", "groups"),
     [
         (with_duckdb, 1),
-        (with_duckdb, 600),
+        pytest.param(with_duckdb, 600, marks=pytest.mark.slow),
         pytest.param(with_postgres, 1, marks=pytest.mark.xdist_group("postgres")),
-        pytest.param(with_spark, 100, marks=pytest.mark.xdist_group("spark")),
+        pytest.param(with_spark, 100, marks=[pytest.mark.xdist_group("spark"), pytest.mark.slow]),
     ],
 )
 def test_kinds_of_columns_mean_the_same(
@@ -111,11 +112,11 @@ def test_kinds_of_columns_mean_the_same(
         np.testing.assert_array_equal(samples[0].groups[group], samples[1].groups[group])
 
 
-def test_a_thousand_small_files_and_an_empty_one_are_one_table(tmp_path: Path) -> None:
+def test_many_small_files_and_empty_ones_are_one_table(tmp_path: Path) -> None:
     table = pa.table({"id": IDS, "proxy": PROXY})
     (tmp_path / "parts").mkdir()
-    for number in range(1000):
-        part = table.slice(number * 2, 2) if number < 600 else table.slice(0, 0)
+    for number in range(200):
+        part = table.slice(number * 10, 10) if number < 120 else table.slice(0, 0)
         pq.write_table(part, tmp_path / "parts" / f"{number}.parquet")
     population = Population.read(tmp_path / "parts", directory=True, proxy="proxy")
     expected = Population.from_arrays(ids=np.array(IDS), proxy=PROXY)
@@ -125,8 +126,8 @@ def test_a_thousand_small_files_and_an_empty_one_are_one_table(tmp_path: Path) -
 
 
 def test_one_duplicate_among_many_is_named(tmp_path: Path) -> None:
-    ids = np.arange(1_000_000)
-    ids[777_777] = 5
+    ids = np.arange(300_000)
+    ids[277_777] = 5
     pq.write_table(pa.table({"id": ids, "proxy": np.full(len(ids), 0.5)}), tmp_path / "rows.parquet")
     with pytest.raises(InputError, match=r"1 id duplicated \(first: '5'\)"):
         Population.read(tmp_path / "rows.parquet", proxy="proxy")
@@ -137,7 +138,9 @@ def test_one_duplicate_among_many_is_named(tmp_path: Path) -> None:
 READERS = [
     pytest.param("duckdb", id="duckdb"),
     pytest.param(
-        "spark", id="spark", marks=[pytest.mark.xdist_group("spark"), pytest.mark.filterwarnings("ignore")]
+        "spark",
+        id="spark",
+        marks=[pytest.mark.xdist_group("spark"), pytest.mark.filterwarnings("ignore"), pytest.mark.slow],
     ),
 ]
 
@@ -171,13 +174,13 @@ def test_row_groups_and_the_order_of_rows_are_irrelevant(
     assert drawn(population) == drawn(Population.from_arrays(ids=np.arange(SIZE), proxy=PROXY))
 
 
-def test_a_category_of_100_000_levels_is_counted_pooled_and_drawn_from(
+def test_a_category_of_many_levels_is_counted_pooled_and_drawn_from(
     read: Callable[..., Population], tmp_path: Path
 ) -> None:
-    size = 120_000
+    size = sized(24_000, 120_000)
     proxy = np.random.default_rng(4).beta(4, 1, size)
-    users = np.array([f"user {number % 100_000}" for number in range(size)])
-    users[:40_000] = "a robot"
+    users = np.array([f"user {number % (size * 5 // 6)}" for number in range(size)])
+    users[: size // 3] = "a robot"
     pq.write_table(
         pa.table({"id": np.arange(size), "proxy": proxy, "user": users}), tmp_path / "rows.parquet"
     )

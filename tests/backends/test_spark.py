@@ -7,12 +7,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from tests import engines
+from tests.tiers import cells
 
 import stratal
 from stratal.errors import InputError
@@ -33,16 +35,19 @@ def written(folder: Path, **columns: Any) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("ids", "proxy", "words"),
-    [
-        (["a", "b", "b"], [0.1, 0.2, 0.3], "1 id duplicated (first: 'b')"),
-        (["a", "b", "c"], [0.1, None, 0.3], "1 missing value (first: id 'b'"),
-        (["a", " ", "c"], [0.1, 0.2, 0.3], "1 missing id"),
-        ([1.0, 2.5, 3.0], [0.1, 0.2, 0.3], "1 id that cannot be an id (first: 2.5)"),
-    ],
+    ("words", "ids", "proxy"),
+    cells(
+        [
+            ("1 id duplicated (first: 'b')", ["a", "b", "b"], [0.1, 0.2, 0.3]),
+            ("1 missing value (first: id 'b'", ["a", "b", "c"], [0.1, None, 0.3]),
+            ("1 missing id", ["a", " ", "c"], [0.1, 0.2, 0.3]),
+            ("1 id that cannot be an id (first: 2.5)", [1.0, 2.5, 3.0], [0.1, 0.2, 0.3]),
+        ],
+        fast=("1 id duplicated (first: 'b')",),
+    ),
 )
 def test_what_spark_holds_is_refused_alike(
-    spark: Any, tmp_path: Path, ids: list[Any], proxy: list[Any], words: str
+    spark: Any, tmp_path: Path, words: str, ids: list[Any], proxy: list[Any]
 ) -> None:
     path = written(tmp_path, id=ids, proxy=proxy)
     with pytest.raises(InputError) as caught:
@@ -50,6 +55,20 @@ def test_what_spark_holds_is_refused_alike(
     assert words in str(caught.value)
 
 
+def test_strata_and_text_ids_are_the_same_on_spark(spark: Any, tmp_path: Path) -> None:
+    rows = mixed_rows(600, np.array([f' ünit {number}, "{number % 7}"' for number in range(600)]))
+    expected = from_arrays(rows, tmp_path)
+    population = Population.read(written(tmp_path, **rows.columns(3)), engine="spark", **rows.keywords)
+
+    for rule in (RULES["crossed"], RULES["centres"]):
+        counts = np.minimum(expected.summarise(rule).sizes, 9)
+        same_draw(population.smallest(rule, counts, 3), expected.smallest(rule, counts, 3))
+    assert population.levels("language") == expected.levels("language")
+    assert population.distribution("judge") == expected.distribution("judge")
+    assert population.digest(3) == expected.digest(3)
+
+
+@pytest.mark.slow
 def test_files_that_spark_cannot_read_are_one_error(spark: Any, tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     path.write_bytes(b"PAR1 and nothing else")
@@ -62,6 +81,7 @@ def test_files_that_spark_cannot_read_are_one_error(spark: Any, tmp_path: Path) 
         Population.read(whole, engine="spark", master="local[7]", proxy="proxy")
 
 
+@pytest.mark.slow
 def test_a_directory_is_read_by_its_parts(spark: Any, tmp_path: Path) -> None:
     from .sources import from_parquet_parts
 
@@ -73,6 +93,7 @@ def test_a_directory_is_read_by_its_parts(spark: Any, tmp_path: Path) -> None:
     assert drawn[0] == drawn[1]
 
 
+@pytest.mark.slow
 def test_clusters_do_not_depend_on_how_many_rows_spark_hands_on(spark: Any, tmp_path: Path) -> None:
     generator, size = np.random.default_rng(2), 25_000  # Spark hands on 10,000 at a time
     columns = {"id": np.arange(size), "proxy": generator.random(size), "length": generator.normal(size=size)}
@@ -88,6 +109,7 @@ def test_clusters_do_not_depend_on_how_many_rows_spark_hands_on(spark: Any, tmp_
     assert found.rule == expected.rule
 
 
+@pytest.mark.slow
 def test_a_worker_killed_during_a_draw_changes_nothing(
     spark: Any, spark_cluster: engines.Cluster, tmp_path: Path
 ) -> None:
@@ -111,20 +133,36 @@ def test_a_worker_killed_during_a_draw_changes_nothing(
         same_draw(each, expected)
 
 
-def test_the_command_draws_the_same_on_spark(tmp_path: Path) -> None:
+DRAW = ["--proxy", "proxy", "--groups", "language", "--budget", "30", "--seed", "7"]
+
+
+def test_the_command_draws_the_same_on_spark(
+    spark: Any, run_command: Callable[..., Any], tmp_path: Path
+) -> None:
+    path = written(tmp_path, **mixed_rows(500).columns(3))
+    for engine in ("spark", "duckdb"):
+        done = run_command("draw", path, *DRAW, "--engine", engine, "--output", tmp_path / engine)
+        assert done.status == 0, done.message
+
+    drawn = [(tmp_path / engine / "to_label.csv").read_text() for engine in ("spark", "duckdb")]
+    assert drawn[0] == drawn[1]
+
+
+@pytest.mark.slow
+def test_the_command_starts_a_spark_of_its_own(tmp_path: Path) -> None:
     engines.require_spark()
     rows: Rows = mixed_rows(500)
     path = written(tmp_path, **rows.columns(3))
 
     def handed(name: str, *more: str) -> str:
-        words = ["draw", path, "--proxy", "proxy", "--groups", "language", "--budget", "30", "--seed", "7"]
+        words = ["draw", path, *DRAW]
         out = tmp_path / name
         done = subprocess.run(
             [sys.executable, "-m", "stratal", *map(str, words), "--output", str(out), *more],
             capture_output=True,
             text=True,
         )
-        assert (done.returncode, done.stderr) == (0, "")
+        assert done.returncode == 0, done.stderr
         return (out / "to_label.csv").read_text()
 
     assert handed("spark", "--engine", "spark", "--master", "local[2]") == handed("duckdb")

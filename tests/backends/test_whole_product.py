@@ -72,7 +72,7 @@ def with_spark(request: Any, folder: Path) -> Population:
     [
         with_duckdb,
         pytest.param(with_postgres, marks=pytest.mark.xdist_group("postgres")),
-        pytest.param(with_spark, marks=pytest.mark.xdist_group("spark")),
+        pytest.param(with_spark, marks=[pytest.mark.xdist_group("spark"), pytest.mark.slow]),
     ],
 )
 def test_all_that_is_built_on_a_population(

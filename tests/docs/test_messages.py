@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import re
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[2]
 FAQ = (ROOT / "docs" / "how-to" / "messages.md").read_text()
@@ -22,25 +21,33 @@ def load():
 
 
 messages = load()
-SAID = list(messages.raised())
 
 
-@pytest.mark.parametrize("quoted", QUOTED)
-def test_what_the_faq_quotes_is_said_somewhere(quoted):
-    pattern = re.escape(quoted).replace("…", ".*")
+@functools.cache
+def raised():
+    return list(messages.raised())
 
-    assert [what for _, what, _, _ in SAID if re.search(pattern, what)], f"no message says {quoted!r}"
+
+@functools.cache
+def page_of_messages():
+    return messages.page()
+
+
+def test_what_the_faq_quotes_is_said_somewhere():
+    for quoted in QUOTED:
+        pattern = re.escape(quoted).replace("…", ".*")
+        assert [what for _, what, _, _ in raised() if re.search(pattern, what)], f"no message says {quoted!r}"
 
 
 def test_every_advice_of_a_mistake_is_on_the_page_of_messages():
-    page = messages.page()
+    page = page_of_messages()
     calls = sum(
         len(re.findall(r"raise (?:Input|Budget|Label|Study|Refused|Requirement)Error\(", path.read_text()))
         for path in (ROOT / "src").rglob("*.py")
     )
 
-    assert len(SAID) >= calls
-    for _, what, _, action in SAID:
+    assert len(raised()) >= calls
+    for _, what, _, action in raised():
         if what.strip("… "):
             assert " ".join(action.split()).replace("|", "\\|") in page
     assert not re.search(r"\| +\| +\| +\|", page), "a message without words"
@@ -67,7 +74,7 @@ INTERNAL = {
 
 
 def test_every_message_that_a_user_can_meet_says_what_is_allowed_or_what_to_do():
-    bare = {what for _, what, allowed, action in SAID if not (allowed or action) and what.strip("…: ")}
+    bare = {what for _, what, allowed, action in raised() if not (allowed or action) and what.strip("…: ")}
 
     assert bare <= INTERNAL
 
@@ -81,7 +88,7 @@ def advice(path):
 
 
 def test_advice_that_stands_in_the_source_stands_on_the_page():
-    page = messages.page()
+    page = page_of_messages()
     given = {text for path in (ROOT / "src").rglob("*.py") for text in advice(path)}
 
     assert len(given) > 200

@@ -18,6 +18,7 @@ pytest.importorskip("playwright")
 pytest.importorskip("starlette")
 
 from tests.browser import browser_open, served
+from tests.tiers import cells, sized
 
 SHOTS = os.environ.get("STRATAL_SCREENSHOTS")
 """A folder: every state that these tests reach is saved there, to be looked at."""
@@ -27,7 +28,9 @@ LOOKS: dict[str, Any] = {
     "dark": {"viewport": {"width": 1100, "height": 800}, "color_scheme": "dark"},
     "phone": {"viewport": {"width": 320, "height": 640}, "has_touch": True},
 }
-ITEMS = 60
+ITEMS = sized(24, 60)
+HASTE = "const wait = setTimeout; setTimeout = (then, time) => wait(then, time / 20);"
+"""Requests that fail are sent again after pauses, here a twentieth of what people wait."""
 HEBREW = "שלום עולם, זו תשובה בעברית עם English באמצע."
 CHAT = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "<b>Hi</b>"}]
 PIXEL = base64.b64decode(
@@ -66,6 +69,7 @@ def opened(browser):
 
     def open_link(link, **options):
         context = browser.new_context(**{**LOOKS["light"], **options})
+        context.add_init_script(HASTE)
         contexts.append(context)
         window = context.new_page()
         window.on("pageerror", lambda error: errors.append(str(error)))
@@ -112,7 +116,7 @@ def serious(window):
 
 
 def test_two_annotators_label_by_keyboard_skip_undo_change_resume_and_adjudicate(tmp_path, opened):
-    with study_in(tmp_path / "study") as study, served(study) as links:
+    with study_in(tmp_path / "study", overlap=0.3) as study, served(study) as links:
         ann, bob = opened(links["ann"]), opened(links["bob"])
         press(ann, "Enter")
         assert said(ann) == "Choose an answer first."
@@ -188,7 +192,7 @@ CONTENT = {
 }
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("look", cells(LOOKS, fast=("dark", "phone")))
 def test_every_state_is_readable_and_accessible(tmp_path, opened, look):
     from stratal.study.web.content import keep_look
 
@@ -229,7 +233,7 @@ def test_every_state_is_readable_and_accessible(tmp_path, opened, look):
             assert window.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("look", cells(LOOKS, fast=("phone",)))
 def test_pairs_stand_side_by_side_without_their_names(tmp_path, opened, look):
     question = Question.of_pair("Which answer is better?", "gpt", "llama")
     columns = {"prompt": "Say {}".format, "gpt": "text one {}".format, "llama": "text two {}".format}
@@ -245,7 +249,7 @@ def test_pairs_stand_side_by_side_without_their_names(tmp_path, opened, look):
         assert study.history("ann")[0].value == "tie"
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("look", cells(LOOKS, fast=("light",)))
 def test_scales_and_classes_of_ones_own(tmp_path, opened, look):
     with study_in(tmp_path / "a", Question.of_scale("How helpful?", 1, 7)) as study, served(study) as links:
         window = opened(links["ann"], **LOOKS[look])

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.tiers import cells
 
 import stratal
 
@@ -49,7 +50,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("line", cells(LINES, fast=[LINES[1], *LINES[4:7]]))
 def test_nothing_is_left_in_the_temporary_folder(folder, line):
     for words in line.split("; "):
         done = subprocess.run(

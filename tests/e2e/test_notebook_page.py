@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.tiers import cells
 
 import stratal
 from stratal import InputError
@@ -58,7 +59,7 @@ def press_all(window, *keys):
         window.wait_for_selector(".stratal:not([aria-busy]) .item > *")
 
 
-@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("look", cells(LOOKS, fast=("phone",)))
 def test_the_same_keys_save_to_the_same_study(tmp_path, browser, look):
     with study_in(tmp_path / "study") as study:
         window = shown(browser, tmp_path, study, **LOOKS[look])

@@ -16,6 +16,7 @@ from tests.browser import served
 from tests.e2e.test_annotation_page import browser, opened, press, said, settled, study_in
 from tests.e2e.test_notebook_page import press_all, shown
 from tests.e2e.test_offline_page import downloaded
+from tests.tiers import cells
 
 from stratal.study.web.notebook import write_page
 
@@ -238,7 +239,10 @@ def test_after_an_earlier_answer_is_changed_the_next_later_one_is_shown(tmp_path
         assert said(window) == "Saved."
 
 
-@pytest.mark.parametrize(("mode", "journal"), [("down", ["submit"]), ("reply lost", ["submit", "change"])])
+@pytest.mark.parametrize(
+    ("mode", "journal"),
+    cells([("down", ["submit"]), ("reply lost", ["submit", "change"])], fast=("reply lost",)),
+)
 def test_the_notebook_stores_what_was_edited(tmp_path, browser, monkeypatch, mode, journal):
     from stratal.study.web import notebook
 

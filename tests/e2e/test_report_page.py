@@ -15,6 +15,7 @@ import stratal
 pytest.importorskip("playwright")
 
 from tests.browser import browser_open
+from tests.tiers import cells
 
 SHOTS = os.environ.get("STRATAL_SCREENSHOTS")
 """A folder: every page that these tests make is saved there, to be looked at."""
@@ -82,7 +83,10 @@ def violations(page):
     return [entry["id"] for entry in Axe().run(page).response["violations"]]
 
 
-@pytest.mark.parametrize("name", ["cifar10_vgg", "frank_factuality", "pandalm_pairwise", "gsm8k_models"])
+REAL = ("cifar10_vgg", "frank_factuality", "pandalm_pairwise", "gsm8k_models")
+
+
+@pytest.mark.parametrize("name", cells(REAL, fast=("frank_factuality",)))
 def test_reports_of_real_data(browser, shared, tmp_path, name):
     path = report_of(name, shared, tmp_path, question="How good is it?")
 

@@ -68,7 +68,7 @@ def test_twenty_kills_lose_and_double_nothing(tmp_path):
 
 
 def test_two_kills_lose_and_double_nothing(tmp_path):
-    lost_nothing(tmp_path, kills=2, wanted=100)
+    lost_nothing(tmp_path, kills=2, wanted=60)
 
 
 def lost_nothing(tmp_path, kills, wanted):

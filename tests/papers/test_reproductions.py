@@ -10,6 +10,7 @@ from papers.gaussian import SCENARIOS, Scenario, run_scenario
 from papers.libsvm import libsvm_predictions
 from papers.loaders import clip_benchmark
 from papers.scored import SHAPES, ScoreShape
+from tests.tiers import SLOW
 
 from papers import PAPERS, Page, reproduce
 from stratal.errors import InputError
@@ -129,7 +130,7 @@ def test_stratppi_on_given_files(tmp_path):
     data.mkdir()
     write_predictions(data, "galaxies", *judged(600, 1))
     write_predictions(data, "other", *judged(300, 2))
-    page = reproduce("stratppi", tmp_path / "out", data=data, quick=True)
+    page = reproduce("stratppi", tmp_path / "out", data=data, quick=not SLOW)
 
     assert {claim.where for claim in page.claims} >= {"Fig. 1, left", "Fig. 2, Galaxy", "Prop. 1, §5.2"}
     assert (tmp_path / "out" / "figure_2_galaxies.png").exists()
@@ -139,7 +140,7 @@ def test_stratppi_on_given_files(tmp_path):
 def test_other_papers_without_data(tmp_path, paper):
     pytest.importorskip("matplotlib")
     pytest.importorskip("sklearn")
-    page = reproduce(paper, tmp_path, quick=True)
+    page = reproduce(paper, tmp_path, quick=not SLOW)
 
     assert len(page.claims) > 8
     assert all(path.exists() for path in page.files)
@@ -202,10 +203,10 @@ def test_a_reproduction_that_fails_leaves_nothing(tmp_path):
     data.mkdir()
     (data / "junk.parquet").write_text("junk")
     with pytest.raises(InputError, match="cannot be read as Parquet"):
-        reproduce("stratppi", output, data=data, quick=True)
+        reproduce("stratppi", output, data=data, quick=not SLOW)
     (tmp_path / "file").write_text("kept")
     with pytest.raises(InputError, match="file: is not a directory"):
-        reproduce("stratppi", tmp_path / "file" / "output", quick=True)
+        reproduce("stratppi", tmp_path / "file" / "output", quick=not SLOW)
     with pytest.raises(InputError, match="the seed must be a whole number"):
         reproduce("stratppi", output, quick=True, seed=-1)
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.tiers import sized
 
 import stratal
 from stratal.designs import inclusion_probabilities
@@ -44,7 +45,7 @@ def designs(size):
     ]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=sized(8, 200), deadline=None)
 @given(populations(), SEEDS)
 def test_the_order_of_rows_is_irrelevant(columns, seed):
     order = np.random.default_rng(seed).permutation(len(columns["ids"]))
@@ -57,7 +58,7 @@ def test_the_order_of_rows_is_irrelevant(columns, seed):
         np.testing.assert_allclose(left.inclusion_probability, right.inclusion_probability, rtol=1e-12)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=sized(8, 200), deadline=None)
 @given(populations(), SEEDS, st.data())
 def test_fixed_sizes_are_kept_and_certain_units_drawn(columns, seed, data):
     units = stratal.Population.from_arrays(**columns)
@@ -75,7 +76,7 @@ def test_fixed_sizes_are_kept_and_certain_units_drawn(columns, seed, data):
     assert set(columns["ids"][chance >= 1].tolist()) <= set(sample.ids.tolist())
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=sized(20, 200), deadline=None)
 @given(st.lists(st.floats(1e-12, 1e12), min_size=1, max_size=40), st.data())
 def test_probabilities_add_up_to_the_budget(sizes, data):
     n = data.draw(st.integers(1, len(sizes)))
@@ -89,7 +90,7 @@ def test_probabilities_add_up_to_the_budget(sizes, data):
     assert free.sum() == 0 or ratios.max() == pytest.approx(ratios.min())
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=sized(8, 200), deadline=None)
 @given(populations(), SEEDS)
 def test_larger_budgets_keep_the_units_of_smaller_ones(columns, seed):
     units = stratal.Population.from_arrays(**columns)
@@ -111,7 +112,7 @@ def stratified(units, budget, method="robust"):
     return stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, budget, method, minimum=1))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=sized(12, 200), deadline=None)
 @given(populations(), SEEDS, st.sampled_from(["robust", "neyman", "proportional", "equal"]), st.data())
 def test_stratified_draws_are_nested_and_do_not_depend_on_the_order_of_rows(columns, seed, method, data):
     order = np.random.default_rng(seed).permutation(len(columns["ids"]))

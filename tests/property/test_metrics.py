@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.tiers import sized
 
 import stratal
 from stratal.designs import PoissonWeighting, StratifiedWeighting, WithReplacementWeighting
@@ -58,7 +59,7 @@ def check(found, lowest, highest, census):
     assert 0 <= found.p_value(found.value) <= 1
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=sized(10, 200), deadline=None)
 @given(designs(), st.integers(1, 4), st.data())
 def test_classification(design, n_classes, data):
     weighting, census, n = design
@@ -73,7 +74,7 @@ def test_classification(design, n_classes, data):
         check(confusion.metric(name, which), 0, 1, census)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=sized(10, 200), deadline=None)
 @given(designs(), st.data())
 def test_ranking_domains_and_quantiles(design, data):
     weighting, census, n = design
@@ -93,7 +94,7 @@ def test_ranking_domains_and_quantiles(design, data):
     assert low <= median.value <= high
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=sized(10, 200), deadline=None)
 @given(designs(), st.data())
 def test_comparisons_of_any_numbers(design, data):
     weighting, census, n = design
@@ -121,7 +122,7 @@ def test_comparisons_of_any_numbers(design, data):
         check(pair, -1, 1, census)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=sized(8, 200), deadline=None)
 @given(st.lists(st.sampled_from([0.0, 1.0, None, float("nan"), float("inf"), "cat"]), min_size=8, max_size=8))
 def test_any_labels_give_a_table_or_one_clear_error(values):
     population = stratal.Population.from_arrays(

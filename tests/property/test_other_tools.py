@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.tiers import sized
 
 from stratal.errors import InputError
 from stratal.labels.exchange.exchange import Asked, Task
@@ -28,7 +29,7 @@ ANSWERS = [
     *("argilla-2.8.0-list.json", "potato-2.12.1/ann/user_state.json", "potato-2.12.1.jsonl"),
 ]
 JUNK = [None, True, 0, -1, 1e308, "", "x", "\ud800", "\0", [], {}, [None], {"": None}, [[]], [{}], {"id": []}]
-TRIES = 40
+TRIES = sized(12, 40)
 
 
 def places(document: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -110,7 +111,7 @@ WAYS = ["label-studio", "argilla", "potato", "prodigy", "jsonl"]
 
 @pytest.mark.parametrize("way", WAYS)
 @given(ids=IDS)
-@settings(max_examples=25)
+@settings(max_examples=sized(10, 200))
 def test_ids_survive_every_tool(way, ids, tmp_path_factory):
     tasks = [Task(id=name, payload={"q": f"{name}?"}) for name in ids]
     asked = Asked(text="Right?", choices=("Pass", "Fail"))

@@ -4,10 +4,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from tests.tiers import sized
 
 from stratal import proxy as proxies
 
-SETTINGS = settings(max_examples=50, deadline=None)
+SETTINGS = settings(max_examples=sized(20, 200), deadline=None)
 
 weights = arrays.arrays(
     np.float64,

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.tiers import sized
 
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
 from stratal.estimation.regression.m_estimation import linear_regression, logistic_regression, mean_vector
 from stratal.estimation.regression.quantiles import quantile
 
-few = settings(max_examples=40, deadline=None)
+few = settings(max_examples=sized(16, 200), deadline=None)
 seeds = st.integers(0, 2**32 - 1)
 values = st.sampled_from([0.0, 1.0, -1.0, 0.5, 1e-12, 1e9, 3.0])
 

@@ -3,6 +3,7 @@
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.tiers import sized
 
 from stratal.strata import allocate_several
 
@@ -28,7 +29,7 @@ def variances(sizes, deviations, n_h):
     return (weights * (1 / np.maximum(n_h, 1) - 1 / sizes)).sum(axis=1)
 
 
-@settings(max_examples=40)
+@settings(max_examples=sized(16, 200))
 @given(problem=problems())
 def test_what_is_wanted_is_reached_with_no_more_labels_than_a_way_that_is_known(problem):
     sizes, deviations, known, least, labels = problem
@@ -44,7 +45,7 @@ def test_what_is_wanted_is_reached_with_no_more_labels_than_a_way_that_is_known(
     assert found.real_n_h.sum() <= found.budget * (1 + 1e-9)
 
 
-@settings(max_examples=40)
+@settings(max_examples=sized(16, 200))
 @given(problem=problems())
 def test_a_budget_is_spent_within_bounds_and_a_larger_one_is_never_worse(problem):
     sizes, deviations, known, least, labels = problem
@@ -62,7 +63,7 @@ def test_a_budget_is_spent_within_bounds_and_a_larger_one_is_never_worse(problem
     assert more.value <= found.value * (1 + 1e-9)
 
 
-@settings(max_examples=25)
+@settings(max_examples=sized(10, 200))
 @given(problem=problems(), seed=st.integers(0, 99))
 def test_the_order_of_strata_and_estimands_does_not_matter(problem, seed):
     sizes, deviations, known, _, labels = problem
@@ -82,7 +83,7 @@ def test_the_order_of_strata_and_estimands_does_not_matter(problem, seed):
     assert one.budget == other.budget
 
 
-@settings(max_examples=25)
+@settings(max_examples=sized(10, 200))
 @given(problem=problems(), factor=st.sampled_from([1e-6, 0.1, 1000.0]))
 def test_units_do_not_matter(problem, factor):
     sizes, deviations, known, _, labels = problem

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.tiers import sized
 
 from stratal.population import Population
 from stratal.population.distribution import Distribution
@@ -13,7 +14,7 @@ from stratal.strata.optimal import PrefixSums, k_means_boundaries, neyman_bounda
 from stratal.strata.proxy_intervals import boundaries_of
 
 ONE_DIMENSIONAL = [name for name in METHODS if name not in ("category", "features", "none")]
-SETTINGS = settings(max_examples=50, deadline=None)
+SETTINGS = settings(max_examples=sized(20, 200), deadline=None)
 
 probabilities = st.one_of(
     st.floats(0, 1, allow_nan=False, width=32), st.sampled_from([0.0, 1.0, 0.5, 1e-300, 1 - 2**-53])

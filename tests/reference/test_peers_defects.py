@@ -12,6 +12,7 @@ import sys
 
 import numpy as np
 import pytest
+from tests.tiers import cells, sized
 from tests.work import calls
 
 import stratal
@@ -169,9 +170,10 @@ class TestPpiPython:
         assert low < above[0]
         assert below[1] < high
 
-    @pytest.mark.parametrize(("n", "p", "draws"), [(20, 0.9, 400), (30, 0.97, 400), (100, 0.97, 400)])
-    def test_coverage_of_a_judged_simple_random_sample(self, n, p, draws):
+    @pytest.mark.parametrize(("n", "p"), cells([(20, 0.9), (30, 0.97), (100, 0.97)], fast=(30,)))
+    def test_coverage_of_a_judged_simple_random_sample(self, n, p):
         """.857, .585 and .846 at nominal .95."""
+        draws = sized(200, 400)
         z, judge = judged(1000, p)
         population = stratal.Population.from_arrays(proxy=judge)
         held = []
@@ -253,7 +255,7 @@ class TestGlide:
         assert found.sum() == pytest.approx(900)
         assert found.max() <= 1
 
-    @pytest.mark.parametrize("n_h", [5, 10, 20, 50])
+    @pytest.mark.parametrize("n_h", cells([5, 10, 20, 50], fast=(5,)))
     def test_coverage_of_five_strata(self, n_h):
         """.762, .810, .855 and .932 at nominal .95."""
         rng = np.random.default_rng(8)

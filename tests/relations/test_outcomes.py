@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.relations.world import DESIGNS, World, by_language, numbers, same
+from tests.tiers import sized
 
 import stratal
 
@@ -25,7 +26,7 @@ def mirrored(found: stratal.Estimate) -> list[float]:
 
 
 @pytest.mark.parametrize("design", ["simple random", "strata", "poisson", "proportional to size", "clusters"])
-@settings(max_examples=3)
+@settings(max_examples=sized(3, 30))
 @given(seed=SEEDS, estimator=ESTIMATORS, answered=st.sampled_from([1.0, 0.8]))
 def test_wrong_answers_are_what_right_ones_leave(design, seed, estimator, answered):
     world = World.of(seed)
@@ -42,7 +43,7 @@ def test_wrong_answers_are_what_right_ones_leave(design, seed, estimator, answer
 
 @pytest.mark.parametrize("design", ["simple random", "strata", "proportional to size", "clusters"])
 @pytest.mark.parametrize("bounded", [True, False])
-@settings(max_examples=3)
+@settings(max_examples=sized(3, 30))
 @given(
     seed=SEEDS,
     scale=st.sampled_from([0.01, 2.0, 250.0]),
@@ -66,7 +67,7 @@ def test_units_of_measurement_do_not_matter(design, bounded, seed, scale, shift,
 
 
 @pytest.mark.parametrize("design", ["simple random", "strata", "planned", "clusters"])
-@settings(max_examples=2)
+@settings(max_examples=sized(2, 20))
 @given(seed=SEEDS, answered=st.sampled_from([1.0, 0.8]))
 def test_a_slope_of_nothing_is_no_proxy(design, seed, answered):
     world = World.of(seed)
@@ -80,7 +81,7 @@ def test_a_slope_of_nothing_is_no_proxy(design, seed, answered):
 
 
 @pytest.mark.parametrize("design", ["simple random", "strata", "clusters"])
-@settings(max_examples=3)
+@settings(max_examples=sized(3, 30))
 @given(seed=SEEDS, constant=st.sampled_from([0.0, 0.3, 1.0]))
 def test_a_constant_proxy_is_no_proxy(design, seed, constant):
     world = World.of(seed)
@@ -93,7 +94,7 @@ def test_a_constant_proxy_is_no_proxy(design, seed, constant):
     same(*found)
 
 
-@settings(max_examples=6)
+@settings(max_examples=sized(6, 60))
 @given(seed=SEEDS, estimator=ESTIMATORS, column=st.sampled_from(["right", "rating"]))
 def test_one_stratum_is_a_simple_random_sample(seed, estimator, column):
     world = World.of(seed).changed(language=np.full(240, "all"))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.tiers import cells
 
 import stratal
 from stratal.simulation.engine import completed
@@ -66,7 +67,9 @@ def spark(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("cluster", [dask, ray, pytest.param(spark, marks=pytest.mark.xdist_group("spark"))])
+@pytest.mark.parametrize(
+    "cluster", cells([dask, ray, pytest.param(spark, marks=pytest.mark.xdist_group("spark"))], fast=[spark])
+)
 def test_a_cluster_gives_the_same_table(cluster: Any, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     expected, cells, again = table(workers=1), tmp_path / "cells.parquet", []
     some = HOW["designs"][:1]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.tiers import cells, sized
 
 from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
@@ -14,6 +15,7 @@ from stratal.intervals.proportion import clopper_pearson
 from stratal.population.summary import StratumSummary
 
 REQUIRED = 0.94
+DRAWS = sized(200, 400)
 RATES = (0.5, 0.6, 0.75, 0.85, 0.95)
 
 
@@ -64,26 +66,26 @@ def plain_width(z: np.ndarray, n: int, seed: int) -> float:
     return float(np.mean(high - low))
 
 
-@pytest.mark.parametrize(("n", "p"), [(20, 0.9), (30, 0.97), (50, 0.5), (100, 0.99)])
+@pytest.mark.parametrize(("n", "p"), cells([(20, 0.9), (30, 0.97), (50, 0.5), (100, 0.99)], fast=(30, 100)))
 def test_simple_random(n, p):
     """Peers: at n = 30, p = .97 a rival covers .585."""
     z = (np.arange(2000) < round(2000 * p)).astype(float)
     covered, width = coverage(
-        z, z * 0, np.zeros(2000, dtype=int), [n], estimator="horvitz-thompson", draws=400, seed=1
+        z, z * 0, np.zeros(2000, dtype=int), [n], estimator="horvitz-thompson", draws=DRAWS, seed=1
     )
 
-    assert enough(covered, 400)
+    assert enough(covered, DRAWS)
     assert width <= 1.05 * plain_width(z, n, 2) * (1 + 0.03)
 
 
 @pytest.mark.parametrize("estimator", ["horvitz-thompson", "ppi++", "stratppi"])
-@pytest.mark.parametrize("n_h", [2, 5, 20])
+@pytest.mark.parametrize("n_h", cells([2, 5, 20], fast=(2, 5)))
 def test_five_strata(n_h, estimator):
     """Peers: at n_h = 5 a rival covers .762."""
     z, judge, stratum = judged([200] * 5, RATES)
-    covered, width = coverage(z, judge, stratum, [n_h] * 5, estimator=estimator, draws=400, seed=3)
+    covered, width = coverage(z, judge, stratum, [n_h] * 5, estimator=estimator, draws=DRAWS, seed=3)
 
-    assert enough(covered, 400)
+    assert enough(covered, DRAWS)
     assert width <= plain_width(z, 5 * n_h, 4) * 1.01
 
 
@@ -91,14 +93,14 @@ def test_the_tolerance_would_catch_the_normal_interval():
     """The check can fail: the textbook z interval at n_h = 2 does not pass it."""
     z, _, stratum = judged([200] * 5, RATES)
     rng, held = np.random.default_rng(5), []
-    for _ in range(400):
+    for _ in range(DRAWS):
         units = np.concatenate([rng.choice(np.flatnonzero(stratum == h), 2, replace=False) for h in range(5)])
         drawn = np.repeat(np.arange(5), 2)
         weighting = StratifiedWeighting(stratum=drawn, sizes=np.full(5, 200))
         error = np.sqrt(weighting.covariance(z[units, None])[0, 0])
         held.append(abs(z[units].mean() - z.mean()) <= 1.96 * error)
 
-    assert not enough(float(np.mean(held)), 400)
+    assert not enough(float(np.mean(held)), DRAWS)
 
 
 def test_poisson_sampling():
@@ -108,7 +110,7 @@ def test_poisson_sampling():
     chance = 100 * np.sqrt(score * (1 - score) + 0.05)
     chance *= 100 / chance.sum()
     held = []
-    for _ in range(400):
+    for _ in range(DRAWS):
         units = np.flatnonzero(rng.random(2000) < chance)
         weighting = PoissonWeighting(inclusion_probability=chance[units], size=2000.0)
         stratum = np.zeros(len(units), dtype=np.int64)
@@ -118,7 +120,7 @@ def test_poisson_sampling():
         )  # fmt: skip
         held.append(z.mean() in estimate.confidence_interval())
 
-    assert enough(float(np.mean(held)), 400)
+    assert enough(float(np.mean(held)), DRAWS)
 
 
 @pytest.mark.slow

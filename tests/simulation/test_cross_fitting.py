@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from tests.tiers import cells, sized
 
 import stratal
 
+DRAWS = sized(160, 400)
 ERRORS = 4.0
 """Monte Carlo standard errors that a mean may be off."""
 
@@ -47,10 +49,10 @@ def check(errors, variances, hits, nominal=0.94):
     assert hits.mean() >= nominal - ERRORS * np.sqrt(0.05 * 0.95 / count)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", cells(CASES, fast=("λ", "isotonic")))
 def test_simple_random(name):
     population, z = world()
-    check(*repeat(population, z, stratal.SimpleRandom(budget=80), 400, **CASES[name]))
+    check(*repeat(population, z, stratal.SimpleRandom(budget=80), DRAWS, **CASES[name]))
 
 
 @pytest.mark.parametrize(
@@ -62,13 +64,13 @@ def test_stratified(options):
     population, z = world()
     strata = stratal.stratify(population, "k-means", 4)
     design = stratal.Stratified(strata=strata, allocation=stratal.allocate(strata, 80))
-    check(*repeat(population, z, design, 300, **options))
+    check(*repeat(population, z, design, DRAWS, **options))
 
 
 def test_poisson():
     population, z = world()
     errors, variances, hits = repeat(
-        population, z, stratal.Poisson(budget=100), 300, estimator="ppi++", cross_fit=5
+        population, z, stratal.Poisson(budget=100), DRAWS, estimator="ppi++", cross_fit=5
     )
     check(errors, variances, hits)
 
@@ -76,8 +78,8 @@ def test_poisson():
 def test_calibration_is_worth_labels_where_the_proxy_is_off():
     population, z = world()
     design = stratal.SimpleRandom(budget=80)
-    plain = repeat(population, z, design, 400, estimator="difference")[0]
-    calibrated = repeat(population, z, design, 400, calibration="logistic")[0]
+    plain = repeat(population, z, design, DRAWS, estimator="difference")[0]
+    calibrated = repeat(population, z, design, DRAWS, calibration="logistic")[0]
 
     assert np.mean(calibrated**2) < 0.85 * np.mean(plain**2)
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.tiers import sized
 
 import stratal
 
@@ -60,7 +61,7 @@ def test_intervals_cover(design):
 
 @pytest.mark.parametrize("estimator", ["horvitz-thompson", "difference"])
 def test_plain_estimators_are_unbiased_with_unbiased_variances(estimator):
-    replicates = 400
+    replicates = sized(200, 400)
     design = stratal.Poisson(budget=60, size="size")
     errors, variances, _ = repeat(design, replicates, estimator=estimator, outcome="unbounded")
 

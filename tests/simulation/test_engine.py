@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from tests.tiers import sized
 
 import stratal
 from stratal.simulation import formulas
 from stratal.simulation.draws import Truth
 
-REPLICATES = 8000
+REPLICATES = sized(4000, 8000)
 DESIGNS = [
     "simple-random",
     "k-means:6:proportional",

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from tests.tiers import cells, sized
 
 import stratal
 
-DRAWS = 300
+DRAWS = sized(150, 300)
 
 
 def clustered(kind):
@@ -21,7 +22,7 @@ def clustered(kind):
 
 
 @pytest.mark.parametrize("kind", ["right or wrong", "normal", "skewed"])
-@pytest.mark.parametrize("n_clusters", [6, 15])
+@pytest.mark.parametrize("n_clusters", cells([6, 15], fast=(6,)))
 def test_intervals_hold(kind, n_clusters):
     cluster, z = clustered(kind)
     binary = kind == "right or wrong"

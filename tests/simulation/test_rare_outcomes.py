@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.tiers import cells, sized
 
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.population.summary import StratumSummary
 
-DRAWS = 600
+DRAWS = sized(300, 600)
 
 
 def errors_of(z, proxy, n, estimator, seed) -> tuple[np.ndarray, float]:
@@ -38,7 +39,7 @@ def good_judge(prevalence: float) -> tuple[np.ndarray, np.ndarray]:
     return z, np.where(z == 1, rng.beta(6, 2, len(z)), rng.beta(1, 20, len(z)))
 
 
-@pytest.mark.parametrize(("prevalence", "n"), [(0.03, 100), (0.1, 100), (0.1, 400)])
+@pytest.mark.parametrize(("prevalence", "n"), cells([(0.03, 100), (0.1, 100), (0.1, 400)], fast=(0.03,)))
 def test_a_rare_outcome_and_a_good_judge(prevalence, n):
     """Dividing by the population's variance: mean .0211 for .0298, five times the difference's error."""
     z, proxy = good_judge(prevalence)
@@ -71,7 +72,7 @@ def scores(kind: str) -> tuple[np.ndarray, np.ndarray]:
     return z, 1.0 / (1.0 + np.exp(-rare - 2.0 * (odds - rare)))
 
 
-@pytest.mark.parametrize("kind", ["nothing said", "too spread"])
+@pytest.mark.parametrize("kind", cells(["nothing said", "too spread"], fast=("too spread",)))
 def test_a_few_positives_tell_a_proxy_that_is_not_calibrated(kind):
     """1.2 to 1.5 times λ = 0 where λ was drawn to a calibrated proxy's alone."""
     z, proxy = scores(kind)

@@ -6,6 +6,7 @@ Tolerances are four standard deviations of a share of that many replicates, and 
 
 import numpy as np
 import pytest
+from tests.tiers import cells, sized
 
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.regression.m_estimation import linear_regression, logistic_regression, mean_vector
@@ -61,9 +62,10 @@ def assert_covers(shares, replicates, slack=0.0):
 @pytest.mark.parametrize("estimator", ["ppi++", "stratppi"])
 @pytest.mark.parametrize("name", list(SCENARIOS))
 def test_means_cover_in_the_paper_s_scenarios(name, estimator):
-    rows = papers_scenario(name, 100, 250, estimator=estimator)
+    replicates = sized(100, 250)
+    rows = papers_scenario(name, 100, replicates, estimator=estimator)
 
-    assert_covers(rows[:, 1:].mean(axis=0), 250)
+    assert_covers(rows[:, 1:].mean(axis=0), replicates)
 
 
 @pytest.mark.slow
@@ -127,7 +129,8 @@ def coefficient_coverage(kind, estimator, n, replicates):
 
 @pytest.mark.parametrize("kind", ["linear", "logistic"])
 def test_coefficients_cover_under_a_stratified_design(kind):
-    assert_covers(coefficient_coverage(kind, "ppi++", 120, 200), 200, slack=0.01)
+    replicates = sized(100, 200)
+    assert_covers(coefficient_coverage(kind, "ppi++", 120, replicates), replicates, slack=0.01)
 
 
 @pytest.mark.slow
@@ -138,7 +141,7 @@ def test_coefficients_cover_under_a_stratified_design_at_length(kind, estimator,
     assert_covers(coefficient_coverage(kind, estimator, n, 1_000), 1_000, slack=0.01)
 
 
-@pytest.mark.parametrize("q", [0.5, 0.9])
+@pytest.mark.parametrize("q", cells([0.5, 0.9], fast=(0.9,)))
 def test_quantiles_cover(q):
     random = np.random.default_rng(9)
     y = random.gamma(2.0, size=3_000)
@@ -190,7 +193,7 @@ def gaps(seed):
     return variances["none"] - variances["strata"], stratum, y, f, variances["λ"]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(sized(5, 20)))
 def test_proposition_1_in_closed_form(seed):
     """The gain is the variance between strata of E[Y - λf] and λE[f], which is never negative."""
     gap, stratum, y, f, λ = gaps(seed)

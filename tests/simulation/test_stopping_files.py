@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from tests.tiers import sized
 
 import stratal
 from stratal.simulation.adaptive_rounds import stopped
 
-STUDIES = 1_000
+STUDIES = sized(400, 1_000)
 
 
 @pytest.mark.parametrize(("name", "half_width"), [("forest", 0.01), ("galaxies", 0.02)])

@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pytest
 from benchmarks.unequal_weights import CELLS, Cell, measure
+from tests.tiers import sized
 
 SHORT = [
     Cell("proportional-to-size", 0.3, 200, 1.5, -0.5, "inverted"),
@@ -29,7 +30,7 @@ def covers(cell, replicates):
 
 @pytest.mark.parametrize("cell", SHORT, ids=str)
 def test_intervals_cover(cell):
-    assert covers(cell, 300)
+    assert covers(cell, sized(150, 300))
 
 
 @pytest.mark.slow

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.tiers import cells, sized
 
 import stratal
 from stratal.intervals.interval import unseen_share
 
-DRAWS = 400
+DRAWS = sized(200, 400)
 
 
-@pytest.mark.parametrize(("share", "n"), [(0.02, 50), (0.05, 24), (0.05, 50), (0.1, 50)])
+@pytest.mark.parametrize(
+    ("share", "n"), cells([(0.02, 50), (0.05, 24), (0.05, 50), (0.1, 50)], fast=(0.02, 0.05))
+)
 def test_rare_extremes_are_covered(share, n):
     size = 2000
     z = np.where(np.random.default_rng(0).permutation(size) < share * size, 5.0, 3.0)

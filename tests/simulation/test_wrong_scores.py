@@ -8,17 +8,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from benchmarks.wrong_scores import KINDS, METRICS, Cell, limits, measured
+from tests.tiers import cells, sized
 
 from stratal.designs import StratifiedWeighting
 from stratal.designs.stratified import stratified_factors
 from stratal.estimation.confusion import Confusion, metric_function, of_two_shares
 from stratal.estimation.shares import correlation_of, directions, ends_over
 
-DRAWS = 400
+DRAWS = sized(200, 400)
 LEAST = 0.94 - 3.5 * np.sqrt(0.94 * 0.06 / DRAWS)
 
 
-@pytest.mark.parametrize("rounds", [1, 2])
+@pytest.mark.parametrize("rounds", cells([1, 2], fast=(2,)))
 @pytest.mark.parametrize("kind", KINDS)
 def test_wrong_scores_make_no_interval_wrong(kind, rounds):
     """Recall covered .10 to .65 with most of these, and .193 with inflated scores at 100 labels."""
@@ -43,7 +44,7 @@ def test_few_answers_in_a_large_population_do_not_lose_the_specificity():
     assert measured(cell, DRAWS, seed=5)["metrics"]["specificity"]["coverage"] > LEAST
 
 
-@pytest.mark.parametrize("labels", [100, 1000])
+@pytest.mark.parametrize("labels", cells([100, 1000], fast=(100,)))
 def test_precision_of_few_labels_keeps_its_level(labels):
     """Calibrated scores, 1 % and 3 %: .931 was the worst where half of the flagged are labelled."""
     for rate in (0.01, 0.03):

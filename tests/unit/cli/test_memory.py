@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.tiers import cells
 
 import stratal
 from stratal.cli.stopping import MESSAGE, out_of_memory
@@ -95,7 +96,7 @@ def test_a_disk_that_takes_no_byte_is_one_message(place, name):
     assert [path for path in sorted(place.iterdir()) if path.is_file() and path.name not in before] == []
 
 
-@pytest.mark.parametrize("megabytes", [60, 200, 1000])
+@pytest.mark.parametrize("megabytes", cells([60, 200, 1000], fast=(200,)))
 def test_a_limit_that_no_library_loads_under_is_one_message(place, megabytes):
     made(place, COMMANDS["estimate"])
     done = run(place, COMMANDS["estimate"], [(resource.RLIMIT_AS, megabytes * 2**20)])

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.tiers import cells
 
 from stratal.cli.output import print_json, print_table, visible
 from stratal.report import Table
@@ -42,7 +43,9 @@ def run(*words, **environment):
     return result.returncode, result.stdout, result.stderr
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "ascii", "cp932", "utf-16"])
+@pytest.mark.parametrize(
+    "encoding", cells(["utf-8", "cp1252", "ascii", "cp932", "utf-16"], fast=("ascii", "utf-16"))
+)
 @pytest.mark.parametrize("words", [["--json"], []], ids=["json", "text"])
 def test_levels_are_printed_as_they_are_in_any_encoding(file, encoding, words):
     code, out, err = run(
@@ -72,7 +75,7 @@ def test_levels_are_printed_as_they_are_in_any_encoding(file, encoding, words):
         assert "'[/x]:x:'" in text.splitlines()[-1]
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+@pytest.mark.parametrize("closed", cells([">&-", "2>&-", ">&- 2>&-"], fast=(">&-", ">&- 2>&-")))
 @pytest.mark.parametrize("words", ["inspect", "inspect --json", "plan --budget 20 --proxy proxy"])
 def test_a_stream_that_the_caller_closed_is_no_mistake(file, closed, words):
     command, _, rest = words.partition(" ")

@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from tests.tiers import cells, sized
 
 import stratal
 from stratal.errors import InputError
@@ -154,7 +155,7 @@ def test_a_run_that_is_killed_gives_the_unbroken_table_when_started_again(tmp_pa
     store, broken, whole = (tmp_path / name for name in ("cells.parquet", "broken.parquet", "whole.parquet"))
 
     def words(store, output):
-        return [sys.executable, "-c", SCRIPT, str(store), str(output), "4000"]
+        return [sys.executable, "-c", SCRIPT, str(store), str(output), str(sized(1000, 4000))]
 
     run = subprocess.Popen(words(store, broken))
     deadline = time.monotonic() + 60
@@ -202,12 +203,15 @@ def answered(tmp_path):
 
 @pytest.mark.parametrize(
     ("estimand", "truth", "gain"),
-    [
-        ("f1:match,probability=score", "truth", 3),
-        ("difference:answer,older", "truth", 3),
-        ("quantile:.9", "right", 0),
-        ("recall:match,probability=score", "truth", 1.5),
-    ],
+    cells(
+        [
+            ("f1:match,probability=score", "truth", 3),
+            ("difference:answer,older", "truth", 3),
+            ("quantile:.9", "right", 0),
+            ("recall:match,probability=score", "truth", 1.5),
+        ],
+        fast=("f1:match,probability=score", "quantile:.9"),
+    ),
 )
 def test_an_estimand_shows_what_its_plan_would_have_saved(answered, estimand, truth, gain):
     words = [answered, "--outcome", truth, "--estimand", estimand, "--budgets", "150", "--replicates", 40]

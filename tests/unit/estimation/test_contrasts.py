@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.tiers import sized
 
 import stratal
 from stratal import estimands
@@ -189,21 +190,22 @@ def test_few_labels_leave_the_proxies_out(truth, kind, labels):
 @pytest.mark.parametrize("kind", ["win_rate", "ratio"])
 @pytest.mark.parametrize("graded", [False, True])
 def test_what_the_proxies_leave_of_wins_and_ratios_covers(truth, kind, graded):
-    """300 samples of 60: narrower than without proxies, and as many intervals hold."""
+    """Samples of 60: narrower than without proxies, and as many intervals hold."""
+    samples = sized(100, 300)
     population = population_of(truth, truth["p"], truth["q"])
     new, old = truth["new"] * 1.0, truth["old"] * 1.0
     if graded:
         new, old = (np.round(2 * (z + chance)) / 4 for z, chance in ((new, truth["p"]), (old, truth["q"])))
     value = new.mean() / old.mean() if kind == "ratio" else np.mean(0.5 + 0.5 * np.sign(new - old))
-    held, widths = np.zeros((2, 300)), np.zeros((2, 300))
-    for seed in range(300):
+    held, widths = np.zeros((2, samples)), np.zeros((2, samples))
+    for seed in range(samples):
         sample = stratal.SimpleRandom(budget=60).draw(population, seed=seed)
         labels = {"new": new[sample.ids], "old": old[sample.ids]}
         for way, asked in enumerate(asked_with(kind)):
             low, high = stratal.estimate(sample, labels, estimand=asked).confidence_interval()
             held[way, seed], widths[way, seed] = low <= value <= high, high - low
 
-    assert held[0].mean() > 0.95 - 3 * np.sqrt(0.95 * 0.05 / 300)
+    assert held[0].mean() > 0.95 - 3 * np.sqrt(0.95 * 0.05 / samples)
     assert widths[0].mean() < 0.97 * widths[1].mean()
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.tiers import cells, sized
 
 import stratal
 from stratal.designs import StratifiedWeighting
@@ -89,7 +90,7 @@ def test_an_empty_domain_is_undefined_and_said_so(sample, labels):
     assert any("fr" in note for note in table.notes)
 
 
-@pytest.mark.parametrize("simultaneous", [True, False])
+@pytest.mark.parametrize("simultaneous", cells([True, False], fast=(True,)))
 def test_group_differences_agree_with_their_p_values(sample, labels, simultaneous):
     table = stratal.estimate(sample, labels, by="language").differences(simultaneous=simultaneous)
 
@@ -118,7 +119,7 @@ def test_coverage_of_rare_domains():
     rng = np.random.default_rng(6)
     z, member = (rng.random(20_000) < 0.9).astype(float), rng.random(20_000) < 0.1
     truth = z[member].mean()
-    inside, draws = 0, 1000
+    inside, draws = 0, sized(400, 1000)
     for _ in range(draws):
         rows = rng.choice(20_000, 60, replace=False)
         found = domain_mean(z[rows], member[rows], simple(60, 20_000), bounds=(0.0, 1.0))

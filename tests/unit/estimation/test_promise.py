@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from tests.tiers import cells
 
 import stratal
 from stratal.errors import StratalWarning
@@ -39,7 +40,7 @@ def log_odds(offset, slope):
     return 1 / (1 + np.exp(-(centre + offset + slope * (np.log(SURE / (1 - SURE)) - centre))))
 
 
-@pytest.mark.parametrize("design", ["stratified", "simple-random"])
+@pytest.mark.parametrize("design", cells(["stratified", "simple-random"], fast=("stratified",)))
 @pytest.mark.parametrize("truth", [SURE, log_odds(-1.5, 1.0), log_odds(-1.5, 0.25), log_odds(1.5, 0.25)])
 def test_a_plan_that_is_right_is_hardly_ever_called_refuted(truth, design):
     """At most 5 % of draws: of 80, more than 9 would come by chance once in a hundred."""

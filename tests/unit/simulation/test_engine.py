@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from tests.tiers import sized
 
 import stratal
 from stratal.designs import StratifiedWeighting
@@ -18,6 +19,9 @@ from stratal.simulation.simulated_design import Settings, SimulatedDesign
 from stratal.simulation.simulation_table import COLUMNS, SimulationTable
 
 GUARDED = tuple(method for method in INTERVALS if method not in ("published", "skewness-corrected"))
+
+
+REPLICATES = sized(2, 8)
 
 
 def labelled_units(truth, n_h, replicates, seed):
@@ -41,7 +45,7 @@ def test_replicates_equal_the_library_one_by_one(target, known, n_h, graded):
     p = rng.random(400)
     z = p * rng.random(400) if graded else (rng.random(400) < p).astype(float)
     truth = Truth.of(z, p, codes, len(n_h))
-    sums = OrderedUnits(truth, np.array(n_h), 8, np.random.default_rng(5)).sums(np.array(n_h))
+    sums = OrderedUnits(truth, np.array(n_h), REPLICATES, np.random.default_rng(5)).sums(np.array(n_h))
     layout = Layout(truth=truth, counts=np.array([n_h], dtype=float))
     divided = truth.proxy_variances * (truth.sizes - 1) / truth.sizes
     summary = StratumSummary(
@@ -60,14 +64,14 @@ def test_replicates_equal_the_library_one_by_one(target, known, n_h, graded):
             estimators=ESTIMATORS,
             intervals=GUARDED,
             budgets=(sum(n_h),),
-            replicates=8,
+            replicates=REPLICATES,
             seed=5,
             target=target,
             stratum_weights_known=known,
             bounds=(0.0, 1.0),
         )
         ranges = replicate_intervals(found, settings)
-        for r, (stratum, labels, proxy) in enumerate(labelled_units(truth, n_h, 8, 5)):
+        for r, (stratum, labels, proxy) in enumerate(labelled_units(truth, n_h, REPLICATES, 5)):
             expected = estimate_mean(
                 np.clip(labels, 0, 1) if graded else np.round(labels),
                 proxy[:, None],
@@ -111,7 +115,7 @@ def test_intervals_without_bounds_are_those_of_one_sample(n_h):
         )
         found = replicate_means(sums, layout, estimator)
         ranges = replicate_intervals(found, settings)
-        for r, (stratum, labels, proxy) in enumerate(labelled_units(truth, n_h, 8, 5)):
+        for r, (stratum, labels, proxy) in enumerate(labelled_units(truth, n_h, REPLICATES, 5)):
             expected = estimate_mean(
                 labels,
                 proxy[:, None],

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.tiers import sized
 
 import stratal
 from stratal.errors import InputError
@@ -39,11 +40,12 @@ def test_the_rule_is_the_one_of_labels_needed():
 def test_intervals_hold_after_stopping():
     """Without guard 4 they hold in .92 of the studies of this population."""
     population, z = case()
+    studies = sized(800, 2_000)
     plan = stratal.plan(population, half_width=0.02, pilot=True)
-    ended = stopped(plan, z, 0.02, studies=2_000, seed=2)
+    ended = stopped(plan, z, 0.02, studies=studies, seed=2)
 
     assert np.mean(ended.half_widths <= 1.05 * 0.02) > 0.9
-    assert ended.coverage > 0.94 - 3.3 * (0.05 * 0.95 / 2_000) ** 0.5
+    assert ended.coverage > 0.94 - 3.3 * (0.05 * 0.95 / studies) ** 0.5
     assert ended.truth == z.mean()
 
 

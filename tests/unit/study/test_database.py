@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.tiers import sized
 from tests.unit.study.conftest import answer_all
 
 import stratal
@@ -121,11 +122,12 @@ def submit_all(
         del retry[who]
 
 
-def test_a_server_killed_twenty_times_during_1000_submissions_loses_none_and_doubles_none(tmp_path):
+def test_a_server_that_is_killed_again_and_again_loses_no_submission_and_doubles_none(tmp_path):
+    size, most_kills = sized(200, 1000), sized(4, 20)
     population = stratal.Population.from_arrays(
-        proxy=np.linspace(0, 1, 1000), ids=[f"unit-{number}" for number in range(1000)]
+        proxy=np.linspace(0, 1, size), ids=[f"unit-{number}" for number in range(size)]
     )
-    sample = stratal.SimpleRandom(budget=1000).draw(population, seed=1)
+    sample = stratal.SimpleRandom(budget=size).draw(population, seed=1)
     folder = tmp_path / "study"
     create_study(folder, sample, Question.of_choices("Right?", ["Pass", "Fail"]), annotators=PEOPLE).close()
     acknowledged, retry = [], {}
@@ -139,7 +141,7 @@ def test_a_server_killed_twenty_times_during_1000_submissions_loses_none_and_dou
         ]
         for person in people:
             person.start()
-        if kills < 20:
+        if kills < most_kills:
             # At a random moment of this server's share of the work.
             while len(acknowledged) - before < random.integers(5, 45) and any(p.is_alive() for p in people):
                 time.sleep(0.0005)
@@ -147,7 +149,7 @@ def test_a_server_killed_twenty_times_during_1000_submissions_loses_none_and_dou
             kills += 1
         for person in people:
             person.join()
-        if kills == 20 and server.alive:
+        if kills == most_kills and server.alive:
             server.kill()
             break
 
@@ -159,9 +161,9 @@ def test_a_server_killed_twenty_times_during_1000_submissions_loses_none_and_dou
             ).fetchall()
         found = check_study(study)
         assert found.sound, found.problems
-        assert kills == 20
+        assert kills == most_kills
         assert not retry
-        assert len(acknowledged) == len(set(acknowledged)) == 1000
+        assert len(acknowledged) == len(set(acknowledged)) == size
         assert {(row[0], row[1]) for row in rows} == set(acknowledged)
         assert {row[2] for row in rows} == {1}
 

@@ -8,6 +8,7 @@ from contextlib import closing
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.tiers import sized
 from tests.unit.study.conftest import answer_all
 
 from stratal.errors import InputError
@@ -110,7 +111,10 @@ ACTS = st.lists(
 
 @example([("ann", "submit"), ("ann", "undo"), ("ann", "aside"), ("ann", "submit")])
 @given(ACTS)
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=sized(15, 40),
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_counts_say_what_the_journal_says_whatever_people_do(make_study, clock, acts):
     study = make_study(annotators=["ann", "bob", "carol"], overlap=0.5)
     aside = set()

@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.tiers import sized
 from tests.unit.study.conftest import answer_all
 
 from stratal.errors import StratalError
@@ -137,7 +138,7 @@ ACTION = st.fixed_dictionaries(
 
 
 @given(st.lists(ACTION, max_size=5))
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=sized(20, 100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_comes_in_is_taken_whole_or_refused_in_words(package, actions):
     study, out = package
     for action in actions:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from starlette.responses import JSONResponse
+from tests.tiers import sized
 
 from stratal.study import Question, check_study
 from stratal.study.exchange import NEEDS
@@ -118,7 +119,7 @@ def _post(properties: dict[str, Any], sent: dict[str, Any]) -> dict[str, Any]:
 
 HERE = {"host": "127.0.0.1:8000"}
 QUICK = settings(
-    max_examples=40,
+    max_examples=sized(15, 40),
     deadline=None,
     derandomize=True,
     database=None,
