@@ -46,7 +46,7 @@ from stratal.planning.widths import (
     smoothed_deviations,
 )
 from stratal.population.population import require_population
-from stratal.proxy.learners import NAMES, is_learner
+from stratal.proxy.calibration import NAMES, is_learner
 from stratal.strata import Allocation, Strata, allocate, allocate_several, neyman
 from stratal.strata.integers import Bounds, optimal_integers, whole_number
 from stratal.strata.moments import expected_variance
