@@ -18,12 +18,7 @@ IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 AnyArray: TypeAlias = NDArray[Any]
 
-_DTYPES: dict[str, Any] = {
-    "FloatArray": np.float64,
-    "IntArray": np.int64,
-    "BoolArray": np.bool_,
-    "AnyArray": None,
-}
+_DTYPES = {"FloatArray": np.float64, "IntArray": np.int64, "BoolArray": np.bool_, "AnyArray": None}
 
 
 def frozen(values: Any, dtype: Any = None) -> AnyArray:
@@ -63,9 +58,8 @@ def finite_vector(name: str, values: Any) -> FloatArray:
     """
     array = numeric_array(name, values)
     if array.ndim != 1:
-        raise InputError(
-            f"{name} must be one-dimensional", given=f"shape {array.shape}", allowed="shape (n,)"
-        )
+        given = f"shape {array.shape}"
+        raise InputError(f"{name} must be one-dimensional", given=given, allowed="shape (n,)")
     refuse_nonfinite(name, array)
     return frozen(array)
 
@@ -86,21 +80,6 @@ def array_of(values: Any) -> AnyArray:
     entries = [np.array([*piece.dictionary.to_pylist(), None], object) for piece in pieces]
     codes = [np.asarray(piece.indices.cast("int64").fill_null(-1)) for piece in pieces]
     return np.concatenate([known[code] for known, code in zip(entries, codes, strict=True)])
-
-
-def unmasked(name: str, values: Any) -> AnyArray:
-    """Return `values` as an array, refusing masked entries, which NumPy would silently take for values.
-
-    Examples
-    --------
-    >>> unmasked("proxy", np.ma.masked_array([0.1, 0.2], [False, True]))
-    Traceback (most recent call last):
-    stratal.errors.InputError: proxy holds a missing value (masked) at position 1 (allowed: finite numbers)...
-    """
-    array = array_of(values)
-    if np.ma.is_masked(values):
-        _refuse_missing(name, "masked", np.ma.getmaskarray(values))
-    return array
 
 
 def without_mask(values: Any) -> AnyArray:
@@ -132,15 +111,6 @@ def number_of_text(text: str) -> float:
         return float("nan")
 
 
-def _refuse_missing(name: str, kind: str, missing: Any) -> None:
-    position = int(np.flatnonzero(missing)[0])
-    raise InputError(
-        f"{name} holds a missing value ({kind}) at position {position}",
-        allowed="finite numbers",
-        action="Drop or fill these units first; a unit without a proxy cannot be planned for.",
-    )
-
-
 def is_null(entry: Any) -> bool:
     """Return whether an entry is None, pandas' NA or NaT, or a masked scalar.
 
@@ -160,11 +130,16 @@ def numeric_array(name: str, values: Any) -> FloatArray:
     >>> numeric_array("z", [True, False])
     array([1., 0.])
     """
-    array = unmasked(name, values)
-    if array.dtype.kind == "O":
-        missing = [is_null(entry) for entry in array.ravel()]
-        if any(missing):
-            _refuse_missing(name, "null", missing)
+    array = array_of(values)
+    masked = np.ma.getmaskarray(values) if np.ma.is_masked(values) else ()
+    null = [is_null(entry) for entry in array.ravel()] if array.dtype.kind == "O" else ()
+    for kind, missing in (("masked", masked), ("null", null)):
+        if np.any(missing):
+            raise InputError(
+                f"{name} holds a missing value ({kind}) at position {np.argmax(missing)}",
+                allowed="finite numbers",
+                action="Drop or fill these units first; a unit without a proxy cannot be planned for.",
+            )
     try:
         texts = array.dtype.kind == "O" and any(isinstance(entry, str) for entry in array.ravel())
         if texts or array.dtype.kind not in "biufO":
@@ -184,12 +159,11 @@ def refuse_nonfinite(name: str, array: FloatArray) -> None:
     if array.size == 0 or np.isfinite(array.min() + array.max()):
         return
     for kind, bad in (("NaN", np.isnan(array)), ("infinite", np.isinf(array))):
-        count = int(bad.sum())
-        if count:
-            plural = "values that are" if count > 1 else "value that is"
-            first = int(np.flatnonzero(bad.ravel())[0])
+        if np.any(bad):
+            count, first = int(bad.sum()), np.argmax(bad)
+            held = f"{count} {'values that are' if count > 1 else 'value that is'} {kind}"
             raise InputError(
-                f"{name} holds {count} {plural} {kind} (first at position {first}; allowed: finite numbers)",
+                f"{name} holds {held} (first at position {first}; allowed: finite numbers)",
                 action="Drop or fill these units first; a unit without a number cannot be planned for.",
             )
 
@@ -202,21 +176,15 @@ def same_length(**arrays: AnyArray) -> int:
     >>> same_length(proxy=np.zeros(3), z=np.ones(3))
     3
     """
+    (first_name, first), *_ = arrays.items()
     for name, array in arrays.items():
+        what = "must have one entry per unit"
         if np.ndim(array) == 0:
-            raise InputError(
-                f"{name} must have one entry per unit",
-                given=repr(array.item()),
-                action="Give a list or an array.",
-            )
-    (first_name, first), *others = arrays.items()
-    for name, array in others:
+            raise InputError(f"{name} {what}", given=repr(array.item()), action="Give a list or an array.")
         if len(array) != len(first):
-            raise InputError(
-                f"{name} and {first_name} must have one entry per unit",
-                given=f"{len(array)} and {len(first)}",
-                action="Give one number for each unit, in the same order.",
-            )
+            lengths = f"{len(array)} and {len(first)}"
+            action = "Give one number for each unit, in the same order."
+            raise InputError(f"{name} and {first_name} {what}", given=lengths, action=action)
     return len(first)
 
 
@@ -318,10 +286,10 @@ class Described(Record):
         """Return the record that `to_dict` described."""
         given = dict(description)
         kind = given.pop("kind", None)
-        if cls.of_kind(kind) is None:
+        named: type[Self] | None = cls.of_kind(kind)
+        if named is None:
             raise InputError(f"unknown {cls.noun}", given=repr(kind), allowed=", ".join(sorted(cls.registry)))
-        found: Self = cls.registry[kind].parse(given)
-        return found
+        return named.parse(given)
 
 
 def plain(value: Any) -> Any:
@@ -350,9 +318,8 @@ def equal_values(left: Any, right: Any) -> bool:
     True
     """
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
-        if not (isinstance(left, np.ndarray) and isinstance(right, np.ndarray)) or left.shape != right.shape:
-            return False
-        return bool(np.array_equal(left, right, equal_nan=left.dtype.kind == "f"))
+        both = isinstance(left, np.ndarray) and isinstance(right, np.ndarray)
+        return both and bool(np.array_equal(left, right, equal_nan=left.dtype.kind == "f"))
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(equal_values(left[key], right[key]) for key in left)
     return bool(left == right)
@@ -399,18 +366,12 @@ def refuse_extremes(name: str, values: FloatArray) -> None:
     Traceback (most recent call last):
     stratal.errors.InputError: labels are too small to be squared (given: up to 1e-300; allowed: ...
     """
-    largest = float(np.max(np.abs(values), initial=0.0))
+    largest, action = float(np.max(np.abs(values), initial=0.0)), "Rescale them."
     if largest > LARGEST:
-        raise InputError(
-            f"{name} are too large", allowed=f"up to {LARGEST:g} in size", action="Rescale them."
-        )
+        raise InputError(f"{name} are too large", allowed=f"up to {LARGEST:g} in size", action=action)
     if 0.0 < largest < SMALLEST:
-        raise InputError(
-            f"{name} are too small to be squared",
-            given=f"up to {largest:g}",
-            allowed=f"0, or from {SMALLEST:g} in size",
-            action="Rescale them.",
-        )
+        what, given = f"{name} are too small to be squared", f"up to {largest:g}"
+        raise InputError(what, given=given, allowed=f"0, or from {SMALLEST:g} in size", action=action)
 
 
 def checked_threads(threads: int) -> int:

@@ -130,11 +130,8 @@ def not_bounds(given: object, name: str = "bounds") -> InputError:
     >>> print(not_bounds((5, 1)))
     bounds must be two finite numbers, the lower first (given: (5, 1)). Give bounds=(lowest, highest), ...
     """
-    return InputError(
-        f"{name} must be two finite numbers, the lower first",
-        given=repr(given),
-        action=f"Give {name}=(lowest, highest), in the outcome's units.",
-    )
+    action = f"Give {name}=(lowest, highest), in the outcome's units."
+    return InputError(f"{name} must be two finite numbers, the lower first", given=repr(given), action=action)
 
 
 def not_positive(name: str, given: object) -> InputError:
@@ -165,12 +162,10 @@ def half_a_character(holder: str, text: str) -> InputError:
     an id holds half a character, which no file can (given: '\\ud83d'; allowed: Unicode text). Replace it, \
 such as by text.encode(errors="replace").decode().
     """
-    return InputError(
-        f"{holder} holds half a character, which no file can",
-        given=ascii(text if len(text) <= 60 else text[:59] + "…"),
-        allowed="Unicode text",
-        action='Replace it, such as by text.encode(errors="replace").decode().',
-    )
+    shown = ascii(text if len(text) <= 60 else text[:59] + "…")
+    action = 'Replace it, such as by text.encode(errors="replace").decode().'
+    what = f"{holder} holds half a character, which no file can"
+    return InputError(what, given=shown, allowed="Unicode text", action=action)
 
 
 def kind_of(given: object) -> str:
@@ -326,10 +321,9 @@ def names_mistyped(function: Callable[Parameters, Result]) -> Callable[Parameter
         except StratalError:
             raise
         except Exception:
-            mistyped = _first_mistyped(function, args, keywords)
-            if mistyped is None:
+            error = _first_mistyped(function, args, keywords)
+            if error is None:
                 raise
-            error = mistyped
         raise error
 
     return call
@@ -353,11 +347,8 @@ def _first_mistyped(function: Any, args: Sequence[Any], keywords: Mapping[str, A
         hint = _evaluated(parameter.annotation, names)
         entries = value if parameter.kind is parameter.VAR_POSITIONAL else (value,)
         if not all(_fits(entry, hint) for entry in entries):
-            return InputError(
-                f"{name}= cannot be this {type(value).__name__}",
-                given=reprlib.repr(value),
-                allowed=_words_of(hint),
-            )
+            what = f"{name}= cannot be this {type(value).__name__}"
+            return InputError(what, given=reprlib.repr(value), allowed=_words_of(hint))
     return None
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import numbers
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
@@ -26,6 +27,7 @@ KEY_DIGITS = 16
 """Hexadecimal digits of the digest that are kept: 64 bits."""
 
 _WHOLE_FLOAT_LIMIT = 2.0**53
+_ALLOWED = "text, integers, whole floats, UUIDs"
 
 _PER_COUNT = 4
 """Numbers that Philox gives at each count of its counter."""
@@ -60,29 +62,23 @@ def id_text(value: object) -> str:
     >>> id_text(7), id_text(7.0), id_text("7")
     ('7', '7', '7')
     """
-    if isinstance(value, str):
-        if "\0" in value:
-            raise InputError(
-                "an id holds the character NUL", given=repr(value), action="Remove it; NumPy would drop it."
-            )
+    if isinstance(value, str) and "\0" in value:
+        action = "Remove it; NumPy would drop it."
+        raise InputError("an id holds the character NUL", given=repr(value), action=action)
+    if isinstance(value, str | UUID):
         return str(value)
-    if isinstance(value, numbers.Integral) and not isinstance(value, (bool, np.bool_)):
-        return str(int(value))
-    if isinstance(value, numbers.Real) and not isinstance(value, (bool, np.bool_)):
+    if isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_):
+        if isinstance(value, numbers.Integral):
+            return str(int(value))
         number = float(value)
         if number.is_integer() and abs(number) < _WHOLE_FLOAT_LIMIT:
             return str(int(number))
         if np.isnan(number):
             raise InputError("an id is missing (NaN)", action="Every unit needs an id.")
-    if isinstance(value, UUID):
-        return str(value)
     if value is None:
         raise InputError("an id is missing (null)", action="Every unit needs an id.")
-    raise InputError(
-        "an id has a type that cannot be an id",
-        given=f"{value!r} ({type(value).__name__})",
-        allowed="text, integers, whole floats, UUIDs",
-    )
+    given = f"{value!r} ({type(value).__name__})"
+    raise InputError("an id has a type that cannot be an id", given=given, allowed=_ALLOWED)
 
 
 def id_array(values: Any) -> AnyArray:
@@ -99,26 +95,17 @@ def id_array(values: Any) -> AnyArray:
     if np.ma.is_masked(values):
         raise InputError("an id is missing (masked)", action="Every unit needs an id.")
     if array.ndim != 1:
-        raise InputError(
-            "ids must be one-dimensional",
-            given=f"shape {array.shape}",
-            allowed="(N,)",
-            action="Give one id per unit.",
-        )
+        given, action = f"shape {array.shape}", "Give one id per unit."
+        raise InputError("ids must be one-dimensional", given=given, allowed="(N,)", action=action)
     if array.dtype.kind in "mMcV":
-        raise InputError(
-            "ids have a type that cannot be an id",
-            given=f"dtype {array.dtype}",
-            allowed="text, integers, whole floats, UUIDs",
-        )
+        given = f"dtype {array.dtype}"
+        raise InputError("ids have a type that cannot be an id", given=given, allowed=_ALLOWED)
     if array.dtype.kind in "iu" and (array.size == 0 or array.max() < 2**63):
         return array.astype(np.int64)
     text = [id_text(value) for value in array.tolist()]
     if array.dtype.kind in "fO" and all(not isinstance(value, str) for value in array.tolist()):
-        try:
+        with suppress(ValueError, OverflowError):
             return np.array([int(entry) for entry in text], dtype=np.int64)
-        except (ValueError, OverflowError):
-            pass
     return np.array(text, dtype=np.str_)
 
 
@@ -130,9 +117,7 @@ def id_texts(ids: AnyArray) -> list[str]:
     >>> id_texts(np.array([1, 2]))
     ['1', '2']
     """
-    if ids.dtype.kind in "iuU":
-        return [str(value) for value in ids.tolist()]
-    return [id_text(value) for value in ids.tolist()]
+    return list(map(str if ids.dtype.kind in "iuU" else id_text, ids.tolist()))
 
 
 def keys_of_ids(texts: Iterable[str], seed: int, purpose: str = "") -> KeyArray:

@@ -39,7 +39,7 @@ REQUIREMENT_FAILED = 4
 """Exit status where the interval does not lie where it must."""
 
 LEARNERS = ("gradient-boosting", "logistic-regression", "ridge")
-"""Calibrations that learn from several columns; `stratal.proxy.learners` has the same."""
+"""Calibrations that learn from several columns; `stratal.proxy.calibration` has the same."""
 
 KNOWN = (
     *("id", "stratum", "sizes", "cluster", "weight", "population", "population_size"),

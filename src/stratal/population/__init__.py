@@ -1,7 +1,6 @@
 """Populations: N units with proxies, in memory or in a table."""
 
-import stratal.population.from_arrays
-import stratal.population.from_tables  # noqa: F401  (each enters what it makes)
+import stratal.population.building  # noqa: F401  (it enters what makes populations)
 from stratal.population.population import Population
 from stratal.population.summary import Drawn, ProxyInfo, StratumSummary
 

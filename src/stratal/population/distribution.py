@@ -217,17 +217,11 @@ class Steps:
     scale: float | FloatArray
 
     @classmethod
-    def over(cls, extent: tuple[float, float]) -> Steps:
-        """Return the steps whose last is at the largest second moment."""
-        low, high = extent
-        return cls(low, SECOND_MOMENT_STEPS / (high - low) if high > low else 0.0)
-
-    @classmethod
-    def of_levels(cls, low: FloatArray, high: FloatArray) -> Steps:
-        """Return the steps between the smallest and the largest second moment of each level (L,)."""
-        scale = np.zeros(len(low))
+    def over(cls, low: float | FloatArray, high: float | FloatArray) -> Steps:
+        """Return the steps whose last is at the largest second moment, of all units or of each level (L,)."""
+        scale = np.zeros(np.shape(low))
         with np.errstate(over="ignore"):
-            np.divide(SECOND_MOMENT_STEPS, high - low, out=scale, where=high > low)
+            np.divide(SECOND_MOMENT_STEPS, np.subtract(high, low), out=scale, where=np.greater(high, low))
         return cls(low, scale)
 
     def __getitem__(self, level: IntArray) -> Steps:
@@ -272,7 +266,7 @@ def build_distribution(
     if extent.count == 0:
         raise InputError("the population is empty", allowed="at least one unit")
     moments = counter.second_moment_extent()
-    steps = None if moments is None else Steps.over(moments)
+    steps = None if moments is None else Steps.over(*moments)
     if wants_distinct(extent):
         found = counter.distinct(steps)
         own = None if steps is None or found.second is None else steps.means(found.second, found.counts)

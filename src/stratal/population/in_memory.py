@@ -582,6 +582,6 @@ def _level_means(second: FloatArray, level: IntArray, starts: IntArray, counts: 
     found, place = np.unique(level, return_index=True)
     low, high = np.minimum.reduceat(second, place), np.maximum.reduceat(second, place)
     number = np.searchsorted(found, level)
-    steps = Steps.of_levels(low, high)
+    steps = Steps.over(low, high)
     sums = np.add.reduceat(steps[number].numbers(second), starts)
     return steps[number[starts]].means(sums, counts)

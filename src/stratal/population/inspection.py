@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from stratal.arrays import number_of_text
-from stratal.population.declaration import (
-    OWN_STRATUM,
-    POINT,
-    ROUNDED,
-    ROW,
-    Declaration,
-    class_names,
-)
-from stratal.population.judged_models import judged_models
+from stratal.population.declaration import OWN_STRATUM, POINT, ROUNDED, ROW, Declaration, class_names
 from stratal.tables.logs.log import ID_NAMES
 from stratal.tables.readers import open_table
 from stratal.tables.rows import Rows
@@ -30,6 +23,49 @@ if TYPE_CHECKING:
 
     from stratal.population.population import Population
     from stratal.tables.source import Source
+
+MODEL_NAMES = ("model", "model_name", "model_id", "system", "system_name")
+"""How a column is called that names the model of each row, best first."""
+
+
+def judged_models(
+    columns: Sequence[Mapping[str, Any]], rows: int, first: Callable[[str], str]
+) -> dict[str, Any] | None:
+    """Return what a long table says of its models, None for a table of one row per item.
+
+    Parameters
+    ----------
+    columns : sequence of mapping
+        As `describe_columns` describes them.
+    rows : int
+    first : callable
+        Returns the first of a column's values in their order.
+
+    Returns
+    -------
+    dict or None
+        `column`, which names the models; `count`; `first`, a model's name; `id`, the column whose values
+        stand once for each model, None if there is none.
+    """
+    named = {row["name"].casefold(): row for row in columns}
+    found = next((named[name] for name in MODEL_NAMES if name in named), None)
+    if found is None or found["missing"] or not 1 < found["distinct"] <= rows // 2:
+        return None
+    if any(row["distinct"] == rows and row["kind"] == "text" for row in columns):
+        return None
+    each = [row for row in columns if row["distinct"] * found["distinct"] == rows and not row["missing"]]
+    names = [
+        row["name"]
+        for row in each
+        if row is not found and (row["kind"] == "text" or "id" in row["name"].lower())
+    ]
+    return {
+        "column": found["name"],
+        "count": found["distinct"],
+        "first": first(found["name"]),
+        "id": next((name for name in names if name.lower() in ID_NAMES), names[0] if names else None),
+    }
+
 
 LIKELY_PROXIES = ("proxy", "confidence", "score", "prob", "probability", "judge", "p")
 """Names by which a proxy is guessed, best first."""
@@ -75,7 +111,7 @@ def describe_columns(path: str | os.PathLike[str], **reading: Any) -> dict[str, 
     """
     table = open_table(path, FileReading(**reading))
     taken = table.take(Declaration(id=table.names[0], shown=tuple(table.names)))
-    look: _Look = _RowsLook(taken) if isinstance(taken, Rows) else _SourceLook(taken)
+    look: _RowsLook | _SourceLook = _RowsLook(taken) if isinstance(taken, Rows) else _SourceLook(taken)
     names = list(dict.fromkeys(table.names))
     rows, described = look.described(names)
     notes = [*taken.notes]
@@ -104,7 +140,7 @@ def column_names(path: str | os.PathLike[str], **reading: Any) -> tuple[str, ...
     return open_table(path, FileReading(**reading)).names
 
 
-def _with_commas(look: _Look, names: Sequence[str]) -> list[str]:
+def _with_commas(look: _RowsLook | _SourceLook, names: Sequence[str]) -> list[str]:
     """Return a note for each column of text whose first rows are numbers with a comma or a percent sign."""
     found = []
     for name, entries in look.head(names[:_AT_ONCE]).items():
@@ -114,22 +150,6 @@ def _with_commas(look: _Look, names: Sequence[str]) -> list[str]:
         if plain and not any(math.isnan(number_of_text(entry)) for entry in pointed):
             found.append(name)
     return [f"{name!r} holds numbers with a decimal comma or a percent sign. {POINT}" for name in found]
-
-
-class _Look(Protocol):
-    """What is asked of a table."""
-
-    def described(self, names: Sequence[str]) -> tuple[int, list[dict[str, Any]]]:
-        """Return the number of rows, and each column as `describe_columns` shows it."""
-
-    def totals(self, names: Sequence[str]) -> Mapping[str, Any]:
-        """Return `n` rows with all values, the `least` value, how far they are `off` from adding to 1."""
-
-    def first(self, name: str) -> str:
-        """Return the first of a column's values in their order."""
-
-    def head(self, names: Sequence[str]) -> Mapping[str, list[Any]]:
-        """Return the first values of columns."""
 
 
 _FACTS = ("present", "distinct", "numbers", "nan", "minimum", "maximum", "mean")
@@ -142,17 +162,15 @@ class _RowsLook:
     rows: Rows
 
     def described(self, names: Sequence[str]) -> tuple[int, list[dict[str, Any]]]:
-        types, found = self.rows.types(), []
-        (size,) = self.rows.one("count(*)")
+        """Return the number of rows, and each column as `describe_columns` shows it."""
+        types, (size,), found = self.rows.types(), self.rows.one("count(*)"), []
         for start in range(0, len(names), _AT_ONCE):
             group = names[start : start + _AT_ONCE]
-            found += [
-                _described(name, size, facts)
-                for name, facts in zip(group, self._facts(group, types), strict=True)
-            ]
+            facts = self._facts(group, types)
+            found += [_described(name, size, facts.get(at, {})) for at, name in enumerate(group)]
         return size, found
 
-    def _facts(self, names: Sequence[str], types: Mapping[str, str]) -> list[dict[str, Any]]:
+    def _facts(self, names: Sequence[str], types: Mapping[str, str]) -> dict[int, dict[str, Any]]:
         """Return what is asked of columns by one group-by of their values, below each other."""
         texts = ", ".join(f"CAST({self.rows.columns[name]} AS VARCHAR)" for name in names)
         numbers = ", ".join(self.rows.as_number(name, types[name]) or "NULL::DOUBLE" for name in names)
@@ -161,24 +179,19 @@ class _RowsLook:
             "c0, count(c1), count(DISTINCT c1), count(finite), count(c2) - count(finite), "
             "min(finite), max(finite), avg(finite)"
         )
+        finite = f"SELECT *, CASE WHEN NOT isnan(c2) THEN c2 END AS finite FROM ({values})"
         with readable(self.rows.label):
-            finite = f"SELECT *, CASE WHEN NOT isnan(c2) THEN c2 END AS finite FROM ({values})"
-            query = f"SELECT {asked} FROM ({finite}) GROUP BY c0"
-            answer = self.rows.connection.execute(query).fetchall()
-        found = {row[0]: dict(zip(_FACTS, row[1:], strict=True)) for row in answer}
-        return [
-            found.get(at, dict.fromkeys(_FACTS) | {"present": 0, "distinct": 0}) for at in range(len(names))
-        ]
+            answer = self.rows.connection.execute(f"SELECT {asked} FROM ({finite}) GROUP BY c0").fetchall()
+        return {row[0]: dict(zip(_FACTS, row[1:], strict=True)) for row in answer}
 
     def totals(self, names: Sequence[str]) -> Mapping[str, Any]:
+        """Return `n` rows with all values, the `least` value, how far they are `off` from adding to 1."""
         types = self.rows.types()
-        numbers = [str(self.rows.as_number(name, types[name])) for name in names]
-        values = f"[{', '.join(numbers)}]"
+        values = f"[{', '.join(str(self.rows.as_number(name, types[name])) for name in names)}]"
         total = f"list_sum({values})"
+        facts = ("count(*)", f"min(list_min({values}))", f"max(abs({total} - 1))")
         whole = f"FILTER (NOT isnan({total}) AND list_count({values}) = {len(names)})"
-        row = self.rows.one(
-            f"count(*) {whole}", f"min(list_min({values})) {whole}", f"max(abs({total} - 1)) {whole}"
-        )
+        row = self.rows.one(*(f"{fact} {whole}" for fact in facts))
         return dict(zip(("n", "least", "off"), row, strict=True))
 
     def first(self, name: str) -> str:
@@ -195,19 +208,28 @@ class _SourceLook:
     source: Source
 
     def described(self, names: Sequence[str]) -> tuple[int, list[dict[str, Any]]]:
-        table = self.source.table
-        facts = {"rows": table.count()}
+        """Return the number of rows, and each column as `describe_columns` shows it."""
+        from stratal.population.queries.units import number_of_text as number_of
+
+        asked = {"rows": self.source.table.count()}
         for at, name in enumerate(names):
-            asked = _facts(self.source.column(name), self.source.is_text(name))
-            facts |= {f"{key}{at}": fact for key, fact in asked.items()}
-        found = self.source.first(table.aggregate(**facts))
-        return found["rows"], [
+            column, text = self.source.column(name), self.source.is_text(name)
+            facts = [column.count(), column.nunique()]
+            if text or column.type().is_numeric() or column.type().is_boolean():
+                values = (number_of(column) if text else column).cast("float64")
+                finite = values.isnan().ifelse(None, values)
+                ranges = finite.min(), finite.max(), finite.mean()
+                facts += [finite.count(), values.isnan().sum(), *ranges]
+            asked |= {f"{key}{at}": fact for key, fact in zip(_FACTS, facts, strict=False)}
+        found = self.source.first(self.source.table.aggregate(**asked))
+        described = [
             _described(name, found["rows"], {key: found.get(f"{key}{at}") for key in _FACTS})
             for at, name in enumerate(names)
         ]
+        return found["rows"], described
 
     def totals(self, names: Sequence[str]) -> Mapping[str, Any]:
-        from stratal.population.queries.derived import totals
+        from stratal.population.queries.units import totals
 
         return totals(self.source, names)
 
@@ -259,29 +281,15 @@ def as_pattern(names: Sequence[str], existing: Sequence[str]) -> str:
     return ",".join(names)
 
 
-def _facts(column: Any, text: bool) -> dict[str, Any]:
-    """Return what is asked of a column, as Ibis expressions."""
-    from stratal.population.queries.units import number_of_text as number_of
-
-    facts = {"present": column.count(), "distinct": column.nunique()}
-    if text or column.type().is_numeric() or column.type().is_boolean():
-        values = (number_of(column) if text else column).cast("float64")
-        finite = values.isnan().ifelse(None, values)
-        ranges = {"minimum": finite.min(), "maximum": finite.max(), "mean": finite.mean()}
-        facts |= {"numbers": finite.count(), "nan": values.isnan().sum(), **ranges}
-    return facts
-
-
-def _described(name: str, rows: int, found: dict[str, Any]) -> dict[str, Any]:
-    nan = int(found["nan"] or 0)
-    is_number = bool(found["numbers"] and found["numbers"] + nan == found["present"])
-    ranges = {key: found[key] if is_number else None for key in ("minimum", "maximum", "mean")}
+def _described(name: str, rows: int, found: Mapping[str, Any]) -> dict[str, Any]:
+    present, distinct, numbers, nan = (int(found.get(key) or 0) for key in _FACTS[:4])
+    is_number = bool(numbers and numbers + nan == present)
     return {
         "name": name,
         "kind": "number" if is_number else "text",
-        "missing": rows - found["present"] + (nan if is_number else 0),
-        "distinct": found["distinct"] - (1 if is_number and nan else 0),
-        **ranges,
+        "missing": rows - present + (nan if is_number else 0),
+        "distinct": distinct - (1 if is_number and nan else 0),
+        **{key: found[key] if is_number else None for key in _FACTS[4:]},
     }
 
 
@@ -338,38 +346,28 @@ def suggestion(
     ['--id', 'key', '--proxy', 'score']
     """
     found, models = columns["columns"], columns.get("models") or {}
-    chosen_id = (
-        id_name
-        or models.get("id")
-        or _likeliest(
-            [row["name"] for row in found if row["name"] and _may_be_id(row, columns["rows"])], ID_NAMES
-        )
-    )
+    ids = [row["name"] for row in found if row["name"] and _may_be_id(row, columns["rows"])]
+    chosen_id = id_name or models.get("id") or _likeliest(ids, ID_NAMES)
     first = ["--id", chosen_id or ROW]
-    chosen_softmax = softmax or columns.get("softmax")
-    if chosen_softmax and proxy is None:
-        return [*first, "--softmax", chosen_softmax]
+    softmax = softmax or columns.get("softmax")
+    if softmax and proxy is None:
+        return [*first, "--softmax", softmax]
     if proxy is not None:
         return [*first, "--proxy", proxy]
     numbers = [row for row in found if row["kind"] == "number" and row["name"] != chosen_id]
     scores = [row for row in found if "log" in columns and row["name"] == columns["log"]["proxy"]]
     chosen = scores[0] if scores else _likely_proxy(numbers)
-    if chosen is None:
-        return first
-    kept = ["--missing", OWN_STRATUM] if chosen["missing"] else []
-    return [*first, "--proxy", chosen["name"], *kept]
+    kept = ["--missing", OWN_STRATUM] if chosen and chosen["missing"] else []
+    return [*first, "--proxy", chosen["name"], *kept] if chosen else first
 
 
 def _likely_proxy(numbers: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
     """Return the column that is likeliest a proxy: of probabilities, best without gaps, or named like one."""
     probable = [row for row in numbers if row["minimum"] >= 0 and row["maximum"] <= 1]
-    groups = ([row for row in probable if not row["missing"]], probable)
-    for group in groups:
-        name = _likeliest([row["name"] for row in group], LIKELY_PROXIES)
-        if name is not None:
-            return next(row for row in group if row["name"] == name)
+    whole = [row for row in probable if not row["missing"]]
     named = [row for row in numbers if any(word in row["name"].lower() for word in LIKELY_PROXIES[:-1])]
-    return named[0] if named else None
+    name = _likeliest([row["name"] for row in whole or probable or named[:1]], LIKELY_PROXIES)
+    return next((row for row in numbers if row["name"] == name), None)
 
 
 def _may_be_id(row: dict[str, Any], rows: int) -> bool:
@@ -383,12 +381,7 @@ def _may_be_id(row: dict[str, Any], rows: int) -> bool:
 
 
 def _likeliest(names: Sequence[str], likely: Sequence[str]) -> str | None:
-    for word in likely:
-        for name in names:
-            if name.lower() == word:
-                return name
-    for word in likely[:-1]:
-        for name in names:
-            if word in name.lower():
-                return name
-    return names[0] if names else None
+    """Return the name that is a likely one, or else has one in it, or else the first."""
+    exact = (name for word in likely for name in names if name.lower() == word)
+    within = (name for word in likely[:-1] for name in names if word in name.lower())
+    return next(itertools.chain(exact, within, names), None)

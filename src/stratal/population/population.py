@@ -307,7 +307,7 @@ class Population(ABC):
         >>> Population.from_arrays(proxy=[0.9, 0.2], ids=["a", "b"]).size
         2
         """
-        return Population.makers["arrays"](**columns)
+        return Population.makers["arrays"](columns)
 
     @staticmethod
     @names_mistyped

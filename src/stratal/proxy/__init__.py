@@ -1,8 +1,17 @@
 """Proxies: predictions of the outcome for every unit, from probabilities, variances, scores or judges."""
 
-from stratal.proxy.calibration import Calibration, Combination, calibrate, combine
-from stratal.proxy.learners import CrossFit, Learned, cross_fit, learn
-from stratal.proxy.losses import (
+from stratal.proxy.calibration import (
+    Calibration,
+    Combination,
+    CrossFit,
+    Learned,
+    calibrate,
+    combine,
+    cross_fit,
+    learn,
+)
+from stratal.proxy.proxy import (
+    Proxy,
     absolute_regression_error,
     accuracy,
     cross_entropy,
@@ -10,7 +19,6 @@ from stratal.proxy.losses import (
     squared_error,
     squared_regression_error,
 )
-from stratal.proxy.proxy import Proxy
 
 __all__ = [
     "Calibration",

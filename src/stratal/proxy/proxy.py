@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import scipy
 
-from stratal.arrays import FloatArray, Record, finite_vector, same_length
+from stratal.arrays import (
+    AnyArray,
+    FloatArray,
+    IntArray,
+    Record,
+    finite_vector,
+    numeric_array,
+    refuse_nonfinite,
+    same_length,
+)
 from stratal.errors import InputError
 
 _SLACK = 1e-6
@@ -74,22 +87,324 @@ class Proxy(Record):
     def _refuse_impossible_moments(self, moments: FloatArray) -> None:
         if not self.scaled:
             raise InputError("a proxy that only orders has no second moments", action="Leave them out.")
-        short = np.flatnonzero(moments < self.values**2 * (1.0 - _SLACK) - 1e-12)
-        if len(short):
-            first = int(short[0])
-            raise InputError(
-                f"{len(short)} second_moments are below the squared mean (first at position {first})",
-                given=f"{moments[first]:g}",
-                allowed=f"at least {self.values[first] ** 2:g}",
-            )
+        short = moments < self.values**2 * (1.0 - _SLACK) - 1e-12
+        if np.any(short):
+            first = int(np.argmax(short))
+            what = f"{short.sum()} second_moments are below the squared mean (first at position {first})"
+            allowed = f"at least {self.values[first] ** 2:g}"
+            raise InputError(what, given=f"{moments[first]:g}", allowed=allowed)
 
     def _refuse_outside(self, low: float, high: float) -> None:
-        outside = np.flatnonzero((self.values < low) | (self.values > high))
-        if len(outside):
-            first = int(outside[0])
+        outside = (self.values < low) | (self.values > high)
+        if np.any(outside):
+            first = int(np.argmax(outside))
             raise InputError(
-                f"{len(outside)} values of '{self.name}' leave the bounds (first at position {first})",
+                f"{outside.sum()} values of '{self.name}' leave the bounds (first at position {first})",
                 given=f"{self.values[first]:g}",
                 allowed=f"{low:g} to {high:g}",
                 action="Give bounds=, or scaled=False for a score that only orders.",
             )
+
+
+SUM_TOLERANCE = 1e-3
+"""Rows of probabilities may miss a sum of one by this much."""
+
+FLOOR = 1e-7
+"""Probabilities are raised to at least this before their logarithm is taken."""
+
+_CHUNK_CELLS = 1 << 20
+_SHAPES = "(N,) or (N, K) with K ≥ 2"
+
+
+def accuracy(
+    probabilities: Any = None, *, predicted: Any = None, surrogate: Any = None, name: str = "accuracy"
+) -> Proxy:
+    """Return the proxy of accuracy, z = 1(Y = Ŷ): the probability of the predicted class.
+
+    Parameters
+    ----------
+    probabilities : array-like (N, K) or (N,), optional
+        The model's own; (N,) are probabilities of class 1 of two. May be left out if `predicted` and
+        `surrogate` are given.
+    predicted : array-like of int (N,), optional
+        Predicted classes 0 … K − 1; the most probable ones if left out.
+    surrogate : array-like (N, K) or (N,), optional
+        Probabilities of another model, by which the outcome is then predicted.
+    name : str
+        Name of the proxy.
+
+    Raises
+    ------
+    InputError
+        For rows that are not probabilities, arrays that do not fit, or nothing to predict from.
+
+    Examples
+    --------
+    >>> accuracy([[0.9, 0.1], [0.3, 0.7]]).values
+    array([0.9, 0.7])
+    >>> accuracy(predicted=[0, 0], surrogate=[[0.8, 0.2], [0.3, 0.7]]).values
+    array([0.8, 0.3])
+    """
+    own = None if probabilities is None else checked_probabilities("probabilities", probabilities)
+    other = None if surrogate is None else checked_probabilities("surrogate", surrogate)
+    judge = own if other is None else other
+    if judge is None or (own is None and predicted is None):
+        raise InputError(
+            "accuracy needs probabilities, or predicted classes with a surrogate's probabilities",
+            action="Give probabilities=, or predicted= and surrogate=.",
+        )
+    if own is not None and other is not None:
+        _same_shape(own, other)
+    if predicted is None:
+        assert own is not None
+        classes = np.argmax(own, axis=1)
+    else:
+        classes = _class_numbers(predicted, judge)
+    return Proxy(values=np.clip(judge[np.arange(len(judge)), classes], 0.0, 1.0), name=name)
+
+
+def squared_error(probabilities: Any, *, surrogate: Any = None, name: str = "squared_error") -> Proxy:
+    """Return the proxy of the squared error z = (1 − f_Y)²: Σ_k p_k (1 − f_k)².
+
+    Its second moment is Σ_k p_k (1 − f_k)⁴.
+
+    Parameters
+    ----------
+    probabilities : array-like (N, K) or (N,)
+        f.
+    surrogate : array-like (N, K) or (N,), optional
+        p; f itself if left out.
+    name : str
+        Name of the proxy.
+
+    Examples
+    --------
+    >>> proxy = squared_error([[0.9, 0.1]])
+    >>> proxy.values.round(4), proxy.second_moments.round(4)
+    (array([0.09]), array([0.0657]))
+    """
+    mean, second = _expected_loss(probabilities, surrogate, lambda f: (1.0 - f) ** 2)
+    return Proxy(values=np.clip(mean, 0.0, 1.0), second_moments=second, name=name)
+
+
+def cross_entropy(
+    probabilities: Any, *, surrogate: Any = None, floor: float = FLOOR, name: str = "cross_entropy"
+) -> Proxy:
+    """Return the proxy of the cross-entropy z = −log f_Y: −Σ_k p_k log f_k, second moment Σ_k p_k (log f_k)².
+
+    Probabilities f below `floor` are raised to it, since one zero would make the mean infinite; score the
+    labels in the same way, z = −log max(f_Y, floor). The outcome then lies in [0, −log floor].
+
+    Parameters
+    ----------
+    probabilities : array-like (N, K) or (N,)
+        f.
+    surrogate : array-like (N, K) or (N,), optional
+        p; f itself if left out.
+    floor : float
+        Between 0 and 1.
+    name : str
+        Name of the proxy.
+
+    Examples
+    --------
+    >>> cross_entropy([[0.5, 0.5]]).values.round(4)
+    array([0.6931])
+    """
+    if not 0.0 < floor < 1.0:
+        raise InputError("floor is out of range", given=floor, allowed="between 0 and 1")
+    highest = -math.log(floor)
+    mean, second = _expected_loss(probabilities, surrogate, lambda f: -np.log(np.clip(f, floor, 1.0)))
+    return Proxy(values=np.clip(mean, 0.0, highest), second_moments=second, bounds=(0.0, highest), name=name)
+
+
+def margin(scores: Any, *, name: str = "margin") -> Proxy:
+    """Return how far a classifier without probabilities is from changing its mind (Kumar & Raj 2016).
+
+    Such a proxy only orders units.
+
+    Parameters
+    ----------
+    scores : array-like (N,) or (N, K)
+        Signed scores of two classes: |C(x)|. One score per class: the highest less the next.
+    name : str
+        Name of the proxy.
+
+    Examples
+    --------
+    >>> margin([-2.0, 0.5]).values, margin([[3.0, 1.0, 2.5]]).values
+    (array([2. , 0.5]), array([0.5]))
+    """
+    array = numeric_array("scores", scores)
+    refuse_nonfinite("scores", array)
+    if array.ndim == 1:
+        return Proxy(values=np.abs(array), scaled=False, bounds=None, name=name)
+    if array.ndim != 2 or array.shape[1] < 2:
+        raise InputError("scores do not fit", given=f"shape {array.shape}", allowed=_SHAPES)
+    top = np.partition(array, -2, axis=1)[:, -2:]
+    return Proxy(values=top[:, 1] - top[:, 0], scaled=False, bounds=None, name=name)
+
+
+def checked_probabilities(name: str, values: Any) -> AnyArray:
+    """Return probabilities as (N, K), two columns for a vector, refusing rows that are none by position.
+
+    Raises
+    ------
+    InputError
+        For a wrong shape, NaN, a negative entry, or a row that does not sum to one within `SUM_TOLERANCE`.
+
+    Examples
+    --------
+    >>> checked_probabilities("probabilities", [0.25])
+    array([[0.75, 0.25]])
+    >>> checked_probabilities("probabilities", [[0.9, 0.2]])
+    Traceback (most recent call last):
+    stratal.errors.InputError: probabilities: row 0 does not sum to one (given: 1.1; allowed: 0.999 to
+    1.001)...
+    """
+    array = np.asarray(values)
+    if array.dtype not in (np.float32, np.float64):
+        array = numeric_array(name, values)
+    if array.ndim == 1:
+        array = np.stack([1.0 - array, array], axis=1)
+    if array.ndim != 2 or array.shape[1] < 2:
+        raise InputError(f"{name} do not fit", given=f"shape {array.shape}", allowed=_SHAPES)
+    for start, chunk in _chunks(array):
+        lowest, sums = chunk.min(axis=1), chunk.sum(axis=1, dtype=np.float64)
+        good = (lowest >= -1e-6) & (np.abs(sums - 1.0) <= SUM_TOLERANCE)  # NaN compares false
+        if not good.all():
+            _refuse_row(name, array, start + int(np.argmin(good)))
+    return array
+
+
+def _refuse_row(name: str, array: AnyArray, row: int) -> None:
+    entries, where, allowed = array[row], f"{name}: row {row}", "probabilities"
+    if not np.isfinite(entries).all():
+        raise InputError(f"{where} holds a value that is not finite", allowed=allowed)
+    if entries.min() < -1e-6:
+        raise InputError(f"{where} has a negative entry", given=f"{entries.min():g}", allowed="0 to 1")
+    allowed = f"{1 - SUM_TOLERANCE:g} to {1 + SUM_TOLERANCE:g}"
+    action = "Give probabilities (after a softmax), one column per class."
+    raise InputError(
+        f"{where} does not sum to one", given=f"{entries.sum():g}", allowed=allowed, action=action
+    )
+
+
+def _chunks(array: AnyArray) -> Iterator[tuple[int, AnyArray]]:
+    rows = max(1, _CHUNK_CELLS // max(array.shape[1], 1))
+    for start in range(0, len(array), rows):
+        yield start, array[start : start + rows]
+
+
+def _expected_loss(
+    probabilities: Any, surrogate: Any, loss: Callable[[FloatArray], FloatArray]
+) -> tuple[FloatArray, FloatArray]:
+    """Return Σ_k p_k loss(f_k) and Σ_k p_k loss(f_k)² (N,), a chunk of rows at a time."""
+    f = checked_probabilities("probabilities", probabilities)
+    p = f if surrogate is None else checked_probabilities("surrogate", surrogate)
+    _same_shape(f, p)
+    mean, second = np.empty(len(f)), np.empty(len(f))
+    for start, chunk in _chunks(f):
+        rows = slice(start, start + len(chunk))
+        weight = np.clip(p[rows].astype(np.float64), 0.0, 1.0)
+        weight /= weight.sum(axis=1, keepdims=True)
+        losses = loss(np.clip(chunk.astype(np.float64), 0.0, 1.0))
+        mean[rows] = np.einsum("nk,nk->n", weight, losses)
+        second[rows] = np.einsum("nk,nk->n", weight, losses**2)
+    return mean, second
+
+
+def _same_shape(f: AnyArray, p: AnyArray) -> None:
+    if f.shape != p.shape:
+        raise InputError(
+            "probabilities and the surrogate's must have one row per unit and one column per class",
+            given=f"{f.shape} and {p.shape}",
+            allowed="two arrays (N, K), or (N,) for two classes",
+        )
+
+
+def _class_numbers(predicted: Any, judge: AnyArray) -> IntArray:
+    classes = np.asarray(predicted)
+    n, k = judge.shape
+    if classes.shape != (n,):
+        given = f"shape {classes.shape}"
+        raise InputError("predicted must have one class per unit", given=given, allowed=f"({n},)")
+    if classes.dtype.kind not in "biu" or (n and (classes.min() < 0 or classes.max() >= k)):
+        action = "Number the classes in the order of the columns."
+        what, allowed = "predicted holds something else than class numbers", f"whole numbers 0 to {k - 1}"
+        raise InputError(what, allowed=allowed, action=action)
+    return classes.astype(np.int64)
+
+
+def absolute_regression_error(
+    variance: Any, *, mean: Any = None, prediction: Any = None, name: str = "absolute_error"
+) -> Proxy:
+    """Return the proxy of z = |Y − f|: the mean of a folded normal, second moment σ² + (μ − f)².
+
+    Parameters
+    ----------
+    variance : array-like (N,)
+        σ², not negative.
+    mean, prediction : array-like (N,), optional
+        μ and f, both or neither; equal if left out.
+    name : str
+        Name of the proxy.
+
+    Raises
+    ------
+    InputError
+        For a negative variance, or one of `mean` and `prediction` without the other.
+
+    Examples
+    --------
+    >>> absolute_regression_error([1.0, 0.0], mean=[0.0, 2.0], prediction=[0.0, 5.0]).values.round(4)
+    array([0.7979, 3.    ])
+    """
+    sigma2, bias = _error_moments(variance, mean, prediction)
+    sigma = np.sqrt(sigma2)
+    standardised = np.divide(bias, sigma, out=np.full(len(bias), np.inf), where=sigma > 0)
+    folded = np.exp(-0.5 * np.minimum(standardised, 40.0) ** 2)
+    values = sigma * np.sqrt(2.0 / np.pi) * folded + bias * scipy.special.erf(standardised / np.sqrt(2.0))
+    return Proxy(values=values, second_moments=sigma2 + bias**2, bounds=None, name=name)
+
+
+def squared_regression_error(
+    variance: Any, *, mean: Any = None, prediction: Any = None, name: str = "squared_error"
+) -> Proxy:
+    """Return the proxy of z = (Y − f)²: b² + σ², second moment b⁴ + 6 b² σ² + 3 σ⁴, with bias b = μ − f.
+
+    Parameters
+    ----------
+    variance : array-like (N,)
+        σ², not negative.
+    mean, prediction : array-like (N,), optional
+        μ and f, both or neither; equal if left out.
+    name : str
+        Name of the proxy.
+
+    Examples
+    --------
+    >>> proxy = squared_regression_error([4.0])
+    >>> proxy.values, proxy.second_moments
+    (array([4.]), array([48.]))
+    """
+    sigma2, bias = _error_moments(variance, mean, prediction)
+    second = bias**4 + 6.0 * bias**2 * sigma2 + 3.0 * sigma2**2
+    return Proxy(values=bias**2 + sigma2, second_moments=second, bounds=None, name=name)
+
+
+def _error_moments(variance: Any, mean: Any, prediction: Any) -> tuple[FloatArray, FloatArray]:
+    """Return σ² and |μ − f|, each (N,)."""
+    sigma2 = finite_vector("variance", variance)
+    if np.any(sigma2 < 0):
+        first = int(np.argmax(sigma2 < 0))
+        what, given = f"variance is negative at position {first}", f"{sigma2[first]:g}"
+        raise InputError(what, given=given, allowed="0 or more")
+    if (mean is None) != (prediction is None):
+        what = "mean and prediction must be given together"
+        raise InputError(what, action="Leave both out if they are equal.")
+    if mean is None:
+        return sigma2, np.zeros(len(sigma2))
+    mu, f = finite_vector("mean", mean), finite_vector("prediction", prediction)
+    same_length(variance=sigma2, mean=mu, prediction=f)
+    return sigma2, np.abs(mu - f)

@@ -8,7 +8,7 @@ from tests.e2e.pasted import next_line, run, write
 
 import stratal
 from stratal.cli.estimate import LEARNERS
-from stratal.proxy.learners import NAMES
+from stratal.proxy.calibration import NAMES
 
 
 @pytest.fixture

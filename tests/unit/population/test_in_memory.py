@@ -114,7 +114,7 @@ def counted_by_hand(values, grid):
 def test_a_histogram_is_the_same_from_any_number_of_threads_and_from_the_definition(kind, span):
     generator = np.random.default_rng(4)
     values, moments = VALUES[kind](generator), generator.random(N)
-    grid, steps = Grid.over(0.0, 1.0), Steps.over((float(moments.min()), float(moments.max())))
+    grid, steps = Grid.over(0.0, 1.0), Steps.over(float(moments.min()), float(moments.max()))
 
     found = [ArrayCounter(values, moments, threads).histogram(grid, span, steps) for threads in (1, 2, 3)]
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -10,7 +8,7 @@ from sklearn.isotonic import IsotonicRegression
 from stratal import proxy as proxies
 from stratal.errors import InputError
 from stratal.population import Population
-from stratal.proxy import Calibration, Proxy, calibrate, combine, cross_fit
+from stratal.proxy import Proxy, calibrate, combine, cross_fit
 from stratal.proxy import calibration as calibration_module
 from stratal.strata import stratify
 
@@ -258,12 +256,6 @@ class TestCalibration:
 
         assert found.scaled
         assert found.second_moments is None
-
-    @pytest.mark.parametrize("method", ["isotonic", "logistic"])
-    def test_survives_json(self, method):
-        curve = calibrate([0.1, 0.5, 0.7, 0.9], [0, 0.2, 1, 1], method=method)
-
-        assert Calibration.from_dict(json.loads(json.dumps(curve.to_dict()))) == curve
 
     @pytest.mark.parametrize(
         ("arguments", "message"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,10 +14,20 @@ from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.errors import InputError
 from stratal.population.declaration import OWN_STRATUM_GROUP, Declaration
 from stratal.population.digest import KEY_BITS, Digested, PopulationDigest, digits
-from stratal.population.distribution import Extent, LevelBins
+from stratal.population.distribution import (
+    BIN_COUNT,
+    OFFSET_COUNT,
+    Distinct,
+    Extent,
+    Grid,
+    Histogram,
+    LevelBins,
+    Span,
+    Steps,
+    wants_distinct,
+)
 from stratal.population.expressions import Expression
 from stratal.population.population import Population
-from stratal.population.queries.counting import TableCounter, columns_of, level_bins
 from stratal.population.queries.translate import TableColumns, query_averages, with_codes
 from stratal.population.queries.units import Units, checked, units_of
 from stratal.population.rules import CutPoints, Rule
@@ -33,6 +44,247 @@ from stratal.population.summary import (
 from stratal.randomness import KEY_DIGITS, KeyArray, check_seed, shown_order, uniforms
 from stratal.tables.engine import collects, digest, double, in_byte_order, key_bits, small_table
 from stratal.tables.source import Source
+
+_OFFSET_BITS = OFFSET_COUNT.bit_length() - 1
+
+Run = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class TableCounter:
+    """Counts the proxies of a table by group-bys.
+
+    Parameters
+    ----------
+    run : callable
+        Runs an Ibis expression and returns a PyArrow table.
+    table : Ibis table
+    value : str
+        Column of proxies, doubles.
+    second : str, optional
+        Column of second moments.
+    whole : Extent, optional
+        Of all proxies, where known already.
+    second_extent : (float, float), optional
+        Of all second moments, where known already.
+    first : mapping of column to array, optional
+        The histogram over all, where one query found it for many tables.
+
+    Examples
+    --------
+    >>> import ibis, pyarrow as pa
+    >>> from stratal.population.distribution import build_distribution
+    >>> table = ibis.memtable(pa.table({"x": [0.9, 0.5, 0.9]}))
+    >>> build_distribution(TableCounter(lambda query: query.to_pyarrow(), table, "x")).values
+    array([0.5, 0.9])
+    """
+
+    run: Run
+    table: Any
+    value: str
+    second: str | None = None
+    whole: Extent | None = None
+    second_extent: tuple[float, float] | None = None
+    first: Mapping[str, Any] | None = None
+
+    def extent(self, span: Span) -> Extent:
+        """Return smallest and largest proxy and count within the span."""
+        if span == Span() and self.whole is not None:
+            return self.whole
+        inside = self._inside(span)
+        values = inside[self.value]
+        found = self.run(inside.aggregate(low=values.min(), high=values.max(), n=values.count())).to_pylist()[
+            0
+        ]
+        if not found["n"]:
+            return Extent(math.nan, math.nan, 0)
+        return Extent(float(found["low"]), float(found["high"]), int(found["n"]))
+
+    def second_moment_extent(self) -> tuple[float, float] | None:
+        """Return smallest and largest second moment, or `None`."""
+        if self.second is None or self.second_extent is not None:
+            return self.second_extent
+        moments = self.table[self.second]
+        found = self.run(self.table.aggregate(low=moments.min(), high=moments.max())).to_pylist()[0]
+        return float(found["low"]), float(found["high"])
+
+    def distinct(self, steps: Steps | None) -> Distinct:
+        """Return all distinct values with counts."""
+        moments = self._moments(self.table, steps)
+        found = columns_of(self.run(_distinct_rows(self.table, self.table[self.value], moments)))
+        order = np.argsort(found["value"])
+        second = found["second"][order].astype(np.int64) if "second" in found else None
+        return Distinct(found["value"][order], found["n"][order].astype(np.int64), second)
+
+    def histogram(self, grid: Grid, span: Span, steps: Steps | None) -> Histogram:
+        """Return the histogram of the proxies within the span."""
+        if self.first is not None and span == Span():
+            return _histogram(self.first)
+        inside = self._inside(span)
+        moments, ends = self._moments(inside, steps), (double(grid.low), double(grid.scale))
+        return _histogram(columns_of(self.run(_histogram_rows(inside, inside[self.value], *ends, moments))))
+
+    def _moments(self, table: Any, steps: Steps | None) -> Any:
+        """Return the steps of the second moments as an Ibis expression, None where they are not wanted."""
+        if steps is None or self.second is None:
+            return None
+        return in_steps(table[self.second], double(float(steps.low)), double(float(steps.scale)))
+
+    def _inside(self, span: Span) -> Any:
+        table = self.table
+        if math.isfinite(span.at_least):
+            table = table.filter(table[self.value] >= double(span.at_least))
+        if math.isfinite(span.below):
+            table = table.filter(table[self.value] < double(span.below))
+        return table
+
+
+def in_steps(moments: Any, low: Any, scale: Any) -> Any:
+    """Return floor((m − low) · scale) as an Ibis expression; see `stratal.population.distribution.Steps`."""
+    return ((moments - low) * scale).floor().cast("int64")
+
+
+def columns_of(table: Any) -> dict[str, Any]:
+    """Return the columns of a small PyArrow table as NumPy arrays by name."""
+    return {name: table.column(name).to_numpy() for name in table.column_names}
+
+
+def _distinct_rows(table: Any, values: Any, moments: Any, *keys: str) -> Any:
+    """Return the group-by of distinct values: counts, and sums of the second moments in steps."""
+    measures = {"n": table.count()}
+    if moments is not None:
+        measures["second"] = moments.sum().cast("int64")
+    return table.group_by(**{key: table[key] for key in keys}, value=values + double(0.0)).aggregate(
+        **measures
+    )
+
+
+def _histogram_rows(table: Any, values: Any, low: Any, scale: Any, moments: Any, *keys: str) -> Any:
+    """Return the group-by of bins: counts, integer sums, and the smallest and largest value of each."""
+    position = ((values - low) * scale).floor().cast("int64")
+    last = ibis.literal(BIN_COUNT * OFFSET_COUNT - 1, "int64")
+    columns = {"position": ibis.least(position, last), "value": values} | {key: table[key] for key in keys}
+    placed = table.select(**columns, **({} if moments is None else {"moment": moments}))
+    placed = placed.mutate(bin=placed.position >> _OFFSET_BITS)
+    measures = {
+        "n": placed.count(),
+        "offsets": (placed.position & (OFFSET_COUNT - 1)).sum().cast("int64"),
+        "low": placed.value.min(),
+        "high": placed.value.max(),
+    }
+    if moments is not None:
+        measures["second"] = placed.moment.sum().cast("int64")
+    return placed.group_by([*keys, "bin"]).aggregate(**measures)
+
+
+def _histogram(found: Mapping[str, Any]) -> Histogram:
+    bins = found["bin"].astype(np.int64)
+
+    def spread(name: str) -> IntArray:
+        full = np.zeros(BIN_COUNT, np.int64)
+        full[bins] = found[name].astype(np.int64)
+        return full
+
+    atoms: FloatArray | None = None
+    if np.array_equal(found["low"], found["high"]):
+        atoms = np.full(BIN_COUNT, np.nan)
+        atoms[bins] = found["low"]
+    second = spread("second") if "second" in found else None
+    return Histogram(spread("n"), spread("offsets"), second, atoms)
+
+
+# ---- all levels of a category at once
+
+
+def level_bins(
+    run: Run, backend: Any, table: Any, level: str, value: str, second: str | None = None
+) -> LevelBins:
+    """Return the distinct values within each level of a category, from two or three queries in all.
+
+    Parameters
+    ----------
+    run : callable
+        Runs an Ibis expression and returns a PyArrow table.
+    backend : Ibis backend
+        What runs it.
+    table : Ibis table
+    level, value : str
+        Columns of categories and of proxies.
+    second : str, optional
+        Column of second moments.
+
+    Examples
+    --------
+    >>> import ibis, pyarrow as pa
+    >>> from stratal.tables.engine import connect
+    >>> table = ibis.memtable(pa.table({"g": ["b", "a", "b"], "x": [0.1, 0.2, 0.3]}))
+    >>> level_bins(lambda query: query.to_pyarrow(), connect(), table, "g", "x").names
+    ('a', 'b')
+    """
+    measures = {"n": table.count(), "low": table[value].min(), "high": table[value].max()}
+    if second is not None:
+        measures |= {"second_low": table[second].min(), "second_high": table[second].max()}
+    answer = run(table.group_by(level=table[level]).aggregate(**measures))
+    names = answer.column("level").to_pylist()
+    order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
+    facts = {name: array[order] for name, array in columns_of(answer.drop_columns("level")).items()}
+    names.sort()
+    extents = list(map(Extent, *(facts[name].tolist() for name in ("low", "high", "n"))))
+    few = np.fromiter(map(wants_distinct, extents), bool, len(names))
+    grids = [0.0 if alone else Grid.over(e.low, e.high).scale for e, alone in zip(extents, few, strict=True)]
+    steps = Steps(np.zeros(len(names)), np.zeros(len(names)))
+    if second is not None:
+        steps = Steps.over(facts["second_low"], facts["second_high"])
+    parameters = {
+        "level_name": np.array(names, dtype=object),
+        "level_number": np.arange(len(names)),
+        "few": few,
+        "grid_low": facts["low"],
+        "grid_scale": np.array(grids),
+        "step_low": np.asarray(steps.low),
+        "step_scale": np.asarray(steps.scale),
+    }
+    known = small_table(parameters, backend)
+    joined = table.join(known, table[level] == known.level_name)
+
+    def moments(rows: Any) -> Any:
+        return None if second is None else in_steps(rows[second], rows.step_low, rows.step_scale)
+
+    rows = joined.filter(joined.few)
+    found = columns_of(run(_distinct_rows(rows, rows[value], moments(rows), "level_number")))
+    order = np.lexsort((found["value"], found["level_number"]))
+    found = {name: column[order] for name, column in found.items()}
+    counts, means = found["n"].astype(np.int64), None
+    if second is not None:
+        means = steps[found["level_number"]].means(found["second"].astype(np.int64), counts)
+    large: dict[int, TableCounter] = {}
+    if not np.all(few):  # one query for all of them
+        rows = joined.filter(~joined.few)
+        binned = _histogram_rows(
+            rows, rows[value], rows.grid_low, rows.grid_scale, moments(rows), "level_number"
+        )
+        bins = columns_of(run(binned))
+    for number in np.flatnonzero(~few).tolist():
+        here = bins["level_number"] == number
+        ends = [float(facts[name][number]) for name in ("second_low", "second_high") if second is not None]
+        large[number] = TableCounter(
+            run,
+            table.filter(table[level] == names[number]),
+            value,
+            second,
+            whole=extents[number],
+            second_extent=(ends[0], ends[1]) if ends else None,
+            first={name: column[here] for name, column in bins.items()},
+        )
+    return LevelBins(
+        names=tuple(names),
+        level=found["level_number"],
+        values=found["value"],
+        counts=counts,
+        second=means,
+        large=large,
+    )
+
 
 _OCTAVES = 24
 _HIGHEST_KEY = 2**64 - 1

@@ -16,7 +16,7 @@ import numpy as np
 
 from stratal.arrays import FloatArray
 from stratal.errors import InputError
-from stratal.population.expressions import Cells, Expression
+from stratal.population.expressions import Expression
 from stratal.population.queries.units import Units
 from stratal.population.rules import (
     CELL,
@@ -89,52 +89,6 @@ class TableColumns:
         import ibis
 
         return ibis.greatest(value, double(least))
-
-
-def cell_column(cells: Cells, columns: TableColumns) -> Any:
-    """Return each unit's cell as text.
-
-    Examples
-    --------
-    >>> import ibis, pyarrow as pa
-    >>> table = ibis.memtable(pa.table({"x0": [0.25]}))
-    >>> units = Units(table=table, numbers={"p": "x0"}, categories={}, shown={}, integer_ids=True,
-    ...               backend=None)
-    >>> cell_column(Cells(names=("all",)), TableColumns(units, table)).type().is_string()
-    True
-    """
-    last = ibis.literal(cells.names[-1])
-    branches = [
-        (test.on(columns) > 0.5, ibis.literal(name))
-        for name, test in zip(cells.names[:-1], cells.tests, strict=True)
-    ]
-    return ibis.cases(*branches, else_=last) if branches else last
-
-
-def with_formulas(rule: Derived, units: Units, table: Any, out: str) -> tuple[Any, Units]:
-    """Return a table with the two columns that a derived rule looks at, and units that know them.
-
-    Examples
-    --------
-    >>> import ibis, pyarrow as pa
-    >>> from stratal.population.expressions import Number
-    >>> from stratal.population.rules import Everything
-    >>> table = ibis.memtable(pa.table({"x0": [0.25]}))
-    >>> units = Units(table=table, numbers={"p": "x0"}, categories={}, shown={}, integer_ids=True,
-    ...               backend=None)
-    >>> rule = Derived(inner=Everything(), cells=Cells(names=("all",)), influence=Number(name="p"))
-    >>> with_formulas(rule, units, table, "code")[0].columns
-    ('x0', 'code_influence', 'code_cell')
-    """
-    columns = TableColumns(units, table)
-    names = {INFLUENCE: f"{out}_{INFLUENCE}", CELL: f"{out}_{CELL}"}
-    made = {names[INFLUENCE]: rule.influence.on(columns), names[CELL]: cell_column(rule.cells, columns)}
-    known = replace(
-        units,
-        numbers={**units.numbers, INFLUENCE: names[INFLUENCE]},
-        categories={**units.categories, CELL: names[CELL]},
-    )
-    return table.mutate(**made), known
 
 
 def query_averages(formulas: list[Expression], units: Units) -> Any:
@@ -217,9 +171,18 @@ def _(rule: Categories, units: Units, table: Any, out: str = "code") -> Any:
 
 @with_codes.register
 def _(rule: Derived, units: Units, table: Any, out: str = "code") -> Any:
-    made, known = with_formulas(rule, units, table, out)
-    added = set(made.columns) - set(table.columns)
-    return with_codes(rule.inner, known, made, out).drop(*added)
+    columns = TableColumns(units, table)
+    influence, cell = f"{out}_{INFLUENCE}", f"{out}_{CELL}"
+    *names, last = (ibis.literal(name) for name in rule.cells.names)
+    tests = [(test.on(columns) > 0.5, name) for test, name in zip(rule.cells.tests, names, strict=True)]
+    cells = ibis.cases(*tests, else_=last) if tests else last
+    made = table.mutate(**{influence: rule.influence.on(columns), cell: cells})
+    known = replace(
+        units,
+        numbers={**units.numbers, INFLUENCE: influence},
+        categories={**units.categories, CELL: cell},
+    )
+    return with_codes(rule.inner, known, made, out).drop(influence, cell)
 
 
 @with_codes.register

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import add, or_
 from typing import Any
 
 import ibis
 
 from stratal.errors import InputError, near_names
-from stratal.population.declaration import POINT, Declaration
-from stratal.tables.engine import duplicate_key, moment_text, orders_by_bytes
-from stratal.tables.source import Source
+from stratal.population.declaration import (
+    CONFIDENCE,
+    OWN_STRATUM,
+    OWN_STRATUM_GROUP,
+    POINT,
+    PREDICTED,
+    ROUNDED,
+    ROW,
+    Declaration,
+    class_names,
+    middle,
+    own_stratum_note,
+)
+from stratal.tables.engine import duplicate_key, moment_text, orders_by_bytes, stored
+from stratal.tables.source import Source, readable
 
 WHOLE_LIMIT = 2.0**53
 """Floating-point ids are taken as integers below this."""
@@ -78,17 +92,13 @@ def units_of(source: Source, declared: Declaration) -> Units:
         numbers=numbers,
         categories=categories,
         shown=shown,
-        integer_ids=_are_integers(raw_id.type()),
+        integer_ids=_is_whole(raw_id.type()) or raw_id.type().is_floating(),
         backend=source.backend,
     )
 
 
-def _are_integers(kind: Any) -> bool:
-    return bool(kind.is_integer() or kind.is_floating() or _is_whole_decimal(kind))
-
-
-def _is_whole_decimal(kind: Any) -> bool:
-    return bool(kind.is_decimal() and kind.scale == 0)
+def _is_whole(kind: Any) -> bool:
+    return bool(kind.is_integer() or (kind.is_decimal() and kind.scale == 0))
 
 
 def id_text_of(column: Any, name: str) -> Any:
@@ -107,7 +117,7 @@ def id_text_of(column: Any, name: str) -> Any:
         return whole_number(column).cast("string")
     if kind.is_uuid():
         return column.cast("string").lower()
-    if kind.is_integer() or _is_whole_decimal(kind) or kind.is_null():
+    if _is_whole(kind) or kind.is_null():
         return column.cast("string")
     raise InputError(
         f"{name} has a type that cannot be an id",
@@ -205,61 +215,36 @@ def checked(units: Units, source: Source, declared: Declaration) -> tuple[int, E
         For an empty table, a missing, duplicated or unusable id, a missing category, a number that is
         missing, NaN, infinite or not a number; each counted, and the first one named.
     """
-    found = source.first(units.table.aggregate(**_measures(units)))
-    size = int(found["size"])
-    if size == 0:
-        raise InputError(f"{source.label} has no rows", allowed="one row per unit")
-    if found["ids"] < size or _maybe_blank(found):
-        _refuse_ids(source, declared)
-    for name, column in units.numbers.items():
-        low, high = found[f"{column}_low"], found[f"{column}_high"]
-        if (
-            found[f"{column}_n"] < size
-            or found[f"{column}_nan"]
-            or not (math.isfinite(low) and math.isfinite(high))
-        ):
-            _refuse_number(source, declared, name)
-    for name, column in units.categories.items():
-        if found[f"{column}_n"] < size:
-            refuse = _refusal(source, declared, name, f"group column {name!r}")
-            refuse("missing value", absent, action="Give them a category of their own.")
-    _refuse_duplicates(units, source)
-    extents = {
-        name: (float(found[f"{column}_low"]), float(found[f"{column}_high"]))
-        for name, column in units.numbers.items()
-    }
-    return size, extents
-
-
-def _measures(units: Units) -> dict[str, Any]:
     table = units.table  # `unit_key` is null where the id is, and costs no text of an integer
     measures = {"size": table.count(), "ids": table.unit_key.count()}
-    if not units.integer_ids:
-        measures |= _blank_measure(units)
+    if not units.integer_ids and orders_by_bytes(units.backend):
+        measures["first_id"] = table.unit_id.min()  # blanks sort first: cheaper than to look at each id
+    elif not units.integer_ids:
+        measures["blank_ids"] = table.count(where=table.unit_id.strip() == "")
     for column in units.numbers.values():
         values = table[column]
         measures[f"{column}_n"] = values.count()
         measures[f"{column}_nan"] = table.count(where=values.isnan())
         measures[f"{column}_low"], measures[f"{column}_high"] = values.min(), values.max()
     measures |= {f"{column}_n": table[column].count() for column in units.categories.values()}
-    return measures
-
-
-def _blank_measure(units: Units) -> dict[str, Any]:
-    """Return the first id, since blanks sort before any letter, which is cheaper than to look at each id.
-
-    Where texts are not ordered by their bytes, blank ids are counted.
-    """
-    ids = units.table.unit_id
-    if orders_by_bytes(units.backend):
-        return {"first_id": ids.min()}
-    return {"blank_ids": units.table.count(where=ids.strip() == "")}
-
-
-def _maybe_blank(found: Mapping[str, Any]) -> bool:
-    if found.get("blank_ids"):
-        return True
-    return found.get("first_id") is not None and bool(found["first_id"] < "!")
+    found = source.first(table.aggregate(**measures))
+    size, first = int(found["size"]), found.get("first_id")
+    if size == 0:
+        raise InputError(f"{source.label} has no rows", allowed="one row per unit")
+    if found["ids"] < size or found.get("blank_ids") or (first is not None and first < "!"):
+        _refuse_ids(source, declared)
+    extents = {}
+    for name, column in units.numbers.items():
+        low, high = extents[name] = found[f"{column}_low"], found[f"{column}_high"]
+        finite = low is not None and math.isfinite(low) and math.isfinite(high)
+        if found[f"{column}_n"] < size or found[f"{column}_nan"] or not finite:
+            _refuse_number(source, declared, name)
+    for name, column in units.categories.items():
+        if found[f"{column}_n"] < size:
+            refuse = _refusal(source, declared, name, f"group column {name!r}")
+            refuse("missing value", absent, action="Give them a category of their own.")
+    _refuse_duplicates(units, source)
+    return size, {name: (float(low), float(high)) for name, (low, high) in extents.items()}
 
 
 def absent(raw: Any, words: tuple[str, ...] = ()) -> Any:
@@ -297,28 +282,20 @@ _REMEDIES = {
 def _refuse_number(source: Source, declared: Declaration, name: str) -> None:
     """Raise the error that fits: missing, not a number, NaN, infinite."""
     text = source.is_text(name)
-
-    def missing(raw: Any) -> Any:
-        return raw.isnull() | (raw.strip() == "") if text else raw.isnull()
-
-    def number(raw: Any) -> Any:
-        return number_of_text(raw) if text else raw
-
-    kinds: dict[str, Predicate] = {"missing value": missing}
+    numbers: Predicate = number_of_text if text else lambda raw: raw
+    missing: Predicate = (lambda raw: absent(raw, ("",))) if text else lambda raw: raw.isnull()
+    kinds = {"missing value": missing}
     if text:
-        kinds[_COMMA] = lambda raw: number(raw).isnull() & with_point(raw).notnull()
-        kinds[_WORD] = lambda raw: ~missing(raw) & number(raw).isnull()
+        kinds[_COMMA] = lambda raw: numbers(raw).isnull() & with_point(raw).notnull()
+        kinds[_WORD] = lambda raw: ~missing(raw) & numbers(raw).isnull()
     if text or source.column(name).type().is_floating():
-        kinds["value that is NaN"] = lambda raw: number(raw).isnan()
-        kinds["value that is infinite"] = lambda raw: number(raw).isinf()
+        kinds["value that is NaN"] = lambda raw: numbers(raw).isnan()
+        kinds["value that is infinite"] = lambda raw: numbers(raw).isinf()
     refuse = _refusal(source, declared, name)
     for kind, predicate in kinds.items():
         refuse(kind, predicate, "; allowed: finite numbers", action=_REMEDIES.get(kind, _FILL))
-    raise InputError(
-        f"{source.label}: column {name!r} holds a value that cannot be used",
-        allowed="finite numbers",
-        action=_FILL,
-    )
+    what = f"{source.label}: column {name!r} holds a value that cannot be used"
+    raise InputError(what, allowed="finite numbers", action=_FILL)
 
 
 def _refuse_duplicates(units: Units, source: Source) -> None:
@@ -369,3 +346,142 @@ def _counted(count: int, what: str) -> str:
         return f"1 {what}"
     noun, that, rest = what.partition(" that ")
     return f"{count} {noun}s{that}{rest.replace('is ', 'are ', 1).replace('not a number', 'not numbers')}"
+
+
+DECLARED = 0.05
+"""The same where they were said to be one."""
+
+MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none")
+"""What text files write for a number that is missing."""
+
+
+def prepared(source: Source, declared: Declaration) -> tuple[Source, Declaration]:
+    """Return the source with the columns that the declaration asks to be made, and what they are."""
+    if declared.id == ROW and ROW not in source.columns:
+        source = _numbered(source)
+    columns = declared.softmax or _unsaid_softmax(source, declared)
+    if columns:
+        source, declared = _with_softmax(source, declared, columns)
+    if declared.missing == OWN_STRATUM:
+        source, declared = _with_own_stratum(source, declared)
+    return source, declared
+
+
+def _with_columns(source: Source, notes: Sequence[str] = (), **columns: Any) -> Source:
+    """Return the source with more columns, under the user's names."""
+    internal = {name: f"derived_{name}" for name in columns}
+    table = source.table.mutate(**{internal[name]: column for name, column in columns.items()})
+    return replace(source, table=table, columns={**source.columns, **internal}, notes=(*source.notes, *notes))
+
+
+def _numbered(source: Source) -> Source:
+    """Return the source with the number of each row, from 1, stored once."""
+    if not source.ordered:
+        raise InputError(
+            f"{source.label}: rows on a connection have no order, and so no number",
+            action="Name a column of unique ids: id=….",
+        )
+    numbered = _with_columns(source, **{ROW: ibis.row_number() + 1})
+    with readable(source.label):
+        return replace(numbered, table=stored(source.backend, numbered.table))
+
+
+# ---- a softmax
+
+
+def _unsaid_softmax(source: Source, declared: Declaration) -> tuple[str, ...]:
+    """Return the proxies if they are probabilities that add up to 1 in every row."""
+    told = declared.bounds is not None or declared.scaled is not None or declared.second_moments
+    if len(declared.proxies) < 2 or told:
+        return ()
+    found = totals(source, declared.proxies)
+    whole = found["n"] and found["least"] >= 0 and found["off"] <= ROUNDED
+    return declared.proxies if whole else ()
+
+
+def totals(source: Source, columns: Sequence[str]) -> dict[str, Any]:
+    """Return how far rows add up from 1, their least value, and the number of rows that have all values."""
+    values = [number(source, name) for name in columns]
+    total = reduce(add, values)
+    whole = total.notnull() & ~total.isnan()
+    table = source.table.mutate(total=total, least=ibis.least(*values)).filter(whole)
+    return source.first(
+        table.aggregate(n=table.count(), least=table.least.min(), off=(table.total - 1.0).abs().max())
+    )
+
+
+def _with_softmax(
+    source: Source, declared: Declaration, columns: tuple[str, ...]
+) -> tuple[Source, Declaration]:
+    """Return the source with the probability of the answer, and the most probable class if none is named."""
+    found = totals(source, columns)
+    if len(columns) < 2 or not found["n"] or found["least"] < 0 or found["off"] > DECLARED:
+        raise InputError(
+            f"{source.label}: the columns {_listed(columns)} are not a softmax",
+            given=f"rows add up to 1 ± {found['off']:.3g}" if found["n"] else "no row with all values",
+            allowed="two or more columns of probabilities that add up to 1 in each row",
+            action="Logits must go through a softmax first.",
+        )
+    values = dict(zip(class_names(columns), (number(source, name) for name in columns), strict=True))
+    whole = reduce(add, values.values())
+    largest = ibis.ifelse(whole.isnull() | whole.isnan(), whole, ibis.greatest(*values.values()))
+    answer = declared.predicted and category(source.column(declared.predicted), declared.predicted)
+    if answer is None:
+        most = ibis.cases(*((value == largest, name) for name, value in values.items()), else_="none")
+        made, what = (
+            {CONFIDENCE: largest, PREDICTED: most},
+            "the most probable class, kept as " + repr(PREDICTED),
+        )
+    elif _levels(source, answer) <= set(values):
+        told = ibis.cases(*((answer == name, value) for name, value in values.items()))
+        made, what = {CONFIDENCE: told}, f"the answer in {declared.predicted!r}"
+    else:
+        made, what = {CONFIDENCE: largest}, f"the most probable class ({declared.predicted!r} names others)"
+    note = f"{len(columns)} columns that add up to 1 ({_listed(columns)}) are a softmax; the proxy is the "
+    groups = (*declared.groups, PREDICTED) if PREDICTED in made else declared.groups
+    predicted = PREDICTED if PREDICTED in made else declared.predicted
+    return _with_columns(source, (f"{note}probability of {what}",), **made), replace(
+        declared, proxies=(CONFIDENCE,), softmax=(), groups=groups, predicted=predicted
+    )
+
+
+def _levels(source: Source, answer: Any) -> set[str]:
+    """Return up to a thousand different answers."""
+    found = source.run(source.table.select(answer=answer).distinct().limit(1000))
+    return {row["answer"] for row in found.to_pylist()}
+
+
+def _listed(columns: Sequence[str]) -> str:
+    return ", ".join(columns) if len(columns) <= 4 else f"{columns[0]} … {columns[-1]}"
+
+
+# ---- missing proxies
+
+
+def _with_own_stratum(source: Source, declared: Declaration) -> tuple[Source, Declaration]:
+    """Return the source with missing proxies filled with one number, and a group that tells them."""
+    if not declared.proxies:
+        raise InputError("missing='own-stratum' needs a proxy", action="Name one: proxy=…, --proxy COLUMN.")
+    names = (*declared.proxies, *declared.second_moments.values())
+    values = {name: number(source, name) for name in names}
+    gone = reduce(
+        or_, (absent(source.column(name), MISSING_WORDS if source.is_text(name) else ()) for name in names)
+    )
+    counted = source.table.mutate(absent=gone, **{f"v{at}": v for at, v in enumerate(values.values())})
+    facts = {"n": counted.absent.sum()}
+    for at in range(len(names)):
+        known = ibis.ifelse(counted.absent | counted[f"v{at}"].isnan(), None, counted[f"v{at}"])
+        facts |= {f"low{at}": known.min(), f"high{at}": known.max()}
+    found = source.first(counted.aggregate(**facts))
+    count = int(found["n"] or 0)
+    if not count:
+        return source, replace(declared, missing=None)
+    made: dict[str, Any] = {OWN_STRATUM_GROUP: ibis.ifelse(gone, "missing", "known")}
+    for at, (name, value) in enumerate(values.items()):
+        fill = middle(declared.bounds, found[f"low{at}"], found[f"high{at}"])
+        text = source.is_text(name)  # stays text, so that what is no number is still named as it is written
+        made[name] = ibis.ifelse(
+            gone, ibis.literal(repr(fill) if text else fill), source.column(name) if text else value
+        )
+    groups = (*declared.groups, OWN_STRATUM_GROUP)
+    return _with_columns(source, (own_stratum_note(count),), **made), replace(declared, groups=groups)

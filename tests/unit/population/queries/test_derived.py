@@ -10,7 +10,7 @@ import stratal
 from stratal.errors import InputError
 from stratal.population import Population
 from stratal.population.inspection import describe_columns, suggestion
-from stratal.population.queries.derived import class_names
+from stratal.population.queries.units import class_names
 
 
 @pytest.fixture

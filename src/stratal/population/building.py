@@ -1,8 +1,10 @@
-"""Building a population from arrays: what each keyword becomes, and what is refused."""
+"""Building a population from a file, a dataframe or a table: in memory where it fits, else where it is."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -24,61 +26,60 @@ from stratal.population.declaration import (
     CONFIDENCE,
     OWN_STRATUM_GROUP,
     PREDICTED,
+    ROW,
+    ArrayKeywords,
+    Declaration,
+    FileKeywords,
+    TableKeywords,
     checked_missing,
+    declaration_of,
+    is_softmax_of,
     label_bounds,
     middle,
     own_stratum_note,
+    with_log,
 )
 from stratal.population.in_memory import ArrayPopulation, ArrayUnits
 from stratal.population.population import Population
 from stratal.population.summary import ProxyInfo, proxy_info_for
-from stratal.proxy.losses import accuracy, margin
+from stratal.proxy.proxy import accuracy, margin
 from stratal.randomness import id_array
+from stratal.tables.frames import frame_table
+from stratal.tables.readers import open_table
+from stratal.tables.rows import MOST_BYTES, WHOLE, Rows
+from stratal.tables.source import FileReading, Table
 
 
-def from_arrays(
-    *,
-    proxy: Any = None,
-    ids: Any = None,
-    groups: Mapping[str, Any] | None = None,
-    features: Any = None,
-    show: Mapping[str, Any] | None = None,
-    predicted: str | None = None,
-    bounds: tuple[float, float] | None = None,
-    scaled: bool | None = None,
-    id_name: str = "id",
-    missing: str | None = None,
-    label: str | tuple[float, float] | None = None,
-    threads: int | None = None,
-) -> ArrayPopulation:
+def from_arrays(given: ArrayKeywords) -> ArrayPopulation:
     """Build a population from arrays; see `Population.from_arrays`."""
-    named, own = _named_proxies(proxy), None
-    notes: tuple[str, ...] = ()
-    absent = _absent(named) if checked_missing(missing) else None
-    groups = dict(groups or {})
+    named, bounds = _named_proxies(given.get("proxy")), given.get("bounds")
+    groups, ids, threads = dict(given.get("groups") or {}), given.get("ids"), given.get("threads")
+    own, notes = None, list[str]()
+    absent = _filled(named, bounds) if checked_missing(given.get("missing")) else None
     if absent is not None:
-        named = {name: _filled(entry, absent, bounds) for name, entry in named.items()}
-        own, notes = OWN_STRATUM_GROUP, (own_stratum_note(int(absent.sum())),)
+        own, notes = OWN_STRATUM_GROUP, [own_stratum_note(int(absent.sum()))]
         groups[own] = np.where(absent, "missing", "known")
-    on_scale = bounds, scaled, label_bounds(label)
+    on_scale = bounds, given.get("scaled"), label_bounds(given.get("label"))
     described = [describe_proxy(name, entry, *on_scale) for name, entry in named.items()]
+    features = _named_features(given.get("features"))
     units = ArrayUnits(
         values={info.name: values for info, values, _ in described},
         second={info.name: moments for info, _, moments in described},
         ids=None if ids is None else _ids(ids),
         groups={name: _group_column(name, values) for name, values in groups.items()},
-        features={name: finite_vector(name, values) for name, values in _named_features(features).items()},
-        shown={name: frozen(object_column(values), object) for name, values in (show or {}).items()},
+        features={name: finite_vector(name, values) for name, values in features.items()},
+        shown={name: frozen(object_column(v), object) for name, v in (given.get("show") or {}).items()},
     )
+    predicted = given.get("predicted")
     if predicted is not None and predicted not in units.groups:
         raise InputError(f"predicted names no group column: {predicted!r}", action="Give it in groups= too.")
     return ArrayPopulation.of(
         units,
         size=_common_size(units),
         proxies=tuple(info for info, _, _ in described),
-        id_name=id_name,
+        id_name=given.get("id_name", "id"),
         predicted=predicted,
-        notes=notes,
+        notes=tuple(notes),
         own_stratum=own,
         threads=None if threads is None else checked_threads(threads),
     )
@@ -109,25 +110,18 @@ def describe_proxy(
     return proxy_info_for(name, low, high, bounds, scaled, label=label), values, None
 
 
-def _absent(named: Mapping[str, Any]) -> BoolArray | None:
-    """Return which units lack a proxy (N,), None where none does."""
-    missing = [
-        np.isnan(array_of(entry).astype(np.float64))
-        for entry in named.values()
-        if not hasattr(entry, "second_moments")
-    ]
-    absent = np.any(missing, axis=0) if missing else np.zeros(0, bool)
-    return absent if np.any(absent) else None
-
-
-def _filled(entry: Any, absent: BoolArray, bounds: tuple[float, float] | None) -> Any:
-    """Return a proxy with the middle of what the outcome may be where it is missing."""
-    if hasattr(entry, "second_moments"):
-        return entry
-    values = array_of(entry).astype(np.float64)
-    known = values[~absent]
-    ends = (float(known.min()), float(known.max())) if len(known) else (None, None)
-    return np.where(absent, middle(bounds, *ends), values)
+def _filled(named: dict[str, Any], bounds: tuple[float, float] | None) -> BoolArray | None:
+    """Put the middle of what the outcome may be where a proxy is missing; return where (N,), if anywhere."""
+    arrays = {n: array_of(entry) for n, entry in named.items() if not hasattr(entry, "second_moments")}
+    columns = {name: array.astype(np.float64) for name, array in arrays.items()}
+    absent = np.any([np.isnan(values) for values in columns.values()], axis=0)
+    if not np.any(absent):
+        return None
+    for name, values in columns.items():
+        known = values[~absent]
+        ends = (float(known.min()), float(known.max())) if len(known) else (None, None)
+        named[name] = np.where(absent, middle(bounds, *ends), values)
+    return np.asarray(absent)
 
 
 def _named_proxies(proxy: Any) -> dict[str, Any]:
@@ -289,3 +283,131 @@ def _confidence(model: Any, rows: Any) -> tuple[Any, AnyArray]:
 
 
 Population.makers |= {"arrays": from_arrays, "estimator": from_estimator}
+
+
+def read(path: str | os.PathLike[str], given: FileKeywords) -> Population:
+    """Build a population from a file; see `Population.read`."""
+    columns: Any = dict(given)
+    names = (entry.name for entry in fields(FileReading))
+    reading = FileReading(**{name: columns.pop(name) for name in names if name in columns})
+
+    def fits(names: Sequence[str]) -> bool:
+        try:
+            declaration_of(columns, names, str(path))
+        except InputError:
+            return False
+        return True
+
+    return _of_table(open_table(path, reading, fits), columns, reading.threads)
+
+
+def from_table(table: Any, given: TableKeywords) -> Population:
+    """Build a population from a dataframe or an Ibis table; see `Population.from_table`."""
+    return _of_table(frame_table(table), given)
+
+
+Population.makers |= {"file": read, "table": from_table}
+
+
+def _of_table(table: Table, given: TableKeywords, threads: int | None = None) -> Population:
+    given = given if table.log is None else with_log(given, table.log)
+    declared = declaration_of(given, table.names, table.label)
+    taken = table.take(declared)
+    if isinstance(taken, Rows):
+        try:
+            return _in_memory(taken, declared, threads)
+        except _NotInMemoryError:
+            taken = taken.source()
+    from stratal.population.queries.table import table_population
+    from stratal.population.queries.units import prepared  # these load Ibis, which takes long
+
+    return table_population(*prepared(taken, declared))
+
+
+class _NotInMemoryError(Exception):
+    """What does not fit in memory, or is refused or derived by queries, which name the row."""
+
+
+def _in_memory(rows: Rows, declared: Declaration, threads: int | None) -> ArrayPopulation:
+    """Return units as arrays."""
+    types = rows.types()
+    numbered = declared.id == ROW and ROW not in types
+    asked = [
+        *([] if numbered else [rows.columns[declared.id]]),
+        *(rows.as_number(name, types[name]) for name in declared.numbers),
+        *(rows.as_category(name, types[name]) for name in declared.groups),
+        *(rows.columns[name] if types[name] in _SHOWN else None for name in declared.shown),
+    ]
+    if declared.softmax or None in asked or not asked:
+        raise _NotInMemoryError
+    found = rows.arrow(*map(str, asked))
+    if not found or not len(found[0]):
+        raise _NotInMemoryError
+    size, remaining = len(found[0]), iter(found)
+    ids = np.arange(1, size + 1) if numbered else _held_ids(next(remaining))
+    order = np.argsort(ids.astype(np.str_), kind="stable")  # as the batches of a table
+    ids = frozen(ids[order])
+    numbers = {name: frozen(_held_numbers(next(remaining))[order]) for name in declared.numbers}
+    groups = {name: frozen(_held_texts(next(remaining))[order]) for name in declared.groups}
+    shown = {name: frozen(_held_objects(next(remaining))[order]) for name in declared.shown}
+    told = declared.bounds is not None or declared.scaled is not None or declared.second_moments
+    values = {name: numbers[name] for name in declared.proxies}
+    if len(values) > 1 and not told and is_softmax_of(list(values.values())):
+        raise _NotInMemoryError
+    infos = declared.proxy_infos({name: (float(v.min()), float(v.max())) for name, v in values.items()})
+    second = {info.name: numbers[info.second_moment] if info.second_moment else None for info in infos}
+    units = ArrayUnits(
+        values=values,
+        second=second,
+        ids=ids,
+        groups=groups,
+        features={name: numbers[name] for name in declared.features},
+        shown=shown,
+    )
+    return ArrayPopulation.of(
+        units,
+        size=size,
+        proxies=infos,
+        id_name=declared.id,
+        predicted=declared.predicted,
+        notes=rows.notes,
+        threads=threads,
+    )
+
+
+_SHOWN = (*WHOLE, "varchar", "double", "float", "boolean", "date")
+
+
+def _held_ids(column: Any) -> AnyArray:
+    """Return ids, of which none is missing or stands twice, as integers where they are, else as text."""
+    try:
+        ids = _ids(_held_texts(column) if str(column.type) == "string" else column)
+    except InputError:
+        raise _NotInMemoryError from None
+    if len(set(ids.tolist())) < len(ids):
+        raise _NotInMemoryError
+    return ids
+
+
+def _held_numbers(column: Any) -> FloatArray:
+    """Return numbers, of which each is finite."""
+    values: FloatArray = column.to_numpy()
+    if column.null_count or not np.all(np.isfinite(values)):
+        raise _NotInMemoryError
+    return values
+
+
+def _held_texts(column: Any) -> AnyArray:
+    """Return texts as NumPy has them: as long as the longest, and without NUL at the end."""
+    texts = column.to_pylist()
+    if column.null_count or 4 * len(texts) * max(map(len, texts)) > MOST_BYTES:
+        raise _NotInMemoryError
+    if any("\0" in text for text in set(texts)):
+        raise _NotInMemoryError
+    return np.array(texts, dtype=np.str_)
+
+
+def _held_objects(column: Any) -> AnyArray:
+    values = np.empty(len(column), dtype=object)
+    values[:] = column.to_pylist()
+    return values
