@@ -107,6 +107,11 @@ def by_labels(title: str, lines: Sequence[Line], y_label: str = "", **more: Any)
     )
 
 
+def one_panel(path: Path, **panel: Any) -> None:
+    """Draw one panel over something other than labels."""
+    draw_lines([Panel(**panel)], path)
+
+
 def tried(
     data: tuple[stratal.Population, np.ndarray],
     design: str,
@@ -644,16 +649,12 @@ def comparisons(path: Path) -> None:
         Line(x=shares, y=apart, label="two samples of 300"),
         Line(x=shares, y=paired, label="the same 300, paired"),
     ]
-    draw_lines(
-        [
-            Panel(
-                title="85 and 80 % right",
-                x_label="share of units on which the two err alike",
-                y_label="standard error of the difference",
-                lines=lines,
-            )
-        ],
+    one_panel(
         path,
+        title="85 and 80 % right",
+        x_label="share of units on which the two err alike",
+        y_label="standard error of the difference",
+        lines=lines,
     )
 
 
@@ -751,17 +752,13 @@ def elsewhere(path: Path) -> None:
         Line(x=rights, y=alone, label="300 labels alone"),
         Line(x=rights, y=powered, label="and 10,000 judgements"),
     ]
-    draw_lines(
-        [
-            Panel(
-                title="prediction-powered inference",
-                x_label="how often the judge is right",
-                y_label="half-width of the interval",
-                lines=lines,
-                limits=(0, 0.06),
-            )
-        ],
+    one_panel(
         path,
+        title="prediction-powered inference",
+        x_label="how often the judge is right",
+        y_label="half-width of the interval",
+        lines=lines,
+        limits=(0, 0.06),
     )
 
 
@@ -787,18 +784,14 @@ def annotators(path: Path) -> None:
                 values.append(stratal.estimate(sample, labels, combine=combine).value)
             found.append(float(np.mean(values)))
         lines.append(Line(x=slips, y=found, label=f"{people} each" if people == 1 else "majority of 3"))
-    draw_lines(
-        [
-            Panel(
-                title="90 % are right",
-                x_label="share of answers in which an annotator slips",
-                y_label="mean of 20 estimates",
-                lines=lines,
-                level=float(truth.mean()),
-                level_label="the truth",
-            )
-        ],
+    one_panel(
         path,
+        title="90 % are right",
+        x_label="share of answers in which an annotator slips",
+        y_label="mean of 20 estimates",
+        lines=lines,
+        level=float(truth.mean()),
+        level_label="the truth",
     )
 
 
@@ -834,16 +827,12 @@ def regression(path: Path) -> None:
         for name, kept in errors.items():
             found[name].append(float(np.mean(kept)))
     lines = [Line(x=rights, y=values, label=name) for name, values in found.items()]
-    draw_lines(
-        [
-            Panel(
-                title="300 labels of 5,000: accuracy by length",
-                x_label="how often the judge is right",
-                y_label="standard error of the slope",
-                lines=lines,
-            )
-        ],
+    one_panel(
         path,
+        title="300 labels of 5,000: accuracy by length",
+        x_label="how often the judge is right",
+        y_label="standard error of the slope",
+        lines=lines,
     )
 
 

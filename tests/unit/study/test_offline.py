@@ -84,7 +84,10 @@ def test_all_free_items_go_out_unless_a_number_is_given(make_study):
             {"actions": [{"action": "submit", "request": "r", "item": "nowhere", "value": "Pass"}]},
             "not given",
         ),
-        ({"actions": [{"action": "skip", "request": "r", "item": "x", "note": 1}]}, r"action 1: .* `\$.note`"),
+        (
+            {"actions": [{"action": "skip", "request": "r", "item": "x", "note": 1}]},
+            r"action 1: .* `\$.note`",
+        ),
     ],
 )
 def test_what_cannot_be_taken_in_is_refused_whole(package, changes, problem):
