@@ -6,21 +6,20 @@ around them; `docs/build_site.py` sets them into the pages.
 
 from __future__ import annotations
 
-import re
-import sys
 from collections.abc import Callable, Sequence
 from functools import cache
-from pathlib import Path
-from typing import Any
-
-import matplotlib
-import numpy as np
 from matplotlib.figure import Figure
-
-import stratal
+from pathlib import Path
 from stratal.estimands import ClassReport
 from stratal.report.figures import COLOURS, Line, Panel, draw_lines
 from stratal.simulation.demonstration import make_data
+from typing import Any
+import matplotlib
+import numpy as np
+import re
+import stratal
+import sys
+
 
 PLACE = Path(__file__).with_name("figures")
 INK, PAPER, RANDOM, CHOSEN = "#123456", "#fedcba", COLOURS[1], COLOURS[0]
@@ -105,6 +104,11 @@ def by_labels(title: str, lines: Sequence[Line], y_label: str = "", **more: Any)
     return Panel(
         title=title, lines=lines, **{"x_label": "labels", "logarithmic": "x", "y_label": y_label} | more
     )
+
+
+def one_panel(path: Path, **panel: Any) -> None:
+    """Draw one panel over something other than labels."""
+    draw_lines([Panel(**panel)], path)
 
 
 def tried(
@@ -644,16 +648,12 @@ def comparisons(path: Path) -> None:
         Line(x=shares, y=apart, label="two samples of 300"),
         Line(x=shares, y=paired, label="the same 300, paired"),
     ]
-    draw_lines(
-        [
-            Panel(
-                title="85 and 80 % right",
-                x_label="share of units on which the two err alike",
-                y_label="standard error of the difference",
-                lines=lines,
-            )
-        ],
+    one_panel(
         path,
+        title="85 and 80 % right",
+        x_label="share of units on which the two err alike",
+        y_label="standard error of the difference",
+        lines=lines,
     )
 
 
@@ -751,17 +751,13 @@ def elsewhere(path: Path) -> None:
         Line(x=rights, y=alone, label="300 labels alone"),
         Line(x=rights, y=powered, label="and 10,000 judgements"),
     ]
-    draw_lines(
-        [
-            Panel(
-                title="prediction-powered inference",
-                x_label="how often the judge is right",
-                y_label="half-width of the interval",
-                lines=lines,
-                limits=(0, 0.06),
-            )
-        ],
+    one_panel(
         path,
+        title="prediction-powered inference",
+        x_label="how often the judge is right",
+        y_label="half-width of the interval",
+        lines=lines,
+        limits=(0, 0.06),
     )
 
 
@@ -787,18 +783,14 @@ def annotators(path: Path) -> None:
                 values.append(stratal.estimate(sample, labels, combine=combine).value)
             found.append(float(np.mean(values)))
         lines.append(Line(x=slips, y=found, label=f"{people} each" if people == 1 else "majority of 3"))
-    draw_lines(
-        [
-            Panel(
-                title="90 % are right",
-                x_label="share of answers in which an annotator slips",
-                y_label="mean of 20 estimates",
-                lines=lines,
-                level=float(truth.mean()),
-                level_label="the truth",
-            )
-        ],
+    one_panel(
         path,
+        title="90 % are right",
+        x_label="share of answers in which an annotator slips",
+        y_label="mean of 20 estimates",
+        lines=lines,
+        level=float(truth.mean()),
+        level_label="the truth",
     )
 
 
@@ -834,16 +826,12 @@ def regression(path: Path) -> None:
         for name, kept in errors.items():
             found[name].append(float(np.mean(kept)))
     lines = [Line(x=rights, y=values, label=name) for name, values in found.items()]
-    draw_lines(
-        [
-            Panel(
-                title="300 labels of 5,000: accuracy by length",
-                x_label="how often the judge is right",
-                y_label="standard error of the slope",
-                lines=lines,
-            )
-        ],
+    one_panel(
         path,
+        title="300 labels of 5,000: accuracy by length",
+        x_label="how often the judge is right",
+        y_label="standard error of the slope",
+        lines=lines,
     )
 
 

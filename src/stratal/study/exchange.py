@@ -15,7 +15,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -192,20 +192,27 @@ def asked_of(question: Question) -> Asked:
     )
 
 
+def item_numbers(connection: Connection, annotator: str | None, items: int | None) -> list[int]:
+    """Return the numbers of items that still need an answer, or of so many.
+
+    With an annotator they are those that are free for that one, and are kept from others.
+    """
+    if items is not None and not (isinstance(items, int) and items > 0):
+        raise InputError("items must be a whole number", given=items, allowed="1 or more")
+    if annotator is not None:
+        return block(connection, creating.known(connection, annotator), items)
+    free = "SELECT item FROM item WHERE answers < copies AND decision IS NULL ORDER BY item LIMIT ?"
+    return [row["item"] for row in connection.all(free, -1 if items is None else items)]
+
+
 def study_tasks(
     connection: Connection, question: Question, annotator: str | None, items: int | None
 ) -> list[Task]:
     """Return a study's items that still need an answer; with an annotator, those kept for that one alone."""
-    if annotator is not None:
-        numbers = kept_items(connection, annotator, items)
-    else:
-        free = "SELECT item FROM item WHERE answers < copies AND decision IS NULL ORDER BY item LIMIT ?"
-        numbers = [row["item"] for row in connection.all(free, -1 if items is None else items)]
     study, tasks = str(connection.setting("id")), []
-    for number in numbers:
+    for number in item_numbers(connection, annotator, items):
         item, text = connection.one("SELECT id, payload FROM item WHERE item = ?", number)
-        payload = json.loads(text)
-        order = sides(question, item, NOBODY, study) if _shuffles(question) else None
+        payload, order = json.loads(text), _tool_sides(question, item, study)
         if order is not None:
             shown = {name: value for name, value in payload.items() if name not in order}
             payload = {**shown, LEFT: payload[order[0]], RIGHT: payload[order[1]]}
@@ -251,7 +258,10 @@ def take_in_answers(
     does not take, and a file of which no item is in the study.
     """
     known = {row["id"] for row in connection.all("SELECT id FROM item")}
-    said, notes = _with_ids(_named(connection, answers, who, folder), known)
+    said = _named(connection, answers, who, folder)
+    # A spreadsheet may have changed ids.
+    ids, notes = matched([entry.id for entry in said], [entry.annotator for entry in said], known)
+    said = [replace(entry, id=item) for entry, item in zip(said, ids, strict=True)]
     strangers = [entry.id for entry in said if entry.id not in known]
     if len(strangers) == len(said):
         raise LabelError(
@@ -278,15 +288,13 @@ def take_in_answers(
     )
 
 
-def kept_items(connection: Connection, annotator: str, items: int | None) -> list[int]:
-    """Return the numbers of items that are free for an annotator, or so many, which are kept from others."""
-    if items is not None and not (isinstance(items, int) and items > 0):
-        raise InputError("items must be a whole number", given=items, allowed="1 or more")
-    return block(connection, creating.known(connection, annotator), items)
-
-
 def _shuffles(question: Question) -> bool:
     return question.pair is not None and not {LEFT, RIGHT} & set(question.pair)
+
+
+def _tool_sides(question: Question, item: str, study: str) -> tuple[str, str] | None:
+    """Return the columns that a tool shows as left and right; None where it shows none so."""
+    return sides(question, item, NOBODY, study) if _shuffles(question) else None
 
 
 def _named(
@@ -324,17 +332,11 @@ def _named(
     return [replace(entry, annotator=names[entry.annotator]) for entry in answers.said]
 
 
-def _with_ids(said: Sequence[Said], known: set[str]) -> tuple[list[Said], tuple[str, ...]]:
-    """Return the answers with the study's ids where a spreadsheet changed them."""
-    ids, notes = matched([entry.id for entry in said], [entry.annotator for entry in said], known)
-    return [replace(entry, id=item) for entry, item in zip(said, ids, strict=True)], notes
-
-
 def _value(study: str, question: Question, entry: Said) -> str:
     """Return an answer as the study keeps it: the sides of a pair unshuffled, the spelling the question's."""
     given = str(entry.value).strip()
-    order = sides(question, entry.id, NOBODY, study)
-    if order is not None and _shuffles(question) and given.lower() in (LEFT, RIGHT):
+    order = _tool_sides(question, entry.id, study)
+    if order is not None and given.lower() in (LEFT, RIGHT):
         return order[given.lower() == RIGHT]
     names = [choice.name for choice in question.choices]
     if given not in names:
@@ -360,7 +362,7 @@ def _save(connection: Connection, study: str, question: Question, entry: Said, v
         return "repeated"
     if not connection.one(f"SELECT 1 FROM given {of[0]}", *of[1:]):
         give(connection, entry.annotator, item)
-    order = sides(question, entry.id, NOBODY, study) if _shuffles(question) and value is not None else None
+    order = None if value is None else _tool_sides(question, entry.id, study)
     saved = Entry(
         annotator=entry.annotator,
         action="skip" if value is None else "submit",

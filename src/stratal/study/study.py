@@ -301,7 +301,7 @@ class Study:
     def offline(self, annotator: str, *, items: int | None = None) -> tuple[Item, ...]:
         """Return all free items, or so many, for a page in one file, kept for this annotator."""
         with self.saving(sound=True) as connection:
-            numbers = exchange.kept_items(connection, annotator, items)
+            numbers = exchange.item_numbers(connection, annotator, items)
             return tuple(shown_item(connection, self.question, annotator, number) for number in numbers)
 
     def take_in(self, text: str, *, source: str = "labels file", dry_run: bool = False) -> dict[str, int]:

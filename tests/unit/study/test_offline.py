@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
-import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from tests.tiers import sized
-from tests.unit.study.conftest import answer_all
-
+from hypothesis import HealthCheck, given, settings, strategies as st
 from stratal.errors import StratalError
 from stratal.study import StudyError, check_study
+from tests.tiers import sized
+from tests.unit.study.conftest import answer_all
+import json
+import pytest
 
 
 def labels_file(study, /, *actions, **changes):

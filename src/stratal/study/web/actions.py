@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from stratal.errors import InputError
+from stratal.errors import InputError, StratalError
+from stratal.study.database import StudyError
 from stratal.study.exchange import page_action
 from stratal.study.items import sides
 from stratal.study.question import CLASSES, PAIR, TIE, Answer, Item, Question
@@ -131,3 +132,8 @@ ANSWERS: dict[str, Callable[[Study, str, Look, Any], dict[str, Any]]] = {
     "state": state, "item": given_item, "trail": trail, "disagreements": open_disagreements, "act": perform,
 }  # fmt: skip
 """What a page asks → who answers it; the last argument is what it sends."""
+
+
+def kind_of(error: StratalError) -> str:
+    """Return the kind of an error as a page tells them apart: a `StudyError`'s own, or `input`."""
+    return error.kind if isinstance(error, StudyError) else "input"

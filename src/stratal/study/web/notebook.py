@@ -20,7 +20,7 @@ from stratal.study.database import DATABASE
 from stratal.study.opening import create_study, open_study
 from stratal.study.question import Question
 from stratal.study.study import Study
-from stratal.study.web.actions import ANSWERS, SIDES, item_view, question_view
+from stratal.study.web.actions import ANSWERS, SIDES, item_view, kind_of, question_view
 from stratal.study.web.content import Look, asset, embedded, joined, look_of
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def answer(study: Study, annotator: str, look: Look, message: Any) -> dict[str, 
             raise InputError("the page asks for something unknown", given=repr(what[:60]))
         said: dict[str, Any] = {"answer": ANSWERS[what](study, annotator, look, asked.get("body"))}
     except StratalError as error:
-        said = {"error": {"kind": getattr(error, "kind", "input"), "message": str(error)}}
+        said = {"error": {"kind": kind_of(error), "message": str(error)}}
     return {"id": asked.get("id"), **said}
 
 

@@ -34,14 +34,13 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from stratal.arrays import Record
 from stratal.errors import InputError, StratalError
-from stratal.study.database import StudyError
 from stratal.study.journal import PAGE_SECRET
 from stratal.study.study import Study
-from stratal.study.web.actions import ANSWERS
+from stratal.study.web.actions import ANSWERS, kind_of
 from stratal.study.web.content import MEDIA_TYPES, Look, asset, look_of, media_address, media_file
 
-STATUS = {"locked": 503, "missing": 404, "refused": 409, "served": 409}
-"""Kind of a `StudyError` → HTTP status; any other is 507: the study's disk did not do what it should."""
+STATUS = {"input": 400, "locked": 503, "missing": 404, "refused": 409, "served": 409}
+"""Kind of an error → HTTP status; any other is 507: the study's disk did not do what it should."""
 
 DISK_TROUBLE = 507
 MEDIA_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
@@ -63,6 +62,9 @@ HEADERS = {
     "cache-control": "no-store",
 }
 """What a browser may do on the page: run our script, show our style and the study's media; nothing inline."""
+
+USUAL = {"http": 80, "https": 443}
+"""Ports that an address need not name."""
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 EVERYWHERE = ("0.0.0.0", "::")
@@ -163,9 +165,12 @@ class Gate:
     def __init__(self, app: ASGIApp, addresses: Iterable[str]) -> None:
         self._app = app
         self._origins = frozenset(map(origin, addresses))
-        hosts = {address.split("://")[1] for address in self._origins}
-        usual = {f"{own.split('://')[1]}:{_usual_port(own)}" for own in self._origins if _is_usual(own)}
-        self._hosts = hosts | usual
+        self._hosts = set[str]()
+        for parts in map(urlsplit, self._origins):
+            # A browser leaves a scheme's own port out; another client may name it.
+            self._hosts |= (
+                {parts.netloc} if parts.port else {parts.netloc, f"{parts.netloc}:{USUAL[parts.scheme]}"}
+            )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or refuse it."""
@@ -208,15 +213,8 @@ def origin(address: str) -> str:
     """
     parts = urlsplit(address.lower())
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-    return f"{parts.scheme}://{host}" + ("" if _is_usual(address) else f":{parts.port}")
-
-
-def _usual_port(address: str) -> int:
-    return {"http": 80, "https": 443}[urlsplit(address.lower()).scheme]
-
-
-def _is_usual(address: str) -> bool:
-    return urlsplit(address).port in (None, _usual_port(address))
+    port = "" if parts.port in (None, USUAL[parts.scheme]) else f":{parts.port}"
+    return f"{parts.scheme}://{host}{port}"
 
 
 class Pages:
@@ -330,35 +328,28 @@ async def read_body(request: Request, limits: RateLimits) -> bytes:
 def application(study: Study, look: Look, addresses: list[str], limits: RateLimits | None = None) -> ASGIApp:
     """Return the page of a study as an ASGI application, known by `addresses`: any other host is refused."""
 
-    def said(_: Request, error: Exception) -> Response:
+    def refused(_: Request, error: Exception) -> Response:
         """Return what is wrong as the page shows it, without the folder's place on the disk."""
-        kind = getattr(error, "kind", "input")
-        status = STATUS.get(kind, DISK_TROUBLE) if isinstance(error, StudyError) else 400
+        if isinstance(error, HTTPException):
+            if error.detail in ("Not Found", "Method Not Allowed"):  # Starlette's own: no route
+                return PlainTextResponse(f"{_NOTHING}\n", error.status_code, error.headers)
+            return _refusal("refused", error.detail, error.status_code, error.headers)
+        if not isinstance(error, StratalError):  # the inside is told to the server's own log alone
+            return _refusal("failed", "Something went wrong on the server; nothing of this was saved.", 500)
+        kind = kind_of(error)
+        status = STATUS.get(kind, DISK_TROUBLE)
         retry = {"retry-after": "1"} if status == 503 else None
-        return _told(kind, str(error).removeprefix(f"{study.folder}: "), status, retry)
+        return _refusal(kind, str(error).removeprefix(f"{study.folder}: "), status, retry)
 
     pages = Pages(study, look, limits or RateLimits())
-    handlers = {StratalError: said, HTTPException: _refused, Exception: _failed}
+    handlers = dict.fromkeys((StratalError, HTTPException, Exception), refused)
     app = Starlette(routes=pages.routes(), exception_handlers=handlers)
     app.router.redirect_slashes = False
     return Gate(app, addresses)
 
 
-def _told(kind: str, message: str, status: int, headers: Any = None) -> Response:
+def _refusal(kind: str, message: str, status: int, headers: Any = None) -> Response:
     return JSONResponse({"error": {"kind": kind, "message": message}}, status, headers)
-
-
-def _refused(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    if error.detail in ("Not Found", "Method Not Allowed"):  # Starlette's own: no route
-        return PlainTextResponse(f"{_NOTHING}\n", error.status_code, error.headers)
-    return _told("refused", error.detail, error.status_code, error.headers)
-
-
-def _failed(_: Request, error: Exception) -> Response:
-    """Return an answer that tells nothing of the inside; the server's own log has the rest."""
-    del error
-    return _told("failed", "Something went wrong on the server; nothing of this was saved.", 500)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

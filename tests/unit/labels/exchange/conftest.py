@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,14 +10,8 @@ from stratal.errors import InputError
 from stratal.labels.exchange.exchange import Asked, Task
 from stratal.labels.exchange.tools import read_answers
 
-TOOLS = Path(__file__).parents[3] / "tools"
 IDS = ("007", 'a"b', "two\nlines", "köln", "=1+1")
 NOTE = 'doubtful, "very"'
-
-
-@pytest.fixture
-def tools() -> Path:
-    return TOOLS
 
 
 @pytest.fixture
@@ -42,30 +33,15 @@ def asked() -> Asked:
 
 
 @pytest.fixture
-def refusal(tmp_path):
+def refusal(written):
     """Return the one error that a changed document ends in; written as JSON Lines where asked for."""
 
     def read(document: Any, tool: str | None = None, *, lines: bool = False) -> str:
-        path = tmp_path / ("file.jsonl" if lines else "file.json")
-        text = "".join(json.dumps(line) + "\n" for line in document) if lines else json.dumps(document)
-        path.write_text(text)
         with pytest.raises(InputError) as caught:
-            read_answers(path, tool)
+            read_answers(written(document, lines=lines), tool)
         return str(caught.value)
 
     return read
-
-
-@pytest.fixture
-def changed():
-    """Return a deep copy of a document with what a function does to it."""
-
-    def change(document: Any, how: Any) -> Any:
-        copied = copy.deepcopy(document)
-        how(copied)
-        return copied
-
-    return change
 
 
 @pytest.fixture
