@@ -107,7 +107,7 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
     output: Output
     extend: Path | None = None
     labels: Annotated[list[Path] | None, option(needs="with --extend")] = None
-    value: Annotated[str, option(needs="with --extend")] = "label"
+    value: Annotated[Text, option(needs="with --extend", shown="label")] = None
     positive: Annotated[Text, option(needs="with --extend")] = None
     map: Annotated[Text, option(needs="with --extend")] = None
     additional: Annotated[Whole, option(needs="with --extend")] = None
@@ -270,7 +270,7 @@ def _strata(sample: Sample) -> list[list[Any]]:
 
 
 def so_far(
-    reading: Reading, sample: Path, labels: list[Path], value: str
+    reading: Reading, sample: Path, labels: list[Path], value: str | None
 ) -> tuple[Sample, Labels, bool | str]:
     """Read a sample and its labels; the third is the column of the model's answers, if labels are classes."""
     from stratal.designs.sample import Sample

@@ -140,7 +140,7 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
         list[Path] | None,
         argument("LABELS…", "Labels, joined by id: CSV, Excel, JSON, Parquet, Feather.", needs=DRAWN),
     ] = None
-    value: Annotated[str, option(names=("--value", "--label"))] = LABEL
+    value: Annotated[Text, option(names=("--value", "--label"), shown=LABEL)] = None
     id: Annotated[Text, option(shown="the sample's")] = None
     positive: Positive = None
     map: Text = None
@@ -185,9 +185,9 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
     @property
     def answered(self) -> str:
         """The column of the labels: the first model's where models alone are compared."""
-        only = self.metric is None and self.predicted is None and self.value == LABEL
+        only = self.metric is None and self.predicted is None and self.value in (None, LABEL)
         alone = only and self.compare and not (self.model or self.labelled)
-        return listed(self.compare)[0] if alone else self.value
+        return listed(self.compare)[0] if alone else self.value or LABEL
 
 
 class RequiringOptions(EvidenceOptions, frozen=True, kw_only=True):
@@ -297,7 +297,7 @@ def made(asked: EvidenceOptions) -> Made:
     _refuse_beside(asked, result)
     tables = _tables(asked, evidence, labels, bounds)
     remarks = _remarks(asked, evidence, labels)
-    model = None if columns or evidence.answered == asked.value else evidence.answered
+    model = None if columns or evidence.answered == (asked.value or LABEL) else evidence.answered
     return Made(asked, evidence.sample, given, result, tables, remarks, model)
 
 
@@ -421,7 +421,7 @@ def _remarks(asked: EvidenceOptions, evidence: GatheredEvidence, labels: Labels)
             "labels were taken as right (1) or wrong (0); if they are classes, compare them with the model's "
             f"answers: --predicted {sample.predicted}"
         )
-    if evidence.answered != asked.value and evidence.models:
+    if evidence.answered != (asked.value or LABEL) and evidence.models:
         found.append(f"the estimate is of {evidence.answered!r}, the first of the models compared")
     return found
 
@@ -472,7 +472,7 @@ def require_present(path: Path) -> None:
 
 
 def _drawn(
-    sample: Path | None, files: list[Path] | None, id_name: str | None
+    sample: Path | None, files: list[Path] | None, id_name: str | None, value: str | None
 ) -> tuple[Sample, Column, dict[str, Any]]:
     """Return the sample, what reads a column of its labels, and what a study's question says of them."""
     from stratal.designs.sample import Sample
@@ -496,7 +496,12 @@ def _drawn(
     ids, order = id_name or drawn.id_name, drawn.ids.tolist()
     if id_name is not None and id_name != "row":
         read_labels(*files, id_name=id_name, value=id_name, order=order)
-    return drawn, lambda name: read_labels(*files, id_name=ids, value=name, order=order), {}
+    usual = None if value is None else LABEL  # of columns called alike, one must be named
+
+    def column(name: str) -> Labels:
+        return read_labels(*files, id_name=ids, value=usual if name == LABEL else name, order=order)
+
+    return drawn, column, {}
 
 
 def _studied(folder: Path, files: list[Path] | None) -> tuple[Sample, Column, dict[str, Any]]:
@@ -546,7 +551,7 @@ def gathered(asked: EvidenceOptions) -> tuple[EvidenceOptions, tuple[float, floa
     """
     bounds = pair("--bounds", asked.bounds)
     if asked.labelled is None:
-        sample, column, known = _drawn(asked.sample, asked.labels, asked.id)
+        sample, column, known = _drawn(asked.sample, asked.labels, asked.id, asked.value)
         asked = structs.replace(asked, predicted=asked.predicted or known.get("predicted"))
         bounds = bounds or known.get("bounds")
         sample = _with_predictions(_post_stratified(sample, asked), asked.predicted, column)
@@ -585,7 +590,7 @@ def _elsewhere(asked: EvidenceOptions, table: Path) -> tuple[Sample, Column]:
 
     groups = () if asked.by is None or asked.by == asked.stratum else (asked.by,)
     known: dict[str, Any] = {name: getattr(asked, name) for name in KNOWN}
-    drawn, first = Sample.from_labelled(table, value=asked.value, groups=groups, **known)
+    drawn, first = Sample.from_labelled(table, value=asked.value or LABEL, groups=groups, **known)
     return drawn, lambda name: replace(labels_of(drawn, table, name), notes=first.notes)
 
 

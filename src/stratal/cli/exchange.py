@@ -12,7 +12,7 @@ from stratal.cli.estimate import require_present
 from stratal.cli.init import KINDS, made_question
 from stratal.cli.options import Study, Text, Whole
 from stratal.cli.output import Result
-from stratal.cli.parsing import text_of
+from stratal.cli.parsing import mapping, text_of
 from stratal.errors import InputError, MissingExtraError
 
 HTML = "html"
@@ -184,6 +184,8 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
         Whose answers these are: NAME, or THEIRS=NAME with commas between several
     id : str
         Column of ids in a table.
+    map : LABEL=ANSWER,…
+        What else is written there stands for: n/a= is no answer, OK=Pass an answer of the question.
     dry_run : bool
         Say what would be taken in, and save nothing.
 
@@ -198,6 +200,7 @@ class ImportOptions(Struct, frozen=True, kw_only=True):
     from_: Annotated[Text, option(shown="found out")] = None
     annotator: Annotated[Text, option(shown="as the file says")] = None
     id: Annotated[Text, option(shown="the sample's")] = None
+    map: Text = None
     dry_run: bool = False
 
 
@@ -220,8 +223,9 @@ def take_in(asked: ImportOptions) -> Result:
     else:
         then = ("status", asked.study)
     if asked.from_ == PAGE or (asked.from_ is None and _is_of_page(asked.file)):
-        if asked.annotator is not None:
-            raise InputError("a page says itself whose labels it holds", action="Leave out --annotator.")
+        for name in ("annotator", "map"):
+            if getattr(asked, name) is not None:
+                raise InputError("a page says itself whose labels it holds", action=f"Leave out --{name}.")
         text = text_of(asked.file, LARGEST)
         with open_study(asked.study) as opened:
             found |= opened.take_in(text, source=str(asked.file), dry_run=asked.dry_run)
@@ -231,6 +235,7 @@ def take_in(asked: ImportOptions) -> Result:
         return Result(found | {"applied": not asked.dry_run}, line, then)
     with open_study(asked.study) as opened:
         answers = read_answers(asked.file, asked.from_, asked.id or opened.sample().id_name)
+        answers = answers.mapped(mapping("--map", asked.map))
         taken = opened.take_in_answers(answers, annotator=_people(asked.annotator), dry_run=asked.dry_run)
     return Result(found | taken.to_dict(), taken_page, then)
 

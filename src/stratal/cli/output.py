@@ -154,7 +154,7 @@ def in_options(message: str, options: Collection[str]) -> str:
     return _KEYWORD.sub(option, message)
 
 
-_BOTH = re.compile(r"\b[a-z_]+=[^\s,;()]* \((--[^)]*)\)")
+_BOTH = re.compile(r"\b[a-z_]+=(?:\{[^{}]*\}|[^\s,;()]*) \((--[^)]*)\)")
 _BOTH_IN_BRACKETS = re.compile(r"\b[a-z_]+=[^\s,;()]*, (?=--)")
 _KEYWORD = re.compile(r"(?<![\w'\"-])([a-z_]+)=(?=[\s.,;:)]|$)")
 

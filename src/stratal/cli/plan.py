@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from msgspec import structs
 
 from stratal.cli.command import argument, command, option, part, words
-from stratal.cli.options import Number, Planning, Positive, Whole
+from stratal.cli.options import Number, Planning, Positive, Text, Whole
 from stratal.cli.output import Result
 from stratal.cli.parsing import place
 from stratal.errors import InputError
@@ -42,7 +42,7 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
     population_size: Whole = None
     rate: Annotated[Number, option(shown="0.5")] = None
     labels: list[Path] | None = None
-    value: str = "label"
+    value: Annotated[Text, option(shown="label")] = None
     positive: Positive = None
 
 

@@ -95,6 +95,7 @@ class Place(Struct, kw_only=True):
 class LabelValue(Struct, kw_only=True):
     """What a raw value of the labels counts as: a number, a class, a range of numbers, or no answer."""
 
+    column: str | UnsetType = UNSET
     value: str
     count: int
     meaning: float | str | list[float] | None

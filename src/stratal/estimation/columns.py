@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, Record
 from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, LabelError, near_names
+from stratal.estimation.estimate import Estimate, Estimates
 from stratal.labels.annotators import COMBINATIONS
 from stratal.labels.labels import Joined, join
-from stratal.labels.meanings import refuse_unlike
+from stratal.labels.meanings import refuse_unlike, sentences
 
 _RIGHT_OR_WRONG = {"0", "1", "0.5", "True", "False", "true", "false"}
 """Labels that are outcomes themselves, whatever the model's answers are called."""
@@ -287,6 +288,33 @@ def number_column(sample: Sample, given: Any, what: str) -> FloatArray:
     numbers = np.full(sample.size, np.nan)
     numbers[joined.labelled] = joined.by_unit(joined.numbers(what))
     return numbers
+
+
+Found = TypeVar("Found", bound=Estimate | Estimates)
+
+
+def joined_columns(sample: Sample, columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return columns of labels by name, joined to the sample; names of proxies stay as they are."""
+    return {
+        name: given if isinstance(given, str) else join(sample, given, name)
+        for name, given in columns.items()
+    }
+
+
+def with_label_values(
+    found: Found, columns: Mapping[str, Any], answers: set[str] | None = None, *, classes: bool = False
+) -> Found:
+    """Return an estimate with what each distinct value of its labels counts as, and notes of it.
+
+    `columns` are joined labels by name, "" that of one column alone.
+    """
+    joined = {name: given for name, given in columns.items() if isinstance(given, Joined)}
+    table = tuple(
+        row for name, own in joined.items() for row in own.table(answers, classes=classes, column=name)
+    )
+    notes = (note for own in joined.values() for note in own.notes)
+    remarks = dict.fromkeys((*notes, *sentences(table), *found.remarks))
+    return replace(found, label_values=table, remarks=tuple(remarks))
 
 
 def number_columns(

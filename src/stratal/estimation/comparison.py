@@ -15,7 +15,7 @@ from stratal.designs import Weighting
 from stratal.designs.sample import Sample, require_sample
 from stratal.designs.stratum_moments import stratum_means
 from stratal.errors import InputError, names_mistyped, near_names
-from stratal.estimation.columns import number_columns
+from stratal.estimation.columns import joined_columns, number_columns, with_label_values
 from stratal.estimation.estimate import (
     Estimate,
     Estimates,
@@ -616,6 +616,7 @@ def compare(
     require_sample(sample, "compare")
     outcomes = _by_model(outcomes)
     names = list(outcomes)
+    outcomes = joined_columns(sample, outcomes)
     z, labelled = number_columns(sample, outcomes, "no unit has an outcome of every model", "such unit")
     frame = Respondents.of(sample, labelled)
     found = comparisons(
@@ -631,6 +632,7 @@ def compare(
         simultaneous=simultaneous,
         seed=seed,
     )
+    found = with_label_values(found, outcomes)
     missing = sample.size - len(z)
     if not missing:
         return found

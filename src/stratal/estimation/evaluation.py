@@ -13,10 +13,10 @@ from stratal.designs.elsewhere import other_units
 from stratal.designs.extending import require_same_population
 from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, names_mistyped
+from stratal.estimation.columns import joined_columns, with_label_values
 from stratal.estimation.estimand import Asked, Estimand, Request, as_estimand
 from stratal.estimation.estimate import Estimate
-from stratal.labels.labels import Joined, join
-from stratal.labels.meanings import sentence
+from stratal.labels.labels import join
 
 if TYPE_CHECKING:
     from stratal.population.population import Population
@@ -148,27 +148,26 @@ def estimate(
         stratum_weights_known=stratum_weights_known,
     )
     asked.refuse_options(request, sample)
-    labels, joined = _joined(asked, sample, labels)
+    labels, columns = _joined(asked, sample, labels)
     found = asked.estimate(sample, labels, request) if by is None else asked.by(sample, labels, by, request)
-    if joined is None:
-        return found
+    if "" not in columns:  # outcomes, which are numbers
+        return with_label_values(found, columns)
     parts = getattr(asked, "estimands", (asked,))
     classes = bool(predicted) or any(part.of_classes for part in parts)
-    table = joined.table(_answers(parts, sample, predicted), classes=classes)
-    notes = dict.fromkeys((*joined.notes, *sentence(table), *found.remarks))
-    return replace(found, label_values=table, remarks=tuple(notes))
+    return with_label_values(found, columns, _answers(parts, sample, predicted), classes=classes)
 
 
-def _joined(asked: Estimand, sample: Sample, labels: Any) -> tuple[Any, Joined | None]:
-    """Return labels joined to the sample, and once more by themselves where they are one column."""
+def _joined(asked: Estimand, sample: Sample, labels: Any) -> tuple[Any, dict[str, Any]]:
+    """Return labels joined to the sample, and their columns by name, "" that of one column alone."""
     columns = set(asked.label_columns(sample) or getattr(asked, "models", ()))
     if columns and isinstance(labels, Mapping) and columns <= set(labels):
-        return labels, None
+        several = joined_columns(sample, labels)
+        return several, several
     if isinstance(labels, Mapping) and set(labels) in ({"label", "predicted"}, {"label", "score"}):
         joined = join(sample, labels["label"])
-        return {**labels, "label": joined}, joined
+        return {**labels, "label": joined}, {"": joined}
     joined = join(sample, labels)
-    return joined, joined
+    return joined, {"": joined}
 
 
 def _answers(parts: Sequence[Estimand], sample: Sample, predicted: bool | str) -> set[str] | None:

@@ -20,7 +20,7 @@ from stratal.tables.small_table import SmallTable
 def read_labels(
     *paths: str | Path,
     id_name: str = "id",
-    value: str = "label",
+    value: str | None = None,
     positive: str | None = None,
     mapping: Mapping[Any, float | str | None] | None = None,
     order: Sequence[Any] | None = None,
@@ -37,8 +37,8 @@ def read_labels(
     id_name : str
         What the sample calls its id column; `row` for files without ids, whose rows are in the order of
         `order`.
-    value : str
-        Column of the label.
+    value : str, optional
+        Column of the label; `label` or `verdict` unless given.
     positive : str, optional
         The label that counts as 1, and every other as 0; case does not matter.
     mapping : mapping of label to float, str or None, optional
@@ -111,11 +111,11 @@ def _names(paths: Sequence[Path]) -> list[str]:
     return stems if len(set(stems)) == len(stems) else [str(path) for path in paths]
 
 
-def _read_one(path: Path, id_name: str, value: str, order: Sequence[Any] | None) -> Labels:
-    found = answers_of_tool(path) if value in (LABEL, VERDICT) else None
+def _read_one(path: Path, id_name: str, value: str | None, order: Sequence[Any] | None) -> Labels:
+    found = answers_of_tool(path) if value in (None, LABEL, VERDICT) else None
     if found is not None:
         return _of_tool(found, str(path))
-    table = _of_drawn(SmallTable.of(path, str(path), (value,)), order)
+    table = _of_drawn(SmallTable.of(path, str(path), (value or LABEL,)), order)
     rows = LabelRows.of(table, value, id_name, order)
     return Labels(
         ids=rows.ids,

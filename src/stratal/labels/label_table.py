@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any, Self
 
 from stratal.errors import InputError, LabelError
@@ -58,17 +59,25 @@ class LabelRows:
 
     @classmethod
     def of(
-        cls, table: SmallTable, value: str, id_name: str = "id", order: Sequence[Any] | None = None
+        cls, table: SmallTable, value: str | None, id_name: str = "id", order: Sequence[Any] | None = None
     ) -> Self:
-        """Return the rows of a table, those without ids in the order of the sample's ids (n,)."""
-        alike = [name for name in table.lists if name.strip().casefold() == value.casefold()]
-        if len(alike) > 1 and value in ANSWER_NAMES and value in alike:
-            raise InputError(
-                f"{table.label}: several columns may be that of the labels",
-                given=", ".join(map(repr, alike)),
-                action=f"Rename or drop all but one, or name it: --value {alike[-1]}.",
-            )
-        entries = table.values(value, action="Name it by --value, or several models' by --compare A,B.")
+        """Return the rows of a table, those without ids in the order of the sample's ids (n,).
+
+        The answers are in the column `value`, or in the first of `ANSWER_NAMES`, if there is but one such.
+        """
+        if value is None:
+            value = table.find(*ANSWER_NAMES) or ANSWER_NAMES[0]
+            alike = [name for name in table.lists if name.strip().casefold() == value.strip().casefold()]
+            if len(alike) > 1:
+                named = " or ".join(f"value={name!r} (--value {quote(name)})" for name in alike)
+                raise InputError(
+                    f"{table.label}: several columns may be that of the labels",
+                    given=", ".join(map(repr, alike)),
+                    action=f"Rename or drop all but one, or name it: {named}.",
+                )
+        entries = table.values(
+            value, action="Name it: value= (--value COL), or several models': --compare A,B."
+        )
         if id_name == ROW and table.find(ROW) is None and order is not None:
             ids, notes = _ids_by_order(table, order)
         else:

@@ -15,7 +15,17 @@ import numpy as np
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record, refuse_extremes, without_mask
 from stratal.errors import LabelError, kind_of
 from stratal.labels.damaged_ids import matched
-from stratal.labels.meanings import Declared, Meaning, class_text, counted, is_known_word, refuse_no_answer
+from stratal.labels.meanings import (
+    DECIMAL_COMMA,
+    HOW,
+    Declared,
+    Meaning,
+    class_text,
+    counted,
+    is_known_word,
+    mapped,
+    refuse_no_answer,
+)
 from stratal.randomness import id_array, id_text, id_texts
 from stratal.tables.files import text_of_cell
 from stratal.tables.small_table import is_missing
@@ -240,22 +250,35 @@ class Joined(Record):
         if numbers.dtype == object:
             meant = self.declared.numbers(dict.fromkeys(numbers.tolist()))
             strange = [text for text, number in meant.items() if number != number]
-            refuse_no_answer(strange, source)
+            refuse_no_answer(strange, source, list(meant))
             numbers = np.array([meant[text] for text in numbers.tolist()], dtype=np.float64)
-        wrong = np.flatnonzero(~np.isfinite(numbers)).tolist()
-        if wrong:  # named is a word of no vocabulary, if there is one among words of some
-            wrong = [row for row in wrong if not is_known_word(str(self.given[row]))] or wrong
-            others = f" ({len(wrong)} such labels)" if len(wrong) > 1 else ""
-            raise LabelError(
-                f"{source}: label {str(self.given[wrong[0]])!r} of id "
-                f"{id_text(self.ids.tolist()[self.unit[wrong[0]]])!r} is not a finite number{others}",
-                allowed="numbers, or words such as pass/fail, yes/no, correct/incorrect, win/tie/loss",
-                action="Say what counts: --positive VALUE, or --map Pass=1,Fail=0,Partial=0.5 "
-                "(n/a= without a number: no answer). If labels are classes, say which column holds the "
-                "model's answer (--predicted).",
-            )
+        if not np.all(np.isfinite(numbers)):
+            raise self._no_number(np.asarray(numbers), source)
         refuse_extremes(source, numbers)
         return np.asarray(numbers)
+
+    def _no_number(self, numbers: FloatArray, source: str) -> LabelError:
+        """Return the error that names the odd one of the answers (r,): a word of no vocabulary, if any."""
+        texts = list(map(str, self.given.tolist()))
+        wrong = np.flatnonzero(~np.isfinite(numbers)).tolist()
+        unknown = [row for row in wrong if not is_known_word(texts[row])]
+        # All words may be known, and a few numbers stand among them that none of them counts as.
+        outside = np.flatnonzero((numbers < 0) | (numbers > 1)).tolist()
+        among = not unknown and 0 < len(outside) < len(wrong)
+        odd = outside if among else unknown or wrong
+        first = texts[odd[0]]
+        what = f"stands among words such as {texts[wrong[0]]!r}" if among else "is not a finite number"
+        action = f"{HOW} If labels are classes, name the column of the model's answers: predicted=."
+        if among:
+            action = f"Correct it; if it is no answer: {mapped({first: None})}."
+        elif DECIMAL_COMMA.fullmatch(first):
+            action = "Write decimal points; in a file with ; between its columns decimal commas are read too."
+        return LabelError(
+            f"{source}: label {first!r} of id {id_text(self.ids.tolist()[self.unit[odd[0]]])!r} {what}"
+            + (f" ({len(odd)} such labels)" if len(odd) > 1 else ""),
+            allowed="numbers, or words such as pass/fail, yes/no, correct/incorrect, win/tie/loss",
+            action=action,
+        )
 
     def classes(self, answers: Collection[str] | None = None) -> AnyArray:
         """Return the class that each answer (r,) is, as text; `answers` are those that the model gives."""
@@ -291,9 +314,12 @@ class Joined(Record):
             found[unit] = most[0] if len(most) == 1 else None
         return found
 
-    def table(self, answers: Collection[str] | None = None, *, classes: bool = False) -> tuple[Meaning, ...]:
-        """Return what each distinct value counts as: a number, or one of `classes`."""
-        return self.declared.table({**counted(self.given), **self.unanswered}, answers, classes=classes)
+    def table(
+        self, answers: Collection[str] | None = None, *, classes: bool = False, column: str = ""
+    ) -> tuple[Meaning, ...]:
+        """Return what each distinct value of a column counts as: a number, or one of `classes`."""
+        rows = self.declared.table({**counted(self.given), **self.unanswered}, answers, classes=classes)
+        return tuple(replace(row, column=column) for row in rows) if column else rows
 
 
 def as_labels(labels: Any, sample: UnitRows, what: str = "an array of labels") -> Labels:

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,13 @@ _MOST_FRACTIONS = 10
 """More different answers than this with digits behind the point are measurements, and no classes."""
 _ENOUGH = 10
 """So many labels that are all no answer of the model are no accident."""
-_HOW = "Say what counts: positive='…' (--positive VALUE), or mapping={…} (--map Pass=1,Fail=0,Partial=0.5)."
+HOW = (
+    "Say what counts: positive='…' (--positive VALUE), or mapping={…} (--map Pass=1,Fail=0,unsure=), where "
+    "nothing after the equals sign is no answer."
+)
+"""What to do with labels that stand for no number."""
+
+DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 
 
 def class_text(value: Any) -> str:
@@ -127,7 +134,7 @@ def vocabulary(words: Iterable[str]) -> dict[str, float] | None:
         raise LabelError(
             f"labels: {', '.join(map(repr, given))} may stand for several things",
             allowed="words that mean one thing together",
-            action=_HOW,
+            action=HOW,
         )
     return dict(zip(given, found[0], strict=True))
 
@@ -149,6 +156,8 @@ class Meaning:
         A number, a class, a range of numbers, or no answer.
     usual : bool
         Whether it is just the number, or the model's class, that is written there.
+    column : str
+        Which column of labels it is of, where there are several.
 
     Examples
     --------
@@ -160,11 +169,13 @@ class Meaning:
     count: int
     meaning: float | str | tuple[float, float] | None
     usual: bool
+    column: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return a plain dict."""
         meaning = list(self.meaning) if isinstance(self.meaning, tuple) else self.meaning
-        return {"value": self.value, "count": self.count, "meaning": meaning}
+        column = {"column": self.column} if self.column else {}
+        return {**column, "value": self.value, "count": self.count, "meaning": meaning}
 
     def __str__(self) -> str:
         if isinstance(self.meaning, tuple):
@@ -173,20 +184,24 @@ class Meaning:
         return f"{self.value} {self.count:,} → {f'{given:g}' if isinstance(given, float) else given}"
 
 
-def sentence(table: Sequence[Meaning]) -> tuple[str, ...]:
-    """Return a table of labels as a note, none where nothing in it is unusual.
+def sentences(table: Sequence[Meaning]) -> tuple[str, ...]:
+    """Return a table of labels as a note for each column in which anything is unusual.
 
     Examples
     --------
-    >>> sentence([Meaning(value="Pass", count=9, meaning=1.0, usual=False)])
+    >>> sentences([Meaning(value="Pass", count=9, meaning=1.0, usual=False)])
     ('labels: Pass 9 → 1',)
     """
-    unusual = [row for row in table if not row.usual]
-    if not unusual:
-        return ()
-    shown = list(table) if len(table) <= _SHOWN else unusual[:_SHOWN]
-    more = f", and {len(table) - len(shown):,} more values" if len(shown) < len(table) else ""
-    return (f"labels: {', '.join(map(str, shown))}{more}",)
+    found = []
+    for column in dict.fromkeys(row.column for row in table):
+        rows = [row for row in table if row.column == column]
+        unusual = [row for row in rows if not row.usual]
+        if unusual:
+            shown = rows if len(rows) <= _SHOWN else unusual[:_SHOWN]
+            more = f", and {len(rows) - len(shown):,} more values" if len(shown) < len(rows) else ""
+            of = f" of {column!r}" if column else ""
+            found.append(f"labels{of}: {', '.join(map(str, shown))}{more}")
+    return tuple(found)
 
 
 def values_described(table: Sequence[Meaning]) -> dict[str, Any]:
@@ -204,6 +219,8 @@ class Declared:
         The number, the class or no answer that a text counts as.
     bounds : (float, float), optional
         What no answer can leave, where that follows.
+    positive : str, optional
+        The label that counts as 1, where one was named.
     notes : tuple of str
 
     Examples
@@ -214,31 +231,48 @@ class Declared:
 
     meanings: Mapping[str, float | str | None] = field(default_factory=dict)
     bounds: tuple[float, float] | None = None
+    positive: str | None = None
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, texts: Collection[str], positive: str | None, mapping: Mapping[Any, Any] | None) -> Declared:
-        """Return what the given texts count as; case matters in neither `positive` nor `mapping`."""
+    def of(
+        cls,
+        texts: Collection[str],
+        positive: str | None,
+        mapping: Mapping[Any, Any] | None,
+        *,
+        partly: bool = False,
+    ) -> Declared:
+        """Return what the given texts count as; case matters in neither `positive` nor `mapping`.
+
+        A mapping to numbers must have all words, unless it is to be of some answers of a question.
+        """
         if positive is None and mapping is None:
             return cls()
         wanted = _mapping({} if mapping is None else mapping)
         found = {text: wanted[_key(text)] for text in texts if _key(text) in wanted}
+        given = set(map(_key, texts))
+        unused = [str(label) for label in mapping or () if _key(label) not in given]
+        notes = (f"no label is {' or '.join(map(repr, unused[:5]))}, as mapped",) if unused else ()
         if positive is not None:
-            return cls._positive([text for text in texts if text not in found], found, class_text(positive))
+            rest = [text for text in texts if text not in found]
+            return cls._positive(rest, found, class_text(positive), notes)
         numbers = [value for value in wanted.values() if isinstance(value, float)]
         of_numbers = any(_is_number(text) for text, value in wanted.items() if isinstance(value, float))
         left = [text for text in texts if text not in found and (of_numbers or not _is_number(text))]
-        if numbers and left:
+        if numbers and left and not partly:
             raise LabelError(
                 f"labels: the mapping leaves out {', '.join(map(repr, left[:5]))}",
                 given=", ".join(map(str, mapping or ())),
                 action="Say what they count as; nothing after the equals sign is no answer (--map Unsure=).",
             )
         bounds = (min(numbers), max(numbers)) if len(set(numbers)) > 1 else None
-        return cls(meanings=found, bounds=bounds)
+        return cls(meanings=found, bounds=bounds, notes=notes)
 
     @classmethod
-    def _positive(cls, rest: list[str], found: dict[str, float | str | None], positive: str) -> Declared:
+    def _positive(
+        cls, rest: list[str], found: dict[str, float | str | None], positive: str, notes: tuple[str, ...]
+    ) -> Declared:
         """Return one class as 1 and all others as 0, but for the texts that count as no answer."""
         wanted = _key(positive)
         refuse_no_answer([text for text in rest if _key(text) != wanted])
@@ -246,8 +280,9 @@ class Declared:
             text: class_text(value) for text, value in found.items() if value is not None
         }
         ones = {text: float(_key(value) == wanted) for text, value in classes.items()}
-        notes = () if any(ones.values()) else (_never_given(positive, list(classes.values())),)
-        return cls(meanings={**found, **ones}, bounds=(0.0, 1.0), notes=notes)
+        if not any(ones.values()):
+            notes = (*notes, _never_given(positive, list(classes.values())))
+        return cls(meanings={**found, **ones}, bounds=(0.0, 1.0), positive=positive, notes=notes)
 
     def numbers(self, texts: Iterable[str]) -> dict[str, float]:
         """Return the number that each text counts as, NaN where it is none."""
@@ -270,6 +305,13 @@ class Declared:
 
     def classes(self, texts: Iterable[str], known: Collection[str] | None) -> dict[str, str]:
         """Return the class that each text is, spelt as the model spells it; see `refuse_unlike`."""
+        if known is not None and self.positive is not None:
+            raise LabelError(
+                "positive= makes labels 1 and 0, which cannot be compared with the model's answers",
+                given=repr(self.positive),
+                action="Leave out positive= (--positive) or predicted= (--predicted). Of one class: "
+                f"--metric precision,recall --class {quote(self.positive)}.",
+            )
         given = {text: self.meanings.get(text, text) for text in texts}
         spelt = {} if known is None else {class_text(name.strip()): name for name in sorted(known)}
         found = {
@@ -340,8 +382,22 @@ def _is_number(text: str) -> bool:
     return number_of_text(text) == number_of_text(text)
 
 
-def refuse_no_answer(texts: Sequence[str], where: str = "labels") -> None:
-    """Refuse words that say that there is no answer.
+def mapped(meanings: Mapping[str, float | str | None]) -> str:
+    """Return what labels count as, as the keyword and the option that say so.
+
+    Examples
+    --------
+    >>> mapped({"n/a": None}), mapped({"not ok": 0, "ok": 1})
+    ("mapping={'n/a':None} (--map n/a=)", "mapping={'not ok':0,'ok':1} (--map 'not ok=0,ok=1')")
+    """
+    number = {text: f"{meaning:g}" for text, meaning in meanings.items() if isinstance(meaning, float | int)}
+    keyword = ",".join(f"{text!r}:{number.get(text, repr(given))}" for text, given in meanings.items())
+    option = ",".join(f"{text}={number.get(text, given or '')}" for text, given in meanings.items())
+    return f"mapping={{{keyword}}} (--map {quote(option)})"
+
+
+def refuse_no_answer(texts: Sequence[str], where: str = "labels", among: Sequence[str] | None = None) -> None:
+    """Refuse words that say that there is no answer: as classes, or `among` labels that count as numbers.
 
     Examples
     --------
@@ -350,14 +406,21 @@ def refuse_no_answer(texts: Sequence[str], where: str = "labels") -> None:
     stratal.errors.LabelError: labels: 'n/a' says that there is no answer...
     """
     found = [text for text in texts if is_no_answer(text)]
-    if found:
-        raise LabelError(
-            f"{where}: {found[0]!r} says that there is no answer",
-            given=", ".join(map(repr, found[:5])),
-            allowed="an empty label where there is none",
-            action=f"Say what it counts as: --map {found[0]}= (mapping={{{found[0]!r}: None}}) for no "
-            f"answer, {found[0]}=0 for a number, {found[0]}={found[0]} for a class.",
-        )
+    if not found:
+        return
+    nothing = mapped(dict.fromkeys(found[:_SHOWN]))
+    if among is None:
+        other = f"a class: {mapped({text: text for text in found[:_SHOWN]})}"
+    else:
+        words = [text for text in among if not _is_number(text) and text not in found]
+        numbers = (vocabulary(words) or {}) if len(words) <= _SHOWN else {}
+        other = f"a number: {mapped(numbers | dict.fromkeys(found[:_SHOWN], 0.0))}"
+    raise LabelError(
+        f"{where}: {found[0]!r} says that there is no answer",
+        given=", ".join(map(repr, found[:5])),
+        allowed="an empty label where there is none",
+        action=f"If it is no answer: {nothing}; if it is {other}.",
+    )
 
 
 def _never_given(positive: str, given: list[str]) -> str:
@@ -406,12 +469,11 @@ def refuse_unlike(labels: Sequence[str], answers: Sequence[str]) -> None:
     folded = {_folded(answer): answer for answer in sorted(known)}
     spelt = [label for label in labels if label not in known and _folded(label) in folded]
     if spelt:
-        right = folded[_folded(spelt[0])]
+        right = {label: folded[_folded(label)] for label in spelt}
         raise LabelError(
-            f"the model never answers {spelt[0]!r}, but {right!r} "
+            f"the model never answers {spelt[0]!r}, but {right[spelt[0]]!r} "
             f"({len(spelt)} such label{'s' * (len(spelt) > 1)})",
-            action=f"Spell labels as the model's answers are spelt (--map '{spelt[0]}={right}'), or they all "
-            "count as wrong.",
+            action=f"Spell labels as the model's answers are, or they all count as wrong: {mapped(right)}.",
         )
     # Free text may never be right, but then labels are free text too, and as different as answers are.
     repeated = len(known) <= len(answers) / 2 or len(given) <= len(labels) / 2

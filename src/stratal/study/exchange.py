@@ -15,7 +15,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -26,6 +26,7 @@ from stratal.designs import Sample
 from stratal.errors import InputError, LabelError, near_names
 from stratal.labels.damaged_ids import matched
 from stratal.labels.exchange.exchange import Answers, Asked, Said, Task
+from stratal.labels.meanings import mapped
 from stratal.randomness import id_texts
 from stratal.study import creating
 from stratal.study.creating import payloads
@@ -270,10 +271,11 @@ def take_in_answers(
             allowed=", ".join(map(repr, sorted(known)[:_FIRST])),
             action="Take it in where its items came from.",
         )
-    study, people = str(connection.setting("id")), Counter[str]()
+    study, people, others = str(connection.setting("id")), Counter[str](), Counter[str]()
     kinds: dict[str, Any] = Counter[str]()
-    for entry in (entry for entry in said if entry.id in known):
-        value = None if entry.value is None else _value(study, question, entry)
+    inside = [entry for entry in said if entry.id in known]
+    for entry, value in zip(inside, _values(study, question, inside), strict=True):
+        others.update(_kept_for_others(connection, entry))
         kind = _save(connection, study, question, entry, value)
         kinds[kind] += 1
         kinds["skipped"] += int(value is None and kind in ("new", "changed"))
@@ -284,8 +286,22 @@ def take_in_answers(
         unmatched=len(strangers),
         strangers=tuple(dict.fromkeys(strangers))[:_FIRST],
         annotators=dict(people),
-        notes=(*answers.notes, *notes),
+        notes=(
+            *answers.notes,
+            *notes,
+            *(f"{count:,} of the items are kept for {name!r}, who may have filled in the file"
+              for name, count in others.items()),
+        ),
+    )  # fmt: skip
+
+
+def _kept_for_others(connection: Connection, entry: Said) -> list[str]:
+    """Return who else was given an item to keep, where the one who answered it was not."""
+    given = connection.all(
+        "SELECT annotator FROM given JOIN item USING (item) WHERE id = ? AND held = 1", entry.id
     )
+    names = [row["annotator"] for row in given]
+    return [] if entry.annotator in names else names
 
 
 def _shuffles(question: Question) -> bool:
@@ -332,6 +348,27 @@ def _named(
     return [replace(entry, annotator=names[entry.annotator]) for entry in answers.said]
 
 
+def _values(study: str, question: Question, said: Sequence[Said]) -> list[str | None]:
+    """Return answers as the study keeps them, refusing those that the question does not take."""
+    found: list[str | None] = []
+    refused: dict[str, LabelError] = {}
+    for entry in said:
+        try:
+            found.append(None if entry.value is None else _value(study, question, entry))
+        except InputError as error:
+            what = f"{entry.place}: item {entry.id!r}: {error.what}"
+            refused[str(entry.value).strip()] = LabelError(what, given=error.given, allowed=error.allowed)
+    if refused:
+        first = next(iter(refused.values()))
+        raise LabelError(
+            first.what,
+            given=", ".join(map(repr, list(refused)[:_FIRST])),
+            allowed=first.allowed,
+            action=f"Leave the cell empty where there is no answer, or: {mapped(dict.fromkeys(refused))}.",
+        )
+    return found
+
+
 def _value(study: str, question: Question, entry: Said) -> str:
     """Return an answer as the study keeps it: the sides of a pair unshuffled, the spelling the question's."""
     given = str(entry.value).strip()
@@ -343,10 +380,7 @@ def _value(study: str, question: Question, entry: Said) -> str:
         alike = [name for name in names if name.casefold() == given.casefold()]
         whole = given.removesuffix(".0")  # `4.0` is `4`, where only the latter is an answer
         given = alike[0] if len(alike) == 1 else whole if whole in names else given
-    try:
-        return question.answer(given)
-    except InputError as error:
-        raise LabelError(f"{entry.place}: item {entry.id!r}: {error}") from None
+    return question.answer(given)
 
 
 def _save(connection: Connection, study: str, question: Question, entry: Said, value: str | None) -> str:

@@ -76,7 +76,14 @@ def one_sheet(path: Path, fits: Callable[[Sequence[str]], bool]) -> Sheet:
 
 
 def _whole(path: Path, sheet: Sheet) -> Sheet:
-    """Return a sheet, refusing cells that would be empty in a table though they show something."""
+    """Return a sheet, refusing a title above the header, and cells that only look as if they held a value."""
+    if [name != "" for name in sheet.names] == [True] + [False] * (len(sheet.names) - 1) != [True]:
+        raise InputError(
+            f"{path}: the first row of sheet {sheet.title!r} is a title, and no header",
+            given=repr(sheet.names[0]),
+            allowed="a name for each column in the first row",
+            action="Delete the rows above the header.",
+        )
     if sheet.unreadable:
         raise InputError(
             f"{path}: sheet {sheet.title!r} has {sheet.unreadable}",

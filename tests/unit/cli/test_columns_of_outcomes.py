@@ -42,6 +42,18 @@ def test_the_command_gives_what_python_gives(outcomes, run_command, question):
         assert found[name] == pytest.approx(expected[name]), name
 
 
+def test_each_column_of_words_says_what_it_counts_as(outcomes, run_command):
+    sample, given = outcomes
+    words = [["Pass" if value else "Fail" for value in column] for column in given.values()]
+    write("words.csv", ["id", "new", "old"], list(zip(sample.ids.tolist(), *words, strict=True)))
+
+    printed = run_command("estimate", "sample.parquet", "words.csv", "--compare", "new,old")
+    done = run_command("estimate", "sample.parquet", "words.csv", "--estimand", QUESTIONS[0], "--json")
+
+    assert "labels of 'old': Pass " in printed.stdout
+    assert {row["column"] for row in json.loads(done.stdout)["label_values"]} == {"new", "old"}
+
+
 def test_several_questions_share_the_columns(outcomes, run_command):
     done = run_command(
         "estimate", "sample.parquet", "labels.csv", "--estimand", ";".join(QUESTIONS), "--json"

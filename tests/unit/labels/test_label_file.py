@@ -70,7 +70,7 @@ def test_two_columns_that_differ_by_case_are_told_apart(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text("id,LABEL,Label\na,1,0\n")
 
-    with pytest.raises(InputError, match=r"no column 'label'.*'Label'"):
+    with pytest.raises(InputError, match=r"several columns.*'LABEL', 'Label'.*--value LABEL"):
         read_labels(path)
     assert read_labels(path, value="Label").values == ("0",)
 
@@ -198,8 +198,9 @@ def test_a_column_label_beside_another_is_refused(tmp_path):
     path = tmp_path / "labels.csv"
     path.write_text("id,label,Label\na,1,0\n")
 
-    with pytest.raises(InputError, match=r"several columns.*'label', 'Label'.*--value Label"):
+    with pytest.raises(InputError, match=r"several columns.*'label', 'Label'.*--value label.*--value Label"):
         read_labels(path)
+    assert read_labels(path, value="label").values == ("1",)
     assert read_labels(path, value="Label").values == ("0",)
 
 
@@ -225,6 +226,15 @@ def test_a_formula_without_a_saved_value_and_merged_cells_are_named(tmp_path):
     book["Answers"].merge_cells("B2:B3")
     book.save(path)
     with pytest.raises(InputError, match=r"sheet 'Answers' has merged cells: B2:B3"):
+        read_labels(path)
+
+
+def test_a_title_above_the_header_is_named(tmp_path):
+    path = workbook(tmp_path / "t.xlsx", ("Answers", [["My labels"], ["id", "label"], ["a", 1]]))
+    with pytest.raises(InputError, match=r"first row of sheet 'Answers' is a title.*'My labels'.*Delete"):
+        read_labels(path)
+    path = workbook(tmp_path / "one.xlsx", ("Answers", [["id"], ["a"]]))
+    with pytest.raises(InputError, match="no column 'label'"):
         read_labels(path)
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+
 import numpy as np
 import pytest
 
 import stratal
+from stratal.cli import parsing
 from stratal.errors import LabelError
 from stratal.labels.labels import Labels, join
-from stratal.labels.meanings import VOCABULARIES, sentence, vocabulary
+from stratal.labels.meanings import VOCABULARIES, sentences, vocabulary
 
 
 @pytest.fixture
@@ -88,7 +92,7 @@ def test_positive_counts_one_label_whatever_its_case():
     assert numbers[:2] == [1.0, 0.0]
     assert numbers[3:] == [0.0, 1.0]
     assert joined.labelled.sum() == 4
-    assert sentence(joined.table()) == ("labels: GOOD 1 → 1, Good 1 → 1, poor 1 → 0, so-so 1 → 0",)
+    assert sentences(joined.table()) == ("labels: GOOD 1 → 1, Good 1 → 1, poor 1 → 0, so-so 1 → 0",)
 
 
 def test_a_positive_that_nobody_gave_is_said():
@@ -141,7 +145,7 @@ def test_words_may_be_mapped_to_no_answer_alone():
 
     assert numbers[:2] == [1, 0]
     assert joined.bounds == (0, 1)
-    assert sentence(joined.table()) == ("labels: Pass 1 → 1, Fail 1 → 0, unsure 1 → no answer",)
+    assert sentences(joined.table()) == ("labels: Pass 1 → 1, Fail 1 → 0, unsure 1 → no answer",)
 
 
 def test_a_mapping_to_numbers_must_hold_every_word():
@@ -178,9 +182,105 @@ def test_many_numbers_are_shown_as_a_range():
     assert [row.to_dict() for row in joined.table()] == [
         {"value": "0 to 1.85714", "count": 14, "meaning": [0.0, 13 / 7]}
     ]
-    assert sentence(joined.table()) == ()
+    assert sentences(joined.table()) == ()
 
 
 def test_an_answer_without_a_meaning_is_refused_with_the_way_to_leave_it_out(sample):
-    with pytest.raises(LabelError, match=r"--map n/a= .* for no answer"):
+    with pytest.raises(LabelError, match=r"If it is no answer: .*--map n/a="):
         stratal.estimate(sample, {sample.ids[0]: 1, sample.ids[1]: "n/a"})
+
+
+@pytest.mark.filterwarnings("ignore::stratal.errors.StratalWarning")  # of missing labels
+@pytest.mark.parametrize(
+    "words",
+    [("Pass", "Fail", "unsure"), ("1", "0", "unsure", "n/a"), ("Pass", "Fail", "2"), ("yes", "not sure")],
+)
+def test_every_mapping_that_an_error_prints_is_taken(sample, words):
+    units = sample.ids.tolist()
+    given = {unit: words[row % len(words)] for row, unit in enumerate(units)}
+    with pytest.raises(LabelError) as refused:
+        stratal.estimate(sample, given)
+
+    printed = re.findall(r"\(--map ([^)]*)\)", str(refused.value))
+    assert printed
+    for option in printed:
+        mapping = parsing.mapping("--map", shlex.split(option)[0])
+        labels = Labels(ids=tuple(units), values=tuple(given.values()), mapping=mapping)
+        assert 0 < stratal.estimate(sample, labels).n <= 20
+
+
+def test_every_spelling_is_named_at_once(answered):
+    labels = dict(zip(answered.ids.tolist(), ["CAT", "DOG", "cat"] * 7, strict=False))
+    with pytest.raises(LabelError, match=r"--map CAT=cat,DOG=dog\)"):
+        stratal.estimate(answered, labels, predicted=True)
+
+
+def test_a_positive_label_cannot_be_compared_with_answers(answered):
+    labels = Labels(ids=tuple(answered.ids.tolist()), values=("cat", "dog") * 10, positive="cat")
+    with pytest.raises(LabelError, match=r"Leave out positive= .*--metric precision,recall --class cat"):
+        stratal.estimate(answered, labels, predicted=True)
+    assert stratal.estimate(answered, labels).value > 0
+
+
+def test_the_odd_label_is_named_and_not_the_good_ones(sample):
+    given = dict(zip(sample.ids.tolist(), ["Pass", "Fail"] * 9 + ["2", "2"], strict=True))
+    with pytest.raises(LabelError, match=r"label '2' of id .* among words such as .*\(2 such labels\)"):
+        stratal.estimate(sample, given)
+    given = dict(zip(sample.ids.tolist(), [1, 2, 3, 4] * 4 + ["Pass"] * 4, strict=True))
+    with pytest.raises(LabelError, match="label 'Pass' of id"):
+        stratal.estimate(sample, given)
+
+
+def test_decimal_commas_are_said_to_be_so(sample):
+    with pytest.raises(LabelError, match="Write decimal points"):
+        stratal.estimate(sample, dict(zip(sample.ids.tolist(), ["1,0", "0,0"] * 10, strict=True)))
+
+
+def test_what_is_mapped_and_nobody_gave_is_noted(sample):
+    labels = Labels(
+        ids=tuple(sample.ids.tolist()), values=("good", "bad") * 10, mapping={"Good": 1, "bad": 0, "foo": 1}
+    )
+    assert "no label is 'foo', as mapped" in stratal.estimate(sample, labels).notes
+
+
+@pytest.fixture
+def answered():
+    population = stratal.Population.from_arrays(
+        proxy=[0.5] * 40, groups={"answer": ["cat", "dog"] * 20}, predicted="answer"
+    )
+    return stratal.SimpleRandom(budget=20).draw(population, seed=3)
+
+
+def test_several_columns_have_a_table_each(sample):
+    ids = sample.ids.tolist()
+    new = dict(zip(ids, ["Pass", "Fail", "Pass", "Pass"] * 5, strict=True))
+    old = dict(zip(ids, [1, 0] * 10, strict=True))
+    table = [
+        {"column": "new", "value": "Pass", "count": 15, "meaning": 1.0},
+        {"column": "new", "value": "Fail", "count": 5, "meaning": 0.0},
+        {"column": "old", "value": "1", "count": 10, "meaning": 1.0},
+        {"column": "old", "value": "0", "count": 10, "meaning": 0.0},
+    ]
+
+    for found in (
+        stratal.compare(sample, {"new": new, "old": old}),
+        stratal.estimate(sample, {"new": new, "old": old}, estimand="means:new,old"),
+        stratal.estimate(sample, {"new": new, "old": old}, estimand="difference:new,old"),
+    ):
+        assert found.to_dict()["label_values"] == table
+        assert "labels of 'new': Pass 15 → 1, Fail 5 → 0" in found.notes
+        assert not any("'old': 1" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("family", ["linear", "quantile", "mean"])
+def test_a_regression_has_the_table_too(family):
+    features = np.arange(60.0)
+    population = stratal.Population.from_arrays(proxy=features / 60, features={"x": features})
+    sample = stratal.SimpleRandom(budget=20).draw(population, seed=3)
+    labels = dict(zip(sample.ids.tolist(), ["Pass", "Fail", "Pass", "Pass"] * 5, strict=True))
+    chosen = {"features": "x"} if family == "linear" else {}
+
+    found = stratal.regress(sample, labels, family=family, **chosen)
+
+    assert [row["value"] for row in found.to_dict()["label_values"]] == ["Pass", "Fail"]
+    assert "labels: Pass 15 → 1, Fail 5 → 0" in found.notes

@@ -120,6 +120,30 @@ def test_one_bad_answer_and_nothing_is_saved(study):
     assert journal(study) == []
 
 
+def test_every_answer_that_is_not_taken_is_named_with_how_to_map_it(study):
+    given = answers(said("007", "n/a"), said("x", "ok"), said('a"b', "Fail"))
+    with pytest.raises(LabelError, match=r"line 2: item '007'.*'n/a', 'ok'.*--map n/a=,ok=") as refused:
+        study.take_in_answers(given)
+    assert "empty" in str(refused.value)
+
+    done = study.take_in_answers(given.mapped({"N/A": None, "OK": "Pass"}))
+
+    assert (done.new, done.skipped) == (2, 0)
+    assert "labels: n/a 1 → no answer, ok 1 → Pass" in done.notes
+    assert [row[2] for row in journal(study)] == ["Pass", "Fail"]
+
+
+def test_items_that_were_written_for_somebody_else_are_noted(study):
+    kept = [task.id for task in study.tasks(annotator="ann", items=2)]
+
+    done = study.take_in_answers(answers(*(said(item, "Pass", "bob") for item in kept)))
+    own = study.take_in_answers(answers(*(said(item, "Pass", "ann") for item in kept)))
+
+    assert done.new == own.new == 2
+    assert any("2 of the items are kept for 'ann'" in note for note in done.notes)
+    assert not own.notes
+
+
 def test_a_file_of_another_study_is_refused(study):
     with pytest.raises(LabelError, match="no item of the file is in this study"):
         study.take_in_answers(answers(said("nowhere", "Pass")))

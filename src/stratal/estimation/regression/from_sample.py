@@ -14,6 +14,7 @@ from stratal.designs.extending import refuse_other_units, require_same_populatio
 from stratal.designs.sample import Sample, require_sample
 from stratal.errors import InputError, LabelError, MissingExtraError, names_mistyped, near_names
 from stratal.estimation.calibrated import features_of
+from stratal.estimation.columns import with_label_values
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.regression.losses import LinearLoss, LogisticLoss, Loss, PoissonLoss
@@ -224,7 +225,7 @@ def regress(
     chosen = (features,) if isinstance(features, str) else tuple(features)
     _check_family(family, chosen, formula)
     if family == "mean":
-        return estimate(sample, labels, proxy=proxy, population=population, **options)
+        return estimate(sample, joined, proxy=proxy, population=population, **options)
     y = joined.by_unit(joined.numbers())
     columns: Features = chosen
     if formula is not None and population is not None:
@@ -255,7 +256,8 @@ def regress(
             merged=labelled.codes,
         )
     if family == "quantile":
-        return labelled.complete(quantile(y, probability, **known), sample)
+        found = labelled.complete(quantile(y, probability, **known), sample)
+        return with_label_values(found, {"": joined})
     names: tuple[str, ...] | None = None
     if isinstance(columns, Formula):
         names = columns.names
@@ -267,7 +269,8 @@ def regress(
     result: Coefficients = m_estimate(loss, y, features=matrix, names=names, **known)
     rows = tuple(_in_strata(labelled.complete(row, sample), result.lam) for row in result)
     rows = tuple(dataclasses.replace(row, remarks=()) for row in rows)
-    return dataclasses.replace(result, estimates=rows, remarks=(*labelled.notes, *result.remarks))
+    result = dataclasses.replace(result, estimates=rows, remarks=(*labelled.notes, *result.remarks))
+    return with_label_values(result, {"": joined})
 
 
 def _in_strata(row: Estimate, lam: FloatArray) -> Estimate:

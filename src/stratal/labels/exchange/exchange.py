@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
 from stratal.arrays import Record
 from stratal.errors import InputError, LabelError
+from stratal.labels.meanings import Declared, Meaning, class_text, sentences
 from stratal.tables.logs.log import as_written
 
 VERDICT, NOTE, ITEM_ID = "verdict", "note", "item_id"
@@ -133,6 +135,30 @@ class Answers(Record):
     tool: str
     said: tuple[Said, ...]
     notes: tuple[str, ...] = ()
+
+    def mapped(self, mapping: Mapping[Any, float | str | None] | None) -> Answers:
+        """Return the answers as what they are mapped to; those that are mapped to None are left out.
+
+        Examples
+        --------
+        >>> given = Answers(tool="csv", said=(Said(id="a", value="ok"), Said(id="b", value="N/A")))
+        >>> found = given.mapped({"OK": "Pass", "n/a": None})
+        >>> [(entry.id, entry.value) for entry in found.said], found.notes
+        ([('a', 'Pass')], ('labels: ok 1 → Pass, N/A 1 → no answer',))
+        """
+        counts = Counter(entry.value for entry in self.said if entry.value is not None)
+        declared = Declared.of(counts, None, mapping, partly=True)
+        table = [
+            Meaning(value=text, count=counts[text], meaning=meaning, usual=False)
+            for text, meaning in declared.meanings.items()
+        ]
+        said = tuple(
+            entry if meaning == entry.value else replace(entry, value=class_text(meaning))
+            for entry in self.said
+            for meaning in [declared.meanings.get(entry.value or "", entry.value)]
+            if meaning is not None or entry.value is None
+        )
+        return replace(self, said=said, notes=(*self.notes, *declared.notes, *sentences(table)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

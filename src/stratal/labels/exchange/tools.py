@@ -38,7 +38,7 @@ from stratal.labels.exchange.exchange import (
     text_of,
     write_lines,
 )
-from stratal.labels.label_table import ANSWER_NAMES, LabelRows
+from stratal.labels.label_table import LabelRows
 from stratal.tables.files import (
     cell,
     existing_file,
@@ -175,7 +175,7 @@ def read_table(path: Path, id_name: str) -> Answers:
     [('a', 'Pass'), ('b', None)]
     """
     table = SmallTable.of(path, str(path), (LABEL,))
-    rows = LabelRows.of(table, table.find(*ANSWER_NAMES) or LABEL, id_name)
+    rows = LabelRows.of(table, None, id_name)
     notes, times = (_texts(table, *names) for names in _REMARKS)
     said = [
         Said(
