@@ -34,14 +34,13 @@ BINARY_SETS = (
 )
 
 
-REPEATED = ("attack", "docs", "enumeration", "papers", "simulation")
-"""Folders whose tests run again and again what others measure: left out of the branches that are counted."""
+REPEATED = tuple(f"tests/{folder}/" for folder in ("attack", "docs", "enumeration", "papers", "simulation"))
+"""Tests that run again and again what others measure: left out of the branches that are counted."""
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Leave out of coverage, which makes loops twice as slow, what repeats the same calls."""
-    above = {folder.name for folder in item.path.parents}
-    if above & set(REPEATED) and "unit" not in above and item.config.pluginmanager.hasplugin("pytest_cov"):
+    if item.nodeid.startswith(REPEATED) and item.config.pluginmanager.hasplugin("pytest_cov"):
         item.add_marker(pytest.mark.no_cover)
 
 

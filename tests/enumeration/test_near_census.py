@@ -27,10 +27,10 @@ def test_limits_are_those_of_the_hypergeometric_test():
         assert largest_count(k, np.array(n), size, 0.025).tolist() == last.tolist()
 
 
-@pytest.mark.parametrize("size", range(1, 61))
-def test_one_stratum_of_up_to_60_units(size):
+def test_one_stratum_of_up_to_60_units():
     """Every number of labels, and of wrong units: with one wrong unit and f = .8 coverage was .80."""
-    assert one_stratum(size).min() >= 0.95 - CLOSE
+    for size in range(1, 61):
+        assert one_stratum(size).min() >= 0.95 - CLOSE, size
 
 
 @pytest.mark.parametrize("size", [20, 100, 1000, 5000])

@@ -66,7 +66,7 @@ def test_levels_are_printed_as_they_are_in_any_encoding(file, encoding, words):
     )
     text = out.decode(encoding)
 
-    assert (code, err) == (0, b"")
+    assert code == 0, err
     shown = [entry["name"] for entry in json.loads(text)["strata"]] if words else text
     for level in ["[/INST]", "[other]", ":x:", "[red]a[/red]", "[bold", "[link=a]b[/link]"]:
         assert any(level in name for name in shown) if words else level in shown

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.tiers import cells
 from tests.work import calls
 
 import stratal
@@ -239,7 +240,7 @@ def test_designs_survive_the_trip_through_a_dict(design):
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=repr)
-@pytest.mark.parametrize("labels", [np.zeros, np.ones, lambda n: np.arange(n) % 2])
+@pytest.mark.parametrize("labels", cells([np.zeros, np.ones, lambda n: np.arange(n) % 2], fast=(np.ones,)))
 @pytest.mark.parametrize("estimator", ["auto", "horvitz-thompson", "hajek", "difference", "ppi++"])
 @pytest.mark.parametrize("target", ["population", "superpopulation"])
 def test_intervals_are_finite_inside_the_bounds_and_have_a_width(design, labels, estimator, target):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.tiers import sized
+from tests.tiers import cells, sized
 
 import stratal
 from stratal import estimands
@@ -188,7 +188,7 @@ def test_few_labels_leave_the_proxies_out(truth, kind, labels):
 
 
 @pytest.mark.parametrize("kind", ["win_rate", "ratio"])
-@pytest.mark.parametrize("graded", [False, True])
+@pytest.mark.parametrize("graded", cells([False, True], fast=(True,)))
 def test_what_the_proxies_leave_of_wins_and_ratios_covers(truth, kind, graded):
     """Samples of 60: narrower than without proxies, and as many intervals hold."""
     samples = sized(100, 300)

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.tiers import sized
 
 import stratal
 from stratal.errors import InputError
@@ -86,7 +87,8 @@ class TestEstimate:
     def test_learning_from_three_judges_beats_the_best_one(self):
         population, z = judged()
         truth, rows = z.mean(), []
-        for seed in range(60):
+        draws = sized(30, 60)
+        for seed in range(draws):
             sample = stratal.SimpleRandom(budget=200).draw(population, seed=seed)
             labels = z[sample.ids]
             learned = stratal.estimate(
@@ -98,7 +100,7 @@ class TestEstimate:
         errors = np.array(rows)
 
         assert np.mean(errors[:, 0] ** 2) < 0.8 * np.mean(errors[:, 1] ** 2)
-        assert errors[:, 2].mean() >= 0.88  # 60 draws: .95 less three standard errors of .028, rounded up
+        assert errors[:, 2].mean() >= 0.95 - 2.5 * np.sqrt(0.95 * 0.05 / draws)  # .88 of 60 draws
 
     def test_says_what_was_learned_from_and_where_it_was_kept(self):
         population, z = judged()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+from tests.tiers import cells
 
 import stratal
 from stratal.designs import (
@@ -35,7 +36,7 @@ def simple(z, size: int = 1000, **options) -> Estimate:
 
 
 @pytest.mark.parametrize(("x", "n"), COUNTS)
-@pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
+@pytest.mark.parametrize("level", cells([0.8, 0.95, 0.99], fast=(0.8,)))
 @pytest.mark.parametrize(("ours", "theirs"), [("clopper_pearson", "exact"), ("wilson", "wilson")])
 @pytest.mark.parametrize("alternative", ["two-sided", "less", "greater"])
 def test_against_scipy(x, n, level, ours, theirs, alternative):

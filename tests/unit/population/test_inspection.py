@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv
+from tests.tiers import cells
 from tests.work import calls
 
 import stratal
@@ -158,7 +159,9 @@ def test_twice_the_columns_are_twice_the_work(tmp_path, monkeypatch, ending):
     assert twice < 2.3 * some
 
 
-@pytest.mark.parametrize(("ending", "write"), [("parquet", pq.write_table), ("csv", csv.write_csv)])
+@pytest.mark.parametrize(
+    ("ending", "write"), cells([("parquet", pq.write_table), ("csv", csv.write_csv)], fast=("parquet",))
+)
 def test_a_column_more_is_little_work_beside_its_values(tmp_path, ending, write):
     """Ibis makes an expression of each column at each step and parses each type: hundreds of calls a step."""
     work = []

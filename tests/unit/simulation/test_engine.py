@@ -115,7 +115,7 @@ def test_intervals_without_bounds_are_those_of_one_sample(n_h):
         )
         found = replicate_means(sums, layout, estimator)
         ranges = replicate_intervals(found, settings)
-        for r, (stratum, labels, proxy) in enumerate(labelled_units(truth, n_h, REPLICATES, 5)):
+        for r, (stratum, labels, proxy) in enumerate(labelled_units(truth, n_h, 8, 5)):
             expected = estimate_mean(
                 labels,
                 proxy[:, None],
