@@ -19,9 +19,17 @@ from stratal.intervals.proportion import skewness_of
 from stratal.intervals.stratified import StratumRates, drawn_back, stratified_clopper_pearson
 
 LABELS_AT_THE_BOUNDS = 2.0
+"""Labels, one at either bound, by which guard 1 smooths the mean of all strata."""
+
 _LABELS_UNSEEN = 2.0
+"""Labels at either bound that the labels can have missed (Agresti & Coull 1998)."""
+
 _DRAWS_AGAINST_RESEMBLANCE = 2.0
+"""Clusters, each worth one unit, that are set against what few drawn ones show of resemblance."""
+
 _AS_IT_WAS = 1e-9
+"""A factor on the trials this near 1 is rounding, and the exact test of one stratum may be taken."""
+
 ROUNDING = 1e-24
 """A variance on the 0–1 scale below this is rounding error: the labels agree."""
 
@@ -219,19 +227,14 @@ class Variances:
     inf
     """
 
-    residual: Any
-    plain: Any
-    spread: Any
+    residual: Any = np.nan
+    plain: Any = np.nan
+    spread: Any = np.nan
     population_part: Any = 0.0
     tuned: Any = False
     drawn_from: float = np.inf
     weights_known: bool = False
     of_design: Any = 1.0
-
-    @classmethod
-    def of_labels(cls) -> Variances:
-        """Return what λ = 0 and a given population leave to be known: nothing."""
-        return cls(residual=np.nan, plain=np.nan, spread=np.nan)
 
     def share(self, smooth: SmoothedMoments) -> FloatArray:
         """Return the share (…,) of the outcome's variance that the estimate has; 1 for λ = 0."""
@@ -573,7 +576,7 @@ class IntervalEvidence(ABC):
         if self.in_one_stratum and (self.tuned or not labels.binary):
             return one_stratum_rates(value, labels, self.trials)
         # Without λ the trials follow from the design, and no variance is needed.
-        found = self.variances(labels) if self.tuned or self.superpopulation else Variances.of_labels()
+        found = self.variances(labels) if self.tuned or self.superpopulation else Variances()
         return stratum_rates(value, labels, smoothed_moments(labels), found)
 
     def unseen(self, error: float) -> Any:
@@ -778,16 +781,12 @@ class Evidence(IntervalEvidence, Record):
         alone = self.weighting.random_within_strata and len(self.weighting.counts) == 1
         return self.given_trials is None and alone and not self.superpopulation
 
-    @property
-    def labelled_share(self) -> float:
-        """The share of the units that counts as labelled: none where the population's own draw counts."""
-        return 0.0 if self.superpopulation else min(self.n / self.weighting.population_size, 1.0)
-
     def unseen(self, error: float) -> Any:
         """Return the share of units that, but for this error, no label was like; see `intervals.unseen`."""
         if self.weighting.random_within_strata:
             return super(Evidence, self).unseen(error)
-        return unseen_share(self.weighting.effective_draws, self.labelled_share, error)
+        share = 0.0 if self.superpopulation else min(self.n / self.weighting.population_size, 1.0)
+        return unseen_share(self.weighting.effective_draws, share, error)
 
     def variances(self, labels: UnitMoments) -> Variances:
         """Return the variances that the guards compare, on the 0–1 scale; `labels` are the `moments`."""

@@ -13,6 +13,8 @@ from stratal.arrays import FloatArray
 from stratal.errors import InputError, no_level
 
 _DIGITS = 15
+"""Decimals of an error probability; see `tail_shares`."""
+
 ALTERNATIVES = ("two-sided", "less", "greater")
 
 
@@ -81,6 +83,7 @@ def tail_shares(confidence_level: float, alternative: str) -> tuple[float, float
 
 
 _FAR = 1e300
+"""Stands for infinity in the search for a p-value, which subtracts."""
 
 
 def p_value(null: float, interval: Callable[[float], tuple[float, float]]) -> float:

@@ -34,11 +34,23 @@ from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.strata.rates import PSEUDO_LABELS
 
 _POISSON = 1e-8
+"""Rates nearer 0 are set to this: binomial and negative binomial counts both tend to Poisson's there."""
+
 _MOST_SKEWED = 1.9
+"""Third over second moment, as a multiple of second over first; at 2 the negative binomial has no scale."""
+
 _NOTHING = 1e-300
+"""Stands for 0 under a logarithm or a quotient."""
+
 _ALL = 1.0 - 1e-16
+"""The largest probability below 1 in floating point."""
+
 _GROUPED_FROM = 100
+"""Strata from which on those with equal steps are taken together: fewer cost less one by one."""
+
 _MOST_CELLS = 4_000_000
+"""Pairs of different steps that are held at once: 32 MB."""
+
 LARGEST = float(ndtri(_ALL))
 """The normal quantile that is taken for certainty."""
 
@@ -264,6 +276,7 @@ def _logs(whole: IntArray, part: IntArray) -> FloatArray:
 
 
 _ELASTICITY = 0.5
+"""Neyman's sizes go with √(p(1 − p)): on logarithmic scales half as fast as a small rate."""
 
 
 def drawn_back(
@@ -298,17 +311,39 @@ def drawn_back(
 
 
 _STEPS = 80
+"""Looks at the tail at most; what is not settled then keeps its last value."""
+
 _CLOSE = 1e-6
+"""What a step may still miss, on the scale of arsinh: a limit's sixth digit."""
+
 _EQUAL = 1e-11
+"""A bracket this narrow is one number."""
+
 _UNIT = 0.1
+"""Of the quantile that is wanted: where arsinh turns from a line into a logarithm."""
+
 _STRIDE = 2.0
+"""The longest step of the search, a factor of about e² in the price."""
+
 _SLOPES = (-2.0, -0.3)
+"""Range of the first slope, which is guessed from how fast the variance falls."""
+
 _ROWS_AT_ONCE = 2048
 _CELLS_AT_ONCE = 1_000_000
+"""Replicates, and replicates × strata, of a batch: arrays of 8 MB stay near the processor."""
+
 _GUESSES = 3
+"""First looks, by the saddlepoint: cheaper than the beta function, and right to a thousandth."""
+
 _FEWEST_DROPPED = 0.25
+"""Share of replicates that must be settled before the others are copied to go on alone."""
+
 _NO_SPREAD = 1e-290
+"""A variance of the sum below this is 0: every open stratum has rate 0 or 1."""
+
 _FLAT = -1e-3
+"""A slope nearer 0 than this comes of rounding, and the one before it is kept."""
+
 _MOST_UNITS = 1e9
 """With more units than this nothing tells drawing without replacement from independent draws."""
 _OUTWARDS = 1.0 / 3.0
@@ -318,6 +353,7 @@ The tail's three moments know nothing of whole units. Two strata of up to 12 uni
 none of it, .942 with a third; a half makes the default plan 1.024 wide at 1,000 labels, a third 1.014.
 """
 _ROUNDING = 1e-6
+"""Of a unit: a limit this near a whole number of units is that number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -100,7 +100,7 @@ def rates_after_looking(unit, stratum, sizes, *, looked=True):
     )
     labels = UnitMoments.of(unit, weighting)
     value = float(weighting.weights @ unit)
-    return stratum_rates(value, labels, smoothed_moments(labels), Variances.of_labels())
+    return stratum_rates(value, labels, smoothed_moments(labels), Variances())
 
 
 def test_limits_allow_for_rates_drawn_back_where_labels_decided_the_sizes():
