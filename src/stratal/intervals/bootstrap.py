@@ -54,7 +54,7 @@ def _deviations(evidence: Evidence) -> FloatArray:
     if spread <= 0:
         # Every stratum has one label: nothing to resample, so the normal shape stands in.
         return np.asarray(np.sqrt(evidence.variance) * rng.standard_normal(len(deviations)))
-    return deviations * np.sqrt(evidence.variance / spread)
+    return np.asarray(deviations * np.sqrt(evidence.variance / spread))
 
 
 def rescaled_deviations(

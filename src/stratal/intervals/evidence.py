@@ -16,7 +16,7 @@ from stratal.errors import InputError, LabelError, not_bounds
 from stratal.intervals.interval import unseen_share
 from stratal.intervals.limits import Limits, Together
 from stratal.intervals.proportion import skewness_of
-from stratal.intervals.stratified import StratumRates, drawn_back, stratified_clopper_pearson
+from stratal.intervals.stratified import StratumRates, shrink_to_half, stratified_clopper_pearson
 
 LABELS_AT_THE_BOUNDS = 2.0
 """Labels, one at either bound, by which guard 1 smooths the mean of all strata."""
@@ -315,9 +315,9 @@ def stratum_rates(value: Any, labels: UnitMoments, smooth: SmoothedMoments, foun
     factor = np.where(varies, binary, 1.0) / np.where(varies, np.maximum(wanted, ROUNDING * binary), 1.0)
     trials = shares**2 / np.where(open_strata, basis, 1.0)
     left = labels.left
-    back = None
+    shrunk = None
     if labels.looked and np.shape(shares)[-1] > 1:  # one stratum has no shares that could follow labels
-        back = drawn_back(labels.means, counts, left, factors * smooth.binary, factor)
+        shrunk = shrink_to_half(labels.means, counts, left, factors * smooth.binary, factor)
     least = np.sum(shares * (1.0 - left) * labels.means, axis=-1)
     known = labels.units if not drawn else np.inf
     return StratumRates(
@@ -331,7 +331,7 @@ def stratum_rates(value: Any, labels: UnitMoments, smooth: SmoothedMoments, foun
         most=least + np.sum(shares * left, axis=-1) if np.isfinite(known) else np.ones(()),
         units=known,
         whole=labels.binary,
-        drawn_back=back,
+        shrunk=shrunk,
     )
 
 
@@ -613,7 +613,7 @@ class Evidence(IntervalEvidence, Record):
     stratum_weights_known : bool
         Whether the W_h are known then, rather than drawn with the N units.
     given_trials : float, optional
-        Effective trials, where whoever made the estimate knows better than `effective_trials` (a ratio, say).
+        Effective trials, where the estimator counts them better than `effective_trials` (a ratio, say).
     own : Limits, optional
         Limits that `auto` gives instead of the mean's.
     linearised : bool

@@ -140,7 +140,7 @@ def unseen_share(draws: Any, fraction: Any, error: float) -> FloatArray:
     fraction : float (…,)
         Share of the population that is labelled; the rest alone can be unseen. 0 for an endless one.
     error : float
-        Its probability; 0 where that side is not asked for.
+        Its probability; 0 where that side is open.
 
     Examples
     --------

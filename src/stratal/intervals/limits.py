@@ -200,7 +200,7 @@ class OffsetLimits(Limits):
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return how far the ends lie below and above the value, `error` being left out on either side.
 
-        What `alternative` does not ask for may be anything.
+        The end that `alternative` leaves open may be anything.
         """
 
 
@@ -497,7 +497,7 @@ class Together:
         return float(exceedance(draws, -student_quantile(p / _SIDES[alternative], freedom)))
 
     def _largest(self, alternative: str, normal: bool) -> tuple[FloatArray, float]:
-        """Return draws of the largest statistic, simulated when first asked for, and its freedom."""
+        """Return draws of the largest statistic, simulated on first use, and its freedom."""
         freedom = np.inf if normal else self.degrees_of_freedom
         key = (alternative, freedom)
         if key not in self._drawn:

@@ -494,7 +494,7 @@ _ESTIMATORS = {"auto": "ppi++", "horvitz-thompson": "classical", "difference": "
 
 
 def options_of(request: Request, sample: Sample) -> dict[str, Any]:
-    """Return what `regress` is asked for; `auto` takes the proxy where the population is at hand.
+    """Return the options of the fit; `auto` takes the proxy where the population is at hand.
 
     Examples
     --------
@@ -622,13 +622,13 @@ class Coefficient(Estimand):
     def _outlook(self, population: Population) -> Outlook:
         """Return the proxy's moments of the outcome; of a count, that it varies as much as its mean."""
         found = scaled_moments(population, self.proxy, repr(self.text))
-        strange = [
+        unknown = [
             name for name in self.numbers if name not in (*population.feature_names, *population.proxy_names)
         ]
-        if strange:
+        if unknown:
             raise InputError(
-                f"the population has no column of numbers {strange[0]!r}",
-                allowed=near_names(strange[0], [*population.feature_names, *population.proxy_names]),
+                f"the population has no column of numbers {unknown[0]!r}",
+                allowed=near_names(unknown[0], [*population.feature_names, *population.proxy_names]),
                 action="Several features are written coefficient:length,features=length+age; the population "
                 "needs each as a column of numbers (features=).",
             )
@@ -727,7 +727,7 @@ class Quantile(Estimand):
     takes: ClassVar[tuple[str, ...]] = (*FITTED, "bounds")
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
-        """Return the quantile: by weights, with the limits of the share below, unless λ is asked for."""
+        """Return the quantile: by weights, with the limits of the share below, unless λ is requested."""
         if request.estimator not in ("auto", "horvitz-thompson") or request.lam is not None:
             options = options_of(replace(request, proxy=request.proxy or self.proxy), sample)
             proxy, estimator = options.pop("proxy"), options["estimator"]

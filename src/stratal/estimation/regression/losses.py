@@ -30,7 +30,7 @@ class LossSums:
     gradient : float (d,)
         Σ w ∇ℓ.
     hessian : float (d, d)
-        Σ w ∇²ℓ; zeros if it was not asked for.
+        Σ w ∇²ℓ; zeros if it was not requested.
 
     Examples
     --------
@@ -57,8 +57,8 @@ class Loss(ABC):
 
     `gradients` and `hessian` are required. `values` makes the line search safer; `check` refuses outcomes
     that the loss cannot take. `convex_range` is the range of λ for which the rectified loss stays convex
-    whatever the data: the fitted λ is clipped to it unless told otherwise. `grows` says that the mean grows
-    exponentially with the features, so that units far out can decide a fit.
+    whatever the data: the fitted λ is clipped to it unless `clip` says otherwise. `grows` says that the mean
+    grows exponentially with the features, so that units far out can decide a fit.
 
     Examples
     --------
@@ -397,7 +397,7 @@ class Unlabelled:
     def __init__(
         self, batches: Callable[[], Iterable[Block]], *, n_strata: int, separate: bool = False
     ) -> None:
-        self.separate, self.blocks = separate, batches
+        self.separate, self._batches = separate, batches
         self.counts, self.totals, self.width = np.zeros(n_strata, dtype=np.int64), np.zeros(n_strata), 0
         for block in batches():
             refuse_nonfinite("proxy", block.proxy)
@@ -419,10 +419,14 @@ class Unlabelled:
                 action="Merge it with another stratum.",
             )
 
+    def blocks(self) -> Iterator[Block]:
+        """Start a new pass over all units, in runs, in a fixed order."""
+        return iter(self._batches())
+
     def moved(self, stretch: float, shift: FloatArray) -> Unlabelled:
         """Return the units with proxy stretch · f + x'shift."""
         found = copy.copy(self)
-        found.blocks = lambda: (
+        found._batches = lambda: (
             replace(block, proxy=stretch * block.proxy + block.features @ shift) for block in self.blocks()
         )
         return found

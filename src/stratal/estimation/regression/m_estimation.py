@@ -667,7 +667,7 @@ def _without_rounding(rectified: RectifiedLoss, bread: FloatArray, spread: Float
     at_zero = rectified.loss.gradients(np.zeros(len(bread)), rectified.features, rectified.outcome)
     most = np.max(np.abs(at_zero) @ np.abs(bread), axis=0, initial=0.0)
     varies = np.diag(spread) > (_PERFECT * most) ** 2
-    return spread * varies * varies[:, None]
+    return np.asarray(spread * varies * varies[:, None])
 
 
 def leverage_notes(

@@ -78,7 +78,7 @@ class WeightedDistribution:
     Parameters
     ----------
     values : float (v,)
-        −∞, the labelled values, and the population's inside the gaps that were asked for.
+        −∞, the labelled values, and the population's inside the requested gaps.
     at : float (v,)
         F at each.
     partial : float (v,)
