@@ -26,12 +26,12 @@ def test_the_rule_is_the_one_of_labels_needed():
                 break
             sample, rounds = larger, rounds + 1
         by_hand.append((sample.size, rounds))
-    labels, simulated, _, _ = stopped(plan, z, 0.02, studies=400, seed=1)
+    simulated, ended, _, _ = stopped(plan, z, 0.02, studies=400, seed=1)
     sizes, rounds = np.array(by_hand).T
 
-    error = np.hypot(sizes.std() / 40**0.5, labels.std() / 400**0.5)
-    assert abs(sizes.mean() - labels.mean()) < 3.5 * error
-    assert abs(rounds.mean() - simulated.mean()) < 0.5
+    error = np.hypot(sizes.std() / 40**0.5, simulated.std() / 400**0.5)
+    assert abs(sizes.mean() - simulated.mean()) < 3.5 * error
+    assert abs(rounds.mean() - ended.mean()) < 0.5
 
 
 def test_intervals_hold_after_stopping():
