@@ -67,8 +67,8 @@ def peer_case(kind: str, size: int, d: int) -> dict[str, Any]:
 
 def own_case(kind: str, size: int, d: int) -> dict[str, Any]:
     from stratal.designs import StratifiedWeighting
+    from stratal.estimation.regression.losses import ArrayUnlabelled
     from stratal.estimation.regression.m_estimation import linear_regression, logistic_regression
-    from stratal.estimation.regression.unlabelled import ArrayUnlabelled
 
     n = LABELLED
     weighting = StratifiedWeighting(stratum=np.zeros(n, int), sizes=np.array([1]), with_replacement=True)

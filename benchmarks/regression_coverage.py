@@ -18,13 +18,13 @@ from benchmarks.circumstances import circumstances
 
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
+from stratal.estimation.regression.losses import ArrayUnlabelled
 from stratal.estimation.regression.m_estimation import (
     Coefficients,
     linear_regression,
     logistic_regression,
     mean_vector,
 )
-from stratal.estimation.regression.unlabelled import ArrayUnlabelled
 
 RESULTS = Path(__file__).with_name("results") / "regression_coverage.md"
 VARIANTS: dict[str, dict[str, Any]] = {

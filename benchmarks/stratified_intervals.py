@@ -24,7 +24,7 @@ from stratal.planning.widths import interval_of_counts
 RESULTS = Path(__file__).with_name("results") / "stratified_intervals.md"
 Z = 1.959963984540054
 STEPS = 5
-NAMED = ("korn-graubard", "bootstrap-t", "normal")
+NAMED = ("korn-graubard", "normal")
 BUDGETS = ("n = 100", "n = 400")
 FILES = ("cifar10_vgg", "forest", "nq301_llmjudge")
 
@@ -105,7 +105,7 @@ def main() -> None:
         "",
         "Coverage at 95 %, in brackets the mean width over 2 × 1.96 × the true standard error. One standard "
         f"error of a coverage of .95 is {np.sqrt(0.95 * 0.05 / draws):.3f}, and "
-        f"{np.sqrt(0.95 * 0.05 / (draws // 3)):.3f} in the last three columns. glide: {glide}.",
+        f"{np.sqrt(0.95 * 0.05 / (draws // 3)):.3f} in the last two columns. glide: {glide}.",
         "",
         f"| cell | {' | '.join(columns)} |",
         "|---" * (1 + len(columns)) + "|",

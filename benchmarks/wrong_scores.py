@@ -260,7 +260,7 @@ def limits(seen: IntArray, counts: IntArray, sizes: IntArray, looked: bool) -> F
         binary=True,
     )
     value = means @ shares
-    found = stratum_rates(value, moments, smoothed_moments(moments), Variances.of_labels())
+    found = stratum_rates(value, moments, smoothed_moments(moments), Variances())
     return np.stack([value, *stratified_clopper_pearson(found, 0.025, 0.025)])
 
 

@@ -12,8 +12,7 @@ from papers.palette import line
 from stratal.arrays import FloatArray, IntArray
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.regression import heuristic_spreads, influence_spreads, linear_regression
-from stratal.estimation.regression.losses import LinearLoss
-from stratal.estimation.regression.unlabelled import ArrayUnlabelled
+from stratal.estimation.regression.losses import ArrayUnlabelled, LinearLoss
 from stratal.report.figures import Panel
 from stratal.simulation.simulation_table import mean_and_error
 from stratal.strata import neyman

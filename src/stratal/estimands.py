@@ -11,7 +11,7 @@ Examples
 
 from stratal.estimation import estimands as _own
 from stratal.estimation.estimands import *  # noqa: F403
-from stratal.estimation.regression.estimands import Coefficient as Coefficient
-from stratal.estimation.regression.estimands import Quantile as Quantile
+from stratal.estimation.regression.from_sample import Coefficient as Coefficient
+from stratal.estimation.regression.from_sample import Quantile as Quantile
 
 __all__ = [*_own.__all__, "Coefficient", "Quantile"]

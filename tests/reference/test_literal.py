@@ -13,8 +13,8 @@ import stratal
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.lam import ProxyMoments
 from stratal.estimation.outcome_means import EstimateOptions, UnlabelledMoments, mean_estimate, separate_mean
+from stratal.estimation.regression.losses import ArrayUnlabelled
 from stratal.estimation.regression.m_estimation import linear_regression
-from stratal.estimation.regression.unlabelled import ArrayUnlabelled
 from stratal.simulation import formulas
 from stratal.simulation.draws import Truth
 

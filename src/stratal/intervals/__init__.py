@@ -1,6 +1,6 @@
 """From arrays of evidence to bounds and p-values: no module here knows a design or an estimator."""
 
-from stratal.intervals.betting import betting_interval, confidence_sequence
+from stratal.intervals.betting import betting_interval
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import ConfidenceInterval, p_value
 from stratal.intervals.methods import METHODS, interval_of
@@ -13,7 +13,6 @@ __all__ = [
     "betting_interval",
     "blaker",
     "clopper_pearson",
-    "confidence_sequence",
     "interval_of",
     "logit",
     "p_value",

@@ -23,7 +23,10 @@ from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import tail_shares
 
 CUT = 0.75
+"""Largest share of the capital that may be lost by one bet; Waudby-Smith & Ramdas take 1/2 or 3/4."""
+
 _SEED = 20_230_217
+"""Of the order of labels, so that the same labels have the same interval."""
 
 
 def betting_bounds(
@@ -89,9 +92,11 @@ def betting_interval(
     >>> low < 0.9 < high
     True
     """
-    low = _lower_bound(unit, population_size, below, anytime) if below > 0 else 0.0
-    high = 1.0 - _lower_bound(1.0 - unit, population_size, above, anytime) if above > 0 else 1.0
-    return low, high
+    ones = np.ones(len(unit))
+    order = RandomOrder(weight=ones, largest=ones, whole=ones > 0, size=population_size)
+    low, high = sequence_interval(unit, order, below, above, anytime=anytime)
+    value = float(unit.mean())  # which an early excess of one outcome can have left outside
+    return min(low, value), max(high, value)
 
 
 def stratified_betting_interval(
@@ -138,53 +143,6 @@ def stratified_betting_interval(
     return float(low), float(high)
 
 
-def confidence_sequence(
-    unit: FloatArray, population_size: float, confidence_level: float = 0.95
-) -> tuple[FloatArray, FloatArray]:
-    """Return bounds (n,), (n,) after each label that hold at all n at once.
-
-    Labelling may stop whenever they are narrow enough.
-
-    Parameters
-    ----------
-    unit : float (n,)
-        Outcomes in [0, 1], in the order in which they were drawn.
-    population_size : float
-        N; infinite for independent draws.
-    confidence_level : float
-
-    Examples
-    --------
-    >>> low, high = confidence_sequence(np.ones(60), 1000)
-    >>> bool(np.all(np.diff(low) >= 0)), float(high[-1])
-    (True, 1.0)
-    """
-    error = (1.0 - confidence_level) / 2.0
-    steps = [
-        betting_interval(unit[: t + 1], population_size, error, error, anytime=True) for t in range(len(unit))
-    ]
-    low, high = np.array(steps).T
-    return np.maximum.accumulate(low), np.minimum.accumulate(high)
-
-
-def _lower_bound(unit: FloatArray, size: float, error: float, anytime: bool) -> float:
-    """Return the largest m that the capital refutes, not below what the labels alone make certain."""
-    from scipy.optimize import bisect  # takes longer to import than anything else here
-
-    certain = float(unit.sum() / size) if np.isfinite(size) else 0.0
-    bets = predicted_bets(unit, error, anytime)
-
-    def excess(m: float) -> float:
-        return _capital(m, unit, size, bets) + float(np.log(error))
-
-    low, high = certain, max(float(unit.mean()), certain)
-    if excess(low) < 0:
-        return low
-    if excess(high) >= 0:
-        return high
-    return float(bisect(excess, low, high, xtol=1e-15))
-
-
 def predicted_bets(unit: FloatArray, error: float, anytime: bool) -> FloatArray:
     """Return the predicted λ_t (n,), from the units before t (Waudby-Smith & Ramdas 2023, eq. 26 and 15).
 
@@ -202,24 +160,8 @@ def predicted_bets(unit: FloatArray, error: float, anytime: bool) -> FloatArray:
     return np.asarray(np.sqrt(2.0 * np.log(1.0 / error) / (before * horizon)))
 
 
-def _capital(m: float, unit: FloatArray, size: float, bets: FloatArray) -> float:
-    """Return the highest log capital that betting on "more than m" has reached."""
-    seen = np.r_[0.0, np.cumsum(unit)[:-1]]
-    left = size - np.arange(len(unit))
-    mean = np.full(len(unit), m) if np.isinf(size) else (size * m - seen) / left
-    if mean.min() <= 0:
-        first = int(np.argmax(mean <= 0))
-        # What is left would have to average below 0 (refuted), or exactly 0 (refuted by anything above).
-        if mean[first] < 0 or np.any(unit[first:] > 0):
-            return float("inf")
-        unit, mean, bets = unit[:first], mean[:first], bets[:first]
-        if first == 0:
-            return 0.0
-    stake = np.minimum(bets, CUT / mean)
-    return float(max(np.cumsum(np.log1p(stake * (unit - mean))).max(), 0.0))
-
-
 _BISECTIONS = 40
+"""2⁻⁴⁰ of the scale."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -234,8 +176,8 @@ class RandomOrder(Record):
         The largest v that the next unit could have had.
     whole : bool (t,)
         Whether every stratum that is not seen whole had a unit to come.
-    size : int
-        N.
+    size : float
+        N; infinite for independent draws.
 
     Examples
     --------
@@ -247,7 +189,7 @@ class RandomOrder(Record):
     weight: FloatArray
     largest: FloatArray
     whole: BoolArray
-    size: int
+    size: float
 
 
 def random_order(
@@ -290,31 +232,22 @@ def random_order(
         came = _before(own)
         to_come = plans[number, h] - (came - came[np.searchsorted(number, number)])
         with np.errstate(divide="ignore", invalid="ignore"):
-            v = unseen / (size_of(sizes) - seen) * left / to_come
+            v = unseen / (int(np.sum(sizes)) - seen) * left / to_come
         some = to_come > 0
         largest = np.where(some, np.maximum(largest, v), largest)
         whole &= some | (unseen == 0)
         weight[own] = v[own]
     return RandomOrder(
-        weight=weight[answered], largest=largest[answered], whole=whole[answered], size=size_of(sizes)
+        weight=weight[answered], largest=largest[answered], whole=whole[answered], size=int(np.sum(sizes))
     )
 
 
-def size_of(sizes: IntArray) -> int:
-    """Return N.
-
-    Examples
-    --------
-    >>> size_of(np.array([3, 4]))
-    7
-    """
-    return int(np.sum(sizes))
-
-
 def sequence_interval(
-    unit: FloatArray, order: RandomOrder, below: float, above: float
+    unit: FloatArray, order: RandomOrder, below: float, above: float, *, anytime: bool = True
 ) -> tuple[float, float]:
     """Return bounds (low, high) of the population mean that hold after every label at once.
+
+    Those for one n (`anytime` false) are narrower: all bets are on so many labels.
 
     Parameters
     ----------
@@ -332,12 +265,14 @@ def sequence_interval(
     >>> low > 0.8, high
     (True, 1.0)
     """
-    low = _sequence_bound(unit, order, below) if below > 0 else 0.0
-    high = 1.0 - _sequence_bound(1.0 - unit, order, above) if above > 0 else 1.0
+    low = _lower_bound(unit, order, below, anytime) if below > 0 else 0.0
+    high = 1.0 - _lower_bound(1.0 - unit, order, above, anytime) if above > 0 else 1.0
     return low, high
 
 
-def log_capital(m: float, unit: FloatArray, order: RandomOrder, error: float) -> FloatArray:
+def log_capital(
+    m: float, unit: FloatArray, order: RandomOrder, error: float, anytime: bool = True
+) -> FloatArray:
     """Return the log capital (t,) after each label of a gambler who bets that the mean is above m.
 
     It is a supermartingale if the mean is m or less: it reaches log(1 / error) with probability `error` at
@@ -352,20 +287,21 @@ def log_capital(m: float, unit: FloatArray, order: RandomOrder, error: float) ->
     forecast = _forecast(unit) * order.whole
     payoff = order.weight * (unit - forecast) + forecast
     least = forecast * (1.0 - np.maximum(order.largest, 1.0))
-    left = order.size - np.arange(len(unit))
-    mean = (order.size * m - np.r_[0.0, np.cumsum(unit)[:-1]]) / left
+    mean = np.full(len(unit), m)
+    if np.isfinite(order.size):
+        mean = (order.size * m - np.r_[0.0, np.cumsum(unit)[:-1]]) / (order.size - np.arange(len(unit)))
     impossible = np.maximum.accumulate(np.r_[False, _overdrawn(m, unit, order.size)[:-1]])
     fair = np.maximum(mean, 1e-12)
-    stake = np.minimum(predicted_bets(payoff, error, True), CUT / (fair - least))
+    stake = np.minimum(predicted_bets(payoff, error, anytime), CUT / (fair - least))
     steps = np.where(impossible, 0.0, np.log1p(stake * (payoff - fair)))
     return np.where(_overdrawn(m, unit, order.size), np.inf, np.cumsum(steps))
 
 
-def _sequence_bound(unit: FloatArray, order: RandomOrder, error: float) -> float:
+def _lower_bound(unit: FloatArray, order: RandomOrder, error: float, anytime: bool) -> float:
     """Return the largest m that is refuted after some label, not below what the labels make certain."""
 
     def refuted(m: float) -> bool:
-        return bool(np.max(log_capital(m, unit, order, error)) >= -np.log(error))
+        return bool(np.max(log_capital(m, unit, order, error, anytime)) >= -np.log(error))
 
     low, high = float(unit.sum() / order.size), 1.0
     if len(unit) == 0 or not refuted(low):
@@ -376,7 +312,7 @@ def _sequence_bound(unit: FloatArray, order: RandomOrder, error: float) -> float
     return low
 
 
-def _overdrawn(m: float, unit: FloatArray, size: int) -> BoolArray:
+def _overdrawn(m: float, unit: FloatArray, size: float) -> BoolArray:
     """Return after which labels (t,) their sum alone is more than N m."""
     return np.asarray(np.cumsum(unit) > size * m * (1 + 1e-12) + 1e-12)
 

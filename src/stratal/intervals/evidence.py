@@ -16,12 +16,20 @@ from stratal.errors import InputError, LabelError, not_bounds
 from stratal.intervals.interval import unseen_share
 from stratal.intervals.limits import Limits, Together
 from stratal.intervals.proportion import skewness_of
-from stratal.intervals.stratified import StratumRates, drawn_back, stratified_clopper_pearson
+from stratal.intervals.stratified import StratumRates, shrink_to_half, stratified_clopper_pearson
 
 LABELS_AT_THE_BOUNDS = 2.0
+"""Labels, one at either bound, by which guard 1 smooths the mean of all strata."""
+
 _LABELS_UNSEEN = 2.0
+"""Labels at either bound that the labels can have missed (Agresti & Coull 1998)."""
+
 _DRAWS_AGAINST_RESEMBLANCE = 2.0
+"""Clusters, each worth one unit, that are set against what few drawn ones show of resemblance."""
+
 _AS_IT_WAS = 1e-9
+"""A factor on the trials this near 1 is rounding, and the exact test of one stratum may be taken."""
+
 ROUNDING = 1e-24
 """A variance on the 0–1 scale below this is rounding error: the labels agree."""
 
@@ -219,19 +227,14 @@ class Variances:
     inf
     """
 
-    residual: Any
-    plain: Any
-    spread: Any
+    residual: Any = np.nan
+    plain: Any = np.nan
+    spread: Any = np.nan
     population_part: Any = 0.0
     tuned: Any = False
     drawn_from: float = np.inf
     weights_known: bool = False
     of_design: Any = 1.0
-
-    @classmethod
-    def of_labels(cls) -> Variances:
-        """Return what λ = 0 and a given population leave to be known: nothing."""
-        return cls(residual=np.nan, plain=np.nan, spread=np.nan)
 
     def share(self, smooth: SmoothedMoments) -> FloatArray:
         """Return the share (…,) of the outcome's variance that the estimate has; 1 for λ = 0."""
@@ -312,9 +315,9 @@ def stratum_rates(value: Any, labels: UnitMoments, smooth: SmoothedMoments, foun
     factor = np.where(varies, binary, 1.0) / np.where(varies, np.maximum(wanted, ROUNDING * binary), 1.0)
     trials = shares**2 / np.where(open_strata, basis, 1.0)
     left = labels.left
-    back = None
+    shrunk = None
     if labels.looked and np.shape(shares)[-1] > 1:  # one stratum has no shares that could follow labels
-        back = drawn_back(labels.means, counts, left, factors * smooth.binary, factor)
+        shrunk = shrink_to_half(labels.means, counts, left, factors * smooth.binary, factor)
     least = np.sum(shares * (1.0 - left) * labels.means, axis=-1)
     known = labels.units if not drawn else np.inf
     return StratumRates(
@@ -328,7 +331,7 @@ def stratum_rates(value: Any, labels: UnitMoments, smooth: SmoothedMoments, foun
         most=least + np.sum(shares * left, axis=-1) if np.isfinite(known) else np.ones(()),
         units=known,
         whole=labels.binary,
-        drawn_back=back,
+        shrunk=shrunk,
     )
 
 
@@ -573,7 +576,7 @@ class IntervalEvidence(ABC):
         if self.in_one_stratum and (self.tuned or not labels.binary):
             return one_stratum_rates(value, labels, self.trials)
         # Without λ the trials follow from the design, and no variance is needed.
-        found = self.variances(labels) if self.tuned or self.superpopulation else Variances.of_labels()
+        found = self.variances(labels) if self.tuned or self.superpopulation else Variances()
         return stratum_rates(value, labels, smoothed_moments(labels), found)
 
     def unseen(self, error: float) -> Any:
@@ -610,7 +613,7 @@ class Evidence(IntervalEvidence, Record):
     stratum_weights_known : bool
         Whether the W_h are known then, rather than drawn with the N units.
     given_trials : float, optional
-        Effective trials, where whoever made the estimate knows better than `effective_trials` (a ratio, say).
+        Effective trials, where the estimator counts them better than `effective_trials` (a ratio, say).
     own : Limits, optional
         Limits that `auto` gives instead of the mean's.
     linearised : bool
@@ -778,16 +781,12 @@ class Evidence(IntervalEvidence, Record):
         alone = self.weighting.random_within_strata and len(self.weighting.counts) == 1
         return self.given_trials is None and alone and not self.superpopulation
 
-    @property
-    def labelled_share(self) -> float:
-        """The share of the units that counts as labelled: none where the population's own draw counts."""
-        return 0.0 if self.superpopulation else min(self.n / self.weighting.population_size, 1.0)
-
     def unseen(self, error: float) -> Any:
         """Return the share of units that, but for this error, no label was like; see `intervals.unseen`."""
         if self.weighting.random_within_strata:
             return super(Evidence, self).unseen(error)
-        return unseen_share(self.weighting.effective_draws, self.labelled_share, error)
+        share = 0.0 if self.superpopulation else min(self.n / self.weighting.population_size, 1.0)
+        return unseen_share(self.weighting.effective_draws, share, error)
 
     def variances(self, labels: UnitMoments) -> Variances:
         """Return the variances that the guards compare, on the 0–1 scale; `labels` are the `moments`."""

@@ -13,6 +13,8 @@ from stratal.arrays import FloatArray
 from stratal.errors import InputError, no_level
 
 _DIGITS = 15
+"""Decimals of an error probability; see `tail_shares`."""
+
 ALTERNATIVES = ("two-sided", "less", "greater")
 
 
@@ -81,6 +83,7 @@ def tail_shares(confidence_level: float, alternative: str) -> tuple[float, float
 
 
 _FAR = 1e300
+"""Stands for infinity in the search for a p-value, which subtracts."""
 
 
 def p_value(null: float, interval: Callable[[float], tuple[float, float]]) -> float:
@@ -137,7 +140,7 @@ def unseen_share(draws: Any, fraction: Any, error: float) -> FloatArray:
     fraction : float (…,)
         Share of the population that is labelled; the rest alone can be unseen. 0 for an endless one.
     error : float
-        Its probability; 0 where that side is not asked for.
+        Its probability; 0 where that side is open.
 
     Examples
     --------

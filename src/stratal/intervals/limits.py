@@ -87,10 +87,7 @@ class UndefinedLimits(Limits):
 
     value: float = np.nan
 
-    @property
-    def method(self) -> str:
-        """The name of the method."""
-        return "every possible value"
+    method = "every possible value"
 
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the bounds."""
@@ -109,10 +106,7 @@ class StudentLimits(Limits):
     standard_error: float
     degrees_of_freedom: float
 
-    @property
-    def method(self) -> str:
-        """The name of the method."""
-        return "t"
+    method = "t"
 
     def with_freedom(self, degrees_of_freedom: float) -> Limits:
         """Return the limits with these degrees of freedom, where they have any."""
@@ -154,10 +148,7 @@ class BinomialLimits(Limits):
     degrees_of_freedom: float = np.inf
     scale: str = "identity"
 
-    @property
-    def method(self) -> str:
-        """The name of the method."""
-        return "clopper-pearson"
+    method = "clopper-pearson"
 
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit."""
@@ -209,7 +200,7 @@ class OffsetLimits(Limits):
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return how far the ends lie below and above the value, `error` being left out on either side.
 
-        What `alternative` does not ask for may be anything.
+        The end that `alternative` leaves open may be anything.
         """
 
 
@@ -232,10 +223,7 @@ class SumLimits(OffsetLimits):
     coefficients: FloatArray
     correlation: FloatArray
 
-    @property
-    def method(self) -> str:
-        """The name of the method."""
-        return "mover"
+    method = "mover"
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return how far the ends lie below and above the value."""
@@ -335,6 +323,11 @@ class SkewedLimits(OffsetLimits):
 
     def lengths(self, error: float, alternative: str) -> tuple[float, float]:
         """Return how far the ends lie below and above the value."""
+        if self.standard_error == 0 and self.bounds is None and np.isfinite(self.degrees_of_freedom):
+            raise InputError(
+                "nothing that was labelled varies about this estimate, so its interval would have no width",
+                action="Label more units.",
+            )
         quantile = -student_quantile(error, self.degrees_of_freedom)
         reach = self.standard_error * float(farther(quantile, -abs(self.skewness), self.own_freedom)[0])
         return reach, reach
@@ -359,8 +352,13 @@ def nothing_varies() -> InputError:
 
 
 _DRAWS = 100_000
+"""A critical value of 95 % then has a Monte Carlo error of .006 standard errors."""
+
 _CELLS_AT_ONCE = 4_000_000
+"""Statistics that are drawn at once: 32 MB."""
+
 _NO_DIRECTION = 1e-12
+"""An eigenvalue below this share of the largest is rounding: estimates that sum to a constant have one."""
 
 
 def upper_tail(statistic: FloatArray, degrees_of_freedom: FloatArray) -> FloatArray:
@@ -499,7 +497,7 @@ class Together:
         return float(exceedance(draws, -student_quantile(p / _SIDES[alternative], freedom)))
 
     def _largest(self, alternative: str, normal: bool) -> tuple[FloatArray, float]:
-        """Return draws of the largest statistic, simulated when first asked for, and its freedom."""
+        """Return draws of the largest statistic, simulated on first use, and its freedom."""
         freedom = np.inf if normal else self.degrees_of_freedom
         key = (alternative, freedom)
         if key not in self._drawn:

@@ -103,7 +103,7 @@ def bounds_function(evidence: IntervalEvidence, method: str, alternative: str) -
             "all labels agree, so an interval of an unbounded outcome would have no width",
             action="Give the outcome's bounds, or label more units.",
         )
-    if method.startswith("bootstrap") and not evidence.varies:
+    if method == "bootstrap" and not evidence.varies:
         # Resampling labels that all agree shows nothing; the exact interval knows how many there were.
         method = "clopper-pearson"
     kind = TABLE[method]
@@ -380,8 +380,7 @@ TABLE: dict[str, Method] = {
     "logit": _counting(partial(_proportion, formula=proportion.logit, trials=_effective)),
     "t": Method(prepare=partial(_student, name="t")),
     "normal": Method(prepare=partial(_student, name="normal")),
-    "bootstrap": _from_labels(partial(bootstrap_bounds, studentise=False)),
-    "bootstrap-t": _from_labels(partial(bootstrap_bounds, studentise=True)),
+    "bootstrap": _from_labels(bootstrap_bounds),
     "betting": _from_labels(partial(betting_bounds, anytime=False), needs_bounds=True),
     "betting-anytime": _from_labels(partial(betting_bounds, anytime=True), needs_bounds=True),
     "skewness-corrected": Method(prepare=_skewness_corrected, reads_skewness=True, widened=True),

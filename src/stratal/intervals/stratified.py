@@ -3,8 +3,8 @@
 A candidate value θ₀ is tested at the rates that explain the labels best under Σ W_h p_h = θ₀ (constrained
 maximum likelihood, as Miettinen & Nurminen 1985 take it for two strata), and the limit is the θ₀ at which the
 tail Σ (W_h/n_h) K_h beyond the estimate has probability α/2 (a test at estimated nuisance parameters: Lloyd
-2008). Strata that matter most for θ₀ give way first, so a dominant stratum whose labels all agree is not
-taken at its word. With one stratum and a large population it is Clopper & Pearson's interval.
+2008). Strata that matter most for θ₀ give way first, so a dominant stratum whose labels all agree may
+still hold others. With one stratum and a large population it is Clopper & Pearson's interval.
 
 The tail is that of the binomial, Poisson or negative binomial count, scaled, with the sum's first three
 moments (`intervals.tail`). Three constants, each fading with the labels of a stratum, each measured
@@ -34,11 +34,23 @@ from stratal.arrays import BoolArray, FloatArray, IntArray, Record
 from stratal.strata.rates import PSEUDO_LABELS
 
 _POISSON = 1e-8
+"""Rates nearer 0 are set to this: binomial and negative binomial counts both tend to Poisson's there."""
+
 _MOST_SKEWED = 1.9
+"""Third over second moment, as a multiple of second over first; at 2 the negative binomial has no scale."""
+
 _NOTHING = 1e-300
+"""Stands for 0 under a logarithm or a quotient."""
+
 _ALL = 1.0 - 1e-16
+"""The largest probability below 1 in floating point."""
+
 _GROUPED_FROM = 100
+"""Strata from which on those with equal steps are taken together: fewer cost less one by one."""
+
 _MOST_CELLS = 4_000_000
+"""Pairs of different steps that are held at once: 32 MB."""
+
 LARGEST = float(ndtri(_ALL))
 """The normal quantile that is taken for certainty."""
 
@@ -119,12 +131,12 @@ class TailSteps(Record):
 
     Few strata have one step each. Of many, strata with equal steps are taken together, D ≤ H different ones
     from the largest: a category of 10⁵ levels has some dozens. Beyond 2000 different ones the largest are
-    looked at, as many as there is room for; the sum then moves in steps much smaller than these.
+    kept, as many as there is room for; the sum then moves in steps much smaller than these.
 
     Parameters
     ----------
     sizes : float (D, …)
-        The steps looked at.
+        The steps that are compared.
     blur : float (D, H, …) or (D, all different steps)
         By which each stratum's, or step's, p(1 − p) blurs a step.
     pull : float (H, …)
@@ -264,12 +276,13 @@ def _logs(whole: IntArray, part: IntArray) -> FloatArray:
 
 
 _ELASTICITY = 0.5
+"""Neyman's sizes go with √(p(1 − p)): on logarithmic scales half as fast as a small rate."""
 
 
-def drawn_back(
+def shrink_to_half(
     rates: FloatArray, counts: FloatArray, left: FloatArray, parts: FloatArray, factor: FloatArray
 ) -> FloatArray:
-    """Return the rates (…, H), drawn towards one half by what looking at labels amounts to.
+    """Return the rates (…, H), shrunk to one half by what sizes that follow labels amount to.
 
     Parameters
     ----------
@@ -285,7 +298,7 @@ def drawn_back(
     Examples
     --------
     >>> n_h, one = np.array([200.0]), np.ones(1)
-    >>> drawn_back(np.array([0.05]), n_h, one, np.array([2e-4]), np.ones(())).round(4)
+    >>> shrink_to_half(np.array([0.05]), n_h, one, np.array([2e-4]), np.ones(())).round(4)
     array([0.053])
     """
     whole = np.sum(parts, axis=-1, keepdims=True)
@@ -298,17 +311,39 @@ def drawn_back(
 
 
 _STEPS = 80
+"""Looks at the tail at most; what is not settled then keeps its last value."""
+
 _CLOSE = 1e-6
+"""What a step may still miss, on the scale of arsinh: a limit's sixth digit."""
+
 _EQUAL = 1e-11
+"""A bracket this narrow is one number."""
+
 _UNIT = 0.1
+"""Of the quantile that is wanted: where arsinh turns from a line into a logarithm."""
+
 _STRIDE = 2.0
+"""The longest step of the search, a factor of about e² in the price."""
+
 _SLOPES = (-2.0, -0.3)
+"""Range of the first slope, which is guessed from how fast the variance falls."""
+
 _ROWS_AT_ONCE = 2048
 _CELLS_AT_ONCE = 1_000_000
+"""Replicates, and replicates × strata, of a batch: arrays of 8 MB stay near the processor."""
+
 _GUESSES = 3
+"""First looks, by the saddlepoint: cheaper than the beta function, and right to a thousandth."""
+
 _FEWEST_DROPPED = 0.25
+"""Share of replicates that must be settled before the others are copied to go on alone."""
+
 _NO_SPREAD = 1e-290
+"""A variance of the sum below this is 0: every open stratum has rate 0 or 1."""
+
 _FLAT = -1e-3
+"""A slope nearer 0 than this comes of rounding, and the one before it is kept."""
+
 _MOST_UNITS = 1e9
 """With more units than this nothing tells drawing without replacement from independent draws."""
 _OUTWARDS = 1.0 / 3.0
@@ -318,6 +353,7 @@ The tail's three moments know nothing of whole units. Two strata of up to 12 uni
 none of it, .942 with a third; a half makes the default plan 1.024 wide at 1,000 labels, a third 1.014.
 """
 _ROUNDING = 1e-6
+"""Of a unit: a limit this near a whole number of units is that number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -344,7 +380,7 @@ class StratumRates(Record):
     units : float
         N, where the mean is one of N units; infinite where it is not. `whole`: whether each is 0 or 1.
     whole : bool
-    drawn_back : float (…, H), optional
+    shrunk : float (…, H), optional
         Rates that the limits must allow for too: each limit is then the farther of the two.
 
     Examples
@@ -366,14 +402,14 @@ class StratumRates(Record):
     most: FloatArray = field(default_factory=lambda: np.ones(()))
     units: float = np.inf
     whole: bool = False
-    drawn_back: FloatArray | None = None
+    shrunk: FloatArray | None = None
 
     @property
-    def other(self) -> StratumRates:
-        """The same at the rates drawn back, the value moved with them."""
-        assert self.drawn_back is not None
-        moved = self.value + np.sum(self.shares * (self.drawn_back - self.rates), axis=-1)
-        return replace(self, value=np.clip(moved, 0.0, 1.0), rates=self.drawn_back, drawn_back=None)
+    def at_shrunk_rates(self) -> StratumRates:
+        """The same at the shrunk rates, the value moved with them."""
+        assert self.shrunk is not None
+        moved = self.value + np.sum(self.shares * (self.shrunk - self.rates), axis=-1)
+        return replace(self, value=np.clip(moved, 0.0, 1.0), rates=self.shrunk, shrunk=None)
 
     def kept_possible(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return limits (…,) moved outwards by a part of a unit, to whole units, no farther than can be."""
@@ -400,10 +436,10 @@ def stratified_clopper_pearson(
     >>> round(float(low), 3), float(high)
     (0.896, 1.0)
     """
-    if found.drawn_back is not None:
+    if found.shrunk is not None:
         plain, moved = (
             stratified_clopper_pearson(one, below, above)
-            for one in (replace(found, drawn_back=None), found.other)
+            for one in (replace(found, shrunk=None), found.at_shrunk_rates)
         )
         return np.minimum(plain[0], moved[0]), np.maximum(plain[1], moved[1])
     if _is_one_count(found):

@@ -251,7 +251,7 @@ def interval_of_counts(
     factors = stratified_factors(n_h, sizes)
     labels = stratum_labels(sizes, n_h, rates, rates, factors=factors, looked=looked, binary=True)
     value = np.sum(labels.shares * rates, axis=-1)
-    found = stratum_rates(value, labels, smoothed_moments(labels), Variances.of_labels())
+    found = stratum_rates(value, labels, smoothed_moments(labels), Variances())
     share = (1.0 - confidence_level) / 2.0
     low, high = stratified_clopper_pearson(found, share, share)
     return (

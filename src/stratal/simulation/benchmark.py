@@ -69,10 +69,10 @@ def read_benchmark(
     >>> population.size, z
     (2, array([1., 0.]))
     """
-    asked = Mean() if estimand is None else estimand
-    proxies = tuple(dict.fromkeys((*proxies, *asked.proxy_names)))
-    groups = tuple(name for name in dict.fromkeys((*groups, *asked.groups, predicted)) if name is not None)
-    numbers = tuple(name for name in asked.numbers if name not in proxies)
+    quantity = Mean() if estimand is None else estimand
+    proxies = tuple(dict.fromkeys((*proxies, *quantity.proxy_names)))
+    groups = tuple(name for name in dict.fromkeys((*groups, *quantity.groups, predicted)) if name is not None)
+    numbers = tuple(name for name in quantity.numbers if name not in proxies)
     if outcome in (*proxies, *groups, *numbers):
         raise InputError(
             f"the outcome cannot be a column that predicts it: {outcome!r}", action="Name another column."
@@ -82,8 +82,8 @@ def read_benchmark(
     read = Population.read(
         file,
         proxy=[*proxies, outcome] if of_mean else list(proxies) or None,
-        groups=groups + ((outcome,) if asked.of_classes else ()),
-        features=numbers + (() if of_mean or asked.of_classes else (outcome,)),
+        groups=groups + ((outcome,) if quantity.of_classes else ()),
+        features=numbers + (() if of_mean or quantity.of_classes else (outcome,)),
         predicted=predicted,
         bounds=bounds,
         **reading,

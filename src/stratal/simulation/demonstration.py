@@ -98,7 +98,7 @@ class Demonstration:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON twin."""
+        """Return a JSON-ready dict."""
         return {
             "plan": self.plan.to_dict(),
             "estimate": self.estimate.to_dict(),

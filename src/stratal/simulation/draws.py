@@ -156,9 +156,9 @@ class StratumSums:
     p, pp, zp : float (R, H), optional
         Σ p, Σ p² and Σ z p of the proxy p, centred at its mean over the stratum's N_h units.
     zzz, zzp, zpp, ppp : float (R, H), optional
-        Third powers, where an interval looks at skewness.
+        Third powers, where an interval reads skewness.
     zzzz : float (R, H), optional
-        Σ z⁴, where the next round looks at how uncertain a variance is.
+        Σ z⁴, where the next round depends on how uncertain a variance is.
 
     Examples
     --------
@@ -321,7 +321,7 @@ class OrderedUnits:
     truth : Truth
         With its units.
     limits : int (H,)
-        The largest n_h that will be asked for.
+        The largest n_h that will be drawn.
     replicates : int
         R.
     rng : numpy.random.Generator

@@ -53,7 +53,7 @@ from stratal.simulation.simulation_table import (
     Row,
     SimulationTable,
     Yardstick,
-    beside_random,
+    relative_to_random,
     rows_of,
 )
 from stratal.strata import Strata, allocate, stratify
@@ -168,8 +168,8 @@ def simulate(
     """
     check_workers(workers)
     require_population(population, "simulate")
-    asked = as_estimand(estimand)
-    z = asked.outcome_of(outcome)
+    quantity = as_estimand(estimand)
+    z = quantity.outcome_of(outcome)
     labels = np.asarray(outcome) if z is None else z
     size = population.size
     if labels.shape != (size,):
@@ -178,7 +178,7 @@ def simulate(
     if not chosen or len({design.name for design in chosen}) < len(chosen):
         raise InputError("designs must be given, each once", allowed="one or more, none of them twice")
     if z is None:
-        asked.refuse_plan_options(
+        quantity.refuse_plan_options(
             {
                 "estimators": estimators,
                 "intervals": None if several(intervals) in ((), ("auto",)) else intervals,
@@ -190,7 +190,7 @@ def simulate(
         )
     elif bounds is None and np.all((z == 0) | (z == 1)):
         bounds = (0.0, 1.0)
-    named = ("horvitz-thompson" if z is not None else asked.text) if estimators is None else estimators
+    named = ("horvitz-thompson" if z is not None else quantity.text) if estimators is None else estimators
     settings = Settings(
         estimators=several(named),
         intervals=several(intervals),
@@ -206,12 +206,12 @@ def simulate(
     check_settings(settings, size)
     whole = SimulationTask(
         population=population,
-        estimand=asked,
+        estimand=quantity,
         labels=labels,
         z=z,
         value=float("nan"),
         proxy=None,
-        proxy_name=proxy or (None if z is None else next(iter(asked.proxy_names), None)),
+        proxy_name=proxy or (None if z is None else next(iter(quantity.proxy_names), None)),
         designs=chosen,
         keys=(),
         settings=settings,
@@ -230,7 +230,7 @@ def simulate(
             if progress is not None:
                 progress(done, total)
     found = (row for key in keys for row in finished.get(key) or [])
-    return SimulationTable.from_rows(beside_random(found))
+    return SimulationTable.from_rows(relative_to_random(found))
 
 
 def _tasks(whole: SimulationTask, finished: CellStore) -> tuple[list[SimulationTask], list[str]]:
@@ -280,13 +280,13 @@ def _fingerprint(task: SimulationTask, proxy: FloatArray | None, design: Simulat
         for part in population.batches((column,)):
             digest.update("\x1f".join(map(str, part[column].tolist())).encode())
     if task.z is None or design.mechanism in PLANS:
-        told = [task.estimand.text, population.digest(0).to_dict(), list(map(str, task.labels.tolist()))]
-        digest.update(json.dumps(told, sort_keys=True).encode())
+        identity = [task.estimand.text, population.digest(0).to_dict(), list(map(str, task.labels.tolist()))]
+        digest.update(json.dumps(identity, sort_keys=True).encode())
     return digest.hexdigest()
 
 
 def check_workers(workers: Any) -> None:
-    """Refuse what `completed` cannot ask.
+    """Refuse workers that `completed` cannot use.
 
     Raises
     ------
@@ -586,9 +586,9 @@ def library_design(design: SimulatedDesign, strata: Strata, budget: int) -> Desi
         return SimpleRandom(budget=budget)
     if design.adaptive or design.allocation == "oracle":
         raise InputError(
-            f"'{design.allocation}' looks at the outcome of a mean",
+            f"'{design.allocation}' follows the outcomes of a mean",
             given=design.name,
-            action="Use 'planned' or 'two-round', or an allocation that looks at no outcome.",
+            action="Use 'planned' or 'two-round', or an allocation that needs no outcome.",
         )
     allocation = allocate(strata, budget, design.allocation, design.minimum)
     return Stratified(strata=strata, allocation=allocation)

@@ -1,4 +1,4 @@
-"""The papers' closed forms, each as printed, to stand beside the simulated values.
+"""The papers' closed forms, each as printed, to compare with the simulated values.
 
 [F] Fogliato et al. (2024), [K] Kumar & Raj (2016), [S] Fisch et al. (2024). S² has divisor N − 1, as in [F]
 and [K]. [K] assumes draws with replacement and leaves 1 − f out; its eq. 2, 5, 7, 8 and 10 put the divisor

@@ -331,7 +331,7 @@ INTERVALS = ("auto", *(name for name, kind in TABLE.items() if not kind.reads_la
 
 
 def replicate_intervals(found: Replicates, settings: Settings) -> dict[str, tuple[FloatArray, FloatArray]]:
-    """Return (low, high), each (R,), for every method asked for.
+    """Return (low, high), each (R,), for every method of the settings.
 
     Parameters
     ----------

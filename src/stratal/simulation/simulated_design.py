@@ -1,4 +1,4 @@
-"""What to simulate: the designs, and what is asked of every one."""
+"""What to simulate: the designs, and the settings of every one."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from stratal.strata import METHODS
 if TYPE_CHECKING:
     from stratal.estimation.estimand import Estimand
     from stratal.population.population import Population
+
 
 ONE_ROUND = ("proportional", "equal", "neyman", "robust", "stratppi", "oracle")
 """`oracle` is Neyman's rule with the true S_h, which no study knows."""
@@ -42,7 +43,7 @@ class SimulatedDesign:
         `two-round`: the pilot's share of the budget, 0.5 by default. `opt-a1`, `opt-a2`: labels per stratum,
         10 and 5 by default.
     step : int, optional
-        `opt-a2`: labels between two looks, 10 by default.
+        `opt-a2`: labels of one step, 10 by default.
     minimum : int
         Labels that every stratum gets at least.
     by, proxy : str, optional
@@ -93,7 +94,7 @@ class SimulatedDesign:
 
     @property
     def adaptive(self) -> bool:
-        """Whether the allocation looks at labels."""
+        """Whether the allocation follows labels."""
         return self.stratification is not None and self.allocation in ROUNDS
 
     @property
@@ -104,7 +105,7 @@ class SimulatedDesign:
 
     @property
     def step_size(self) -> int:
-        """Labels between two looks, the default filled in."""
+        """Labels of one step, the default filled in."""
         return 10 if self.step is None else self.step
 
     @property
@@ -165,7 +166,7 @@ FIXED_LAM = {"horvitz-thompson": 0.0, "hajek": 0.0, "difference": 1.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What is asked of every design.
+    """The settings that all designs share.
 
     Parameters
     ----------
@@ -206,7 +207,7 @@ class Settings:
 
     @property
     def thirds(self) -> bool:
-        """Whether an interval looks at the skewness of the labels: those of outcomes without bounds."""
+        """Whether an interval reads the skewness of the labels: those of outcomes without bounds."""
         named = (TABLE.get("skewness-corrected" if name == "auto" else name) for name in self.intervals)
         return self.bounds is None and any(kind is not None and kind.reads_skewness for kind in named)
 

@@ -198,7 +198,7 @@ _NO_INTERVAL = dict.fromkeys(
 )
 
 
-def beside_random(rows: Iterable[Row]) -> Iterator[Row]:
+def relative_to_random(rows: Iterable[Row]) -> Iterator[Row]:
     """Yield the rows, their efficiency by the simulated simple random sample where no formula gives it.
 
     Examples
@@ -206,7 +206,7 @@ def beside_random(rows: Iterable[Row]) -> Iterator[Row]:
     >>> row = {"estimator": "f1", "interval": "auto", "budget": 50, "mse_se": 0.0,
     ...        "relative_efficiency": float("nan")}
     >>> two = [row | {"design": "simple-random", "mse": 0.5}, row | {"design": "planned", "mse": 0.25}]
-    >>> [found["relative_efficiency"] for found in beside_random(two)]
+    >>> [found["relative_efficiency"] for found in relative_to_random(two)]
     [1.0, 2.0]
     """
     kept = list(rows)
@@ -407,7 +407,7 @@ class SimulationTable(Printed):
         return cls.from_rows(table.select(list(COLUMNS)).to_pylist())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON twin; NaN and infinity become null."""
+        """Return a JSON-ready dict; NaN and infinity become null."""
         return plain_dict({"columns": COLUMNS, "rows": self.rows()})
 
     def _page(self) -> Page:
@@ -466,7 +466,7 @@ _DIGEST = b"stratal.cells"
 class CellStore:
     """The rows of finished cells by the cells' keys; written anew, whole, after every cell.
 
-    A key says all that a cell depends on: the data, the seed, the design and everything asked of it. A file
+    A key says all that a cell depends on: the data, the seed, the design and all settings. A file
     of other settings is therefore never mistaken for this run's; its cells simply do not match.
 
     Parameters

@@ -15,18 +15,14 @@ def test_variance_is_the_designs():
     stratum = np.repeat([0, 1, 2], [2, 10, 30])
     y = rng.normal(size=42) * (1 + stratum)
     weighting = StratifiedWeighting(stratum=stratum, sizes=np.array([20, 20, 40]))
-    deviations, variances = rescaled_deviations(
-        y, stratum, weighting.variance_factors, replicates=40_000, rng=rng
-    )
+    deviations = rescaled_deviations(y, stratum, weighting.variance_factors, replicates=40_000, rng=rng)
     expected = float(weighting.covariance(y[:, None])[0, 0])
 
     # A variance from B normal deviations: relative standard error √(2/B) = .7 %; five of them.
     assert expected == pytest.approx(deviations.var(), rel=0.04)
-    assert variances.mean() <= expected * 1.01
 
 
-@pytest.mark.parametrize("method", ["bootstrap", "bootstrap-t"])
-def test_near_student_t_for_many_labels(method):
+def test_near_student_t_for_many_labels():
     rng = np.random.default_rng(2)
     z, stratum = rng.normal(size=400), np.repeat([0, 1], 200)
     for weighting in (
@@ -34,7 +30,7 @@ def test_near_student_t_for_many_labels(method):
         PoissonWeighting(inclusion_probability=rng.uniform(0.2, 0.9, 400), size=1000.0),
     ):
         estimate = estimate_mean(z, np.zeros((400, 0)), weighting, None, stratum=stratum)
-        exact, ours = estimate.confidence_interval(method="t"), estimate.confidence_interval(method=method)
+        exact, ours = (estimate.confidence_interval(method=method) for method in ("t", "bootstrap"))
         assert exact.width == pytest.approx(ours.width, rel=0.06)
 
 

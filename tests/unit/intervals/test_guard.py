@@ -94,38 +94,38 @@ def test_rounding_is_no_evidence():
     assert difference.width < 0.75
 
 
-def rates_after_looking(unit, stratum, sizes, *, looked=True):
+def rates_after_a_round(unit, stratum, sizes, *, looked=True):
     weighting = StratifiedWeighting(
         stratum=np.asarray(stratum), sizes=np.asarray(sizes), sizes_follow_labels=looked
     )
     labels = UnitMoments.of(unit, weighting)
     value = float(weighting.weights @ unit)
-    return stratum_rates(value, labels, smoothed_moments(labels), Variances.of_labels())
+    return stratum_rates(value, labels, smoothed_moments(labels), Variances())
 
 
-def test_limits_allow_for_rates_drawn_back_where_labels_decided_the_sizes():
+def test_limits_allow_for_shrunk_rates_where_labels_decided_the_sizes():
     """By what ½ a label of either kind amounts to, 1 where one stratum makes up all of the variance.
 
     The rates themselves stay: both are allowed for, and 10½/11 of the shift where ten labels differ.
     """
     unit = np.r_[np.zeros(190), np.ones(10), np.ones(100)]
     stratum = np.repeat([0, 1], [200, 100])
-    found = rates_after_looking(unit, stratum, [10**6, 10**3])
+    found = rates_after_a_round(unit, stratum, [10**6, 10**3])
     each = 0.5 * 2.0 * np.mean([200 / (200 + k) for k in (16, 64, 256)]) * 10.5 / 11
 
     assert found.rates.tolist() == [0.05, 1.0]
-    assert found.drawn_back[0] == pytest.approx((10 + each) / (200 + 2 * each), abs=1e-4)
+    assert found.shrunk[0] == pytest.approx((10 + each) / (200 + 2 * each), abs=1e-4)
     assert float(found.other.value) > 0.05
-    plain = rates_after_looking(unit, stratum, [10**6, 10**3], looked=False)
-    assert plain.drawn_back is None
+    plain = rates_after_a_round(unit, stratum, [10**6, 10**3], looked=False)
+    assert plain.shrunk is None
 
 
 def test_sizes_that_follow_labels_only_widen():
     """Limits are the farther of those with and without the shift, alone .83 to .92 of rare classes."""
     unit = np.r_[np.zeros(190), np.ones(10), np.ones(98), np.zeros(2)]
     stratum = np.repeat([0, 1], [200, 100])
-    found = rates_after_looking(unit, stratum, [10**6, 10**4])
-    plain = rates_after_looking(unit, stratum, [10**6, 10**4], looked=False)
+    found = rates_after_a_round(unit, stratum, [10**6, 10**4])
+    plain = rates_after_a_round(unit, stratum, [10**6, 10**4], looked=False)
     low, high = stratified_clopper_pearson(found, 0.025, 0.025)
     plain_low, plain_high = stratified_clopper_pearson(plain, 0.025, 0.025)
     moved_low, moved_high = stratified_clopper_pearson(found.other, 0.025, 0.025)
@@ -134,10 +134,10 @@ def test_sizes_that_follow_labels_only_widen():
     assert high == max(plain_high, moved_high) == moved_high > plain_high
 
 
-def test_a_stratum_that_is_labelled_whole_or_hardly_at_all_is_not_drawn_back():
+def test_a_stratum_that_is_labelled_whole_or_hardly_at_all_is_not_shrunk():
     unit = np.r_[np.ones(50), 0.0, 1.0, np.zeros(40), np.ones(60)]
     stratum = np.repeat([0, 1, 2], [50, 2, 100])
-    found = rates_after_looking(unit, stratum, [50, 5_000, 5_000]).drawn_back
+    found = rates_after_a_round(unit, stratum, [50, 5_000, 5_000]).shrunk
 
     assert found[0] == 1.0
     assert found[1] == 0.5

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stratal.intervals.betting import (
-    confidence_sequence,
+    betting_interval,
     log_capital,
     random_order,
     sequence_interval,
@@ -56,9 +56,9 @@ def test_one_stratum_is_the_confidence_sequence():
     outcomes = np.random.default_rng(3).random(60)
     order = random_order(np.zeros(60, np.int64), np.ones(60, bool), np.array([200]), np.array([80]))
 
-    low, high = confidence_sequence(outcomes, 200)
+    one = betting_interval(outcomes, 200, 0.025, 0.025, anytime=True)
 
-    assert sequence_interval(outcomes, order, 0.025, 0.025) == pytest.approx((low[-1], high[-1]), abs=1e-9)
+    assert sequence_interval(outcomes, order, 0.025, 0.025) == pytest.approx(one, abs=1e-9)
 
 
 def draw(generator, outcomes, sizes, counts, skipped=0.0):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from stratal.errors import BudgetError, InputError
-from stratal.estimation.estimands import Difference, F1
-from stratal.planning.rounds import labels_so_far
-from tests.tiers import sized
 import numpy as np
 import pytest
+from tests.tiers import sized
+
 import stratal
+from stratal.errors import BudgetError, InputError
+from stratal.estimation.estimands import F1, Difference
+from stratal.planning.rounds import labels_so_far
 
 
 @pytest.fixture(scope="module")

@@ -60,8 +60,8 @@ def test_the_same_seed_gives_the_same_table(labelled):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"designs": ["equal-size:4:opt-a1"]}, "looks at the outcome of a mean"),
-        ({"designs": ["equal-size:4:oracle"]}, "looks at the outcome of a mean"),
+        ({"designs": ["equal-size:4:opt-a1"]}, "follows the outcomes of a mean"),
+        ({"designs": ["equal-size:4:oracle"]}, "follows the outcomes of a mean"),
         ({"estimators": ["hajek"]}, "takes no estimators="),
         ({"intervals": ["t"]}, "takes no intervals="),
         ({"bounds": (0, 1)}, "takes no bounds="),

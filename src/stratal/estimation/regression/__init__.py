@@ -1,8 +1,9 @@
 """Prediction-powered M-estimation under any design: means, quantiles, regressions, or a loss of one's own."""
 
 from stratal.estimation.regression.from_sample import Formula, from_population, regress
-from stratal.estimation.regression.label_allocation import heuristic_spreads, influence_spreads
 from stratal.estimation.regression.losses import (
+    ArrayUnlabelled,
+    Block,
     GeneralisedLinear,
     LinearLoss,
     LogisticLoss,
@@ -10,10 +11,13 @@ from stratal.estimation.regression.losses import (
     LossSums,
     MeanLoss,
     PoissonLoss,
+    Unlabelled,
 )
 from stratal.estimation.regression.m_estimation import (
     Coefficients,
     SuppliedWeights,
+    heuristic_spreads,
+    influence_spreads,
     linear_regression,
     logistic_regression,
     m_estimate,
@@ -21,11 +25,9 @@ from stratal.estimation.regression.m_estimation import (
     poisson_regression,
 )
 from stratal.estimation.regression.quantiles import quantile
-from stratal.estimation.regression.unlabelled import ArrayUnlabelled, BatchedUnlabelled, Block, Unlabelled
 
 __all__ = [
     "ArrayUnlabelled",
-    "BatchedUnlabelled",
     "Block",
     "Coefficients",
     "Formula",

@@ -4,26 +4,45 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from stratal.arrays import AnyArray, FloatArray, IntArray, refuse_nonfinite
 from stratal.designs.extending import refuse_other_units, require_same_population
 from stratal.designs.sample import Sample, require_sample
-from stratal.errors import InputError, LabelError, MissingExtraError, names_mistyped, near_names
+from stratal.errors import (
+    InputError,
+    LabelError,
+    MissingExtraError,
+    names_mistyped,
+    near_names,
+    refuse_unknown,
+)
 from stratal.estimation.calibrated import features_of
-from stratal.estimation.columns import with_label_values
+from stratal.estimation.columns import number_columns, with_label_values
+from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
+from stratal.estimation.estimands.means import Outlook
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.evaluation import estimate
-from stratal.estimation.regression.losses import LinearLoss, LogisticLoss, Loss, PoissonLoss
-from stratal.estimation.regression.m_estimation import Coefficients, m_estimate
-from stratal.estimation.regression.quantiles import quantile
-from stratal.estimation.regression.rectified_loss import require_one_per
-from stratal.estimation.regression.unlabelled import BatchedUnlabelled, Block, feature_matrix, with_intercept
+from stratal.estimation.regression.losses import (
+    Block,
+    LinearLoss,
+    LogisticLoss,
+    Loss,
+    PoissonLoss,
+    Unlabelled,
+    feature_matrix,
+    with_intercept,
+)
+from stratal.estimation.regression.m_estimation import Coefficients, fit_to_proxies, m_estimate
+from stratal.estimation.regression.quantiles import quantile, quantile_estimate, weighted_quantile
+from stratal.estimation.regression.rectified_loss import require_inverse, require_one_per
 from stratal.estimation.respondents import Respondents
-from stratal.labels.labels import join
+from stratal.labels.labels import Joined, join
+from stratal.population.expressions import Cells, Constant, Exponential, Expression, Logistic, Number, total
+from stratal.population.influence import Influence, averages
 from stratal.population.population import Population
 from stratal.population.rules import Rule
 from stratal.randomness import id_texts
@@ -143,7 +162,6 @@ def _frame(data: Any) -> Any:
 
 
 FAMILIES: dict[str, type[Loss]] = {loss.name: loss for loss in (LinearLoss, LogisticLoss, PoissonLoss)}
-_WITHOUT_FEATURES = ("mean", "quantile")
 _FOUND_HERE = ("outcome", "weighting", "unlabelled", "names")
 _BATCH = 262_144
 
@@ -159,10 +177,9 @@ def regress(
     data: Mapping[str, Any] | None = None,
     population: Population | None = None,
     proxy: str | None = None,
-    probability: float = 0.5,
     intercept: bool = True,
     **options: Any,
-) -> Any:
+) -> Coefficients:
     """Estimate how the outcome depends on features, over the population that a sample was drawn from.
 
     Parameters
@@ -172,8 +189,8 @@ def regress(
         Units without a label are left out, as nonresponse within their stratum; a stratum without any label
         is merged with its neighbour.
     family : str or Loss
-        "linear", "logistic", "poisson", "quantile", "mean" (which is `stratal.estimate`, with its options),
-        or a loss of your own.
+        "linear", "logistic", "poisson", or a loss of your own. A mean and a quantile are estimands of
+        `stratal.estimate`.
     features : str or tuple of str
         Numeric columns.
     formula : str, optional
@@ -185,8 +202,6 @@ def regress(
         Where proxy and features of all units are read; the one that the sample was drawn from, if in memory.
     proxy : str, optional
         Prediction of the outcome; the first proxy if left out.
-    probability : float
-        Of a quantile.
     intercept : bool
         Whether `features` get a column of ones; a formula says so itself.
     **options
@@ -194,7 +209,8 @@ def regress(
 
     Returns
     -------
-    Estimates of the coefficients; Estimate of a mean or a quantile
+    Coefficients
+        `Estimates` of the coefficients.
 
     Raises
     ------
@@ -213,9 +229,7 @@ def regress(
     >>> regress(sample, outcome, features="length").names
     ('intercept', 'length')
     """
-    joined = join(require_sample(sample, "regress"), labels)
-    if not np.any(joined.labelled):
-        raise LabelError("no unit is labelled yet", allowed="at least one label")
+    require_sample(sample, "regress")
     if population is not None:
         require_same_population(sample, population)
     population = population if population is not None else sample.population
@@ -223,10 +237,7 @@ def regress(
     if taken:
         raise InputError(f"regress finds {taken[0]}= itself", action="Leave it out, or use m_estimate.")
     chosen = (features,) if isinstance(features, str) else tuple(features)
-    _check_family(family, chosen, formula)
-    if family == "mean":
-        return estimate(sample, joined, proxy=proxy, population=population, **options)
-    y = joined.by_unit(joined.numbers())
+    loss = _checked_loss(family, chosen, formula)
     columns: Features = chosen
     if formula is not None and population is not None:
         columns = _population_formula(formula, population)
@@ -235,42 +246,64 @@ def regress(
         columns = Formula(formula, drawn)
     batch = {name: _column(drawn, name) for name in _read(columns)}
     batch |= {name: _numbers(name, batch[name]) for name in chosen}
-    labelled = Respondents.of(sample, joined.labelled)
-    known: dict[str, Any] = {"weighting": labelled.weighting, **options}
-    if options.get("estimator") != "classical" and sample.proxy_names:
-        if population is None:
-            raise InputError(
-                "the population is not at hand, so its proxies and features cannot be read",
-                action="Give population=, or estimator='classical'.",
-            )
-        name = proxy if proxy is not None else sample.proxy_names[0]
-        if name not in sample.proxy_names:
-            raise InputError(f"no such proxy: {name!r}", allowed=near_names(name, sample.proxy_names))
-        known["proxy"] = sample.proxies[joined.labelled, sample.proxy_names.index(name)]
-        known["unlabelled"] = from_population(
-            population,
-            proxy=name,
-            features=columns,
-            intercept=intercept,
-            rule=sample.design.rule,
-            merged=labelled.codes,
-        )
-    if family == "quantile":
-        found = labelled.complete(quantile(y, probability, **known), sample)
-        return with_label_values(found, {"": joined})
+    estimator = str(options.get("estimator"))
+    joined, units, known = labelled_units(
+        sample, labels, population, proxy, estimator=estimator, features=columns, intercept=intercept
+    )
     names: tuple[str, ...] | None = None
     if isinstance(columns, Formula):
         names = columns.names
     elif columns:
         names = ("intercept", *columns) if intercept else columns
-    loss = FAMILIES[family]() if isinstance(family, str) else family
+    outcome = joined.by_unit(joined.numbers())
     batch = {name: column[joined.labelled] for name, column in batch.items()}
-    matrix = _matrix(batch, len(y), columns, intercept)
-    result: Coefficients = m_estimate(loss, y, features=matrix, names=names, **known)
-    rows = tuple(_in_strata(labelled.complete(row, sample), result.lam) for row in result)
+    matrix = _matrix(batch, len(outcome), columns, intercept)
+    result = m_estimate(loss, outcome, features=matrix, names=names, **known, **options)
+    rows = tuple(_in_strata(units.complete(row, sample), result.lam) for row in result)
     rows = tuple(dataclasses.replace(row, remarks=()) for row in rows)
-    result = dataclasses.replace(result, estimates=rows, remarks=(*labelled.notes, *result.remarks))
+    result = dataclasses.replace(result, estimates=rows, remarks=(*units.notes, *result.remarks))
     return with_label_values(result, {"": joined})
+
+
+def labelled_units(
+    sample: Sample,
+    labels: Any,
+    population: Population | None,
+    proxy: str | None,
+    *,
+    estimator: str,
+    features: Features = (),
+    intercept: bool = True,
+) -> tuple[Joined, Respondents, dict[str, Any]]:
+    """Return the labels, who answered, and the arguments `weighting`, `proxy` and `unlabelled` of a fit.
+
+    The last two are left out of a classical one, and where the sample has no proxy.
+    """
+    joined = join(sample, labels)
+    if not np.any(joined.labelled):
+        raise LabelError("no unit is labelled yet", allowed="at least one label")
+    units = Respondents.of(sample, joined.labelled)
+    known: dict[str, Any] = {"weighting": units.weighting}
+    if estimator == "classical" or not sample.proxy_names:
+        return joined, units, known
+    if population is None:
+        raise InputError(
+            "the population is not at hand, so its proxies and features cannot be read",
+            action="Give population=, or estimator='classical'.",
+        )
+    name = proxy if proxy is not None else sample.proxy_names[0]
+    if name not in sample.proxy_names:
+        raise InputError(f"no such proxy: {name!r}", allowed=near_names(name, sample.proxy_names))
+    known["proxy"] = sample.proxies[joined.labelled, sample.proxy_names.index(name)]
+    known["unlabelled"] = from_population(
+        population,
+        proxy=name,
+        features=features,
+        intercept=intercept,
+        rule=sample.design.rule,
+        merged=units.codes,
+    )
+    return joined, units, known
 
 
 def _in_strata(row: Estimate, lam: FloatArray) -> Estimate:
@@ -295,7 +328,7 @@ def from_population(
     rule: Rule | None = None,
     merged: IntArray | None = None,
     batch_size: int = _BATCH,
-) -> BatchedUnlabelled:
+) -> Unlabelled:
     """Return the units of a population as an estimator reads them: a few passes, in batches.
 
     Parameters
@@ -315,7 +348,7 @@ def from_population(
 
     Returns
     -------
-    BatchedUnlabelled
+    Unlabelled
 
     Examples
     --------
@@ -341,7 +374,7 @@ def from_population(
             )
 
     n_strata = 1 if rule is None else rule.n_strata
-    return BatchedUnlabelled(blocks, n_strata=n_strata if merged is None else int(merged.max()) + 1)
+    return Unlabelled(blocks, n_strata=n_strata if merged is None else int(merged.max()) + 1)
 
 
 def _read(features: Features) -> tuple[str, ...]:
@@ -429,24 +462,302 @@ def _numbers(name: str, column: AnyArray) -> FloatArray:
     return numbers
 
 
-def _check_family(family: str | Loss, features: tuple[str, ...], formula: str | None) -> None:
-    """Refuse an unknown family, features where it takes none, and none where it needs some."""
+def _checked_loss(family: str | Loss, features: tuple[str, ...], formula: str | None) -> Loss:
+    """Return the loss; refuse an unknown family, and features where it takes none, or needs some."""
     if not isinstance(family, str | Loss):
         raise InputError(
             "family must be a name or a loss", given=repr(family), action="Give an instance, as in MyLoss()."
         )
-    known = (*FAMILIES, *_WITHOUT_FEATURES)
-    if isinstance(family, str) and family not in known:
-        raise InputError(f"no such family: {family!r}", allowed=", ".join(map(repr, known)))
+    if isinstance(family, str) and family not in FAMILIES:
+        raise InputError(
+            f"no such family: {family!r}",
+            allowed=", ".join(map(repr, FAMILIES)),
+            action="Take stratal.estimate for a mean or a quantile.",
+        )
     if features and formula is not None:
         raise InputError(
             "give features= or formula=, not both",
             action="Give features= for plain columns, formula= for what is made of them.",
         )
-    given = bool(features) or formula is not None
-    if family in _WITHOUT_FEATURES and given:
-        raise InputError(f"a {family} has no features", action="Leave them out, or choose another family.")
-    if family in FAMILIES and not given:
+    if isinstance(family, Loss):
+        return family
+    if not features and formula is None:
         raise InputError(
-            f"{family} regression needs features", action="Give features= or formula= (or family='mean')."
+            f"{family} regression needs features", action="Give features= or formula= (or take the mean)."
         )
+    return FAMILIES[family]()
+
+
+FITTED = ("target", "population", "estimator", "lam", "proxy", "stratum_weights_known")
+"""Options of `estimate` for what is fitted with a proxy; λ stays where the loss has a minimum."""
+
+_ESTIMATORS = {"auto": "ppi++", "horvitz-thompson": "classical", "difference": "ppi++"}
+
+
+def options_of(request: Request, sample: Sample) -> dict[str, Any]:
+    """Return the options of the fit; `auto` takes the proxy where the population is at hand.
+
+    Examples
+    --------
+    >>> sample = Sample.from_labelled({"y": [1.0, 2.0]}, value="y", population_size=9)[0]
+    >>> options_of(PLAIN, sample)["estimator"]
+    'classical'
+    """
+    reads = sample.population is not None and bool(sample.proxy_names)
+    estimator = _ESTIMATORS.get(request.estimator, request.estimator)
+    if request.estimator == "auto" and request.lam is None and not reads:
+        estimator = "classical"
+    one = request.estimator == "difference" and request.lam is None
+    return {
+        "estimator": estimator,
+        "lam": 1.0 if one else request.lam,
+        "proxy": None if estimator == "classical" else request.proxy,
+        "target": request.target,
+        "stratum_weights_known": request.stratum_weights_known,
+    }
+
+
+def scaled_moments(population: Population, proxy: str | None, what: str) -> Outlook:
+    """Return a proxy's moments of the outcome; refuse one that only orders the units."""
+    if not population.proxy_names or not population.proxy_info(proxy).scaled:
+        raise InputError(
+            f"{what} needs a proxy on the outcome's scale",
+            given=", ".join(population.proxy_names) or "no proxy",
+            action="Name a column that predicts the outcome (proxy=, --proxy); give the outcome's bounds "
+            "(bounds=, --bounds LOW,HIGH), or scaled=True if it has none.",
+        )
+    return Outlook.of(population, proxy)
+
+
+INTERCEPT = "intercept"
+
+IN_ORDER = 1e-3
+"""Mean of u over its deviation, in a unit of average square: what puts units in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficient(Estimand):
+    """One coefficient of a linear, logistic or Poisson regression of the outcome on columns of numbers.
+
+    Its influence on a unit is w(x) (y − μ(x)), with w(x) the coefficient's row of A⁻¹x: units far out in a
+    feature matter most. The fit and A are those of the proxy before labels, as in Fisch et al. (2024),
+    eq. 20–21.
+
+    Parameters
+    ----------
+    of : str
+        A feature, or `intercept`.
+    features : tuple of str, optional
+        All features of the regression, which has an intercept too; `of` alone unless given.
+    family : {"linear", "logistic", "poisson"}
+    proxy : str, optional
+        The proxy to plan with, which predicts the outcome; the population's first unless named.
+
+    Examples
+    --------
+    >>> Coefficient("length", ("length", "age")).text
+    'coefficient:length,features=length+age'
+    """
+
+    kind: ClassVar[str] = "coefficient"
+    listed: ClassVar[str] = "of"
+    of: str
+    features: tuple[str, ...] = ()
+    family: str = "linear"
+    proxy: str | None = None
+
+    def __post_init__(self) -> None:
+        own = () if self.of == INTERCEPT else (self.of,)
+        given = (self.features,) if isinstance(self.features, str) else tuple(self.features)
+        self._set(features=() if given == own else given)
+        if not self.numbers or self.of not in self.names:
+            raise InputError(
+                "a coefficient must be one of the regression's",
+                given=repr(self.of),
+                allowed=near_names(self.of, self.names),
+                action="Name all of its features: coefficient:length,features=length+age.",
+            )
+        refuse_unknown("family", self.family, LINKS)
+
+    @classmethod
+    def example(cls) -> str:
+        """Return an example of the text form."""
+        return "coefficient:length,features=length+age"
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The columns of the features."""
+        return self.features or (() if self.of == INTERCEPT else (self.of,))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all coefficients."""
+        return (INTERCEPT, *self.numbers)
+
+    @property
+    def reads_population(self) -> bool:
+        """Whether the estimate reads columns of the population: the features, and the proxy of all units."""
+        return True
+
+    def influence(self, population: Population) -> Influence:
+        """Return the conditional moments of w(x) (y − μ(x)), the fit being that to the proxies.
+
+        The mean of what the labels leave open is 0, and strata of one mean would hold units near and far out
+        alike. The mean given here is a share of E[u² | x] too small to matter, so that strata follow how much
+        u varies.
+        """
+        expected = self._outlook(population)
+        units = from_population(population, proxy=self.proxy, features=self.numbers)
+        fit = fit_to_proxies(FAMILIES[self.family](), units)
+        weight = self._linear(require_inverse(fit.hessian)[self.names.index(self.of)])
+        gap = expected.mean - LINKS[self.family](self._linear(fit.theta))
+        square = weight * weight * (gap * gap + expected.variance)
+        whole = max(float(averages(population, [square])[0]), 1e-300)
+        return Influence(
+            value=float(fit.theta[self.names.index(self.of)]),
+            mean=(IN_ORDER / whole**0.5) * square,
+            square=square,
+            cells=Cells(names=("all",)),
+        )
+
+    def _outlook(self, population: Population) -> Outlook:
+        """Return the proxy's moments of the outcome; of a count, that it varies as much as its mean."""
+        found = scaled_moments(population, self.proxy, repr(self.text))
+        unknown = [
+            name for name in self.numbers if name not in (*population.feature_names, *population.proxy_names)
+        ]
+        if unknown:
+            raise InputError(
+                f"the population has no column of numbers {unknown[0]!r}",
+                allowed=near_names(unknown[0], [*population.feature_names, *population.proxy_names]),
+                action="Several features are written coefficient:length,features=length+age; the population "
+                "needs each as a column of numbers (features=).",
+            )
+        return Outlook(mean=found.mean, variance=found.mean) if self.family == "poisson" else found
+
+    def _linear(self, weights: FloatArray) -> Expression:
+        """Return the intercept's weight and the features times theirs, in nine digits on every engine."""
+        first, *others = (float(f"{weight:.9g}") for weight in weights)
+        terms = [weight * Number(name=name) for weight, name in zip(others, self.numbers, strict=True)]
+        return total([Constant(value=first), *terms])
+
+    takes: ClassVar[tuple[str, ...]] = FITTED
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the coefficient: with the proxy where the population is at hand, else by weights alone."""
+        proxy = request.proxy or self.proxy
+        fitted = regress(
+            sample,
+            labels,
+            family=self.family,
+            features=self.numbers,
+            **options_of(replace(request, proxy=proxy), sample),
+        )
+        found: Estimate = fitted.of(coefficient=self.of)
+        return replace(found, label=self.label, null=None, remarks=fitted.remarks)
+
+
+LINKS: dict[str, Callable[[Expression], Expression]] = {
+    "linear": lambda line: line,
+    "logistic": lambda line: Logistic(parts=(line,)),
+    "poisson": lambda line: Exponential(parts=(line,)),
+}
+"""The mean of the outcome at a linear predictor."""
+
+
+_LOGISTIC = 1.702
+"""The logistic function of 1.702 t is the normal one of t to .01 (Camilli 1994)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantile(Estimand):
+    """The value with a given share of the outcomes at or below it.
+
+    Parameters
+    ----------
+    probability : float
+        ½ is the median.
+    proxy : str, optional
+        The proxy to plan with; the population's first unless named. It must be on the outcome's scale.
+
+    Examples
+    --------
+    >>> Quantile(0.9).text, Estimand.parse_text("quantile:.9").probability
+    ('quantile:0.9', 0.9)
+    """
+
+    kind: ClassVar[str] = "quantile"
+    listed: ClassVar[str] = "probability"
+    probability: float
+    proxy: str | None = None
+
+    def __post_init__(self) -> None:
+        self._set(probability=float(self.probability))
+        if not 0 < self.probability < 1:
+            raise InputError("probability is out of range", given=self.probability, allowed="between 0 and 1")
+
+    @property
+    def title(self) -> str:
+        """What a sentence calls it: `0.9 quantile`."""
+        return f"{self.probability:g} quantile"
+
+    @classmethod
+    def example(cls) -> str:
+        """Return an example of the text form."""
+        return "quantile:.9"
+
+    def influence(self, population: Population) -> Influence:
+        """Return the conditional moments of (β − 1(z ≤ θ)) / density, with z about its proxy as a logistic.
+
+        θ is the quantile of the proxy; the chance that z is at or below it falls with the proxy, and what the
+        proxy leaves open says how steeply.
+        """
+        expected = scaled_moments(population, self.proxy, "a quantile")
+        picture = population.distribution(population.proxy_info(self.proxy).name)
+        theta = weighted_quantile(picture.values, picture.counts.astype(np.float64), self.probability)
+        left = max(float(averages(population, [expected.variance])[0]), 1e-12) ** 0.5
+        steep = _LOGISTIC / left
+        below = Logistic(parts=(steep * (theta - expected.mean),))
+        density, share = averages(population, [steep * below * (1.0 - below), below])
+        scale = 1.0 / max(float(density), 1e-12)
+        # u is centred where the logistic has its share, which is near β.
+        mean = scale * (float(share) - below)
+        square = scale**2 * (float(share) ** 2 + (1.0 - 2.0 * float(share)) * below)
+        return Influence(value=theta, mean=mean, square=square, cells=Cells(names=("all",)))
+
+    takes: ClassVar[tuple[str, ...]] = (*FITTED, "bounds")
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the quantile: by weights, with the limits of the share below, unless λ is requested."""
+        if request.estimator not in ("auto", "horvitz-thompson") or request.lam is not None:
+            options = options_of(replace(request, proxy=request.proxy or self.proxy), sample)
+            proxy, estimator = options.pop("proxy"), options["estimator"]
+            joined, units, known = labelled_units(
+                sample, labels, sample.population, proxy, estimator=estimator
+            )
+            tuned = quantile(joined.by_unit(joined.numbers()), self.probability, **known, **options)
+            return replace(units.complete(tuned, sample), label=self.label)
+        if request.target != "population":
+            raise InputError(
+                "a quantile by weights is that of the population",
+                given=f"target={request.target!r}",
+                allowed="'population'",
+                action="Give estimator='ppi++', or leave target= out.",
+            )
+        columns, labelled = number_columns(sample, {"labels": labels})
+        frame = Respondents.of(sample, labelled)
+        found = quantile_estimate(columns[:, 0], self.probability, frame.weighting, bounds=request.bounds)
+        if not np.isfinite(found.standard_error):
+            raise InputError(
+                "the standard error of a quantile cannot be estimated",
+                given=f"{len(columns)} label{'s' if len(columns) > 1 else ''}",
+                action="Label at least 2 units, drawn by chance.",
+            )
+        return replace(frame.complete(found, sample), label=self.label)
+
+    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+        """Return β − 1(z ≤ θ̂) of the labelled units, on no scale but that of strata among each other."""
+        columns, labelled = number_columns(sample, {"labels": labels})
+        z, weights = columns[:, 0], Respondents.of(sample, labelled).weighting.weights
+        value = weighted_quantile(z, weights, self.probability)
+        return LabelledInfluence(u=np.asarray(self.probability - (z <= value), np.float64), labelled=labelled)

@@ -6,14 +6,16 @@ everything else (rectification by a proxy, the solver, λ, the sandwich) is buil
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
 
-from stratal.arrays import FloatArray
+from stratal.arrays import FloatArray, IntArray, numeric_array, refuse_nonfinite
 from stratal.errors import InputError
 
 
@@ -28,25 +30,25 @@ class LossSums:
     gradient : float (d,)
         Σ w ∇ℓ.
     hessian : float (d, d)
-        Σ w ∇²ℓ; zeros if it was not asked for.
+        Σ w ∇²ℓ; zeros if it was not requested.
 
     Examples
     --------
     >>> one = LossSums(value=1.0, gradient=np.ones(1), hessian=np.ones((1, 1)))
-    >>> one.plus(one, -2.0).value
-    -1.0
+    >>> one.plus(one).value
+    2.0
     """
 
     value: float
     gradient: FloatArray
     hessian: FloatArray
 
-    def plus(self, other: LossSums, factor: float = 1.0) -> LossSums:
-        """Return these sums plus `factor` times the other ones."""
+    def plus(self, other: LossSums) -> LossSums:
+        """Return these sums plus the other ones."""
         return LossSums(
-            value=self.value + factor * other.value,
-            gradient=self.gradient + factor * other.gradient,
-            hessian=self.hessian + factor * other.hessian,
+            value=self.value + other.value,
+            gradient=self.gradient + other.gradient,
+            hessian=self.hessian + other.hessian,
         )
 
 
@@ -55,8 +57,8 @@ class Loss(ABC):
 
     `gradients` and `hessian` are required. `values` makes the line search safer; `check` refuses outcomes
     that the loss cannot take. `convex_range` is the range of λ for which the rectified loss stays convex
-    whatever the data: the fitted λ is clipped to it unless told otherwise. `grows` says that the mean grows
-    exponentially with the features, so that units far out can decide a fit.
+    whatever the data: the fitted λ is clipped to it unless `clip` says otherwise. `grows` says that the mean
+    grows exponentially with the features, so that units far out can decide a fit.
 
     Examples
     --------
@@ -118,29 +120,12 @@ class Loss(ABC):
         curvature: bool = True,
     ) -> LossSums:
         """Return Σ w ℓ, Σ w ∇ℓ and Σ w ∇²ℓ."""
-        values = self.values(theta, features, outcome)
-        gradient = weights @ self.gradients(theta, features, outcome)
-        d = len(theta)
+        values, d = self.values(theta, features, outcome), len(theta)
         return LossSums(
             value=float("nan") if values is None else float(weights @ values),
-            gradient=gradient,
+            gradient=weights @ self.gradients(theta, features, outcome),
             hessian=self.hessian(theta, features, outcome, weights) if curvature else np.zeros((d, d)),
         )
-
-    def rectified(
-        self,
-        theta: FloatArray,
-        features: FloatArray,
-        outcome: FloatArray,
-        proxy: FloatArray,
-        weights: FloatArray,
-        lam: FloatArray,
-        *,
-        curvature: bool = True,
-    ) -> LossSums:
-        """Return the sums of w (ℓ(x, y) − λ ℓ(x, f)), and of its gradient and Hessian; λ is (n,)."""
-        own = self.summed(theta, features, outcome, weights, curvature=curvature)
-        return own.plus(self.summed(theta, features, proxy, weights * lam, curvature=curvature), -1.0)
 
 
 class MeanLoss(Loss):
@@ -237,37 +222,10 @@ class GeneralisedLinear(Loss):
         curvature: bool = True,
     ) -> LossSums:
         """Return the sums with one pass over η and none over an (n, d) array of gradients."""
-        return self._sums(theta, features, weights, weights * outcome, curvature)
-
-    def rectified(
-        self,
-        theta: FloatArray,
-        features: FloatArray,
-        outcome: FloatArray,
-        proxy: FloatArray,
-        weights: FloatArray,
-        lam: FloatArray,
-        *,
-        curvature: bool = True,
-    ) -> LossSums:
-        """Return the sums in one pass: outcomes enter linearly, so that b(η) is weighted by w (1 − λ)."""
-        return self._sums(
-            theta, features, weights * (1.0 - lam), weights * (outcome - lam * proxy), curvature
-        )
-
-    def _sums(
-        self,
-        theta: FloatArray,
-        features: FloatArray,
-        weights: FloatArray,
-        linear: FloatArray,
-        curvature: bool,
-    ) -> LossSums:
-        """Return Σ w b(η) − linear·η, and its gradient and Hessian."""
         eta = features @ theta
         cumulant, mean = self.cumulant_and_mean(eta)
-        d = len(theta)
-        hessian = np.zeros((d, d))
+        linear = weights * outcome
+        hessian = np.zeros((len(theta), len(theta)))
         if curvature:
             hessian = features.T @ (features * (weights * self.variance(mean))[:, None])
         return LossSums(
@@ -371,3 +329,311 @@ class PoissonLoss(GeneralisedLinear):
     def typical_curvature(self, outcome: FloatArray) -> float | None:
         """The mean outcome; 1 where all are 0."""
         return float(np.mean(outcome)) or 1.0
+
+
+_CHUNK = 1 << 16
+"""Units per block where there are no features."""
+
+_CHUNK_NUMBERS = 25_000
+"""Numbers in a block's features, so that arrays of their size stay in the cache and the allocator's pool."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A run of units.
+
+    Parameters
+    ----------
+    features : float (m, p)
+        p may be 0, for a mean.
+    proxy : float (m,) or (m, q)
+        Predictions of the outcome.
+    stratum : int (m,)
+    weights : float (m,), optional
+        Sampling weights of an unlabelled sample that is itself weighted.
+
+    Examples
+    --------
+    >>> Block(features=np.ones((1, 1)), proxy=np.ones(1), stratum=np.zeros(1, int)).weights is None
+    True
+    """
+
+    features: FloatArray
+    proxy: FloatArray
+    stratum: IntArray
+    weights: FloatArray | None = None
+
+
+class Unlabelled:
+    """The units with a proxy, as an estimator sees them: read in batches, each pass anew.
+
+    Either all N units of the population, the labelled ones included (`separate` false: the usual case,
+    proxies are known everywhere), or a sample of its own without the labelled units (`separate` true: the
+    setting of PPI).
+
+    Parameters
+    ----------
+    batches : callable
+        Returns an iterable of `Block`; called once per pass, it must yield the same units each time.
+    n_strata : int
+        H.
+    separate : bool
+        Whether the labelled units are not among these.
+
+    Raises
+    ------
+    InputError
+        For numbers that are not finite, codes that do not exist, a stratum without units.
+
+    Examples
+    --------
+    >>> def batches():
+    ...     for start in (0.0, 2.0):
+    ...         yield Block(features=np.ones((2, 1)), proxy=start + np.arange(2.0), stratum=np.zeros(2, int))
+    >>> Unlabelled(batches, n_strata=1).size
+    4
+    """
+
+    def __init__(
+        self, batches: Callable[[], Iterable[Block]], *, n_strata: int, separate: bool = False
+    ) -> None:
+        self.separate, self._batches = separate, batches
+        self.counts, self.totals, self.width = np.zeros(n_strata, dtype=np.int64), np.zeros(n_strata), 0
+        for block in batches():
+            refuse_nonfinite("proxy", block.proxy)
+            refuse_nonfinite("features", block.features)
+            lowest, highest = block.stratum.min(), block.stratum.max()
+            if lowest < 0 or highest >= n_strata:
+                raise InputError(
+                    "a stratum code is out of range",
+                    given=f"{lowest} to {highest}",
+                    allowed=f"0 to {n_strata - 1}",
+                )
+            self.counts += np.bincount(block.stratum, minlength=n_strata)
+            self.totals += np.bincount(block.stratum, block.weights, minlength=n_strata)
+            self.width = block.features.shape[1]
+        if np.any(self.counts == 0):
+            raise InputError(
+                f"stratum {int(np.argmin(self.counts))} has no unlabelled unit",
+                allowed="at least one in every stratum",
+                action="Merge it with another stratum.",
+            )
+
+    def blocks(self) -> Iterator[Block]:
+        """Start a new pass over all units, in runs, in a fixed order."""
+        return iter(self._batches())
+
+    def moved(self, stretch: float, shift: FloatArray) -> Unlabelled:
+        """Return the units with proxy stretch · f + x'shift."""
+        found = copy.copy(self)
+        found._batches = lambda: (
+            replace(block, proxy=stretch * block.proxy + block.features @ shift) for block in self.blocks()
+        )
+        return found
+
+    @property
+    def n_strata(self) -> int:
+        """H."""
+        return len(self.counts)
+
+    @property
+    def size(self) -> int:
+        """Number of units."""
+        return int(self.counts.sum())
+
+    def summed(
+        self, loss: Loss, theta: FloatArray, factors: FloatArray, *, curvature: bool = True
+    ) -> LossSums:
+        """Return Σ_h factors_h · (mean over U_h) of loss, gradient and Hessian at the proxy; factors (H,)."""
+        d = len(theta)
+        total = LossSums(value=0.0, gradient=np.zeros(d), hessian=np.zeros((d, d)))
+        per_unit = factors / self.totals
+        for block in self.blocks():
+            weights = per_unit[block.stratum] if self.n_strata > 1 else np.full(len(block.proxy), per_unit[0])
+            if block.weights is not None:
+                weights = weights * block.weights
+            sums = loss.summed(theta, block.features, block.proxy, weights, curvature=curvature)
+            total = total.plus(sums)
+        return total
+
+    def covariances(self, loss: Loss, theta: FloatArray) -> FloatArray:
+        """Return the proxy gradients' covariances (H, d, d) within strata, merged over blocks (Chan 1983).
+
+        The divisor is N_h − 1; a stratum of one unit has zeros.
+        """
+        d, n_strata = len(theta), self.n_strata
+        seen = np.zeros(n_strata)
+        means = np.zeros((n_strata, d))
+        spread = np.zeros((n_strata, d, d))
+        scale = self.counts / self.totals
+        for block in self.blocks():
+            gradients = loss.gradients(theta, block.features, block.proxy)
+            if block.weights is not None:
+                gradients = gradients * (block.weights * scale[block.stratum])[:, None]
+            for h, rows in _stratum_rows(block.stratum, n_strata):
+                part = gradients[rows]
+                m = len(part)
+                centre = np.full(m, 1.0 / m) @ part
+                centred = part - centre
+                shift = centre - means[h]
+                spread[h] += centred.T @ centred + np.outer(shift, shift) * (seen[h] * m / (seen[h] + m))
+                means[h] += shift * (m / (seen[h] + m))
+                seen[h] += m
+        return np.asarray(spread / np.maximum(seen - 1, 1)[:, None, None])
+
+
+def _stratum_rows(stratum: IntArray, n_strata: int) -> Iterator[tuple[int, Any]]:
+    """Yield each stratum in the block with its rows: slices where the block is sorted by stratum."""
+    if n_strata == 1:
+        yield 0, slice(None)
+        return
+    if np.any(stratum[1:] < stratum[:-1]):
+        for h in np.unique(stratum):
+            yield int(h), np.flatnonzero(stratum == h)
+        return
+    edges = np.searchsorted(stratum, np.arange(n_strata + 1))
+    for h in np.flatnonzero(np.diff(edges)):
+        yield int(h), slice(edges[h], edges[h + 1])
+
+
+class ArrayUnlabelled(Unlabelled):
+    """Units held in memory.
+
+    Parameters
+    ----------
+    proxy : array-like (N,) or (N, q)
+        Predictions of the outcome.
+    features : array-like (N, p), optional
+        Left out for a mean or a quantile.
+    stratum : int (N,), optional
+        0 … H − 1; all in one stratum if left out.
+    n_strata : int, optional
+        H, where the last strata may be empty.
+    weights : array-like (N,), optional
+        Sampling weights, for a separate weighted sample.
+    separate : bool
+        Whether the labelled units are not among these.
+
+    Raises
+    ------
+    InputError
+        For lengths that differ, numbers that are not finite, a stratum without units.
+
+    Examples
+    --------
+    >>> units = ArrayUnlabelled(proxy=[1.0, 2.0, 4.0], stratum=np.array([0, 1, 1]))
+    >>> units.counts
+    array([1, 2])
+    """
+
+    def __init__(
+        self,
+        *,
+        proxy: Any,
+        features: Any = None,
+        stratum: Any = None,
+        n_strata: int | None = None,
+        weights: Any = None,
+        separate: bool = False,
+    ) -> None:
+        self.proxy = finite_array("proxy", proxy)
+        n = len(self.proxy)
+        if n == 0:
+            raise InputError("there are no unlabelled units", allowed="at least one")
+        self.features = np.empty((n, 0)) if features is None else feature_matrix("features", features)
+        self.stratum = np.zeros(n, dtype=np.int64) if stratum is None else np.asarray(stratum, dtype=np.int64)
+        self.weights = None if weights is None else finite_array("weights", weights)
+        columns = {"proxy": self.proxy, "features": self.features, "stratum": self.stratum}
+        columns |= {} if self.weights is None else {"weights": self.weights}
+        for name, values in columns.items():
+            if len(values) != n:
+                raise InputError(
+                    f"unlabelled {name} and proxy must have one entry per unit",
+                    given=f"{len(values)} and {n}",
+                    action="Give one row for each unlabelled unit in both.",
+                )
+        if np.any(self.stratum[1:] < self.stratum[:-1]):
+            order = np.argsort(self.stratum, kind="stable")
+            for name, values in columns.items():
+                setattr(self, name, values[order])
+        n_strata = max(int(self.stratum[-1]) + 1, 1) if n_strata is None else n_strata
+        super().__init__(self._runs, n_strata=n_strata, separate=separate)
+
+    def _runs(self) -> Iterator[Block]:
+        """Yield runs short enough for the cache."""
+        width = self.features.shape[1]
+        chunk = max(_CHUNK_NUMBERS // width, 512) if width else _CHUNK
+        for start in range(0, len(self.proxy), chunk):
+            rows = slice(start, start + chunk)
+            yield Block(
+                features=self.features[rows],
+                proxy=self.proxy[rows],
+                stratum=self.stratum[rows],
+                weights=None if self.weights is None else self.weights[rows],
+            )
+
+
+def population_units(
+    unlabelled: Unlabelled | None, features: Any, proxy: Any, stratum: Any, *, intercept: bool = False
+) -> Unlabelled | None:
+    """Return the population side, from units or from arrays; `None` where there is no proxy.
+
+    Examples
+    --------
+    >>> population_units(None, None, [0.1, 0.2], None).size
+    2
+    """
+    if unlabelled is not None and proxy is not None:
+        raise InputError(
+            "give unlabelled= or the population's arrays, not both",
+            action="Give unlabelled= alone, or the arrays alone.",
+        )
+    if unlabelled is not None and intercept:
+        raise InputError(
+            "intercept=True cannot reach into unlabelled=", action="Add the column of ones there."
+        )
+    if proxy is None:
+        return unlabelled
+    if features is not None and intercept:
+        features = with_intercept(feature_matrix("population_features", features))
+    return ArrayUnlabelled(features=features, proxy=proxy, stratum=stratum)
+
+
+def with_intercept(features: FloatArray) -> FloatArray:
+    """Return the features with a column of ones before them.
+
+    Examples
+    --------
+    >>> with_intercept(np.array([[2.0]]))
+    array([[1., 2.]])
+    """
+    return np.concatenate([np.ones((len(features), 1)), features], axis=1)
+
+
+def finite_array(name: str, values: Any) -> FloatArray:
+    """Return `values` as finite float64 of shape (n,) or (n, q).
+
+    Examples
+    --------
+    >>> finite_array("proxy", [1, 2])
+    array([1., 2.])
+    """
+    array = numeric_array(name, values)
+    if array.ndim not in (1, 2):
+        raise InputError(
+            f"{name} must be a vector or a matrix", given=f"shape {array.shape}", allowed="(n,) or (n, d)"
+        )
+    refuse_nonfinite(name, array)
+    return array
+
+
+def feature_matrix(name: str, values: Any) -> FloatArray:
+    """Return `values` as a finite float64 matrix (n, p); a vector becomes one column.
+
+    Examples
+    --------
+    >>> feature_matrix("features", [1, 2]).shape
+    (2, 1)
+    """
+    array = finite_array(name, values)
+    return np.ascontiguousarray(array if array.ndim == 2 else array[:, None])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Sequence
+import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,94 +12,39 @@ import numpy as np
 from stratal.arrays import FloatArray, IntArray, Record, finite_vector
 from stratal.designs import Weighting, WithReplacementWeighting
 from stratal.designs.stratum_moments import stratum_covariances, stratum_means
-from stratal.errors import InputError
+from stratal.errors import InputError, refuse_unknown
 from stratal.estimation.estimate import Estimates, Linearised, linearised_estimate, skewed_limits
 from stratal.estimation.lam import ChosenLam, ProxyMoments, Trust, fit_lam
-from stratal.estimation.regression.losses import LinearLoss, LogisticLoss, Loss, MeanLoss, PoissonLoss
-from stratal.estimation.regression.rectified_loss import (
-    Options,
-    RectifiedLoss,
-    Solution,
-    contrasts,
-    newton,
-    require_inverse,
-    require_one_per,
-)
-from stratal.estimation.regression.unlabelled import (
-    Block,
+from stratal.estimation.regression.losses import (
+    GeneralisedLinear,
+    LinearLoss,
+    LogisticLoss,
+    Loss,
+    MeanLoss,
+    PoissonLoss,
     Unlabelled,
     feature_matrix,
     finite_array,
     population_units,
     with_intercept,
 )
+from stratal.estimation.regression.rectified_loss import (
+    Options,
+    RectifiedLoss,
+    Solution,
+    contrasts,
+    minimum_failure,
+    newton,
+    require_inverse,
+    require_one_per,
+)
 from stratal.report import plain_dict
 
 _HIGHEST_LEVERAGE = 0.75
-_LEAST_LEFT = 0.25
+"""Leverages are cut here: beyond it a residual over what is left of it is noise."""
+
+_LEAST_LEFT = 1.0 - _HIGHEST_LEVERAGE
 """Least share of its variance that a cluster is taken to show, in any direction; as of single units."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sandwich:
-    """The two parts of the covariance at one θ and λ.
-
-    Parameters
-    ----------
-    rectified : RectifiedLoss
-    options : Options
-    theta : float (d,)
-    lam : float (H,)
-
-    Examples
-    --------
-    >>> from stratal.estimation.regression.losses import MeanLoss
-    >>> from stratal.designs import StratifiedWeighting
-    >>> weighting = StratifiedWeighting(stratum=np.zeros(2, int), sizes=np.array([4]))
-    >>> rectified = RectifiedLoss(MeanLoss(), [1.0, 3.0], weighting)
-    >>> parts = Sandwich(rectified=rectified, options=Options(), theta=np.array([2.0]), lam=np.zeros(1))
-    >>> parts.meat(rectified.residual_gradients(parts.theta, parts.lam))
-    array([[0.5]])
-    """
-
-    rectified: RectifiedLoss
-    options: Options
-    theta: FloatArray
-    lam: FloatArray
-
-    def hessian(self, at_minimum: FloatArray) -> FloatArray:
-        """Return A (d, d), estimated as `options.hessian` says; `at_minimum` is the rectified loss's own."""
-        if self.options.hessian == "rectified":
-            return at_minimum
-        data, loss = self.rectified, self.rectified.loss
-        units, weights = data.unlabelled, data.weights
-        if self.options.hessian == "labelled" or units is None or not np.any(self.lam):
-            return loss.hessian(self.theta, data.features, data.outcome, weights)
-        if not units.separate:
-            return units.summed(loss, self.theta, data.shares).hessian
-        share = data.counts / (data.counts + units.counts)
-        own = loss.hessian(self.theta, data.features, data.outcome, weights * data.per_unit(share))
-        return own + units.summed(loss, self.theta, data.shares * (1.0 - share)).hessian
-
-    def meat(self, residual: FloatArray, unlabelled: FloatArray | None = None) -> FloatArray:
-        """Return B (d, d), the covariance of the rectified gradient.
-
-        Parameters
-        ----------
-        residual : float (n, d)
-            ∇ℓ(x, y) − λ∇ℓ(x, f) of the labelled units, corrected for what was fitted on them.
-        unlabelled : float (H, d, d), optional
-            Covariances of ∇ℓ(x, f) within the strata of a separate unlabelled sample (eq. 10, 13).
-        """
-        data, total = self.rectified, self.rectified.weighting.covariance(residual)
-        if data.unlabelled is not None and data.separate and unlabelled is not None:
-            factors = data.shares**2 * self.lam**2 / data.unlabelled.counts
-            return np.asarray(total + np.tensordot(factors, unlabelled, axes=1))
-        if self.options.target == "superpopulation" and not data.separate:
-            gradients = data.loss.gradients(self.theta, data.features, data.outcome)
-            known = self.options.stratum_weights_known
-            return total + data.weighting.population_covariance(gradients, stratum_weights_known=known)
-        return total
 
 
 def coefficient_freedom(weighting: Weighting, variables: FloatArray) -> FloatArray:
@@ -237,36 +182,36 @@ _FIRST_TOLERANCE = 0.05
 """Of the first round: λ needs no exact θ."""
 
 
-def choose_lam(rectified: RectifiedLoss, options: Options) -> tuple[ChosenLam, Solution]:
+def choose_lam(rectified: RectifiedLoss) -> tuple[ChosenLam, Solution]:
     """Return λ (H, 1), given or fitted, with the minimum of the rectified loss at it.
 
     A fitted λ depends on θ and the other way round: two rounds are made from the classical estimate (or,
     where the labels alone have none, from the fit to the proxies). One would do in the limit.
     """
-    nothing, loss = np.zeros(len(rectified.shares)), rectified.loss
+    options, nothing, loss = rectified.options, np.zeros(len(rectified.shares)), rectified.loss
     start = np.zeros(rectified.n_parameters)
     if options.start is not None:
         require_one_per("coefficient", "start", np.ravel(options.start), len(start))
         start = finite_vector("start", options.start)
     if options.lam is not None or options.estimator == "classical" or rectified.unlabelled is None:
         lam = nothing if options.lam is None else _given_lam(options.lam, len(nothing))
-        start = _start(rectified, options, start) if np.any(lam) else start
+        theta = _start(rectified, start) if np.any(lam) else start
         found = ChosenLam(lam=lam[:, None], spent=nothing, notes=_outside(lam, loss))
-        return found, rectified.require_solution(lam, start, options)
-    bounds, theta = _clip_range(options.clip, loss), _start(rectified, options, start)
-    for chosen in (dataclasses.replace(options, tolerance=_FIRST_TOLERANCE), options):
-        fit = lam_at(rectified, options, theta)
+        return found, rectified.require_solution(lam, theta)
+    bounds, theta = _clip_range(options.clip, loss), _start(rectified, start)
+    for tolerance in (_FIRST_TOLERANCE, None):
+        fit = lam_at(rectified, theta)
         lam = np.clip(fit.lam, *bounds)
-        solution = rectified.require_solution(lam[:, 0], theta, chosen)
+        solution = rectified.require_solution(lam[:, 0], theta, tolerance)
         theta = solution.theta
     why = "the range in which the rectified loss is convex" if options.clip == "convex" else "the given range"
     notes = (f"λ was clipped to {why}",) if np.any(lam != fit.lam) else ()
-    return dataclasses.replace(fit, lam=lam, notes=notes), solution
+    return replace(fit, lam=lam, notes=notes), solution
 
 
-def lam_at(rectified: RectifiedLoss, options: Options, theta: FloatArray) -> ChosenLam:
+def lam_at(rectified: RectifiedLoss, theta: FloatArray) -> ChosenLam:
     """Return λ (H, 1) as the gradients at θ give it, before any clipping."""
-    loss, stratum, counts = rectified.loss, rectified.stratum, rectified.counts
+    loss, stratum, counts, options = rectified.loss, rectified.stratum, rectified.counts, rectified.options
     proxy, units = rectified.proxied()
     bread = rectified.labelled_inverse(theta)
     directions = bread @ contrasts(options.minimise, rectified.n_parameters, rectified.names)
@@ -278,15 +223,12 @@ def lam_at(rectified: RectifiedLoss, options: Options, theta: FloatArray) -> Cho
     if stratified or units.separate:
         whole = directed_variances(units.covariances(loss, theta), directions)
     if stratified:
-        size, free = (
-            np.bincount(stratum, np.sum(v * v, axis=1), minlength=n_strata),
-            np.maximum(counts - 1.0, 1.0),
-        )
+        size = np.bincount(stratum, np.sum(v * v, axis=1), minlength=n_strata)
         v = v - stratum_means(v, stratum, n_strata)[stratum]
         squares = np.sum(v * v, axis=1)
         shared = np.bincount(stratum, squares, minlength=n_strata)
         v = v * (shared > _ROUNDING * size)[stratum][:, None]
-        whole = np.where(whole > _ROUNDING * size / free, whole, 0.0)
+        whole = np.where(whole > _ROUNDING * size / np.maximum(counts - 1.0, 1.0), whole, 0.0)
         if units.separate:
             factors = weighting.variance_factors
             copies = 1.0 + rectified.shares**2 / units.counts / np.where(factors > 0, factors, 1.0)
@@ -305,25 +247,24 @@ def lam_at(rectified: RectifiedLoss, options: Options, theta: FloatArray) -> Cho
     if not stratified and units.separate:
         own = float(np.trace(weighting.covariance(v)))
         imputed = float(np.sum(rectified.shares**2 * whole / units.counts))
-        return dataclasses.replace(found, lam=found.lam * own / max(own + imputed, _ROUNDING))
+        return replace(found, lam=found.lam * own / max(own + imputed, _ROUNDING))
     if not stratified or trust.published:
         return found
     pulls = found.spent / np.where(shared > 0, shared, 1.0)
-    return dataclasses.replace(found, leverages=pulls[stratum] * squares)
+    return replace(found, leverages=pulls[stratum] * squares)
 
 
-def _start(rectified: RectifiedLoss, options: Options, start: FloatArray) -> FloatArray:
+def _start(rectified: RectifiedLoss, start: FloatArray) -> FloatArray:
     """Return the classical estimate, or the fit to the proxies where the labels alone have none."""
     _, units = rectified.proxied()
-    zero = np.zeros(len(rectified.shares))
-    classical = rectified.solve(zero, start, options)
+    loss, zero = rectified.loss, np.zeros(len(rectified.shares))
+    classical = rectified.solve(zero, start)
     if rectified.failure(classical, zero) is None:
         return classical.theta
-    loss, shares = rectified.loss, rectified.shares
     found = newton(
-        lambda theta, curvature: units.summed(loss, theta, shares, curvature=curvature),
+        lambda theta, curvature: units.summed(loss, theta, rectified.shares, curvature=curvature),
         start,
-        max_iterations=options.max_iterations,
+        max_iterations=rectified.options.max_iterations,
     )
     return found.theta if found.status == "converged" else start
 
@@ -363,107 +304,51 @@ _EVIDENCE = 2.0
 _STRETCH = 1.2
 """A slope of the outcome's residuals on the proxy's above which its scale is another."""
 
-_LEVERAGE = 0.75
 _MOVED_ROUNDING = 1e-9
+"""A proxy whose residuals are below this share of it is a line of the features: what is left is rounding."""
 
 
-class MovedUnlabelled(Unlabelled):
-    """The units with a proxy that is stretched and moved along the features.
+def moved(rectified: RectifiedLoss) -> tuple[RectifiedLoss, float, float]:
+    """Return the loss with its proxy f stretched and moved along the features: stretch · f + x'shift.
 
-    Examples
-    --------
-    >>> from stratal.estimation.regression.unlabelled import ArrayUnlabelled
-    >>> units = ArrayUnlabelled(features=np.ones((2, 1)), proxy=np.array([1.0, 2.0]))
-    >>> next(MovedUnlabelled(units, 2.0, np.array([0.5])).blocks()).proxy
-    array([2.5, 4.5])
-    """
-
-    def __init__(self, units: Unlabelled, stretch: float, shift: FloatArray) -> None:
-        self.units, self.stretch, self.shift = units, stretch, shift
-        self.separate, self.counts, self.totals = units.separate, units.counts, units.totals
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield all units, in runs, in a fixed order."""
-        for block in self.units.blocks():
-            yield replace(block, proxy=self.stretch * block.proxy + block.features @ self.shift)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Move(Record):
-    """How a proxy is moved: f becomes stretch · f + x'shift.
-
-    Parameters
-    ----------
-    stretch : float
-    shift : float (d,)
-    kept : float
-        κ, the share of the bias that the labels show.
-
-    Examples
-    --------
-    >>> Move(stretch=1.0, shift=np.zeros(1), kept=0.0).notes
-    ()
-    """
-
-    stretch: float
-    shift: FloatArray
-    kept: float
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What is said of it."""
-        if self.kept == 0:
-            return ()
-        return (f"the proxy was moved by {self.kept:.0%} of its own bias along the features",)
-
-    def of(self, rectified: RectifiedLoss) -> RectifiedLoss:
-        """Return the loss with the moved proxy."""
-        proxy, units = rectified.proxied()
-        own = self.stretch * proxy + rectified.features @ self.shift
-        return rectified.with_proxy(own, MovedUnlabelled(units, self.stretch, self.shift))
-
-
-def move_of(rectified: RectifiedLoss, options: Options) -> Move | None:
-    """Return how the proxy is to be moved; None where λ is not fitted, or the loss is not least squares.
+    With it, the stretch, and κ, the share of the proxy's bias that the labels show. A proxy stays as it is
+    where λ is not fitted, or the loss is not least squares.
 
     Examples
     --------
     >>> from stratal.estimation.regression.losses import LinearLoss
-    >>> from stratal.estimation.regression.unlabelled import ArrayUnlabelled
+    >>> from stratal.estimation.regression.losses import ArrayUnlabelled
     >>> from stratal.designs import StratifiedWeighting
     >>> x, noise = np.ones((40, 1)), np.tile([0.1, -0.1, 0.3, -0.3], 10)
     >>> units = ArrayUnlabelled(features=x, proxy=5 + noise)
     >>> weighting = StratifiedWeighting(stratum=np.zeros(20, int), sizes=np.array([40]))
     >>> y = 1 + 0.5 * noise[:20]
-    >>> rectified = RectifiedLoss(LinearLoss(), y, weighting, x[:20], 5 + noise[:20], units)
-    >>> move_of(rectified, Options()).shift.round(2)
-    array([-4.])
+    >>> loss, stretch, kept = moved(RectifiedLoss(LinearLoss(), y, weighting, x[:20], 5 + noise[:20], units))
+    >>> stretch, loss.proxy[:2].round(1)
+    (1.0, array([1.1, 0.9]))
     """
+    options, x, y, weights = rectified.options, rectified.features, rectified.outcome, rectified.weights
     wanted = options.form == "auto" and options.lam is None and options.estimator != "classical"
-    if not wanted or rectified.unlabelled is None or not rectified.loss.quadratic:
-        return None
-    if rectified.features.shape[1] == 0:
-        return None
-    x, y, weights = rectified.features, rectified.outcome, rectified.weights
-    proxy, _ = rectified.proxied()
+    if not (wanted and rectified.loss.quadratic and x.shape[1]) or rectified.unlabelled is None:
+        return rectified, 1.0, 0.0
+    proxy, units = rectified.proxied()
     bread = rectified.labelled_inverse(np.zeros(x.shape[1]))
     own, proxys = (bread @ (x.T @ (weights * column)) for column in (y, proxy))
-    stretch = _stretch(rectified, bread, y - x @ own, proxy - x @ _population_fit(rectified))
+    sums = units.summed(rectified.loss, np.zeros(x.shape[1]), rectified.shares)
+    whole = -require_inverse(sums.hessian) @ sums.gradient  # the proxy's coefficients over the population
+    stretch = _stretch(rectified, bread, y - x @ own, proxy - x @ whole)
     bias = own - stretch * proxys
-    leverages = np.clip(weights * np.einsum("ni,ij,nj->n", x, bread, x), 0.0, _LEVERAGE)
+    leverages = np.clip(weights * np.einsum("ni,ij,nj->n", x, bread, x), 0.0, _HIGHEST_LEVERAGE)
     left = (y - stretch * proxy - x @ bias) / (1.0 - leverages)
     spread = bread @ rectified.weighting.covariance(x * left[:, None]) @ bread
     evidence = float(bias @ np.linalg.pinv(spread) @ bias) if np.all(np.isfinite(spread)) else 0.0
     limit = _EVIDENCE * x.shape[1]
     kept = 1.0 - limit / evidence if evidence > limit else 0.0
-    return Move(stretch=stretch, shift=kept * bias, kept=kept)
-
-
-def _population_fit(rectified: RectifiedLoss) -> FloatArray:
-    """Return the coefficients (d,) of the proxy over the population."""
-    _, units = rectified.proxied()
-    sums = units.summed(rectified.loss, np.zeros(rectified.n_parameters), rectified.shares)
-    return np.asarray(-require_inverse(sums.hessian) @ sums.gradient)
+    if stretch == 1.0 and kept == 0.0:
+        return rectified, 1.0, 0.0
+    found = copy.copy(rectified)
+    found.proxy, found.unlabelled = stretch * proxy + x @ (kept * bias), units.moved(stretch, kept * bias)
+    return found, stretch, kept
 
 
 def _stretch(rectified: RectifiedLoss, bread: FloatArray, own: FloatArray, proxys: FloatArray) -> float:
@@ -575,7 +460,7 @@ def m_estimate(
     Examples
     --------
     >>> from stratal.estimation.regression.losses import LinearLoss
-    >>> from stratal.estimation.regression.unlabelled import ArrayUnlabelled
+    >>> from stratal.estimation.regression.losses import ArrayUnlabelled
     >>> from stratal.designs import StratifiedWeighting
     >>> x = np.stack([np.ones(8), np.arange(8.0)], axis=1)
     >>> y, f = 1 + 2 * x[:, 1] + np.tile([0.1, -0.1], 4), 1 + 2 * x[:, 1]
@@ -595,29 +480,24 @@ def m_estimate(
         plain = features.shape[1] - 1
         names = [f"x{j}" for j in range(plain)] if names is None else names
         names = ("intercept", *names) if len(names) == plain else names
-    rectified = RectifiedLoss(loss, outcome, weighting, features, proxy, units, names)
     chosen = Options.read(options)
+    rectified = RectifiedLoss(loss, outcome, weighting, features, proxy, units, names, chosen)
     if chosen.form == "fits" and not loss.quadratic:
         raise InputError("form='fits' is for linear regression", given=loss.name, allowed="form='loss'")
-    rectified.require_target(chosen)
-    move = move_of(rectified, chosen)
-    if move is not None:
-        rectified = move.of(rectified)
-    fit, solution = choose_lam(rectified, chosen)
+    rectified, stretch, kept = moved(rectified)
+    fit, solution = choose_lam(rectified)
     theta, lam = solution.theta, fit.lam[:, 0]
-    parts = Sandwich(rectified=rectified, options=chosen, theta=theta, lam=lam)
-    hessian = parts.hessian(solution.hessian)
-    moved = 0.0 if move is None else move.kept
-    if moved > 0:  # so far it is the labels' own fit that was taken from the proxy
+    hessian = rectified.hessian(theta, lam, solution.hessian)
+    if kept > 0:  # so far it is the labels' own fit that was taken from the proxy
         own_hessian = loss.hessian(theta, rectified.features, rectified.outcome, rectified.weights)
-        hessian = moved * own_hessian + (1.0 - moved) * hessian
+        hessian = kept * own_hessian + (1.0 - kept) * hessian
     residual = rectified.residual_gradients(theta, lam)
-    covariance, freedom, influences, doubts = _sandwich(parts, fit, require_inverse(hessian), residual, moved)
-    own = None if rectified.proxy is None else loss.gradients(theta, rectified.features, rectified.proxy)
-    within = _within(rectified, residual)
-    lam = lam if move is None else move.stretch * lam
-    size, estimator = rectified.population_size, chosen.estimator_name(proxy is not None)
-    parts_of_each = [
+    covariance, freedom, influences, doubts = _sandwich(rectified, solution, fit, hessian, residual, kept)
+    proxys = np.zeros_like(residual)
+    if rectified.proxy is not None:
+        proxys = loss.gradients(theta, rectified.features, rectified.proxy)
+    size, estimator, lam = rectified.population_size, chosen.estimator_name(proxy is not None), stretch * lam
+    parts = [
         Linearised(
             value=float(theta[k]),
             variable=influences[:, k],
@@ -631,28 +511,39 @@ def m_estimate(
         "target": chosen.target,
         "null": 0.0,
         "estimator": estimator,
-        "lam": (float(lam[0]),) if np.any(lam) and np.all(lam == lam[0]) else (),
+        "lam": common_lam(lam),
         "population_size": round(size),
     }
-    limits = skewed_limits(parts_of_each, weighting)
     rows = [
         linearised_estimate(part, weighting, limits=own, label={"coefficient": name}, **shown)
-        for part, own, name in zip(parts_of_each, limits, rectified.names, strict=True)
+        for part, own, name in zip(parts, skewed_limits(parts, weighting), rectified.names, strict=True)
     ]
+    bias = (f"the proxy was moved by {kept:.0%} of its own bias along the features",) if kept > 0 else ()
     return Coefficients(
         estimates=tuple(rows),
         kind="coefficients",
         title=_title(loss.name, estimator, lam, len(rectified.outcome), size, chosen.target),
-        remarks=(*fit.notes, *(() if move is None else move.notes), *doubts),
+        remarks=(*fit.notes, *bias, *doubts),
         joint=covariance,
         loss=loss.name,
         lam=lam,
         counts=rectified.counts,
         hessian=hessian,
-        residual_covariances=within,
-        proxy_covariances=np.zeros_like(within) if own is None else _within(rectified, own),
+        residual_covariances=_within(rectified, residual),
+        proxy_covariances=_within(rectified, proxys),
         iterations=solution.iterations,
     )
+
+
+def common_lam(lam: FloatArray) -> tuple[float, ...]:
+    """Return the λ that all strata (H,) share, as `Estimate.lam` has it; none where it differs or is 0.
+
+    Examples
+    --------
+    >>> common_lam(np.array([0.5, 0.5])), common_lam(np.zeros(1))
+    ((0.5,), ())
+    """
+    return (float(lam[0]),) if np.any(lam) and np.all(lam == lam[0]) else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -691,6 +582,10 @@ class Coefficients(Estimates):
     proxy_covariances: FloatArray
     iterations: int = 0
 
+    def __post_init__(self) -> None:
+        for array in (self.lam, self.hessian, self.residual_covariances, self.proxy_covariances):
+            array.flags.writeable = False
+
     @property
     def names(self) -> tuple[str, ...]:
         """The coefficients' names."""
@@ -698,9 +593,18 @@ class Coefficients(Estimates):
 
     def to_dict(self, confidence_level: float = 0.95) -> dict[str, Any]:
         """Return a JSON-ready dict."""
-        first = self[0]
-        return Estimates.to_dict(self, confidence_level) | plain_dict(
+        first, described = self[0], Estimates.to_dict(self, confidence_level)
+        rows = [
+            row
+            | {
+                "degrees_of_freedom": own.degrees_of_freedom,
+                "interval_method": row["confidence_interval"] and own.confidence_interval().method,
+            }
+            for own, row in zip(self, described[self.kind], strict=True)
+        ]
+        return described | plain_dict(
             {
+                self.kind: rows,
                 "loss": self.loss,
                 "estimator": first.estimator,
                 "target": first.target,
@@ -722,33 +626,48 @@ def _title(loss: str, estimator: str, lam: FloatArray, n: int, size: float, targ
 
 
 def _sandwich(
-    parts: Sandwich, fit: ChosenLam, bread: FloatArray, residual: FloatArray, moved: float
+    rectified: RectifiedLoss,
+    solution: Solution,
+    fit: ChosenLam,
+    hessian: FloatArray,
+    residual: FloatArray,
+    moved: float,
 ) -> tuple[FloatArray, FloatArray, FloatArray, tuple[str, ...]]:
     """Return the coefficients' covariance (d, d), degrees of freedom, influences (n, d), and notes."""
-    rectified, unlabelled = parts.rectified, None
-    if rectified.unlabelled is not None and rectified.separate and np.any(parts.lam):
-        unlabelled = rectified.unlabelled.covariances(rectified.loss, parts.theta)
-    few, pulls = _few_clusters(parts, bread, moved), _pulls(parts, bread, moved)
-    corrected = _corrected(parts, fit, residual, pulls, few)
-    spread = bread @ parts.meat(corrected, unlabelled) @ bread
-    used = float(fit.spent.sum()) + max(rectified.features.shape[1] - 1, 0)
+    theta, lam, bread = solution.theta, fit.lam[:, 0], require_inverse(hessian)
+    loss, x, y = rectified.loss, rectified.features, rectified.outcome
+    weights = rectified.weights * (1.0 - (1.0 - moved) * rectified.per_unit(lam))  # not taken from the proxy
+    pulls, few = loss.leverages(theta, x, bread), None
+    pulls = None if pulls is None else weights * pulls
+    groups = rectified.weighting.groups
+    if groups is not None and rectified.options.correction == "leverage" and np.linalg.eigvalsh(bread)[0] > 0:
+        members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
+        hessians = [loss.hessian(theta, x[rows], y[rows], weights[rows]) for rows in members]
+        few = FewClusters(cluster=groups, parts=np.stack(hessians), bread=bread)
+    corrected = _corrected(rectified, fit, residual, pulls, few)
+    spread = bread @ rectified.meat(theta, lam, corrected) @ bread
+    used = float(fit.spent.sum()) + max(x.shape[1] - 1, 0)
     free = max(len(residual) - len(rectified.shares), 1)
-    kept = max(1.0 - used / free, 0.0)
     influences = -corrected @ bread
     if few is None:
         freedom = coefficient_freedom(rectified.weighting, influences)
     else:
         freedom = few.degrees_of_freedom()
-    notes = leverage_notes(rectified.names, pulls, influences, grows=rectified.loss.grows)
-    return 0.5 * (spread + spread.T), np.maximum(kept * freedom, 1.0), influences, notes
+    notes = leverage_notes(rectified.names, pulls, influences, grows=loss.grows)
+    spread = _without_rounding(rectified, bread, 0.5 * (spread + spread.T))
+    return spread, np.maximum(max(1.0 - used / free, 0.0) * freedom, 1.0), influences, notes
 
 
-def _pulls(parts: Sandwich, bread: FloatArray, moved: float) -> FloatArray | None:
-    """Return each labelled unit's leverage (n,) in the fit, as far as it is not taken from the proxy."""
-    rectified = parts.rectified
-    own = rectified.loss.leverages(parts.theta, rectified.features, bread)
-    labelled = 1.0 - (1.0 - moved) * rectified.per_unit(parts.lam)
-    return None if own is None else np.asarray(rectified.weights * labelled * own)
+_PERFECT = 1e-12
+"""A standard error below this share of what one label can add is rounding: the fit leaves no residual."""
+
+
+def _without_rounding(rectified: RectifiedLoss, bread: FloatArray, spread: FloatArray) -> FloatArray:
+    """Return the covariance (d, d) with 0 for coefficients whose variance is rounding: of a perfect fit."""
+    at_zero = rectified.loss.gradients(np.zeros(len(bread)), rectified.features, rectified.outcome)
+    most = np.max(np.abs(at_zero) @ np.abs(bread), axis=0, initial=0.0)
+    varies = np.diag(spread) > (_PERFECT * most) ** 2
+    return np.asarray(spread * varies * varies[:, None])
 
 
 def leverage_notes(
@@ -781,27 +700,15 @@ def leverage_notes(
     )
 
 
-def _few_clusters(parts: Sandwich, bread: FloatArray, moved: float) -> FewClusters | None:
-    """Return what each cluster adds to the fit; None where units were drawn one by one."""
-    rectified, groups = parts.rectified, parts.rectified.weighting.groups
-    if groups is None or parts.options.correction != "leverage" or np.linalg.eigvalsh(bread)[0] <= 0:
-        return None
-    weights = rectified.weights * (1.0 - (1.0 - moved) * rectified.per_unit(parts.lam))
-    members = np.split(np.argsort(groups, kind="stable"), np.cumsum(np.bincount(groups))[:-1])
-    x, y = rectified.features, rectified.outcome
-    hessians = [rectified.loss.hessian(parts.theta, x[rows], y[rows], weights[rows]) for rows in members]
-    return FewClusters(cluster=groups, parts=np.stack(hessians), bread=bread)
-
-
 def _corrected(
-    parts: Sandwich,
+    rectified: RectifiedLoss,
     fit: ChosenLam,
     residual: FloatArray,
     pulls: FloatArray | None,
     few: FewClusters | None,
 ) -> FloatArray:
     """Return residual gradients corrected for what was fitted on the same labels: coefficients and λ."""
-    rectified, correction = parts.rectified, parts.options.correction
+    correction = rectified.options.correction
     n, n_strata = len(residual), len(rectified.shares)
     if correction == "none":
         return residual
@@ -824,16 +731,15 @@ def _within(rectified: RectifiedLoss, gradients: FloatArray) -> FloatArray:
     return np.nan_to_num(within, copy=False)
 
 
-def mean_vector(outcome: Any, *, weighting: Weighting, **arguments: Any) -> Coefficients:
+def mean_vector(outcome: Any, **arguments: Any) -> Coefficients:
     """Estimate the mean of one or several outcomes together.
 
     Parameters
     ----------
     outcome : array-like (n,) or (n, q)
         Labels.
-    weighting : Weighting
     **arguments
-        Of `m_estimate`.
+        Of `m_estimate`: `weighting`, and what it takes besides.
 
     Examples
     --------
@@ -843,10 +749,10 @@ def mean_vector(outcome: Any, *, weighting: Weighting, **arguments: Any) -> Coef
     >>> mean_vector([1.0, 3.0, 5.0, 5.0], weighting=weighting).values
     array([4.25])
     """
-    return m_estimate(MeanLoss(), outcome, weighting=weighting, **arguments)
+    return m_estimate(MeanLoss(), outcome, **arguments)
 
 
-def linear_regression(features: Any, outcome: Any, *, weighting: Weighting, **arguments: Any) -> Coefficients:
+def linear_regression(features: Any, outcome: Any, **arguments: Any) -> Coefficients:
     """Estimate the least-squares coefficients of the population.
 
     Parameters
@@ -854,9 +760,8 @@ def linear_regression(features: Any, outcome: Any, *, weighting: Weighting, **ar
     features : array-like (n, p)
         Of the labelled units. No intercept is added unless `intercept=True`.
     outcome : array-like (n,)
-    weighting : Weighting
     **arguments
-        Of `m_estimate`.
+        Of `m_estimate`: `weighting`, and what it takes besides.
 
     Examples
     --------
@@ -868,12 +773,10 @@ def linear_regression(features: Any, outcome: Any, *, weighting: Weighting, **ar
     >>> fit.values.round(6)
     array([-1.,  2.])
     """
-    return m_estimate(LinearLoss(), outcome, features=features, weighting=weighting, **arguments)
+    return m_estimate(LinearLoss(), outcome, features=features, **arguments)
 
 
-def logistic_regression(
-    features: Any, outcome: Any, *, weighting: Weighting, **arguments: Any
-) -> Coefficients:
+def logistic_regression(features: Any, outcome: Any, **arguments: Any) -> Coefficients:
     """Estimate the logistic coefficients of the population; outcome and proxy in [0, 1].
 
     The parameters are those of `linear_regression`.
@@ -887,12 +790,10 @@ def logistic_regression(
     >>> bool(abs(fit.values[0] - np.log(3)) < 1e-9)
     True
     """
-    return m_estimate(LogisticLoss(), outcome, features=features, weighting=weighting, **arguments)
+    return m_estimate(LogisticLoss(), outcome, features=features, **arguments)
 
 
-def poisson_regression(
-    features: Any, outcome: Any, *, weighting: Weighting, **arguments: Any
-) -> Coefficients:
+def poisson_regression(features: Any, outcome: Any, **arguments: Any) -> Coefficients:
     """Estimate the log-linear coefficients of the population; outcome and proxy are counts.
 
     The parameters are those of `linear_regression`.
@@ -906,7 +807,7 @@ def poisson_regression(
     >>> bool(abs(fit.values[0] - np.log(2)) < 1e-9)
     True
     """
-    return m_estimate(PoissonLoss(), outcome, features=features, weighting=weighting, **arguments)
+    return m_estimate(PoissonLoss(), outcome, features=features, **arguments)
 
 
 def SuppliedWeights(*, sampling_weight: Any, size: float | None = None) -> WithReplacementWeighting:  # noqa: N802
@@ -942,3 +843,151 @@ def SuppliedWeights(*, sampling_weight: Any, size: float | None = None) -> WithR
     total = float(given.sum())
     size = total if size is None else float(size)
     return WithReplacementWeighting(design_weight=given * (size / total), size=size)
+
+
+def influence_spreads(pilot: Coefficients, minimise: Any = "trace", side: str = "labelled") -> FloatArray:
+    """Return S_h (H,), the standard deviation of the coefficients' influence in each stratum, from a pilot.
+
+    Parameters
+    ----------
+    pilot : Coefficients
+        From a stratified design.
+    minimise : "trace", coefficient name or index, or vector (d,)
+        Whose variance matters.
+    side : str
+        "labelled": of ∇ℓ(x, y) − λ∇ℓ(x, f), for the labels. "unlabelled": of λ∇ℓ(x, f), the second half of
+        eq. 18, for a separate unlabelled sample that costs something too.
+
+    Returns
+    -------
+    float (H,)
+        A stratum with fewer than two pilot labels takes the largest of the others: it has shown nothing yet.
+
+    Examples
+    --------
+    >>> from stratal.estimation.regression.m_estimation import mean_vector
+    >>> from stratal.designs import StratifiedWeighting
+    >>> weighting = StratifiedWeighting(stratum=np.array([0, 0, 1, 1]), sizes=np.array([50, 50]))
+    >>> influence_spreads(mean_vector([0.0, 2.0, 0.0, 4.0], weighting=weighting)).round(3)
+    array([1.414, 2.828])
+    """
+    refuse_unknown("side", side, ("labelled", "unlabelled"))
+    directions = require_inverse(pilot.hessian) @ contrasts(minimise, len(pilot), pilot.names)
+    if side == "labelled":
+        within = pilot.residual_covariances
+    else:
+        within = pilot.lam[:, None, None] ** 2 * pilot.proxy_covariances
+    spreads = np.sqrt(np.maximum(directed_variances(within, directions), 0.0))
+    unknown = pilot.counts < 2
+    if np.any(unknown) and not np.all(unknown):
+        spreads[unknown] = spreads[~unknown].max()
+    return spreads
+
+
+def heuristic_spreads(
+    loss: Loss,
+    unlabelled: Unlabelled,
+    *,
+    conditional_variance: str | float | FloatArray = "auto",
+    lam: float = 1.0,
+    minimise: Any = "trace",
+) -> FloatArray:
+    """Return S_h (H,) from the proxies alone, taking them for conditional means of the outcome (eq. 20–21).
+
+    θ is fitted to the proxies; then Var_h(P'∇ℓ(x, y) − λP'∇ℓ(x, f)) is
+    mean_h(‖P'x‖² Var(y|x)) + (1 − λ)² Var_h(P'∇ℓ(x, f)).
+
+    Parameters
+    ----------
+    loss : Loss
+        A generalised linear one, or `MeanLoss`.
+    unlabelled : Unlabelled
+    conditional_variance : "auto", float or (N,)
+        Var(y | x). "auto": f(1 − f) for logistic regression and means in [0, 1], f for Poisson, and one (the
+        same everywhere) otherwise. An array goes in the order of `unlabelled.blocks()`.
+    lam : float
+        As it will be used; 1 as in the paper.
+    minimise : "trace", index or vector (d,)
+
+    Returns
+    -------
+    float (H,)
+
+    Examples
+    --------
+    >>> from stratal.estimation.regression.losses import MeanLoss
+    >>> from stratal.estimation.regression.losses import ArrayUnlabelled
+    >>> units = ArrayUnlabelled(proxy=[0.5, 0.5, 0.9, 0.9], stratum=np.array([0, 0, 1, 1]))
+    >>> heuristic_spreads(MeanLoss(), units)
+    array([0.5, 0.3])
+    """
+    fit = fit_to_proxies(loss, unlabelled)
+    directions = require_inverse(fit.hessian) @ contrasts(minimise, len(fit.theta))
+    noise = _mean_noise(loss, unlabelled, directions, conditional_variance)
+    if lam != 1.0:
+        spread = directed_variances(unlabelled.covariances(loss, fit.theta), directions)
+        noise = noise + (1.0 - lam) ** 2 * spread
+    return np.asarray(np.sqrt(noise))
+
+
+def fit_to_proxies(loss: Loss, unlabelled: Unlabelled) -> Solution:
+    """Return the minimiser over all units with the proxies in the place of the outcomes, and its hessian.
+
+    Raises
+    ------
+    InputError
+        Where there is no minimum: collinear features, proxies that features separate.
+
+    Examples
+    --------
+    >>> from stratal.estimation.regression.losses import MeanLoss
+    >>> from stratal.estimation.regression.losses import ArrayUnlabelled
+    >>> fit_to_proxies(MeanLoss(), ArrayUnlabelled(proxy=[0.5, 0.5, 0.9, 0.9])).theta
+    array([0.7])
+    """
+    shares = unlabelled.totals / unlabelled.totals.sum()
+    block = next(unlabelled.blocks())
+    start = np.zeros(loss.n_parameters(block.features, block.proxy))
+    fit = newton(
+        lambda theta, curvature: unlabelled.summed(loss, theta, shares, curvature=curvature),
+        start,
+        quadratic=loss.quadratic,
+    )
+    gram = None
+    if isinstance(loss, GeneralisedLinear):
+        gram = unlabelled.summed(LinearLoss(), start, shares).hessian
+    if minimum_failure(fit, loss, block.proxy, gram, rectified=False) is not None:
+        raise InputError("the fit to the proxies has no minimum", action="Check proxies and features.")
+    return fit
+
+
+def _mean_noise(
+    loss: Loss, unlabelled: Unlabelled, directions: FloatArray, conditional_variance: str | float | FloatArray
+) -> FloatArray:
+    """Return mean over each stratum of ‖P'x‖² Var(y | x) (H,)."""
+    totals, seen = np.zeros(unlabelled.n_strata), 0
+    for block in unlabelled.blocks():
+        m = len(block.proxy)
+        if isinstance(conditional_variance, np.ndarray) and conditional_variance.ndim:
+            noise = conditional_variance[seen : seen + m]
+        elif isinstance(conditional_variance, str):
+            noise = _model_variance(loss, block.proxy)
+        else:
+            noise = np.full(block.proxy.shape, float(conditional_variance))
+        seen += m
+        if isinstance(loss, GeneralisedLinear):
+            lengths = np.sum((block.features @ directions) ** 2, axis=1)
+            terms = lengths * noise
+        else:
+            terms = noise.reshape(m, -1) @ np.sum(directions**2, axis=1)
+        if block.weights is not None:
+            terms = terms * block.weights
+        totals += np.bincount(block.stratum, terms, minlength=unlabelled.n_strata)
+    return totals / unlabelled.totals
+
+
+def _model_variance(loss: Loss, proxy: FloatArray) -> FloatArray:
+    """Return Var(y | x) of a proxy that is the conditional mean; that of 0 and 1 for means in [0, 1]."""
+    if isinstance(loss, GeneralisedLinear):
+        return loss.variance(proxy)
+    return proxy * (1.0 - proxy) if proxy.min() >= 0 and proxy.max() <= 1 else np.ones_like(proxy)

@@ -23,10 +23,9 @@ from stratal.designs import Weighting
 from stratal.errors import InputError
 from stratal.estimation.estimate import Estimate, Linearised, linearised_estimate, ratio_of_means
 from stratal.estimation.lam import ChosenLam
-from stratal.estimation.regression.losses import Loss
-from stratal.estimation.regression.m_estimation import Sandwich, choose_lam, degrees_factor
+from stratal.estimation.regression.losses import Loss, Unlabelled, finite_array, population_units
+from stratal.estimation.regression.m_estimation import choose_lam, common_lam, degrees_factor
 from stratal.estimation.regression.rectified_loss import Options, RectifiedLoss, Solution
-from stratal.estimation.regression.unlabelled import Unlabelled, finite_array, population_units
 from stratal.estimation.shares import domain_trials
 from stratal.intervals.interval import tail_shares
 from stratal.intervals.limits import BinomialLimits, Limits, upper_tail
@@ -79,7 +78,7 @@ class WeightedDistribution:
     Parameters
     ----------
     values : float (v,)
-        −∞, the labelled values, and the population's inside the gaps that were asked for.
+        −∞, the labelled values, and the population's inside the requested gaps.
     at : float (v,)
         F at each.
     partial : float (v,)
@@ -117,7 +116,7 @@ class RectifiedPinball(RectifiedLoss):
     >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(3, int), sizes=np.array([30]))
     >>> loss = RectifiedPinball(0.5, [1.0, 2.0, 9.0], weighting)
-    >>> loss.solve(np.zeros(1), np.zeros(1), Options()).theta
+    >>> loss.solve(np.zeros(1), np.zeros(1)).theta
     array([2.])
     """
 
@@ -128,10 +127,11 @@ class RectifiedPinball(RectifiedLoss):
         weighting: Weighting,
         proxy: Any = None,
         unlabelled: Unlabelled | None = None,
+        options: Options | None = None,
     ) -> None:
         self.probability = probability
         labels = finite_vector("outcome", outcome)
-        super().__init__(Pinball(probability), labels, weighting, None, proxy, unlabelled)
+        super().__init__(Pinball(probability), labels, weighting, None, proxy, unlabelled, None, options)
         self.points = np.unique(labels if self.proxy is None else np.concatenate([labels, self.proxy]))
         self.below, self.equal, self.sums = self._counts()
 
@@ -202,7 +202,7 @@ class RectifiedPinball(RectifiedLoss):
             gap=np.r_[gap, of][order],
         )
 
-    def solve(self, lam: FloatArray, start: FloatArray, options: Options) -> Solution:
+    def solve(self, lam: FloatArray, start: FloatArray, tolerance: float | None = None) -> Solution:
         """Return the smallest minimiser: of the values at which F rises through q the one of least loss."""
         starts, ends, _ = self.ends(lam)
         goal = self.probability * ends[-1] - _ROUNDING
@@ -216,6 +216,14 @@ class RectifiedPinball(RectifiedLoss):
         best = values[np.lexsort((values, losses))[:1]]
         return Solution(theta=best, hessian=np.eye(1), iterations=1, status="converged")
 
+    def proxy_covariances(self, theta: FloatArray) -> FloatArray:
+        """Return the variances (H, 1, 1) of 1(f ≤ θ) over the unlabelled units, of θ in a gap, by counts."""
+        _, units = self.proxied()
+        gap = int(np.searchsorted(self.points, theta[0], side="right"))
+        below = self.below[:, max(gap - 1, 0)] * (gap > 0)
+        spread = below * (1.0 - below) * units.counts / np.maximum(units.counts - 1.0, 1.0)
+        return np.asarray(spread[:, None, None])
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ScoreLimits(Limits):
@@ -227,14 +235,12 @@ class ScoreLimits(Limits):
         q.
     rectified : RectifiedPinball
         It keeps the population side to look values up.
-    options : Options
     fit : ChosenLam
     degrees_of_freedom : float
     """
 
     probability: float
     rectified: RectifiedPinball = field(repr=False)
-    options: Options = field(repr=False)
     fit: ChosenLam = field(repr=False)
     degrees_of_freedom: float
 
@@ -294,18 +300,12 @@ class ScoreLimits(Limits):
     def _error(self, gap: int) -> float:
         """Return the standard error of F in a gap: it changes at labelled values alone."""
         loss, start = self.rectified, max(gap - 1, 0)
-        units, spread = loss.unlabelled, None
-        if units is not None:
-            below = loss.below[:, start] * (gap > 0)
-            spread = below * (1.0 - below) * units.counts / np.maximum(units.counts - 1.0, 1.0)
-            spread = spread[:, None, None]
         value = np.array([loss.points[start] - (gap == 0)])
         residual = loss.residual_gradients(value, self.lam)
-        if self.options.correction != "none":
+        if loss.options.correction != "none":
             free = len(residual) - len(loss.shares) + 1
             residual = residual * degrees_factor(free, float(self.fit.spent.sum()) + 1.0)
-        parts = Sandwich(rectified=loss, options=self.options, theta=value, lam=self.lam)
-        total = float(parts.meat(residual, spread)[0, 0])
+        total = float(loss.meat(value, self.lam, residual)[0, 0])
         if total <= _ROUNDING**2:
             total = self.probability * (1.0 - self.probability) * float(np.sum(loss.weights**2))
         return float(np.sqrt(total))
@@ -378,15 +378,14 @@ def quantile(
     if not 0 < probability < 1:
         raise InputError("probability is out of range", given=probability, allowed="between 0 and 1")
     units = population_units(unlabelled, None, population_proxy, population_stratum)
-    rectified = RectifiedPinball(float(probability), outcome, weighting, proxy, units)
     unused = [name for name in options if name in _NOT_OF_QUANTILES]
     if unused:
         raise InputError(f"a quantile has no {unused[0]}=", action="Leave it out.")
     chosen = Options.read(options)
-    rectified.require_target(chosen)
+    rectified = RectifiedPinball(float(probability), outcome, weighting, proxy, units, chosen)
     if chosen.lam is not None and np.any(np.abs(finite_array("lam", np.atleast_1d(chosen.lam)) - 0.5) > 0.5):
         raise InputError("λ of a quantile is out of range", given=chosen.lam, allowed="0 to 1")
-    fit, solution = choose_lam(rectified, chosen)
+    fit, solution = choose_lam(rectified)
     residual = rectified.residual_gradients(solution.theta, fit.lam[:, 0])[:, 0]
     freedom = max(rectified.weighting.degrees_of_freedom(residual) - float(fit.spent.sum()), 1.0)
     value = float(solution.theta[0])
@@ -394,14 +393,11 @@ def quantile(
         value=value,
         probability=float(probability),
         rectified=rectified,
-        options=chosen,
         fit=fit,
         degrees_of_freedom=freedom,
     )
-    error, of_score = (
-        limits.standard_error,
-        float(np.sqrt(rectified.weighting.covariance(residual[:, None])[0, 0])),
-    )
+    error = limits.standard_error
+    of_score = float(np.sqrt(rectified.weighting.covariance(residual[:, None])[0, 0]))
     scale = error / of_score if np.isfinite(error) and of_score > 0 else 0.0
     result = Linearised(
         value=value,
@@ -410,7 +406,6 @@ def quantile(
         population_variance=0.0,
         degrees_of_freedom=freedom,
     )
-    lam = fit.lam[:, 0]
     return linearised_estimate(
         result,
         weighting,
@@ -418,7 +413,7 @@ def quantile(
         target=chosen.target,
         label={"estimand": f"quantile:{probability:g}"},
         estimator=chosen.estimator_name(proxy is not None),
-        lam=(float(lam[0]),) if np.any(lam) and np.all(lam == lam[0]) else (),
+        lam=common_lam(limits.lam),
         remarks=fit.notes,
         population_size=round(rectified.population_size),
     )
@@ -456,10 +451,7 @@ class Woodruff(Limits):
     share: Limits
     exact: bool
 
-    @property
-    def method(self) -> str:
-        """The name of the method."""
-        return "woodruff"
+    method = "woodruff"
 
     def ends(self, confidence_level: float, alternative: str) -> tuple[float, float]:
         """Return the lower and the upper limit: the bounds where the labels do not reach far enough."""

@@ -7,7 +7,6 @@ The design enters through a `Weighting` alone: its weights form the means over S
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,10 +15,9 @@ import numpy as np
 
 from stratal.arrays import FloatArray, finite_vector
 from stratal.designs import Weighting
-from stratal.errors import InputError, near_names
+from stratal.errors import InputError, near_names, refuse_unknown
 from stratal.estimation.lam import SHRINKAGE
-from stratal.estimation.regression.losses import Loss, LossSums
-from stratal.estimation.regression.unlabelled import ArrayUnlabelled, Unlabelled, feature_matrix, finite_array
+from stratal.estimation.regression.losses import Loss, LossSums, Unlabelled, feature_matrix, finite_array
 
 _ALLOWED = {
     "estimator": ("ppi++", "stratppi", "classical"),
@@ -70,26 +68,13 @@ class Options:
 
     def __post_init__(self) -> None:
         for name, values in _ALLOWED.items():
-            require_choice(name, getattr(self, name), values)
+            refuse_unknown(name, getattr(self, name), values)
 
     def estimator_name(self, has_proxy: bool) -> str:
         """Return what the estimate says of how λ was found."""
         if self.lam is not None:
             return "given λ"
         return self.estimator if has_proxy else "classical"
-
-
-def require_choice(what: str, given: Any, allowed: Sequence[Any]) -> None:
-    """Raise an `InputError` where something is not one of the names that exist.
-
-    Examples
-    --------
-    >>> require_choice("side", "left", ("right",))
-    Traceback (most recent call last):
-    stratal.errors.InputError: unknown side (given: 'left'; allowed: 'right').
-    """
-    if given not in allowed:
-        raise InputError(f"unknown {what}", given=repr(given), allowed=", ".join(map(repr, allowed)))
 
 
 def require_one_per(what: str, name: str, values: Any, count: int) -> None:
@@ -306,7 +291,10 @@ def _improves(before: LossSums, after: LossSums, expected: float) -> bool:
 
 
 _DEPENDENT = 1e-11
+"""Least eigenvalue of the features' correlations: below it the solution keeps fewer than 5 of 16 digits."""
+
 _FLAT = 1e-7
+"""Least curvature of a proper minimum, as a share of the loss's typical one: separated labels tend to 0."""
 
 
 def refuse_collinear(features: FloatArray, weights: FloatArray, names: Sequence[str]) -> None:
@@ -335,65 +323,8 @@ def refuse_collinear(features: FloatArray, weights: FloatArray, names: Sequence[
         )
 
 
-def refuse_few_labels(weighting: Weighting, n: int, n_parameters: int) -> None:
-    """Raise an `InputError` where there are too few labels for a variance.
-
-    Examples
-    --------
-    >>> from stratal.designs import StratifiedWeighting
-    >>> refuse_few_labels(StratifiedWeighting(stratum=np.array([0, 0]), sizes=np.array([9, 9])), 2, 1)
-    Traceback (most recent call last):
-    stratal.errors.InputError: stratum 1 has no label (given: 0 of 9 units; allowed: at least 2 per
-    stratum)...
-    """
-    if n <= n_parameters:
-        raise InputError(
-            "too few labels for this many coefficients",
-            given=f"{n} labels, {n_parameters} coefficients",
-            allowed=f"at least {n_parameters + 1} labels",
-            action="Label more units, or leave features out.",
-        )
-    empty = np.flatnonzero(weighting.counts == 0)
-    if len(empty):
-        raise InputError(
-            f"stratum {empty[0]} has no label",
-            given=f"0 of {weighting.sizes[empty[0]]} units",
-            allowed="at least 2 per stratum",
-            action="Merge it with a neighbouring stratum, or label units of it.",
-        )
-
-
-def refuse_wrong_shapes(loss: Loss, features: FloatArray, outcome: FloatArray, n_parameters: int) -> None:
-    """Raise an `InputError` where a loss gives gradients or Hessians of another shape than it should.
-
-    Examples
-    --------
-    >>> from stratal.estimation.regression.losses import MeanLoss
-    >>> refuse_wrong_shapes(MeanLoss(), np.empty((2, 0)), np.ones(2), 1)
-    """
-    theta, few = np.zeros(n_parameters), slice(0, 2)
-    x, y = features[few], outcome[few]
-    with np.errstate(all="ignore"):
-        found = {
-            "gradients": (np.shape(loss.gradients(theta, x, y)), (len(y), n_parameters)),
-            "hessian": (np.shape(loss.hessian(theta, x, y, np.ones(len(y)))), (n_parameters, n_parameters)),
-        }
-    for method, (given, wanted) in found.items():
-        if given != wanted:
-            raise InputError(
-                f"{method}() of the {loss.name} loss has the wrong shape",
-                given=f"{given} for {len(y)} units and {n_parameters} coefficients",
-                allowed=str(wanted),
-            )
-
-
 def minimum_failure(
-    solution: Solution,
-    loss: Loss,
-    outcome: FloatArray,
-    gram: FloatArray | None,
-    *,
-    rectified: bool,
+    solution: Solution, loss: Loss, outcome: FloatArray, gram: FloatArray | None, *, rectified: bool
 ) -> InputError | None:
     """Return an `InputError` where the solver found no proper minimum, saying which kind of failure it was.
 
@@ -448,6 +379,7 @@ class RectifiedLoss:
     unlabelled : Unlabelled, optional
         Given together with `proxy`, or neither is.
     names : sequence of str (d,), optional
+    options : Options, optional
 
     Raises
     ------
@@ -472,8 +404,9 @@ class RectifiedLoss:
         proxy: Any = None,
         unlabelled: Unlabelled | None = None,
         names: Sequence[str] | None = None,
+        options: Options | None = None,
     ) -> None:
-        self.loss, self.unlabelled = loss, unlabelled
+        self.loss, self.unlabelled, self.options = loss, unlabelled, options or Options()
         self._constant: FloatArray | None = None
         self.weighting = weighting.independent() if self.separate else weighting
         self.outcome = finite_array("outcome", outcome)
@@ -489,21 +422,44 @@ class RectifiedLoss:
             self._check_unlabelled(self.unlabelled)
 
     def _check_labelled(self, n: int) -> None:
-        if self.n_parameters == 0:
+        loss, d, width = self.loss, self.n_parameters, self.features.shape[1]
+        if d == 0:
             raise InputError(
-                f"the {self.loss.name} loss has no coefficient: there are no features",
+                f"the {loss.name} loss has no coefficient: there are no features",
                 action="Give features (a column of ones for the mean alone), or take the mean.",
             )
         for name, array in (("features", self.features), ("proxy", self.proxy), ("weights", self.weights)):
             if array is not None:
                 require_one_per("labelled unit", name, array, n)
-        refuse_few_labels(
-            self.weighting, n, self.n_parameters if self.features.shape[1] else min(self.n_parameters, 1)
-        )
-        if self.features.shape[1]:
+        fewest = d if width else 1
+        if n <= fewest:
+            raise InputError(
+                "too few labels for this many coefficients",
+                given=f"{n} labels, {fewest} coefficients",
+                allowed=f"at least {fewest + 1} labels",
+                action="Label more units, or leave features out.",
+            )
+        if np.any(self.counts == 0):
+            empty = int(np.argmin(self.counts))
+            raise InputError(
+                f"stratum {empty} has no label",
+                given=f"0 of {self.weighting.sizes[empty]} units",
+                allowed="at least 2 per stratum",
+                action="Merge it with a neighbouring stratum, or label units of it.",
+            )
+        if width:
             refuse_collinear(self.features, self.weights, self.names)
-        self.loss.check(self.outcome, "outcome")
-        refuse_wrong_shapes(self.loss, self.features, self.outcome, self.n_parameters)
+        loss.check(self.outcome, "outcome")
+        theta, x, y = np.zeros(d), self.features[:2], self.outcome[:2]
+        with np.errstate(all="ignore"):
+            found = loss.gradients(theta, x, y), loss.hessian(theta, x, y, np.ones(len(y)))
+        for method, array, wanted in zip(("gradients", "hessian"), found, ((len(y), d), (d, d)), strict=True):
+            if np.shape(array) != wanted:
+                raise InputError(
+                    f"{method}() of the {loss.name} loss has the wrong shape",
+                    given=f"{np.shape(array)} for {len(y)} units and {d} coefficients",
+                    allowed=str(wanted),
+                )
         if (self.proxy is None) != (self.unlabelled is None):
             raise InputError(
                 "proxy= (labelled units) and unlabelled= (population) must be given together",
@@ -513,6 +469,12 @@ class RectifiedLoss:
     def _check_unlabelled(self, units: Unlabelled) -> None:
         proxy, _ = self.proxied()
         self.loss.check(proxy, "proxy")
+        if self.separate and self.options.target == "population":
+            raise InputError(
+                "a separate unlabelled sample says nothing of one finite population",
+                given="target='population'",
+                allowed="target='superpopulation'",
+            )
         if proxy.shape[1:] != self.outcome.shape[1:]:
             raise InputError(
                 "proxy and outcome must have the same shape",
@@ -520,10 +482,10 @@ class RectifiedLoss:
                 action="Give one prediction per labelled unit.",
             )
         width = self.features.shape[1]
-        if width and isinstance(units, ArrayUnlabelled) and units.features.shape[1] != width:
+        if width and units.width != width:
             raise InputError(
                 "labelled and unlabelled units have different numbers of features",
-                given=f"{width} and {units.features.shape[1]}",
+                given=f"{width} and {units.width}",
                 allowed="the same columns in both (features=, population_features=)",
             )
         if units.n_strata != len(self.shares):
@@ -562,15 +524,6 @@ class RectifiedLoss:
         """N, or the size of the separate unlabelled sample."""
         return float(self.weighting.population_size if self.unlabelled is None else self.unlabelled.size)
 
-    def require_target(self, options: Options) -> None:
-        """Raise an `InputError` where the population side cannot answer for the target."""
-        if self.separate and options.target == "population":
-            raise InputError(
-                "a separate unlabelled sample says nothing of one finite population",
-                given="target='population'",
-                allowed="target='superpopulation'",
-            )
-
     def per_unit(self, lam: FloatArray) -> FloatArray:
         """λ of each labelled unit (n,)."""
         return np.asarray(lam[self.stratum])
@@ -580,10 +533,11 @@ class RectifiedLoss:
         loss, features, outcome, weights = self.loss, self.features, self.outcome, self.weights
         if self.proxy is None or self.unlabelled is None or not np.any(lam):
             return loss.summed(theta, features, outcome, weights, curvature=curvature)
-        labelled = loss.rectified(
-            theta, features, outcome, self.proxy, weights, self.per_unit(lam), curvature=curvature
-        )
-        return labelled.plus(self.unlabelled.summed(loss, theta, self.shares * lam, curvature=curvature))
+        own = loss.summed(theta, features, outcome, weights, curvature=curvature)
+        taken = -weights * self.per_unit(lam)
+        proxys = loss.summed(theta, features, self.proxy, taken, curvature=curvature)
+        whole = self.unlabelled.summed(loss, theta, self.shares * lam, curvature=curvature)
+        return own.plus(proxys).plus(whole)
 
     def labelled_inverse(self, theta: FloatArray) -> FloatArray:
         """Return the inverse of the labelled units' own Hessian (d, d); of a quadratic loss it is kept."""
@@ -591,12 +545,6 @@ class RectifiedLoss:
             return self._constant
         found = require_inverse(self.loss.hessian(theta, self.features, self.outcome, self.weights))
         self._constant = found if self.loss.quadratic else None
-        return found
-
-    def with_proxy(self, proxy: FloatArray, unlabelled: Unlabelled) -> RectifiedLoss:
-        """Return the loss with another proxy of the same units."""
-        found = copy.copy(self)
-        found.proxy, found.unlabelled = proxy, unlabelled
         return found
 
     def residual_gradients(self, theta: FloatArray, lam: FloatArray) -> FloatArray:
@@ -607,16 +555,16 @@ class RectifiedLoss:
         proxy, _ = self.proxied()
         return residual - self.per_unit(lam)[:, None] * self.loss.gradients(theta, self.features, proxy)
 
-    def solve(self, lam: FloatArray, start: FloatArray, options: Options) -> Solution:
+    def solve(self, lam: FloatArray, start: FloatArray, tolerance: float | None = None) -> Solution:
         """Minimise the rectified loss at a given λ."""
-        if options.form == "fits" and np.any(lam):
+        if self.options.form == "fits" and np.any(lam):
             return self._two_fits(lam)
         return newton(
             lambda theta, curvature: self.evaluate(theta, lam, curvature=curvature),
             start,
             quadratic=self.loss.quadratic,
-            tolerance=options.tolerance,
-            max_iterations=options.max_iterations,
+            tolerance=tolerance or self.options.tolerance,
+            max_iterations=self.options.max_iterations,
         )
 
     def _two_fits(self, lam: FloatArray) -> Solution:
@@ -638,13 +586,49 @@ class RectifiedLoss:
             gram = self.features.T @ (self.features * self.weights[:, None])
         return minimum_failure(solution, self.loss, self.outcome, gram, rectified=bool(np.any(lam)))
 
-    def require_solution(self, lam: FloatArray, start: FloatArray, options: Options) -> Solution:
+    def require_solution(
+        self, lam: FloatArray, start: FloatArray, tolerance: float | None = None
+    ) -> Solution:
         """Return the minimum of the rectified loss, or raise where there is none."""
-        solution = self.solve(lam, start, options)
+        solution = self.solve(lam, start, tolerance)
         failure = self.failure(solution, lam)
         if failure is not None:
             raise failure
         return solution
+
+    def proxy_covariances(self, theta: FloatArray) -> FloatArray:
+        """Return the covariances (H, d, d) of ∇ℓ(x, f) over the unlabelled units, within strata."""
+        return self.proxied()[1].covariances(self.loss, theta)
+
+    def hessian(self, theta: FloatArray, lam: FloatArray, at_minimum: FloatArray) -> FloatArray:
+        """Return A (d, d) as `options.hessian` says; `at_minimum` is the rectified loss's own."""
+        loss, units, kind = self.loss, self.unlabelled, self.options.hessian
+        if kind == "rectified":
+            return at_minimum
+        if kind == "labelled" or units is None or not np.any(lam):
+            return loss.hessian(theta, self.features, self.outcome, self.weights)
+        if not units.separate:
+            return units.summed(loss, theta, self.shares).hessian
+        share = self.counts / (self.counts + units.counts)
+        own = loss.hessian(theta, self.features, self.outcome, self.weights * self.per_unit(share))
+        return own + units.summed(loss, theta, self.shares * (1.0 - share)).hessian
+
+    def meat(self, theta: FloatArray, lam: FloatArray, residual: FloatArray) -> FloatArray:
+        """Return B (d, d), the covariance of the rectified gradient.
+
+        `residual` (n, d) is ∇ℓ(x, y) − λ∇ℓ(x, f) of the labelled units, corrected for what was fitted on
+        them. A separate unlabelled sample adds its own variance (eq. 10, 13), else the population's draw may.
+        """
+        total = self.weighting.covariance(residual)
+        if self.separate:
+            if np.any(lam) and self.unlabelled is not None:
+                factors = self.shares**2 * lam**2 / self.unlabelled.counts
+                total = total + np.tensordot(factors, self.proxy_covariances(theta), axes=1)
+        elif self.options.target == "superpopulation":
+            gradients = self.loss.gradients(theta, self.features, self.outcome)
+            known = self.options.stratum_weights_known
+            total = total + self.weighting.population_covariance(gradients, stratum_weights_known=known)
+        return np.asarray(total)
 
 
 def _coefficient_names(names: Sequence[str] | None, d: int, n_features: int) -> tuple[str, ...]:

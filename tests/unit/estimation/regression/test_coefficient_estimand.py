@@ -21,8 +21,9 @@ from stratal.estimation.regression import (
     PoissonLoss,
     from_population,
     heuristic_spreads,
+    quantile,
 )
-from stratal.estimation.regression.label_allocation import fit_to_proxies
+from stratal.estimation.regression.m_estimation import fit_to_proxies
 from stratal.population.influence import averages
 
 FEATURES = ("length", "age")
@@ -211,7 +212,14 @@ def test_a_quantile_takes_them_too(population, units):
     sample = stratal.plan(population, 200).draw(seed=1)
     y = (units["told"] + units["y"] / 10)[sample.ids]
     found = stratal.estimate(sample, y, estimand="quantile:.3", estimator="ppi++", target="superpopulation")
-    same = stratal.regress(sample, y, family="quantile", probability=0.3, target="superpopulation")
+    same = quantile(
+        y,
+        0.3,
+        weighting=sample.weighting(),
+        proxy=sample.proxies[:, 0],
+        unlabelled=from_population(population, rule=sample.design.rule),
+        target="superpopulation",
+    )
     assert found.value == same.value
     assert found.confidence_interval() == same.confidence_interval()
     assert found.standard_error > 0

@@ -166,6 +166,37 @@ def test_the_dictionary_is_json(result):
     assert np.array(description["covariance"]).shape == (3, 3)
 
 
+def test_json_gives_each_coefficient_s_degrees_of_freedom_and_method(result):
+    for fit, ending in ((result, "skewness-corrected"), (result.simultaneous(), "simultaneous")):
+        rows = fit.to_dict()["coefficients"]
+
+        assert [row["degrees_of_freedom"] for row in rows] == [row.degrees_of_freedom for row in fit]
+        assert all(row["interval_method"].endswith(ending) for row in rows)
+
+
+def test_a_perfect_fit_has_no_interval_rather_than_one_of_rounding():
+    """Its limits lay 1e-14 apart, as if nothing were left to chance with 960 units unlabelled."""
+    x = np.random.default_rng(1).normal(size=40)
+    weighting = StratifiedWeighting(stratum=np.zeros(40, int), sizes=np.array([1000]))
+    for outcome in (3.0 + 2.0 * x, 1e-6 * (3.0 + 2.0 * x), 0.0 * x):
+        found = linear_regression(x, outcome, weighting=weighting, intercept=True)
+
+        assert np.array_equal(found.standard_errors, [0.0, 0.0])
+        with pytest.raises(InputError, match="nothing that was labelled varies"):
+            found.confidence_interval()
+        assert [row["interval_method"] for row in found.to_dict()["coefficients"]] == [None, None]
+
+
+def test_a_tiny_p_value_is_not_printed_as_zero(result):
+    x = np.arange(40.0)
+    weighting = StratifiedWeighting(stratum=np.zeros(40, int), sizes=np.array([1000]))
+    noise = np.random.default_rng(2).normal(size=40)
+    far = linear_regression(x, 50 * x + noise, weighting=weighting, intercept=True)
+
+    assert 0 < far.p_values()[1] < 1e-20
+    assert f"{far.p_values()[1]:.2e}" in str(far)
+
+
 def test_without_error_there_is_no_statistic():
     everyone = StratifiedWeighting(stratum=np.zeros(4, int), sizes=np.array([4]))
     census = linear_regression([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 5.0, 9.0], weighting=everyone)

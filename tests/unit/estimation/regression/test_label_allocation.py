@@ -5,10 +5,19 @@ import pytest
 
 from stratal.designs import StratifiedWeighting
 from stratal.errors import InputError
-from stratal.estimation.regression.label_allocation import heuristic_spreads, influence_spreads
-from stratal.estimation.regression.losses import LinearLoss, LogisticLoss, MeanLoss, PoissonLoss
-from stratal.estimation.regression.m_estimation import linear_regression, mean_vector
-from stratal.estimation.regression.unlabelled import ArrayUnlabelled
+from stratal.estimation.regression.losses import (
+    ArrayUnlabelled,
+    LinearLoss,
+    LogisticLoss,
+    MeanLoss,
+    PoissonLoss,
+)
+from stratal.estimation.regression.m_estimation import (
+    heuristic_spreads,
+    influence_spreads,
+    linear_regression,
+    mean_vector,
+)
 from stratal.strata import neyman
 
 
@@ -120,7 +129,7 @@ def test_every_regression_has_a_heuristic(loss):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda pilot: influence_spreads(pilot, side="both"), "unknown side"),
+        (lambda pilot: influence_spreads(pilot, side="both"), "no such side"),
         (lambda pilot: influence_spreads(pilot, "slope"), "no such coefficient"),
         (lambda pilot: influence_spreads(pilot, 5), "no such coefficient"),
         (lambda pilot: influence_spreads(pilot, [1.0]), "one entry per coefficient"),

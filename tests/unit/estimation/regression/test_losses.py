@@ -63,21 +63,6 @@ def test_the_sums_are_those_of_the_parts(name):
     assert fast.hessian == pytest.approx(slow.hessian)
 
 
-@pytest.mark.parametrize("name", list(LOSSES))
-def test_the_rectified_sums_are_the_difference(name):
-    loss, (features, outcome, weights, theta) = LOSSES[name], units(name)
-    lam = np.linspace(0, 1, len(weights))
-    proxy = outcome[::-1]
-
-    fast = loss.rectified(theta, features, outcome, proxy, weights, lam)
-    own = Loss.summed(loss, theta, features, outcome, weights)
-    slow = own.plus(Loss.summed(loss, theta, features, proxy, weights * lam), -1.0)
-
-    assert fast.value == pytest.approx(slow.value)
-    assert fast.gradient == pytest.approx(slow.gradient)
-    assert fast.hessian == pytest.approx(slow.hessian)
-
-
 @pytest.mark.parametrize("eta", [-800.0, -40.0, -1e-9, 0.0, 3.0, 800.0])
 def test_one_exponential_gives_the_logistic_cumulant_and_mean(eta):
     cumulant, mean = LogisticLoss().cumulant_and_mean(np.array([eta]))

@@ -5,7 +5,14 @@ import pytest
 
 from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.errors import InputError
-from stratal.estimation.regression.losses import LinearLoss, Loss
+from stratal.estimation.regression.losses import (
+    ArrayUnlabelled,
+    Block,
+    LinearLoss,
+    Loss,
+    Unlabelled,
+    with_intercept,
+)
 from stratal.estimation.regression.m_estimation import (
     SuppliedWeights,
     linear_regression,
@@ -14,7 +21,6 @@ from stratal.estimation.regression.m_estimation import (
     mean_vector,
     poisson_regression,
 )
-from stratal.estimation.regression.unlabelled import ArrayUnlabelled, BatchedUnlabelled, Block, with_intercept
 
 SIZES = np.array([60, 90, 50])
 MODELS = {"linear": linear_regression, "logistic": logistic_regression, "poisson": poisson_regression}
@@ -120,7 +126,7 @@ def test_batches_give_what_arrays_give(kind, estimator):
             yield Block(features=data.x[rows], proxy=data.f[rows], stratum=data.stratum[rows])
 
     whole = data.fit(MODELS[kind], estimator=estimator)
-    read = data.fit(MODELS[kind], estimator=estimator, unlabelled=BatchedUnlabelled(batches, n_strata=3))
+    read = data.fit(MODELS[kind], estimator=estimator, unlabelled=Unlabelled(batches, n_strata=3))
 
     assert read.values == pytest.approx(whole.values, abs=1e-9)
     assert read.covariance == pytest.approx(whole.covariance, abs=1e-10)
@@ -423,11 +429,11 @@ def test_an_unbounded_rectified_loss_is_told():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"estimator": "best"}, "unknown estimator"),
-        ({"target": "universe"}, "unknown target"),
-        ({"correction": "HC9"}, "unknown correction"),
-        ({"hessian": "mine"}, "unknown hessian"),
-        ({"form": "mine"}, "unknown form"),
+        ({"estimator": "best"}, "no such estimator"),
+        ({"target": "universe"}, "no such target"),
+        ({"correction": "HC9"}, "no such correction"),
+        ({"hessian": "mine"}, "no such hessian"),
+        ({"form": "mine"}, "no such form"),
         ({"clip": "tight"}, "clip must be a range"),
         ({"minimise": "slope"}, "no such coefficient"),
         ({"minimise": 9}, "no such coefficient"),

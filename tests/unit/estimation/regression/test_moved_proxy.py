@@ -2,11 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.work import calls
 
 from stratal.designs import StratifiedWeighting
-from stratal.estimation.regression.m_estimation import Move, MovedUnlabelled, linear_regression
-from stratal.estimation.regression.unlabelled import ArrayUnlabelled
+from stratal.estimation.regression.losses import ArrayUnlabelled
+from stratal.estimation.regression.m_estimation import linear_regression
 
 N = 1500
 
@@ -74,24 +73,6 @@ def test_a_proxy_that_is_a_line_of_the_features_is_not_stretched():
 
 def test_units_are_moved_block_by_block():
     units = ArrayUnlabelled(features=np.eye(2), proxy=np.array([1.0, 2.0]))
-    moved = MovedUnlabelled(units, 2.0, np.array([10.0, 20.0]))
+    moved = units.moved(2.0, np.array([10.0, 20.0]))
     assert np.concatenate([block.proxy for block in moved.blocks()]).tolist() == [12.0, 24.0]
     assert moved.size == 2
-    assert Move(stretch=1.0, shift=np.zeros(2), kept=0.5).notes == (
-        "the proxy was moved by 50% of its own bias along the features",
-    )
-
-
-def test_a_fit_with_its_interval_repeats_no_work():
-    x, y, f = world()
-    weighting = StratifiedWeighting(stratum=np.zeros(200, int), sizes=np.array([N]))
-    units = ArrayUnlabelled(features=x, proxy=f)
-
-    def fit():
-        found = linear_regression(x[:200], y[:200], proxy=f[:200], unlabelled=units, weighting=weighting)
-        return found.confidence_interval()
-
-    fit()
-    # Each of three coefficients is an Estimate (some 120 calls), and λ is that of means, for any number of
-    # coefficients (300); Hessians and checks made anew each time would be 400 more.
-    assert calls(fit)[1] < 3_800

@@ -5,8 +5,8 @@ import pytest
 
 from stratal.designs import PoissonWeighting, StratifiedWeighting
 from stratal.errors import InputError
+from stratal.estimation.regression.losses import ArrayUnlabelled, Block, Unlabelled
 from stratal.estimation.regression.quantiles import quantile
-from stratal.estimation.regression.unlabelled import ArrayUnlabelled, BatchedUnlabelled, Block
 
 SIZES = np.array([70, 130])
 
@@ -133,7 +133,7 @@ def test_batches_give_what_arrays_give():
     whole = fit(estimator="stratppi")
     read = fit(
         estimator="stratppi",
-        unlabelled=BatchedUnlabelled(batches, n_strata=2),
+        unlabelled=Unlabelled(batches, n_strata=2),
         population_proxy=None,
         population_stratum=None,
     )
@@ -204,7 +204,7 @@ def test_it_prints():
     [
         ({"lam": 1.5}, "out of range"),
         ({"lam": -0.1}, "out of range"),
-        ({"estimator": "best"}, "unknown estimator"),
+        ({"estimator": "best"}, "no such estimator"),
         ({"proxy": None}, "given together"),
     ],
 )

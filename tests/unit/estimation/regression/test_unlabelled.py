@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from stratal.errors import InputError
-from stratal.estimation.regression.losses import LinearLoss, LogisticLoss
+from stratal.estimation.regression.losses import ArrayUnlabelled, Block, LinearLoss, LogisticLoss, Unlabelled
 from stratal.estimation.regression.m_estimation import SuppliedWeights
-from stratal.estimation.regression.unlabelled import ArrayUnlabelled, BatchedUnlabelled, Block
 
 
 def arrays(seed=0, size=500):
@@ -38,7 +37,7 @@ def test_moments_are_those_of_numpy(pieces):
     theta = np.array([0.3, -0.2])
     gradients = LinearLoss().gradients(theta, x, f)
     for units in (
-        BatchedUnlabelled(batches, n_strata=3),
+        Unlabelled(batches, n_strata=3),
         ArrayUnlabelled(features=x, proxy=f, stratum=stratum),
     ):
         found = units.covariances(LinearLoss(), theta)
@@ -81,7 +80,7 @@ def test_bad_batches_are_told():
         yield Block(features=np.ones((2, 1)), proxy=np.array([1.0, np.inf]), stratum=np.zeros(2, int))
 
     with pytest.raises(InputError, match="infinite"):
-        BatchedUnlabelled(batches, n_strata=1)
+        Unlabelled(batches, n_strata=1)
 
 
 def test_supplied_weights_are_normalised():
