@@ -346,13 +346,13 @@ def _sizes(sample: Sample, name: str, given: Mapping[Any, Any] | None) -> dict[s
             action="Draw with groups=.",
         )
     known = sample.totals.get(name)
-    told = known if given is None else given
-    if told is None:
+    totals = known if given is None else given
+    if totals is None:
         raise InputError(
             f"how many units each level of {name!r} has is not known",
             action="Give sizes=, or totals=: a mapping of level to number of units.",
         )
-    sizes = {str(level): float(units) for level, units in told.items() if units}
+    sizes = {str(level): float(units) for level, units in totals.items() if units}
     if known is not None:
         for level in sorted({*known, *sizes}):
             if abs(known.get(level, 0) - sizes.get(level, 0.0)) > _AS_MANY * sample.population_size:
