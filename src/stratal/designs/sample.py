@@ -54,6 +54,8 @@ class Design(Described, ABC):
     """What was drawn, as a report says it, then its sources: keys of `report.method.SOURCES`, or as cited."""
     assumption: ClassVar[str] = ""
     """What else could fail, for a report."""
+    one_simple_sample: ClassVar[bool] = False
+    """Whether all units are one simple random sample, which groups of known sizes make a stratified one."""
     rounds_by_labels: ClassVar[bool] = False
     """Whether labels may decide about the next round: the units of a stratum are a simple random sample."""
     hajek_below: ClassVar[int] = 0
@@ -100,7 +102,8 @@ class Design(Described, ABC):
         """Return the design that draws `additional` units more, and all that were drawn."""
         raise InputError(
             f"a sample of design '{self.kind}' cannot be extended",
-            action="Draw a larger sample for another study.",
+            action="Where the design is nested, give a larger one: next_round(sample, design=…). Else draw "
+            "a larger sample for another study.",
         )
 
     @property

@@ -47,6 +47,7 @@ class SimpleRandom(Design):
 
     kind: ClassVar[str] = "simple-random"
     words: ClassVar[tuple[str, ...]] = ("a simple random sample without replacement", "cochran")
+    one_simple_sample: ClassVar[bool] = True
     rounds_by_labels: ClassVar[bool] = True
     budget: int
 

@@ -900,6 +900,7 @@ LEAST_SHARE = 0.5
 """Of the proportional share of a stratum among those of its answer."""
 
 _HALVINGS = 20
+"""Halvings of the share that fits: a millionth of it is left."""
 
 
 def floor_of(strata: Strata, parts: Iterable[Estimand], n_h: IntArray, least: Any) -> IntArray | None:

@@ -36,6 +36,7 @@ ROWS = 50_000
 """Rows that a clusterer of the user's own is fitted on, at most twice as many."""
 
 _SORT_KEYS = 8
+"""Columns that rows are ordered by: more than eight that agree are equal rows, or no matter."""
 
 
 def fit_centres(

@@ -21,8 +21,14 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record, fi
 from stratal.errors import BudgetError, InputError
 
 _STEPS = 60
+"""Bisections at most: all digits of a double."""
+
 _LARGEST_RATIO = 1e12
+"""Beyond this a stratum is full whatever its size."""
+
 _NEGLIGIBLE = 1e-200
+"""Weights smaller than this share of the largest count as 0: their squares would vanish."""
+
 _NEAREST = np.arange(4)
 """The next units of a stratum that are weighed exactly; the threshold settles all before them."""
 

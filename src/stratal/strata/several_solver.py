@@ -21,13 +21,28 @@ from stratal.errors import BudgetError, InputError
 from stratal.strata.integers import WRIGHT, Bounds, by_threshold, one_per_stratum, optimal_integers
 
 _GAP = 1e-10
+"""Relative distance of cost and bound at which the real optimum is proved: near what doubles resolve."""
+
 _STEPS = 300
+"""Newton steps at most; some ten are usual, and the bound is valid wherever they end."""
+
 _FIRST_STEPS = 12
+"""Chromy's steps before Newton's: they converge slowly, but from anywhere."""
+
 _ROOT_STEPS = 60
+"""Levels tried at most: with bisection alone that is all digits of a double."""
+
 _TIGHT = 1e-9
+"""A constraint that the upper bounds meet no better than this needs every label of its strata."""
+
 _MOST_DAMPING = 1e12
+"""From here a damped step is too small to change a double."""
+
 _SPARSE = 0.05
+"""Share of numbers that are not 0 below which a sparse product takes less time."""
+
 _SLACK = 1e-12
+"""Share of the money that rounding may cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +275,11 @@ _NODES = 200
 """Nodes that are looked at: a number and not a time, so that every machine finds the same."""
 
 _FEW = 1e-9
+"""Relative difference below which two values of a programme count as one."""
+
 _INFEASIBLE = 2
+"""What SciPy's `milp` reports where no choice keeps every constraint."""
+
 
 _SMALL = 64
 """Where more choices than these each matter to several estimands, whole numbers would take seconds for
@@ -373,13 +392,28 @@ def searched(
 
 
 _EXACT = 1e-10
+"""Relative excess of a constraint that counts as rounding."""
+
 _REACH = 64
+"""Labels more or fewer than the priced number that are considered in a stratum."""
+
 _MOST_UNKNOWNS = 400
+"""Labels in doubt beyond which the programme would take seconds."""
+
 _BALANCING = 30
+"""Steps in which prices are balanced; their size falls as 1 / (1 + 0.2 k)."""
+
 _EVENING = 12
+"""Steps in which levels are evened out; more find no better allocation."""
+
 _STARTS = 3
+"""Roundings from which labels are added and taken away."""
+
 _CLOSE = 1e-9
+"""Relative distance to the bound at which an allocation counts as the best."""
+
 _ADDED, _REMOVED, _SWAPS = 24, 48, 200
+"""Strata between which a label may move, and moves at most: each must lower the worst level."""
 
 
 @dataclass(frozen=True, slots=True)
