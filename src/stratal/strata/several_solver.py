@@ -588,8 +588,7 @@ def _spent(importance: FloatArray, demands: Demands, money: float, bounds: Bound
     if np.all(demands.prices == 1.0):
         return optimal_integers(importance, bounds, int(money)).astype(np.float64)
     a = importance if importance.any() else bounds.sizes.astype(np.float64)
-    start = start_below(a, demands.prices, money, bounds)
-    return filled(a, demands.prices, money, bounds, start).astype(np.float64)
+    return filled(a, demands.prices, money, bounds).astype(np.float64)
 
 
 def _swapped(demands: Demands, n_h: FloatArray, money: float) -> FloatArray:
@@ -732,9 +731,10 @@ def start_below(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds)
     return n_h
 
 
-def filled(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds, start: IntArray) -> IntArray:
-    """Return `start` with units added by value per cost as long as one fits."""
-    n_h, left = start.copy(), money - float(prices @ start)
+def filled(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds) -> IntArray:
+    """Return the lower bounds with units added by value per cost as long as one fits."""
+    n_h = start_below(a, prices, money, bounds)
+    left = money - float(prices @ n_h)
 
     def entry(h: int) -> tuple[float, float, int]:
         value = float(a[h] / np.sqrt(prices[h]))
@@ -769,7 +769,7 @@ def least_variance(a: FloatArray, prices: FloatArray, money: float, bounds: Boun
     >>> least_variance(np.array([50.0, 50.0]), np.array([1.0, 4.0]), 60.0, bounds)
     array([20, 10])
     """
-    n_h = filled(a, prices, money, bounds, start_below(a, prices, money, bounds))
+    n_h = filled(a, prices, money, bounds)
     matters = (a > 0) & (bounds.upper > 0)
     if len(a) > _MOST_UNKNOWNS or np.any(n_h[matters] == 0) or np.all(prices == prices[0]):
         return n_h  # by value alone: too many, too poor, or optimal already
