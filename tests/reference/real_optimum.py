@@ -15,26 +15,7 @@ def real_optimum(
 ) -> FloatArray:
     """Return the real-valued Neyman allocation under bounds: n_h = N_h S_h / c, cut off at the bounds.
 
-    Parameters
-    ----------
-    sizes : int (H,)
-        N_h.
-    standard_deviations : float (H,)
-        S_h.
-    budget : float
-        Σ n_h.
-    minimum, maximum : int or int (H,)
-        Bounds; the minimum of a small stratum is its size, a maximum of None the size.
-
-    Returns
-    -------
-    float (H,)
-        Its sum is the budget up to rounding.
-
-    Raises
-    ------
-    BudgetError, InputError
-        As `neyman`.
+    Bounds are as in `neyman`; the sum is the budget up to rounding.
 
     Notes
     -----

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from stratal.arrays import AnyArray, IntArray
-from stratal.designs.sample import Design, Sample, require_design
+from stratal.designs.sample import Design, Sample
 from stratal.errors import InputError
 from stratal.population.digest import PopulationDigest
 from stratal.population.population import Population
@@ -177,11 +177,11 @@ def refuse_other_units(
     for name, values in known.items():
         if name not in given:
             continue
-        for text, told, own in zip(texts, given[name].tolist(), values.tolist(), strict=True):
-            if not same_value(told, own):
+        for text, theirs, own in zip(texts, given[name].tolist(), values.tolist(), strict=True):
+            if not same_value(theirs, own):
                 raise not_drawn_from(
-                    f" {name} of unit {text!r} differs{fewer_digits(told, own)}",
-                    given=_short(told),
+                    f" {name} of unit {text!r} differs{fewer_digits(theirs, own)}",
+                    given=_short(theirs),
                     allowed=_short(own),
                 )
 
@@ -241,7 +241,7 @@ def extended(sample: Sample, design: Design, population: Population) -> Sample:
     InputError
         If the design does not draw every unit of the sample: one that is not nested, or a smaller one.
     """
-    larger = require_design(design, "next_round(design=…)").draw(population, sample.seed)
+    larger = design.draw(population, sample.seed)
     order = _earlier_first(sample, larger)
     lost = [name for name in (*sample.groups, *sample.shown) if name not in {*larger.groups, *larger.shown}]
     if lost:

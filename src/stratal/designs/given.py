@@ -64,7 +64,7 @@ def with_replacement(variables: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SurveyWeighting(Weighting):
+class SurveyWeighting(WithReplacementWeighting):
     """Clusters drawn independently within strata, realised, with a weight for every labelled unit.
 
     The variance is that between the clusters' weighted totals within strata ("ultimate clusters", Hansen,
@@ -95,16 +95,9 @@ class SurveyWeighting(Weighting):
     (2, 1.0)
     """
 
-    design_weight: FloatArray
     primary: IntArray
     cluster: IntArray
-    size: float
     sizes_known: bool = False
-
-    @property
-    def weights(self) -> FloatArray:
-        """Design weight / N per unit (n,)."""
-        return np.asarray(self.design_weight / self.size)
 
     @property
     def draws(self) -> int:

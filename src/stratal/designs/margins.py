@@ -10,7 +10,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray
 from stratal.designs.sample import Design, Sample, require_sample
-from stratal.designs.stratified import SimpleRandom, StratifiedWeighting
+from stratal.designs.stratified import StratifiedWeighting
 from stratal.designs.weighting import Weighting
 from stratal.errors import InputError, names_mistyped, near_names, warn_caller
 from stratal.population.rules import Categories
@@ -18,9 +18,16 @@ from stratal.population.summary import StratumSummary
 
 METHODS = ("raking", "regression")
 _STEPS = 100
+"""Newton steps at most; fewer than ten are usual."""
+
 _CLOSE = 1e-10
+"""Largest difference from a known mean, as a share of the population, that ends the steps."""
+
 _HALVINGS = 30
+"""Halvings of a step before it is given up: 1e-9 of it is left."""
+
 _AS_MANY = 1e-6
+"""Share of the population by which given sizes may differ from counted ones, for rounding."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -346,13 +353,13 @@ def _sizes(sample: Sample, name: str, given: Mapping[Any, Any] | None) -> dict[s
             action="Draw with groups=.",
         )
     known = sample.totals.get(name)
-    told = known if given is None else given
-    if told is None:
+    totals = known if given is None else given
+    if totals is None:
         raise InputError(
             f"how many units each level of {name!r} has is not known",
             action="Give sizes=, or totals=: a mapping of level to number of units.",
         )
-    sizes = {str(level): float(units) for level, units in told.items() if units}
+    sizes = {str(level): float(units) for level, units in totals.items() if units}
     if known is not None:
         for level in sorted({*known, *sizes}):
             if abs(known.get(level, 0) - sizes.get(level, 0.0)) > _AS_MANY * sample.population_size:
@@ -499,7 +506,7 @@ def post_stratify(sample: Sample, by: str, sizes: Mapping[str, int] | None = Non
     (array([80, 20]), array([19,  1]))
     """
     require_sample(sample, "post_stratify")
-    if not isinstance(sample.design, SimpleRandom):
+    if not sample.design.one_simple_sample:
         return fit_margins(sample, by, totals=None if sizes is None else {by: sizes}, method="regression")
     known = _sizes(sample, by, sizes)
     levels = tuple(known)

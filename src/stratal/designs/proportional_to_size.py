@@ -16,6 +16,7 @@ from stratal.randomness import id_texts
 from stratal.strata.integers import check_budget
 
 _ATTEMPTS = 64
+"""The margin doubles each time, so that all units are candidates long before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

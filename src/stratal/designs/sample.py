@@ -10,15 +10,13 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, Self, Unpack
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from stratal import __version__
-from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray, Record, frozen
-from stratal.designs.elsewhere import parts_of_labelled
-from stratal.designs.labelled import Labelled, LabelledKeywords
-from stratal.designs.sample_parts import columns_of, description_of, parts_from
+from stratal.arrays import AnyArray, BoolArray, Described, FloatArray, IntArray, Record, frozen, plain
+from stratal.designs.elsewhere import Labelled, parts_of_labelled
 from stratal.designs.weighting import Weighting
 from stratal.errors import InputError, kind_of, listing, names_mistyped, not_bounds
 from stratal.labels.labels import Labels
@@ -56,6 +54,8 @@ class Design(Described, ABC):
     """What was drawn, as a report says it, then its sources: keys of `report.method.SOURCES`, or as cited."""
     assumption: ClassVar[str] = ""
     """What else could fail, for a report."""
+    one_simple_sample: ClassVar[bool] = False
+    """Whether all units are one simple random sample, which groups of known sizes make a stratified one."""
     rounds_by_labels: ClassVar[bool] = False
     """Whether labels may decide about the next round: the units of a stratum are a simple random sample."""
     hajek_below: ClassVar[int] = 0
@@ -102,7 +102,8 @@ class Design(Described, ABC):
         """Return the design that draws `additional` units more, and all that were drawn."""
         raise InputError(
             f"a sample of design '{self.kind}' cannot be extended",
-            action="Draw a larger sample for another study.",
+            action="Where the design is nested, give a larger one: next_round(sample, design=…). Else draw "
+            "a larger sample for another study.",
         )
 
     @property
@@ -329,7 +330,7 @@ class Sample(Record, Tabular):
         """
         from stratal.designs.sample_file import write_parts
 
-        return write_parts(Path(path), columns_of(self), description_of(self))
+        return write_parts(Path(path), self._columns(), self._description())
 
     @staticmethod
     @names_mistyped
@@ -361,12 +362,39 @@ class Sample(Record, Tabular):
         return sample
 
     def _columns(self) -> dict[str, AnyArray]:
-        return columns_of(self)
+        """Return what a sample file holds of each unit: arrays (n,) by the name of their column."""
+        fixed = {name: getattr(self, name) for name in ("stratum", "inclusion_probability", "round")}
+        proxies = {f"proxy.{name}": self.proxies[:, k] for k, name in enumerate(self.proxy_names)}
+        groups = {f"group.{name}": values for name, values in self.groups.items()}
+        shown = {f"show.{name}": values for name, values in self.shown.items()}
+        return {"id": self.ids} | fixed | proxies | groups | shown
+
+    def _description(self) -> dict[str, Any]:
+        """Return what a sample file holds besides the units, as JSON can write it."""
+        digest = self.population_digest()
+        return {
+            "version": self.version,
+            "seed": self.seed,
+            "id_name": self.id_name,
+            "ids": "integer" if self.ids.dtype.kind in "iu" else "text",
+            "predicted": self.predicted,
+            "totals": {name: dict(levels) for name, levels in self.totals.items()},
+            "outcome": self.outcome,
+            "bounds": None if self.bounds is None else list(self.bounds),
+            **({} if self.estimand is None else {"estimand": dict(self.estimand)}),
+            **({} if self.half_width is None else {"half_width": self.half_width}),
+            "proxies": [{name: getattr(info, name) for name in info.__slots__} for info in self.proxy_info],
+            "groups": list(self.groups),
+            "shown": list(self.shown),
+            "summary": {name: plain(getattr(self.summary, name)) for name in StratumSummary.__slots__},
+            "design": self.design.to_dict(),
+            **({} if digest is None else {"population_digest": digest.to_dict()}),
+        }
 
     @staticmethod
     @names_mistyped
     @listing(Labelled)
-    def from_labelled(table: Any, **given: Unpack[LabelledKeywords]) -> tuple[Sample, Labels]:
+    def from_labelled(table: Any, **given: Any) -> tuple[Sample, Labels]:
         """Return a sample that was drawn and labelled elsewhere, and its labels.
 
         It must be a probability sample. Units that were chosen by hand, by their outcome or to balance it
@@ -435,6 +463,37 @@ class Sample(Record, Tabular):
         """
         parts, labels = parts_of_labelled(table, Labelled(**given))
         return _of_parts(parts), labels
+
+
+def parts_from(columns: Mapping[str, AnyArray], description: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `Sample` from what its file holds, the design still a record."""
+    proxies = tuple(
+        ProxyInfo(**{**entry, "bounds": entry["bounds"] and tuple(entry["bounds"])})
+        for entry in description["proxies"]
+    )
+    summary, digest = description["summary"], description.get("population_digest")
+    n_strata, k = len(summary["sizes"]), len(proxies)
+    values = [columns[f"proxy.{info.name}"] for info in proxies]
+    return {
+        "ids": columns["id"],
+        "proxies": np.stack(values, axis=1) if values else np.empty((len(columns["id"]), 0)),
+        "proxy_info": proxies,
+        "summary": StratumSummary(
+            sizes=summary["sizes"],
+            proxy_means=np.reshape(summary["proxy_means"], (n_strata, k)),
+            proxy_covariances=np.reshape(summary["proxy_covariances"], (n_strata, k, k)),
+        ),
+        "groups": {name: columns[f"group.{name}"] for name in description["groups"]},
+        "shown": {name: columns[f"show.{name}"] for name in description["shown"]},
+        "totals": description.get("totals", {}),
+        "outcome": description.get("outcome"),
+        "estimand": description.get("estimand"),
+        "half_width": description.get("half_width"),
+        "digest": None if digest is None else PopulationDigest(**digest),
+        "bounds": description.get("bounds") and tuple(description["bounds"]),
+        **{name: columns[name] for name in ("stratum", "inclusion_probability", "round")},
+        **{name: description[name] for name in ("design", "seed", "predicted", "id_name", "version")},
+    }
 
 
 def _of_parts(parts: dict[str, Any]) -> Sample:
@@ -530,26 +589,6 @@ def require_sample(given: Any, verb: str) -> Sample:
         return given
     what, action = _told(given)
     raise InputError(f"{verb} takes a Sample", given=what, action=action)
-
-
-def require_design(given: Any, verb: str) -> Design:
-    """Return a design, or say what one is.
-
-    Examples
-    --------
-    >>> require_design(10, "draw")
-    Traceback (most recent call last):
-    stratal.errors.InputError: draw takes a Design (given: an int). Make one, such as
-    stratal.SimpleRandom(budget=100).
-    """
-    if isinstance(given, Design):
-        return given
-    number = given if isinstance(given, int) and given > 10 else 100
-    raise InputError(
-        f"{verb} takes a Design",
-        given=kind_of(given),
-        action=f"Make one, such as stratal.SimpleRandom(budget={number}).",
-    )
 
 
 def _told(given: Any) -> tuple[str, str]:

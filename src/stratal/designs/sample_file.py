@@ -19,7 +19,6 @@ import pyarrow.parquet
 
 from stratal.arrays import AnyArray, FloatArray, IntArray
 from stratal.designs.files import replacing
-from stratal.designs.sample_parts import columns_of, description_of
 from stratal.errors import InputError, half_a_character
 from stratal.randomness import id_texts
 from stratal.tables.files import existing_file
@@ -59,16 +58,16 @@ def write_parts(path: Path, columns: Mapping[str, AnyArray], description: Mappin
         table = pa.table({name: _arrow(name, values, name in encoded) for name, values in columns.items()})
         described["digest"] = _digest(table, described)
         text = json.dumps(described, ensure_ascii=False, allow_nan=False)
-        told = text.encode()
+        encoded_text = text.encode()
     except UnicodeEncodeError as error:
         raise half_a_character(f"{path}: the sample", error.object) from None
     if as_csv:
-        with replacing(path) as partial, replacing(path.with_suffix(".json")) as beside:
+        with replacing(path) as partial, replacing(path.with_suffix(".json")) as described_file:
             pyarrow.csv.write_csv(table, partial)
-            beside.write_bytes(told + b"\n")
+            described_file.write_bytes(encoded_text + b"\n")
     else:
         with replacing(path) as partial:
-            described_table = table.replace_schema_metadata({_KEY: told})
+            described_table = table.replace_schema_metadata({_KEY: encoded_text})
             pyarrow.parquet.write_table(described_table, partial, write_page_checksum=True)
     return path
 
@@ -84,15 +83,15 @@ def sample_digest(sample: Any) -> str:
     >>> sample_digest(draw(population, seed=7)) == sample_digest(draw(population, seed=7))
     True
     """
-    columns = {name: _arrow(name, values, False) for name, values in columns_of(sample).items()}
-    return _digest(pa.table(columns), {"format": FORMAT, **description_of(sample)})
+    columns = {name: _arrow(name, values, False) for name, values in sample._columns().items()}
+    return _digest(pa.table(columns), {"format": FORMAT, **sample._description()})
 
 
 def _digest(table: pa.Table, description: Mapping[str, Any]) -> str:
     """Return the SHA-256 of all that a sample file says, however its bytes are stored."""
     digest = hashlib.sha256()
-    told = {name: value for name, value in description.items() if name != "digest"}
-    digest.update(json.dumps(told, sort_keys=True).encode())
+    others = {name: value for name, value in description.items() if name != "digest"}
+    digest.update(json.dumps(others, sort_keys=True).encode())
     for name in table.column_names:
         column = table.column(name)
         if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
@@ -165,8 +164,8 @@ def _readable_here(path: Path, table: pa.Table, description: Any) -> dict[str, A
             allowed=", ".join(map(str, _READ)),
             action="Read it with the version of stratal that wrote it.",
         )
-    told = "digest" in description or description["format"] > 1
-    if told and not hmac.compare_digest(str(description.get("digest")), _digest(table, description)):
+    digested = "digest" in description or description["format"] > 1
+    if digested and not hmac.compare_digest(str(description.get("digest")), _digest(table, description)):
         raise InputError(
             f"{path}: the sample file was changed after it was written (its digest does not fit)",
             action=_ANOTHER_COPY,
@@ -211,12 +210,12 @@ def _read_parquet(path: Path) -> tuple[pa.Table, dict[str, Any] | None]:
 
 
 def _read_csv(path: Path) -> tuple[pa.Table, dict[str, Any] | None]:
-    beside = path.with_suffix(".json")
-    if not beside.exists():
+    described_file = path.with_suffix(".json")
+    if not described_file.exists():
         return pa.table({}), None
-    if beside.stat().st_size > _LARGEST or path.stat().st_size > _LARGEST:
+    if described_file.stat().st_size > _LARGEST or path.stat().st_size > _LARGEST:
         raise ValueError(f"it is larger than {_LARGEST // 2**20:,} MiB")
-    description = json.loads(beside.read_text(encoding="utf-8"))
+    description = json.loads(described_file.read_text(encoding="utf-8"))
     if not isinstance(description, dict):
         return pa.table({}), None
     kinds = {"stratum": pa.int64(), "inclusion_probability": pa.float64(), "round": pa.int64()}

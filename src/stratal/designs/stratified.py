@@ -47,6 +47,7 @@ class SimpleRandom(Design):
 
     kind: ClassVar[str] = "simple-random"
     words: ClassVar[tuple[str, ...]] = ("a simple random sample without replacement", "cochran")
+    one_simple_sample: ClassVar[bool] = True
     rounds_by_labels: ClassVar[bool] = True
     budget: int
 
@@ -165,9 +166,14 @@ class Stratified(Design):
         return compact, drawn, probabilities, summary
 
     def larger(self, sample: Sample, additional: int) -> Stratified:
-        """Return the design of the larger budget, shared by the same rule; proportionally after labels."""
-        method = "proportional" if self.allocation.method in FROM_LABELS else self.allocation.method
-        shared = allocate(self.strata, sample.size + additional, method, minimum=sample.n_h)
+        """Return the design of the larger budget, shared by the same rule; proportionally after labels.
+
+        Sizes that labels decided still depend on them when others are added, so that the rule's name stays.
+        """
+        method = self.allocation.method
+        rule = "proportional" if method in FROM_LABELS else method
+        shared = allocate(self.strata, sample.size + additional, rule, minimum=sample.n_h)
+        shared = replace(shared, method=method)
         return Stratified(strata=self.strata, allocation=shared)
 
     def weighting(self, sample: Sample, labelled: BoolArray) -> StratifiedWeighting:

@@ -241,8 +241,8 @@ class LabelledSpread(Record):
         calibrated = np.where(proxy > 0, deserved / np.where(proxy > 0, proxy, 1.0), 0.0)
         few = _LABELS_FOR_A_CALIBRATED_LAM**2 / (self.information**2 + _LABELS_FOR_A_CALIBRATED_LAM**2)
         if self.of_classes is not None:
-            told = few * self.information / (self.information + _INFORMATION_OF_ONE)
-            calibrated = calibrated + told * (self.of_classes - calibrated)
+            share = few * self.information / (self.information + _INFORMATION_OF_ONE)
+            calibrated = calibrated + share * (self.of_classes - calibrated)
         calibrated, trust = calibrated[..., None, None], (1.0 - few)[..., None, None]
         varies = np.einsum("...ii->...i", population) > 0
         return np.asarray(np.where(varies, calibrated + trust * (lam - calibrated), 0.0))
@@ -417,11 +417,11 @@ def lam_of_classes(
 
     Examples
     --------
-    >>> told = {"proxy_mean": 0.1, "proxy_variance": 0.03}
+    >>> proxy = {"proxy_mean": 0.1, "proxy_variance": 0.03}
     >>> two_of_forty = {"counts": np.array(40.0), "means": np.array(0.05), "off": np.array(-0.02)}
-    >>> round(float(lam_of_classes(**two_of_forty, cross=np.array(0.025), **told)), 2)
+    >>> round(float(lam_of_classes(**two_of_forty, cross=np.array(0.025), **proxy)), 2)
     1.0
-    >>> round(float(lam_of_classes(**two_of_forty, cross=np.array(0.0), **told)), 2)
+    >>> round(float(lam_of_classes(**two_of_forty, cross=np.array(0.0), **proxy)), 2)
     0.11
     """
     if proxy_variance <= 0:

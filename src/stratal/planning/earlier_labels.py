@@ -36,8 +36,13 @@ LEFT_OPEN = 0.05
 """Chance that the labels give the cautious end of being passed, and the hopeful one of being missed."""
 
 _FINE = 10
+"""Strata of the proxy from which one stratum of all units is made up."""
+
 _NUMBER = 2_000
+"""Sets of rates drawn from the posterior: the 5 % points are then good to a tenth of their distance."""
+
 _SEED = 20_261_121
+"""Fixed, so that equal labels give equal plans."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -87,7 +92,7 @@ class EarlierLabels(Record):
         given = _answered(_with_ids(labels))
         wanted = sorted(set(given.ids))
         units = population.find(wanted)
-        _refuse_strangers(given, wanted, id_texts(units.ids))
+        _refuse_unknown_ids(given, wanted, id_texts(units.ids))
         design, n = SimpleRandom(budget=max(len(wanted), 1)), len(wanted)
         shares = np.full(n, min(n / population.size, 1.0))
         sample = sample_of(design, population, 0, units, shares, digested=False)
@@ -124,12 +129,12 @@ class EarlierLabels(Record):
 
     def to_dict(self) -> dict[str, Any]:
         """Return which labels these are, in a plain dict."""
-        told = None if self.proxy is None else float(self.columns[self.proxy].mean())
+        proxy_mean = None if self.proxy is None else float(self.columns[self.proxy].mean())
         return {
             "used": len(self.z),
             "source": self.source,
             "mean": float(self.z.mean()),
-            "proxy_mean": told,
+            "proxy_mean": proxy_mean,
         }
 
     def scenario(self, strata: Strata, n_h: IntArray) -> Scenario:
@@ -215,15 +220,15 @@ def _answered(given: Labels) -> Labels:
     return replace(given, **kept)
 
 
-def _refuse_strangers(given: Labels, wanted: list[str], found: list[str]) -> None:
+def _refuse_unknown_ids(given: Labels, wanted: list[str], found: list[str]) -> None:
     """Refuse labels of nobody, and of units that the population does not have."""
     if not wanted:
         raise LabelError(f"{given.source}: no unit is labelled yet", allowed="at least one label")
-    strangers = sorted(set(wanted) - set(found))
-    if strangers:
+    unknown = sorted(set(wanted) - set(found))
+    if unknown:
         raise LabelError(
-            f"{given.source}: {len(strangers)} of {len(wanted)} labelled ids are not in the population "
-            f"(first: {strangers[0]!r})",
+            f"{given.source}: {len(unknown)} of {len(wanted)} labelled ids are not in the population "
+            f"(first: {unknown[0]!r})",
             allowed="ids of the units that are planned for",
             action="Leave the others out; where a spreadsheet changed ids, format their column as text.",
         )
@@ -231,9 +236,9 @@ def _refuse_strangers(given: Labels, wanted: list[str], found: list[str]) -> Non
 
 def _slopes(strata: Strata, means: FloatArray) -> FloatArray:
     """Return the slope of the outcome on the proxy (K,) between strata; 0 where there is none to tell."""
-    told = strata.proxy_means
-    if strata.n_strata == 1 or not np.all(np.isfinite(told)):
+    centres = strata.proxy_means
+    if strata.n_strata == 1 or not np.all(np.isfinite(centres)):
         return np.zeros(len(means))
-    centred = strata.weights * (told - strata.weights @ told)
-    square = float(centred @ told)
+    centred = strata.weights * (centres - strata.weights @ centres)
+    square = float(centred @ centres)
     return np.asarray(means @ centred / square) if square > 0 else np.zeros(len(means))

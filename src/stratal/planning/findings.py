@@ -58,7 +58,7 @@ class Findings:
     found: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON twin."""
+        """Return a JSON-ready dict."""
         return dict(self.found)
 
     def write(self, path: str | Path) -> Path:
@@ -123,7 +123,7 @@ def findings(
     tables : sequence of Estimates
         Metrics, comparisons and domains to be reported too.
     notes : sequence of str
-        Said beside the estimate's own.
+        Shown in addition to the estimate's own.
     title, question : str, optional
         The heading, and what the annotators were asked.
     quantity : str, optional
@@ -132,7 +132,7 @@ def findings(
     interval : str
         Method of the interval.
     pairs : sequence of dict
-        How far each pair of annotators agrees, as `study_status` gives it, beside how far all do.
+        How far each pair of annotators agrees, as `study_status` gives it, in addition to how far all do.
     new : NewVersion, optional
         What the labels say of a new version of the model.
     commands : sequence of str

@@ -223,7 +223,7 @@ class PlannedPart:
     relative_efficiency: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON twin; what is not finite is None."""
+        """Return a JSON-ready dict; what is not finite is None."""
         return plain_dict(asdict(self))
 
 
@@ -435,10 +435,10 @@ class Plan(Printed, Tabular, Plotted):
         return ways.way(ends[assume])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the JSON twin."""
+        """Return a JSON-ready dict."""
         strata, n_h = self.strata, self.allocation.n_h
-        told = strata.scaled or self.scenario is not None
-        deviations = np.sqrt(self._way("expected").variances) if told else [None] * strata.n_strata
+        known = strata.scaled or self.scenario is not None
+        deviations = np.sqrt(self._way("expected").variances) if known else [None] * strata.n_strata
         return {
             **({} if self.estimand is None else {"estimand": dict(self.estimand)}),
             **({} if self.labels is None else {"labels": dict(self.labels)}),
@@ -732,10 +732,10 @@ class Planner:
 
     def reaching(self, assume: str) -> Plan:
         """Return the plan of the fewest labels that are expected to reach the half-widths."""
-        wanted, told = self.half_widths, self.anticipated
+        wanted, anticipated = self.half_widths, self.anticipated
         if len(wanted) > 1:
             return self.at(None)
-        (least, most), half_width = told.budgets, float(wanted[0])
+        (least, most), half_width = anticipated.budgets, float(wanted[0])
         normal = -float(student_quantile((1.0 - self.confidence_level) / 2.0, np.inf))
 
         def width(budget: int) -> float:
@@ -774,25 +774,25 @@ class Planner:
 
         Without a budget it is that of the half-widths of several estimands.
         """
-        told, whole, earlier = self.anticipated, self.anticipated.whole, self.labels
+        anticipated, whole, earlier = self.anticipated, self.anticipated.whole, self.labels
         parts: tuple[PlannedPart, ...] = ()
         notes: tuple[str, ...] = ()
         if budget is not None:
             check_budget(budget, self.population.size)
-        strata = told.strata(PILOT * told.most_strata if budget is None else budget)
+        strata = anticipated.strata(PILOT * anticipated.most_strata if budget is None else budget)
         most = int(strata.sizes[~strata.is_known].sum())
         if budget is not None and budget >= most < whole.size:
             budget = most
             notes = (f"The labels of {most:,} units know it exactly; the others do not matter.",)
-        shared, divided = None, strata.n_strata > 1 or not told.simple
+        shared, divided = None, strata.n_strata > 1 or not anticipated.simple
         if divided and len(self.parts) > 1:
             shared, parts = self._shared_by_all(strata, budget)
         elif divided:
-            rule, minimum = self.asked.allocation or told.allocation, self.asked.minimum
+            rule, minimum = self.asked.allocation or anticipated.allocation, self.asked.minimum
             shared = self._above_the_floor(strata, minimum, partial(allocate, strata, budget, rule))
         budget = budget if shared is None else shared.budget
         assert budget is not None
-        expected = partial(expectations, whole=whole, n_proxies=told.n_proxies, labels=earlier)
+        expected = partial(expectations, whole=whole, n_proxies=anticipated.n_proxies, labels=earlier)
         designs = expected(SimpleRandom.kind, whole, np.array([budget]))
         if shared is not None:
             designs += expected(Stratified.kind, strata, shared.n_h)
@@ -800,7 +800,7 @@ class Planner:
             ends: Any = dict.fromkeys(f"{name}_standard_error" for name in reversed(ENDS))
             designs = [replace(row, **ends) for row in designs]
         chosen, why = self._recommended(designs, strata, budget)
-        remarks = () if earlier is not None else told.remarks(strata)
+        remarks = () if earlier is not None else anticipated.remarks(strata)
         why = why if divided else strata.notes
         if shared is None or chosen.design == SimpleRandom.kind:
             strata, shared = whole, simple_allocation(whole, budget)
@@ -811,7 +811,7 @@ class Planner:
             allocation=shared,
             designs=tuple(designs),
             recommended=chosen,
-            assumptions=told.assumptions if earlier is None else earlier.assumptions,
+            assumptions=anticipated.assumptions if earlier is None else earlier.assumptions,
             notes=(*self.population.notes, *remarks, *why, *strata.notes, *notes, *shared.notes),
             scenario=None if earlier is None else earlier.scenario(strata, shared.n_h),
             labels=None if earlier is None else earlier.to_dict(),
@@ -871,18 +871,22 @@ class Planner:
         self, designs: list[PlannedDesign], strata: Strata, budget: int
     ) -> tuple[PlannedDesign, tuple[str, ...]]:
         """Return the row of the design to draw, with the estimator that it will have, and a note."""
-        told, usual = self.anticipated, {}
+        anticipated, usual = self.anticipated, {}
         for row in designs:
             n_strata = strata.n_strata if row.design == Stratified.kind else 1
             if row.estimator == default_estimator(
-                row.design, budget, n_strata, told.n_proxies, scaled=told.whole.scaled
+                row.design, budget, n_strata, anticipated.n_proxies, scaled=anticipated.whole.scaled
             ):
                 usual[row.design] = row
         random, stratified = usual[SimpleRandom.kind], usual.get(Stratified.kind)
         if stratified is None:
             return random, ()
         gain, simple = stratified.relative_efficiency, random.relative_efficiency or 0.0
-        wanted = not told.simple or told.asked.by is not None or told.asked.n_strata is not None
+        wanted = (
+            not anticipated.simple
+            or anticipated.asked.by is not None
+            or anticipated.asked.n_strata is not None
+        )
         if wanted or gain is None or gain >= max(WORTHWHILE, 0.98 * simple):
             return stratified, ()
         if simple >= WORTHWHILE:
@@ -896,6 +900,7 @@ LEAST_SHARE = 0.5
 """Of the proportional share of a stratum among those of its answer."""
 
 _HALVINGS = 20
+"""Halvings of the share that fits: a millionth of it is left."""
 
 
 def floor_of(strata: Strata, parts: Iterable[Estimand], n_h: IntArray, least: Any) -> IntArray | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,6 +48,7 @@ from stratal.planning.widths import (
 )
 from stratal.population.population import require_population
 from stratal.proxy.calibration import NAMES, is_learner
+from stratal.report import plain_dict
 from stratal.strata import Allocation, Strata, allocate, allocate_several, neyman
 from stratal.strata.integers import Bounds, optimal_integers, whole_number
 from stratal.strata.moments import expected_variance
@@ -67,7 +68,7 @@ NEARLY = 1.1
 round then goes for, and half of the way at most, so that no label is spent where it changes nothing."""
 
 TIMES = (1.5, 2.0, 3.0, 4.0)
-"""So many times the units that were drawn are looked at for what more labels would buy."""
+"""Multiples of the units drawn for which the half-width is expected, for what more labels would buy."""
 
 
 DEVIATIONS = ("recalibrated", "raw")
@@ -171,7 +172,7 @@ def _outcome_of(
 def residual_deviations(
     sample: Sample, labelled: BoolArray, z: FloatArray, how: Calibrating
 ) -> tuple[FloatArray, str]:
-    """Return the standard deviation of z − φ(x) in each stratum (H,), smoothed, and what is to be said of φ.
+    """Return the standard deviation of z − φ(x) in each stratum (H,), smoothed, and a note on φ.
 
     Parameters
     ----------
@@ -210,8 +211,8 @@ def residual_deviations(
     counts = np.bincount(stratum, minlength=len(sizes))
     sums = np.bincount(stratum, (z - found.values[:, 0]) ** 2, minlength=len(sizes))
     pooled = float(sizes @ (sums / np.maximum(counts, 1)) / sizes[counts > 0].sum())
-    awaited = float(counts @ expected)
-    factor = sums.sum() / awaited if awaited > 0 else 0.0
+    total = float(counts @ expected)
+    factor = sums.sum() / total if total > 0 else 0.0
     prior = POOLED * pooled + (1 - POOLED) * factor * expected
     deviations = np.sqrt((STRENGTH * prior + sums) / (STRENGTH + counts))
     if frame.codes is not None:
@@ -677,15 +678,9 @@ class Narrowing:
         return self.half_width <= self.wanted
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a plain dict."""
-        return {
-            "wanted": self.wanted,
-            "half_width": self.half_width if math.isfinite(self.half_width) else None,
-            "reached": self.reached,
-            "additional": self.additional,
-            "expected_total": self.expected_total,
-            **({} if self.estimand is None else {"estimand": self.estimand}),
-        }
+        """Return a JSON-ready dict; a half-width that there is not yet is None."""
+        found = plain_dict({**asdict(self), "reached": self.reached})
+        return {name: value for name, value in found.items() if name != "estimand" or value is not None}
 
 
 def further(

@@ -32,12 +32,18 @@ REPLICATES = 5
 """Sets of labels that a width is averaged over; evenly spread over what a stratum may show."""
 
 _SEED = 20_261_121
+"""Fixed, so that equal plans expect equal widths."""
+
 _ROUNDING = 1e-9
+"""What the real quantile of a count may exceed a whole number by."""
+
 
 SETS = 64
 """Sets of labels that a width is averaged over."""
 
 _FEWEST_RESIDUALS = 10
+"""Degrees of freedom below which residuals are taken from a normal distribution instead."""
+
 
 _MOST_LABELS = 5_000
 """With more labels the interval is the normal one to within a hundredth."""
@@ -150,6 +156,7 @@ def label_sets(
 
 
 _NEARLY = 0.98
+"""Share of the largest variance from which an outcome within bounds counts as one of 0 and 1."""
 
 
 def _graded(n: int, mean: float, variance: float, order: FloatArray) -> FloatArray:
@@ -453,6 +460,7 @@ def smallest_budgets(
 
 
 _MOST_LOOKS = 24
+"""Budgets tried at most; a few are usual, and bisection alone needs as many for 10⁷ units."""
 
 
 def _between(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 Batches = Callable[[], Iterator[dict[str, AnyArray]]]
 """Starts a pass over the population: columns by name, some units at a time."""
 
+Fit = Callable[[Batches, tuple[str, ...], int], NearestCentre]
+"""Fits feature columns of a pass to at most so many clusters."""
+
 PASSES = 3
 """Passes of mini-batch k-means over a population that does not fit into one batch."""
 
@@ -33,6 +36,7 @@ ROWS = 50_000
 """Rows that a clusterer of the user's own is fitted on, at most twice as many."""
 
 _SORT_KEYS = 8
+"""Columns that rows are ordered by: more than eight that agree are equal rows, or no matter."""
 
 
 def fit_centres(
@@ -79,7 +83,7 @@ def fit_centres(
 
 
 def fit_clusterer(
-    batches: Batches, names: tuple[str, ...], clusterer: Any, *, standardise: bool = True
+    batches: Batches, names: tuple[str, ...], n_strata: int = 0, *, clusterer: Any, standardise: bool = True
 ) -> NearestCentre:
     """Fit a clusterer to evenly spaced rows; every unit then belongs to the cluster with the nearest mean.
 
@@ -92,6 +96,8 @@ def fit_clusterer(
         Starts a pass over the population.
     names : tuple of str (d,)
         Numeric columns without missing values.
+    n_strata : int
+        Not used: the clusterer brings its own number.
     clusterer : object
         With scikit-learn's `fit_predict`, or `fit` and `predict`. It is copied, not changed.
     standardise : bool
@@ -108,7 +114,7 @@ def fit_clusterer(
     ...     def fit_predict(self, rows):
     ...         return (rows[:, 0] > rows[:, 0].mean()).astype(int)
     >>> columns = {"a": np.array([0.0, 0.2, 9.0, 9.2])}
-    >>> fit_clusterer(lambda: iter([columns]), ("a",), Halves()).centres.round(1).tolist()
+    >>> fit_clusterer(lambda: iter([columns]), ("a",), clusterer=Halves()).centres.round(1).tolist()
     [[0.1], [9.1]]
     """
     scale = _column_scales(batches, names, standardise)
@@ -240,54 +246,32 @@ def feature_columns(population: Population, features: Sequence[str] | None) -> t
     return names
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Clustering:
-    """How k-means on features is fitted.
-
-    Parameters
-    ----------
-    names : tuple of str
-        Feature columns.
-    seed : int
-    standardise : bool
-    clusterer : object, optional
-        A scikit-learn clusterer to use instead of k-means, with its own number of clusters.
-    """
-
-    names: tuple[str, ...]
-    seed: int
-    standardise: bool
-    clusterer: Any = None
-
-    def fit(self, batches: Batches, n_strata: int) -> NearestCentre:
-        """Return the fitted rule."""
-        if self.clusterer is not None:
-            return fit_clusterer(batches, self.names, self.clusterer, standardise=self.standardise)
-        return fit_centres(batches, self.names, n_strata, seed=self.seed, standardise=self.standardise)
-
-
 def cluster_strata(
-    population: Population, by: str | None, how: Clustering, proxy: str | None, request: StratificationRequest
+    population: Population,
+    by: str | None,
+    names: tuple[str, ...],
+    fit: Fit,
+    proxy: str | None,
+    request: StratificationRequest,
 ) -> Strata:
     """Return clusters of the population, in the order of their mean proxies, or within each level of `by`."""
     if by is not None:
-        return _crossed_clusters(population, by, how, proxy, request)
-
-    def batches() -> Iterator[dict[str, AnyArray]]:
-        return population.batches(how.names)
-
-    if how.clusterer is not None:
-        rule = how.fit(batches, 0)
-        return _settled(population, rule, proxy, rule.n_strata, request.min_size)
+        return _crossed_clusters(population, by, names, fit, proxy, request)
+    batches = partial(population.batches, names)
     drafts = [
-        _settled(population, how.fit(batches, number), proxy, number, request.min_size)
+        _settled(population, fit(batches, names, number), proxy, number, request.min_size)
         for number in _numbers(request)
     ]
     return _chosen(drafts, request)
 
 
 def _crossed_clusters(
-    population: Population, by: str, how: Clustering, proxy: str | None, request: StratificationRequest
+    population: Population,
+    by: str,
+    names: tuple[str, ...],
+    fit: Fit,
+    proxy: str | None,
+    request: StratificationRequest,
 ) -> Strata:
     """Return clusters within each level of a category; a pool of small categories is one stratum."""
     groups = pooled_groups(population.levels(by), by, request)
@@ -304,8 +288,8 @@ def _crossed_clusters(
         inner: list[Rule] = [Everything()] * len(members)
         wanted = {groups.rule.levels[m[0]]: g for g, m in enumerate(members) if most[g] > 1}
         sizes = {level: int(groups.sizes[members[g][0]]) for level, g in wanted.items()}
-        for level, within in _levels_apart(population, by, sizes, how.names):
-            inner[wanted[level]] = how.fit(within, most[wanted[level]])
+        for level, within in _levels_apart(population, by, sizes, names):
+            inner[wanted[level]] = fit(within, names, most[wanted[level]])
         rule = Crossed(categories=groups.rule, inner=tuple(inner))
         drafts.append(_settled_groups(population, rule, groups, proxy, request.min_size))
     return _chosen(drafts, request)
@@ -381,9 +365,7 @@ def _settled(
     moments = moments_by_pass(population, rule, proxy)
     while rule.n_strata > 1 and int(moments.sizes.min()) < max(min_size, 1):
         gone = int(moments.sizes.argmin())
-        rule = NearestCentre(
-            names=rule.names, centres=np.delete(rule.centres, gone, axis=0), scale=rule.scale
-        )
+        rule = replace(rule, centres=np.delete(rule.centres, gone, axis=0))
         notes += (f"A cluster of {moments.sizes[gone]} units was dissolved into its neighbours.",)
         moments = moments_by_pass(population, rule, proxy)
     order = np.argsort(moments.proxy_means, kind="stable")
@@ -415,23 +397,20 @@ def _read_together(
     population: Population, by: str, levels: list[str], names: tuple[str, ...]
 ) -> Iterator[tuple[str, Batches]]:
     """Yield each of some levels with the one batch of its units, from one pass over the population."""
-    known = np.sort(np.array(levels))
-    numbers: list[AnyArray] = []
-    kept: list[list[AnyArray]] = []
+    kept: dict[str, list[dict[str, AnyArray]]] = {level: [] for level in levels}
     for batch in population.batches((by, *names)):
-        text = np.asarray(batch[by]).astype(str)
-        number = np.minimum(np.searchsorted(known, text), len(known) - 1)
-        rows = np.flatnonzero(known[number] == text)
-        numbers.append(number[rows])
-        kept.append([np.asarray(batch[name])[rows] for name in names])
-    number = np.concatenate(numbers)
-    order = np.argsort(number, kind="stable")
-    columns = [np.concatenate(parts)[order] for parts in zip(*kept, strict=True)]
-    starts = np.searchsorted(number[order], np.arange(len(known) + 1))
-    for place, level in enumerate(known.tolist()):
-        here = slice(starts[place], starts[place + 1])
-        one = {name: column[here] for name, column in zip(names, columns, strict=True)}
-        yield level, partial(_only, one)
+        found, codes = np.unique(np.asarray(batch[by]).astype(str), return_inverse=True)
+        rows = np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes))[:-1])
+        for level, here in zip(found.tolist(), rows, strict=True):
+            if level in kept:
+                kept[level].append({name: np.asarray(batch[name])[here] for name in names})
+    for level, parts in kept.items():
+        yield level, partial(_only, _joined(parts))
+
+
+def _joined(parts: Sequence[Mapping[str, AnyArray]]) -> dict[str, AnyArray]:
+    """Return batches one after the other as one."""
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _only(batch: dict[str, AnyArray]) -> Iterator[dict[str, AnyArray]]:
@@ -447,10 +426,10 @@ def _within(population: Population, by: str, level: str, names: tuple[str, ...])
             rows = np.flatnonzero(np.asarray(batch[by]).astype(str) == level)
             held.append({name: np.asarray(batch[name])[rows] for name in names})
             if sum(len(part[names[0]]) for part in held) >= FULL_BATCH:
-                yield {name: np.concatenate([part[name] for part in held]) for name in names}
+                yield _joined(held)
                 held = []
         if sum(len(part[names[0]]) for part in held):
-            yield {name: np.concatenate([part[name] for part in held]) for name in names}
+            yield _joined(held)
 
     return batches
 
@@ -464,5 +443,5 @@ def _without_small(rule: Crossed, sizes: IntArray, least: int) -> Crossed:
             continue
         here = sizes[offset : offset + entry.n_strata]
         centres = entry.centres[here >= min(least, int(here.max()))]
-        inner.append(NearestCentre(names=entry.names, centres=centres, scale=entry.scale))
-    return Crossed(categories=rule.categories, inner=tuple(inner))
+        inner.append(replace(entry, centres=centres))
+    return replace(rule, inner=tuple(inner))

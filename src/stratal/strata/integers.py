@@ -21,8 +21,14 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record, fi
 from stratal.errors import BudgetError, InputError
 
 _STEPS = 60
+"""Bisections at most: all digits of a double."""
+
 _LARGEST_RATIO = 1e12
+"""Beyond this a stratum is full whatever its size."""
+
 _NEGLIGIBLE = 1e-200
+"""Weights smaller than this share of the largest count as 0: their squares would vanish."""
+
 _NEAREST = np.arange(4)
 """The next units of a stratum that are weighed exactly; the threshold settles all before them."""
 
@@ -126,7 +132,9 @@ class Bounds(Record):
         )
 
 
-def optimal_integers(importance: FloatArray, bounds: Bounds, budget: Any) -> IntArray:
+def optimal_integers(
+    importance: FloatArray, bounds: Bounds, budget: Any, divisor: Divisor = WRIGHT
+) -> IntArray:
     """Return the n_h (…, H) that minimise Σ a_h²/n_h with Σ n_h = budget, within the bounds.
 
     Ties go to the stratum with the lowest index. Where a_h is 0 a stratum keeps its lower bound until all
@@ -141,6 +149,8 @@ def optimal_integers(importance: FloatArray, bounds: Bounds, budget: Any) -> Int
         Lower and upper bounds, (H,) or (…, H); a lower bound of 0 gives way first to the largest a_h.
     budget : int
         Checked by `Bounds.check`.
+    divisor : Divisor
+        What units are worth.
 
     Examples
     --------
@@ -150,10 +160,10 @@ def optimal_integers(importance: FloatArray, bounds: Bounds, budget: Any) -> Int
     matters = importance > importance.max(axis=-1, keepdims=True) * _NEGLIGIBLE
     most = np.where(matters, bounds.upper, bounds.lower)
     total = np.minimum(budget, most.sum(axis=-1, keepdims=True))
-    n_h = _highest(importance, np.where(matters, bounds.lower, most), most, total, WRIGHT)
+    n_h = _highest(importance, np.where(matters, bounds.lower, most), most, total, divisor)
     if np.any(total < budget):
         sizes = np.broadcast_to(bounds.sizes, n_h.shape).astype(np.float64)
-        n_h = _highest(sizes, n_h, np.where(matters, n_h, bounds.upper), budget, WRIGHT)
+        n_h = _highest(sizes, n_h, np.where(matters, n_h, bounds.upper), budget, divisor)
     return n_h
 
 
@@ -170,14 +180,8 @@ def nearest_integers(importance: FloatArray, sizes: IntArray, budget: int) -> In
     >>> nearest_integers(np.array([[5.2, 4.8, 0.0]]), np.array([3, 50, 50]), 60)
     array([[ 3, 50,  7]])
     """
-    share = np.where(importance.max(axis=-1, keepdims=True) > 0, importance, sizes)
-    upper = np.where(share > 0, sizes, 0)
-    total = np.minimum(budget, upper.sum(axis=-1, keepdims=True))
-    n_h = _highest(share, np.zeros_like(upper), upper, total, WEBSTER)
-    if np.any(total < budget):
-        others = np.where(share > 0, n_h, sizes)
-        n_h = _highest(np.broadcast_to(sizes, n_h.shape).astype(np.float64), n_h, others, budget, WEBSTER)
-    return n_h
+    whole = Bounds(sizes=sizes, lower=np.zeros_like(sizes), upper=sizes)
+    return optimal_integers(importance, whole, budget, WEBSTER)
 
 
 def _highest(a: FloatArray, lower: IntArray, upper: IntArray, budget: Any, divisor: Divisor) -> IntArray:

@@ -356,18 +356,18 @@ def scenarios(strata: Moments) -> Scenario:
         means = np.tile(strata.proxy_means, (len(ways) + 1, 1))
         slopes = np.array([CALIBRATION_SLOPE, *[1.0] * len(ways)])
         return Scenario(means=means, variances=np.vstack([plug_in, ways]), slope=slopes)
-    told = np.clip((strata.proxy_means - low) / width, 0.0, 1.0)
-    widest, overall = told * (1 - told) * width**2, np.average(told, weights=sizes)
-    followed = overall + CALIBRATION_SLOPE * (told - overall)
+    centres = np.clip((strata.proxy_means - low) / width, 0.0, 1.0)
+    widest, overall = centres * (1 - centres) * width**2, np.average(centres, weights=sizes)
+    followed = overall + CALIBRATION_SLOPE * (centres - overall)
     middle = np.average(strata.proxy_means, weights=sizes)
     expected = middle + CALIBRATION_SLOPE * (strata.proxy_means - middle)
-    if len(told) > 1 and strata.scaled:
+    if len(centres) > 1 and strata.scaled:
         share = np.divide(plug_in, widest, out=np.ones_like(widest), where=widest > 0)
         plug_in = np.minimum(share, 1.0) * followed * (1 - followed) * width**2
     binary = (low, high) == (0.0, 1.0) and np.allclose(
         strata.standard_deviations**2, widest, rtol=1e-3, atol=1e-6
     )
-    centre, distance = shrunk_log_odds(sizes, told)
+    centre, distance = shrunk_log_odds(sizes, centres)
     grid = np.meshgrid(OFFSETS, SLOPES, (1.0,) if binary else SPREADS, indexing="ij")
     offset, slope, spread = (axis.reshape(-1, 1) for axis in grid)
     rates = 1.0 / (1.0 + np.exp(-(centre + offset + slope * distance)))

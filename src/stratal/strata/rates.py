@@ -143,6 +143,8 @@ UNKNOWN_PSEUDO_LABELS = (2.0, 4.0, 16.0, 64.0)
 _EDGE = 1e-9
 _SPREAD_WEIGHT = 2.0
 _SEED = 20_261_121
+"""Fixed, so that equal labels give equal rates."""
+
 _TABLE = 4096
 """Cases of a stratum's labels that are worked out at a time."""
 

@@ -12,7 +12,7 @@ from stratal.arrays import FloatArray, IntArray, Record, numeric_array, plain, r
 from stratal.errors import BudgetError, InputError, names_mistyped
 from stratal.report import Tabular
 from stratal.strata.allocation import Allocation
-from stratal.strata.integers import Bounds, optimal_integers
+from stratal.strata.integers import Bounds
 from stratal.strata.several_solver import (
     Demands,
     Optimum,
@@ -21,7 +21,6 @@ from stratal.strata.several_solver import (
     check_money,
     closest,
     fewest,
-    least_variance,
     most_precise,
     without_floors,
     without_settled,
@@ -39,13 +38,12 @@ class SharedAllocation(Record, Tabular):
     real_n_h : float (H,)
         The optimum in real numbers.
     objective : str
-        "cost" (labels or money), "ratio" (largest of expected to wanted standard error) or "variance" (the
-        weighted sum).
+        "cost" (labels or money) or "ratio" (largest of expected to wanted standard error).
     value, bound : float
         The objective at n_h, and a number that no whole allocation comes below: a certificate.
     standard_errors : float (J,)
         Expected with n_h.
-    wanted : float (J,) or None
+    wanted : float (J,)
         Wanted standard errors.
     shares : float (J,)
         How much each estimand decides: its price in the optimum, as a share of all; 0 where it has slack.
@@ -70,7 +68,7 @@ class SharedAllocation(Record, Tabular):
     value: float
     bound: float
     standard_errors: FloatArray
-    wanted: FloatArray | None
+    wanted: FloatArray
     shares: FloatArray
     names: tuple[str, ...]
     minimum: IntArray
@@ -91,9 +89,9 @@ class SharedAllocation(Record, Tabular):
         return (self.value - self.bound) / self.value if self.value > self.bound else 0.0
 
     @property
-    def ratios(self) -> FloatArray | None:
-        """Expected over wanted standard errors (J,); None where none are wanted."""
-        return None if self.wanted is None else np.asarray(self.standard_errors / self.wanted)
+    def ratios(self) -> FloatArray:
+        """Expected over wanted standard errors (J,)."""
+        return np.asarray(self.standard_errors / self.wanted)
 
     @property
     def allocation(self) -> Allocation:
@@ -103,10 +101,8 @@ class SharedAllocation(Record, Tabular):
         )
 
     def _columns(self) -> dict[str, Any]:
-        wanted = {} if self.wanted is None else {"wanted": self.wanted, "ratio": self.ratios}
-        return (
-            {"estimand": self.names, "standard error": self.standard_errors} | wanted | {"share": self.shares}
-        )
+        errors = {"standard error": self.standard_errors, "wanted": self.wanted, "ratio": self.ratios}
+        return {"estimand": self.names, **errors, "share": self.shares}
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready description."""
@@ -159,20 +155,22 @@ def _bounds(bounds: Bounds, deviations: FloatArray, known: Any) -> Bounds:
     return Bounds(sizes=bounds.sizes, lower=lower, upper=np.where(free, 0, bounds.upper))
 
 
-def _per_estimand(name: str, values: Any, count: int) -> FloatArray | None:
+def _wanted(values: Any, count: int) -> FloatArray:
+    """Return the wanted standard errors (J,)."""
     if values is None:
-        return None
-    array = numeric_array(name, values)
+        raise InputError(
+            "say how precise the estimands must be", allowed="standard_errors, alone or with a budget"
+        )
+    array = numeric_array("standard_errors", values)
     if array.shape != (count,):
         raise InputError(
-            f"{name} must have one entry per estimand",
+            "standard_errors must have one entry per estimand",
             given=f"shape {array.shape} for {count}",
             action="Give one number for each row of standard_deviations.",
         )
-    refuse_nonfinite(name, array)
-    low = array <= 0 if name == "standard_errors" else array < 0
-    if np.any(low) or not array.any():
-        raise InputError(f"{name} must be positive", given=array.tolist(), allowed="above 0")
+    refuse_nonfinite("standard_errors", array)
+    if np.any(array <= 0):
+        raise InputError("standard_errors must be positive", given=array.tolist(), allowed="above 0")
     return array
 
 
@@ -207,7 +205,6 @@ def allocate_several(
     budget: int | None = None,
     *,
     standard_errors: Any = None,
-    weights: Any = None,
     costs: Any = None,
     cost_budget: float | None = None,
     minimum: Any = 2,
@@ -220,7 +217,7 @@ def allocate_several(
 
     With `standard_errors` alone: the fewest labels (the least money, with `costs`) that reach all of them.
     With a budget too: the labels that make the largest ratio of expected to wanted standard error smallest.
-    With a budget and `weights`: the smallest weighted sum of variances.
+    The smallest weighted sum of variances is `neyman`'s, on the root of the weighted sum of squares.
 
     Parameters
     ----------
@@ -236,8 +233,6 @@ def allocate_several(
         Labels in all.
     standard_errors : float (J,), optional
         Wanted standard errors: half-widths divided by the quantile, 1.96 at 95 %.
-    weights : float (J,), optional
-        Weights of the variances.
     costs : float (H,), optional
         Cost of a label in each stratum; 1 if left out.
     cost_budget : float, optional
@@ -262,7 +257,7 @@ def allocate_several(
     BudgetError
         If the bounds cannot meet the budget, or cannot reach a wanted standard error.
     InputError
-        If an array has another shape or an impossible value, or the task is not one of the three.
+        If an array has another shape or an impossible value, or the task is not one of the two.
 
     Notes
     -----
@@ -289,19 +284,11 @@ def allocate_several(
             given=f"{len(names)} for {count}",
             action="Give a name for each row of standard_deviations.",
         )
-    wanted = _per_estimand("standard_errors", standard_errors, count)
-    shares = _per_estimand("weights", weights, count)
+    wanted = _wanted(standard_errors, count)
     prices, money = _money(bounds, budget, costs, cost_budget)
-    if (wanted is None) == (shares is None) or (shares is not None and money is None):
-        goals = {"standard_errors": wanted, "weights": shares}
-        raise InputError(
-            "say how precise the estimands must be",
-            given=" and ".join(name for name, goal in goals.items() if goal is not None) or "neither",
-            allowed="standard_errors, standard_errors with a budget, or weights with a budget",
-        )
     spread = (bounds.sizes / max(int(bounds.sizes.sum()), 1) * deviations) ** 2
     slack = (spread / np.maximum(bounds.sizes, 1)).sum(axis=1) * bool(finite_population_correction)
-    squares = np.ones(count) if wanted is None else wanted**2  # every wanted variance is 1
+    squares = wanted**2
     demands = Demands(
         spread=spread / squares[:, None],
         slack=slack / squares,
@@ -310,22 +297,16 @@ def allocate_several(
         upper=bounds.upper.astype(np.float64),
     )
     called = tuple(names or (f"estimand {j}" for j in range(count)))
-    if shares is not None:
-        assert money is not None
-        objective, found, optimum = "variance", *_weighted(demands, shares, money, bounds)
-        price = shares * spread.sum(axis=1)
+    if money is None:
+        found, optimum = _fewest(demands, called, wanted)
     else:
-        assert wanted is not None
-        if money is None:
-            objective, found, optimum = "cost", *_fewest(demands, called, wanted)
-        else:
-            objective, found, optimum = "ratio", *_closest(demands, money, bounds.sizes)
-        price = optimum.multipliers
+        found, optimum = _closest(demands, money, bounds.sizes)
+    price = optimum.multipliers
     used = (spread / np.maximum(found.n_h, 1) * (found.n_h > 0)).sum(axis=1)
     return SharedAllocation(
         n_h=found.n_h,
         real_n_h=optimum.n_h,
-        objective=objective,
+        objective="cost" if money is None else "ratio",
         value=found.value,
         bound=found.bound,
         standard_errors=np.sqrt(np.maximum(used - slack, 0.0)),
@@ -365,22 +346,3 @@ def _closest(demands: Demands, money: float, sizes: IntArray) -> tuple[Whole, Op
     value = float(demands.levels(whole.n_h).max())
     bound = min(max(whole.bound, float(demands.levels(demands.upper).max())), value)
     return Whole(whole.n_h, float(np.sqrt(value)), float(np.sqrt(bound))), optimum
-
-
-def _weighted(several: Demands, weights: FloatArray, money: float, bounds: Bounds) -> tuple[Whole, Optimum]:
-    """Minimise one weighted variance: Neyman's rule on the root of the weighted sum of squares."""
-    combined = weights @ several.spread
-    demands = replace(several, spread=combined[None, :], slack=(weights @ several.slack)[None])
-    unit = demands.levels(np.maximum(demands.lower, 1.0))[0] or 1.0
-    demands = replace(demands, spread=demands.spread / unit, slack=demands.slack / unit)
-    kept, open_ = without_floors(demands, money)
-    optimum = Optimum(n_h=kept.lower, multipliers=np.zeros(1), bound=float(demands.levels(demands.upper)[0]))
-    optimum = most_precise(kept, money) if open_.any() else optimum
-    importance = np.sqrt(combined)
-    if np.all(demands.prices == 1.0):
-        n_h = optimal_integers(importance, bounds, int(money))
-        bound = float(demands.levels(n_h)[0])
-    else:
-        weighed = importance if importance.any() else bounds.sizes.astype(np.float64)
-        n_h, bound = least_variance(weighed, demands.prices, money, bounds), optimum.bound
-    return Whole(n_h, float(demands.levels(n_h)[0]) * unit, bound * unit), optimum

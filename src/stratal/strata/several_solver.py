@@ -21,13 +21,28 @@ from stratal.errors import BudgetError, InputError
 from stratal.strata.integers import WRIGHT, Bounds, by_threshold, one_per_stratum, optimal_integers
 
 _GAP = 1e-10
+"""Relative distance of cost and bound at which the real optimum is proved: near what doubles resolve."""
+
 _STEPS = 300
+"""Newton steps at most; some ten are usual, and the bound is valid wherever they end."""
+
 _FIRST_STEPS = 12
+"""Chromy's steps before Newton's: they converge slowly, but from anywhere."""
+
 _ROOT_STEPS = 60
+"""Levels tried at most: with bisection alone that is all digits of a double."""
+
 _TIGHT = 1e-9
+"""A constraint that the upper bounds meet no better than this needs every label of its strata."""
+
 _MOST_DAMPING = 1e12
+"""From here a damped step is too small to change a double."""
+
 _SPARSE = 0.05
+"""Share of numbers that are not 0 below which a sparse product takes less time."""
+
 _SLACK = 1e-12
+"""Share of the money that rounding may cost."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +275,11 @@ _NODES = 200
 """Nodes that are looked at: a number and not a time, so that every machine finds the same."""
 
 _FEW = 1e-9
+"""Relative difference below which two values of a programme count as one."""
+
 _INFEASIBLE = 2
+"""What SciPy's `milp` reports where no choice keeps every constraint."""
+
 
 _SMALL = 64
 """Where more choices than these each matter to several estimands, whole numbers would take seconds for
@@ -373,13 +392,28 @@ def searched(
 
 
 _EXACT = 1e-10
+"""Relative excess of a constraint that counts as rounding."""
+
 _REACH = 64
+"""Labels more or fewer than the priced number that are considered in a stratum."""
+
 _MOST_UNKNOWNS = 400
+"""Labels in doubt beyond which the programme would take seconds."""
+
 _BALANCING = 30
+"""Steps in which prices are balanced; their size falls as 1 / (1 + 0.2 k)."""
+
 _EVENING = 12
+"""Steps in which levels are evened out; more find no better allocation."""
+
 _STARTS = 3
+"""Roundings from which labels are added and taken away."""
+
 _CLOSE = 1e-9
+"""Relative distance to the bound at which an allocation counts as the best."""
+
 _ADDED, _REMOVED, _SWAPS = 24, 48, 200
+"""Strata between which a label may move, and moves at most: each must lower the worst level."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -554,8 +588,7 @@ def _spent(importance: FloatArray, demands: Demands, money: float, bounds: Bound
     if np.all(demands.prices == 1.0):
         return optimal_integers(importance, bounds, int(money)).astype(np.float64)
     a = importance if importance.any() else bounds.sizes.astype(np.float64)
-    start = start_below(a, demands.prices, money, bounds)
-    return filled(a, demands.prices, money, bounds, start).astype(np.float64)
+    return filled(a, demands.prices, money, bounds).astype(np.float64)
 
 
 def _swapped(demands: Demands, n_h: FloatArray, money: float) -> FloatArray:
@@ -698,9 +731,10 @@ def start_below(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds)
     return n_h
 
 
-def filled(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds, start: IntArray) -> IntArray:
-    """Return `start` with units added by value per cost as long as one fits."""
-    n_h, left = start.copy(), money - float(prices @ start)
+def filled(a: FloatArray, prices: FloatArray, money: float, bounds: Bounds) -> IntArray:
+    """Return the lower bounds with units added by value per cost as long as one fits."""
+    n_h = start_below(a, prices, money, bounds)
+    left = money - float(prices @ n_h)
 
     def entry(h: int) -> tuple[float, float, int]:
         value = float(a[h] / np.sqrt(prices[h]))
@@ -735,7 +769,7 @@ def least_variance(a: FloatArray, prices: FloatArray, money: float, bounds: Boun
     >>> least_variance(np.array([50.0, 50.0]), np.array([1.0, 4.0]), 60.0, bounds)
     array([20, 10])
     """
-    n_h = filled(a, prices, money, bounds, start_below(a, prices, money, bounds))
+    n_h = filled(a, prices, money, bounds)
     matters = (a > 0) & (bounds.upper > 0)
     if len(a) > _MOST_UNKNOWNS or np.any(n_h[matters] == 0) or np.all(prices == prices[0]):
         return n_h  # by value alone: too many, too poor, or optimal already

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -15,7 +16,7 @@ from stratal.population.influence import Influence
 from stratal.population.population import require_population
 from stratal.population.rules import CELL, INFLUENCE, Categories, Crossed, Derived, Everything, cut_between
 from stratal.strata.categories import category_strata, crossed_strata
-from stratal.strata.clusters import Clustering, cluster_strata, feature_columns
+from stratal.strata.clusters import cluster_strata, feature_columns, fit_centres, fit_clusterer
 from stratal.strata.moments import of_bins, of_sizes
 from stratal.strata.proxy_intervals import INTERVAL_METHODS, StratificationRequest, interval_strata
 from stratal.strata.strata import Strata
@@ -132,8 +133,11 @@ def stratify(
         raise InputError("a clusterer divides by features", given=f"method={method!r}", allowed="'features'")
     if method == "features":
         names = feature_columns(population, features)
-        how = Clustering(names=names, seed=seed, standardise=standardise, clusterer=clusterer)
-        found = cluster_strata(population, by, how, proxy, request)
+        fit: Any = partial(fit_centres, seed=seed, standardise=standardise)
+        if clusterer is not None:  # it brings its own number of clusters
+            fit = partial(fit_clusterer, clusterer=clusterer, standardise=standardise)
+            request = request if by else replace(request, n_strata=1)
+        found = cluster_strata(population, by, names, fit, proxy, request)
     else:
         found = _divided(population, by, proxy, request)
     return replace(

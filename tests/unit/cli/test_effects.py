@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import stratal
 from stratal.cli.application import app, commands
-from stratal.designs.sample_parts import columns_of, description_of
+from stratal.designs.sample_file import sample_digest
 from stratal.errors import StratalError
 
 NUMBERS = count()
@@ -67,7 +67,7 @@ def answered(place, words):
     found = {}
     if folder.is_dir():
         sample = stratal.Sample.read(next(folder.glob("sample*.parquet")))
-        found = {"sample": repr(columns_of(sample)) + json.dumps(description_of(sample), default=str)}
+        found = {"sample": sample_digest(sample)}
         shutil.rmtree(folder)
     if result.exit_code:
         assert isinstance(result.exception, StratalError | SystemExit), result.exception

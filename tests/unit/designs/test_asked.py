@@ -83,7 +83,7 @@ MISTAKES = {
         lambda w: stratal.next_round(w["p"], w["z"], additional=5),
         "next_round takes a Sample",
     ),
-    "next_round(number)": (lambda w: stratal.next_round(w["s"], design=30), r"SimpleRandom\(budget=30\)"),
+    "next_round(number)": (lambda w: stratal.next_round(w["s"], design=30), "allowed: Design"),
     "Poisson(array)": (lambda w: stratal.Poisson(probability=np.full(60, 0.1)), "probability='x'"),
     "Poisson(list)": (lambda w: stratal.Poisson(probability=[0.1] * 60), "probability='x'"),
     "Poisson(size=array)": (

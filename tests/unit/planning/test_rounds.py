@@ -337,3 +337,13 @@ def test_what_only_labels_could_decide_is_refused_without_them(given):
         stratal.next_round(sample, **given)
     with pytest.raises(InputError, match="cannot be added"):
         stratal.next_round(sample, additional=10**6)
+
+
+def test_sizes_that_labels_decided_follow_them_in_a_round_without_labels_too():
+    sample = stratal.plan(population(), budget=40).draw(seed=7)
+    assert not sample.weighting().sizes_follow_labels
+    second = stratal.next_round(sample, labelled(sample), additional=20)
+    third = stratal.next_round(second, additional=20)
+
+    assert second.weighting().sizes_follow_labels
+    assert third.weighting().sizes_follow_labels

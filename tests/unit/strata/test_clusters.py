@@ -106,7 +106,7 @@ def test_what_is_no_clusterer_is_refused():
         (cluster.DBSCAN(eps=1e-9, min_samples=5), "found no cluster"),
     ):
         with pytest.raises(InputError, match=message):
-            fit_clusterer(lambda: iter([columns]), ("a",), clusterer)
+            fit_clusterer(lambda: iter([columns]), ("a",), clusterer=clusterer)
     x, _, proxy = blobs()
     with pytest.raises(InputError, match="a clusterer divides by features"):
         stratal.stratify(population(x, proxy), "k-means", clusterer=cluster.KMeans(3))

@@ -116,25 +116,8 @@ class TestBruteForce:
         assert costs @ found.n_h <= money * (1 + 1e-9)
         assert found.value == pytest.approx(min(ratios), rel=1e-7, abs=1e-7)
 
-    def test_no_whole_allocation_has_a_smaller_weighted_sum(self, seed):
-        rng, sizes, deviations, _ = small_case(seed)
-        budget = int(rng.integers(len(sizes), sizes.sum() + 1))
-        weights = rng.uniform(0.1, 3, len(deviations))
-
-        found = allocate_several(sizes, deviations, budget, weights=weights, minimum=1)
-
-        each = every_allocation(np.ones_like(sizes), sizes)
-        sums = [weights @ variances(sizes, deviations, n) for n in each[each.sum(axis=1) == budget]]
-        assert weights @ found.standard_errors**2 == pytest.approx(min(sums), rel=1e-9, abs=1e-12)
-        assert found.value == pytest.approx(min(sums), rel=1e-9, abs=1e-12)
-
 
 class TestSpecialCases:
-    def test_one_estimand_with_a_weight_is_neymans_rule(self):
-        found = allocate_several(SIZES, DEVIATIONS[:1], 30, weights=[7.0])
-
-        assert found.n_h.tolist() == neyman(SIZES, DEVIATIONS[0], 30).tolist()
-
     def test_one_estimand_with_a_precision_is_neymans_rule(self):
         found = allocate_several(SIZES, DEVIATIONS[:1], 30, standard_errors=[0.01])
 
@@ -241,8 +224,6 @@ class TestErrors:
 
     def test_of_tasks_that_are_none(self):
         self.refused("how precise", standard_errors=None)
-        self.refused("how precise", standard_errors=None, weights=[1, 1])
-        self.refused("how precise", weights=[1, 1], budget=20)
         self.refused("costs go with a budget of money", cost_budget=20.0)
         self.refused("costs go with a budget of money", costs=[1, 1, 1], budget=20)
 
