@@ -139,7 +139,7 @@ class Taken(Plain):
     new : int
         Items that get an answer.
     changed : int
-        Items whose annotator had said something else.
+        Items whose annotator had given another answer.
     skipped : int
         Items that the annotator skipped, of these.
     same : int

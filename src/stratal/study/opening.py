@@ -22,9 +22,10 @@ from stratal.randomness import id_texts
 from stratal.study.creating import (
     MEDIA,
     NAMES,
-    Team,
+    PSEUDONYM,
     add_items,
     add_people,
+    checked_team,
     new_folder,
     payloads,
     write_names,
@@ -113,26 +114,28 @@ def create_study(
     'submit'
     """
     place = Path(folder)
-    team = Team.of(annotators, adjudicators, overlap=overlap, copies=copies, pseudonyms=pseudonyms)
+    people, judges = checked_team(annotators, adjudicators, overlap, copies)
+    everyone = dict.fromkeys((*people, *judges))
+    code = {name: f"{PSEUDONYM}{k}" if pseudonyms else name for k, name in enumerate(everyone, start=1)}
     settings = {
         "id": secrets.token_hex(16),
         "question": json.dumps(question.to_dict(), ensure_ascii=False),
         "rubric_version": str(question.rubric_version),
-        "overlap": repr(team.overlap),
-        "copies": str(team.copies),
+        "overlap": repr(overlap),
+        "copies": str(copies),
         "half_width": width_text(half_width),
         "reading": json.dumps(dict(reading or {}), ensure_ascii=False),
     }
     payloads(sample, question)  # refused before anything is written
     with new_folder(place) as partial:
         (partial / MEDIA).mkdir()
-        if team.names:
-            write_names(partial, team.names)
+        if pseudonyms:
+            write_names(partial, {own: name for name, own in code.items()})
         database = Database.make(partial / DATABASE, journal)
         with closing(database), database.write(now=clock()) as connection:
             migrate(connection, partial)
             connection.keep(**settings)
-            add_people(connection, team)
+            add_people(connection, [code[name] for name in people], [code[name] for name in judges])
             append_setting(connection, settings["rubric_version"], question.rubric, "rubric")
             for number in range(1, int(sample.round.max(initial=1)) + 1):
                 add_items(connection, partial, sample, number)

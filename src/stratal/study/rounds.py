@@ -29,7 +29,7 @@ def grow(study: Study, additional: int, *, population: Population, by_labels: bo
     by_labels : bool, optional
         Whether the labels so far say which strata get them (`stratal.next_round`), which helps most but
         biases the estimate a little; if not, the design stays as it is and only its budget grows. By labels
-        unless said otherwise, where the design is simple random or stratified and there are labels.
+        by default, where the design is simple random or stratified and there are labels.
 
     Returns
     -------

@@ -229,7 +229,7 @@ def test_a_clock_that_is_set_back_changes_no_order_and_is_mentioned(make_study, 
     study.submit("ann", second, "Fail")
 
     assert [answer.item for answer in study.history("ann")] == [second, first]
-    assert "clock is 2.0 hours behind" in study.progress("ann").message
+    assert "clock is 2.0 h behind" in study.progress("ann").message
     assert any("clock went back 1 times" in note for note in check_study(study).notes)
     assert check_study(study).sound
     assert study.undo("ann").item == second
@@ -241,7 +241,7 @@ def test_a_clock_behind_the_last_label_is_mentioned_on_the_page(make_study, cloc
 
     clock.now -= 7200
 
-    assert "clock is 2.0 hours behind" in study.progress("ann").message
+    assert "clock is 2.0 h behind" in study.progress("ann").message
 
 
 def test_the_mention_of_the_clock_stays_until_it_is_right(make_study, clock):
