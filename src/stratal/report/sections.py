@@ -215,7 +215,7 @@ def _calibration(found: Findings) -> Section | None:
         name="calibration",
         lines=[
             *_of_one(found),
-            f"The proxy {check['proxy']!r} against the labels, in groups of units with "
+            f"Mean labels by the proxy {check['proxy']!r}, in groups of units with "
             "similar proxies. A calibrated proxy lies on the diagonal. The estimate does not need it to: a "
             "proxy that is off makes the interval wider, not the estimate wrong.",
             *average,

@@ -47,7 +47,7 @@ _FIRST = 5
 
 
 class PageAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a page wants saved; a page in one file notes what it showed and when, which nothing here uses."""
+    """What a page wants saved; a page in one file also notes when, by a clock that nothing here trusts."""
 
     action: Literal["submit", "skip", "undo", "flag", "unflag", "note", "adjudicate"]
     request: Annotated[str, msgspec.Meta(min_length=1)]
@@ -55,7 +55,6 @@ class PageAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     value: str | None = None
     note: str | None = None
     seconds: int | float | None = None
-    shown: Any = None
     at: Any = None
 
     @property
