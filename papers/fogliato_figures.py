@@ -152,10 +152,10 @@ def figure_3(page: Page, cases: list[Case], measured: dict[str, Measured]) -> No
     accuracy = np.linspace(0.02, 0.99, 60)
     points = [(float(case.z.mean()), measured[case.name].difference_error, case.name) for case in cases]
     x, y, names = (list(column) for column in zip(*points, strict=True))
-    lines = [Line(x=x, y=y, label="difference estimator, f", points=True, names=names, style=1)]
+    lines = [Line(x=x, y=y, label="difference estimator, f", kind="points", names=names, style=1)]
     for share, label in ((1.0, "relative MSE 1 (top), ¾ and ½ (bottom)"), (0.75, ""), (0.5, "")):
         curve = share * accuracy * (1 - accuracy)
-        lines.append(Line(x=accuracy.tolist(), y=curve.tolist(), label=label, plain=True))
+        lines.append(Line(x=accuracy.tolist(), y=curve.tolist(), label=label, kind="plain"))
     panel = Panel(title="closed form, no noise", x_label="accuracy", y_label="MSE · n / (1 − f)", lines=lines)
     title = "Figure 3, left: the difference estimator's error against accuracy"
     page.draw(title, [panel], "figure_3_left.png", columns=1)
@@ -201,11 +201,11 @@ def figure_7(page: Page, shifted: dict[str, Measured]) -> None:
             y = [m.ratios["SSRS Neyman HT", "f*c"] for m in found.values()]
             apart = [abs(np.log(b / a)) > 0.35 for a, b in zip(x, y, strict=True)]
             names = [n.split(", ", 2)[2] if far else "" for n, far in zip(found, apart, strict=True)]
-            lines.append(Line(x=x, y=y, label=where, points=True, style=number, names=names))
+            lines.append(Line(x=x, y=y, label=where, kind="points", style=number, names=names))
         if not lines[0].x:
             continue
         same = np.linspace(min(lines[0].x), 1.0, 40).tolist()
-        lines.append(Line(x=same, y=same, label="Neyman as good as proportional", plain=True))
+        lines.append(Line(x=same, y=same, label="Neyman as good as proportional", kind="plain"))
         panels.append(
             Panel(
                 title=chosen,

@@ -132,7 +132,7 @@ def _figures_2_to_6(page: Page, runs: dict[str, Run]) -> None:
             ]
             if (rule, name) in PRINTED:
                 marks = [float(n) for n in PRINTED[rule, name]]
-                lines.append(Line(x=marks, y=[1.0, 1.0], label="printed", marks=True))
+                lines.append(Line(x=marks, y=[1.0, 1.0], label="printed", kind="printed"))
             panels.append(_panel(f"{run.data}, {METHODS[method]}, K = {k}", "mean absolute error, %", lines))
         for run in runs.values():
             designs = {f"{method}:{k}:{rule}{ending}": short for method, short in METHODS.items()}

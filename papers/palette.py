@@ -54,7 +54,7 @@ def line(
     y: Sequence[float],
     error: Sequence[float] | None = None,
     *,
-    points: bool = False,
+    kind: str = "line",
     names: Sequence[str] = (),
 ) -> Line:
     """Return a line in its method's colour, with a band of two Monte Carlo standard errors either side.
@@ -69,6 +69,4 @@ def line(
         low = [a - 2.0 * e for a, e in zip(y, error, strict=True)]
         high = [a + 2.0 * e for a, e in zip(y, error, strict=True)]
     style = STYLES.get(label)
-    return Line(
-        x=list(x), y=list(y), label=label, low=low, high=high, points=points, style=style, names=names
-    )
+    return Line(x=list(x), y=list(y), label=label, low=low, high=high, kind=kind, style=style, names=names)

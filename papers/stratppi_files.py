@@ -110,7 +110,7 @@ def _panel(run: Simulated, label: str, values: dict[str, FloatArray], bands: Ban
         lines.append(drawn)
     if label.startswith("%") and run.found.name in PRINTED:
         x = [float(run.budgets[len(run.budgets) // 2])]
-        lines.append(Line(x=x, y=[PRINTED[run.found.name]], label="printed, best", marks=True))
+        lines.append(Line(x=x, y=[PRINTED[run.found.name]], label="printed, best", kind="printed"))
     coverage = label == "coverage"
     return Panel(
         title=run.found.name,

@@ -1,7 +1,7 @@
 """Drawings of a report as inline SVG: narrow enough for a phone, in colours of the page's style sheet.
 
-Colours are names of classes, so that print and dark mode change them; what is said by colour is said by shape
-or text too. Every drawing has a title and a description, and a table beside it that says the same.
+Colours are names of classes, so that print and dark mode change them; what colour shows, shape
+or text shows too. Every drawing has a title, a description, and a table with the same content.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ Row = tuple[str, float | None, Sequence[float | None] | None, bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """A drawing and what it says in words.
+    """A drawing and its description in words.
 
     Parameters
     ----------
@@ -105,9 +105,9 @@ class Drawing:
     marks: tuple[str, ...]
 
     @classmethod
-    def of(cls, name: str, title: str, said: Iterable[str], height: float, marks: Iterable[str]) -> Drawing:
-        """Return a drawing of which several things are said."""
-        description = "; ".join(said)
+    def of(cls, name: str, title: str, words: Iterable[str], height: float, marks: Iterable[str]) -> Drawing:
+        """Return a drawing that several phrases describe."""
+        description = "; ".join(words)
         return cls(name=name, title=title, description=description, height=height, marks=tuple(marks))
 
     def svg(self) -> str:
@@ -131,11 +131,11 @@ def forest_drawing(name: str, title: str, rows: Sequence[Row], findings: Mapping
     """
     title, rows = _titled(title, len(rows)), rows[:_MOST_ROWS]
     scale = Scale.of((value for row in rows for value in (row[1], *(row[2] or ()))), _LEFT + 6, _RIGHT - 6)
-    marks, said = [_axis(scale, _ROW * len(rows) + 8, findings)], []
+    marks, words = [_axis(scale, _ROW * len(rows) + 8, findings)], []
     for number, row in enumerate(rows):
         marks.append(_interval_row(row, scale, _ROW * number, findings))
-        said.append(f"{row[0]}: {_row_text(row, findings)}")
-    return Drawing.of(name, title, said, _ROW * len(rows) + 30, marks)
+        words.append(f"{row[0]}: {_row_text(row, findings)}")
+    return Drawing.of(name, title, words, _ROW * len(rows) + 30, marks)
 
 
 def _row_text(row: Row, findings: Mapping[str, Any]) -> str:
@@ -187,8 +187,8 @@ def strata_drawing(rows: Sequence[Mapping[str, Any]]) -> Drawing:
             width = max((_RIGHT - _LEFT) * share / most, 0.5)
             y = top + 16 + 7 * place
             marks.append(f'<rect x="{_LEFT}" y="{y}" width="{width:.1f}" height="6" class="bar {kind}"/>')
-    said = (f"{name}: {u:.1%} of the units, {n:.1%} of the labels" for name, u, n in shares)
-    return Drawing.of("strata-shares", title, said, 24 + 36 * len(shares), marks)
+    words = (f"{name}: {u:.1%} of the units, {n:.1%} of the labels" for name, u, n in shares)
+    return Drawing.of("strata-shares", title, words, 24 + 36 * len(shares), marks)
 
 
 def calibration_drawing(check: Mapping[str, Any]) -> Drawing:
@@ -225,11 +225,11 @@ def calibration_drawing(check: Mapping[str, Any]) -> Drawing:
             ends = [up.open_ended(end, lower=k == 0) for k, end in enumerate(interval)]
             marks.append(_line(x, ends[0], x, ends[1], "range reported"))
         marks.append(_dot(x, up(row["outcome_mean"])))
-    said = (
+    words = (
         f"mean proxy {row['proxy_mean']:.3f}: mean outcome {row['outcome_mean']:.3f} ({row['n']:,} labels)"
         for row in rows
     )
-    return Drawing.of("calibration-curve", "Labels beside the proxy", said, 306, marks)
+    return Drawing.of("calibration-curve", "Labels by proxy", words, 306, marks)
 
 
 def width_drawing(rows: Sequence[Mapping[str, Any]], findings: Mapping[str, Any]) -> Drawing:
@@ -251,8 +251,8 @@ def width_drawing(rows: Sequence[Mapping[str, Any]], findings: Mapping[str, Any]
         marks.append(_text(x, y - 9, f"± {value_text(row['half_width'], findings)}", "tick", "middle"))
         marks.append(_text(x, 155, f"{row['labels']:,}", "tick", "middle"))
     marks.append(_text(160, 173, "labels", "name", "middle"))
-    said = (f"{row['labels']:,} labels: ± {value_text(row['half_width'], findings)}" for row in rows)
-    return Drawing.of("half-widths", "Half-width of the interval by number of labels", said, 180, marks)
+    words = (f"{row['labels']:,} labels: ± {value_text(row['half_width'], findings)}" for row in rows)
+    return Drawing.of("half-widths", "Half-width of the interval by number of labels", words, 180, marks)
 
 
 def _titled(title: str, rows: int) -> str:

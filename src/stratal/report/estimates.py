@@ -46,12 +46,12 @@ def _with_interval(name: str, value: Any, interval: Any, findings: Mapping[str, 
 
 
 def _best(board: Sequence[Mapping[str, Any]], findings: Mapping[str, Any]) -> str:
-    """Return the answer of several models: the best, and which are not told apart from it."""
+    """Return the answer of several models: the best, and which cannot be distinguished from it."""
     first, labels = board[0], _labelled(findings["estimate"])
     found = _with_interval(first["model"], first["mean"], first["confidence_interval"], findings)
     others = [row["model"] for row in board[1:] if row["rank"] is None or row["rank"][0] == 1]
-    told = f"; not told apart from it: {', '.join(others)}" if others else ""
-    return f"Best of {len(board)} models: {found}, from {labels:,} labels{told}."
+    others_text = f"; not told apart from it: {', '.join(others)}" if others else ""
+    return f"Best of {len(board)} models: {found}, from {labels:,} labels{others_text}."
 
 
 def worth_text(estimate: Mapping[str, Any]) -> str | None:
@@ -203,7 +203,7 @@ MOST_ESTIMATES = 1_000
 
 
 def estimate_page(estimate: Mapping[str, Any], most_rows: int | None = MOST_STRATA) -> Page:
-    """Return what is said of an estimate (`Estimate.to_dict`), or of another quantity with such a dict.
+    """Return the page of an estimate (`Estimate.to_dict`), or of another quantity with such a dict.
 
     Parameters
     ----------
@@ -221,8 +221,8 @@ def estimate_page(estimate: Mapping[str, Any], most_rows: int | None = MOST_STRA
     ['Estimate 0.5, 90% interval 0.3 to 0.7', 'Standard error 0.1; 20 labels; t interval']
     """
     strata = estimate.get("strata", ())
-    told = len(strata) > 1 and any(row["mean"] is not None for row in strata)
-    tables = [_strata_table(strata, most_rows)] if told else []
+    varied = len(strata) > 1 and any(row["mean"] is not None for row in strata)
+    tables = [_strata_table(strata, most_rows)] if varied else []
     if "leaderboard" in estimate:
         tables.append(leaderboard_table(estimate["leaderboard"], estimate["confidence_level"]))
     tables += [

@@ -186,7 +186,7 @@ def _name(ax: Any, title: str, x_label: str) -> None:
 COLOURS = tuple(
     "#0072b2 #d55e00 #009e73 #cc79a7 #e69f00 #56b4e9 #444444 #999933 #8c4f2b #7f7fff".split()  # noqa: SIM905
 )
-"""Okabe and Ito's palette, told apart by most colour-blind readers."""
+"""Okabe and Ito's palette, distinguished by most colour-blind readers."""
 
 MARKERS = "osD^vPX*<>"
 
@@ -205,17 +205,14 @@ class Line:
     low, high : sequence of float, optional
         A band around it.
     dashed : bool
-    points : bool
-        Markers only, no line between them.
-    plain : bool
-        A thin grey line without markers, to compare with; in the legend if it has a label.
+    kind : {"line", "points", "plain", "printed"}
+        `points` are markers without a line, `plain` is a thin grey line without markers, to compare with,
+        `printed` are black crosses: numbers that somebody else printed.
     style : int, optional
         Number of its colour and marker, the same for a method in every figure; by order if left out. From 10
         on the colours come again, dashed.
     names : sequence of str
-        One for each point, written beside it.
-    marks : bool
-        Black crosses: numbers that somebody else printed.
+        One for each point, written next to it.
 
     Examples
     --------
@@ -229,11 +226,9 @@ class Line:
     low: Sequence[float] | None = None
     high: Sequence[float] | None = None
     dashed: bool = False
-    points: bool = False
-    plain: bool = False
+    kind: str = "line"
     style: int | None = None
     names: Sequence[str] = ()
-    marks: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,14 +278,8 @@ def draw_lines(panels: Sequence[Panel], path: str | Path, *, columns: int = 3, h
     styles: dict[str, int] = {}
     for panel, ax in zip(panels, axes, strict=False):
         for line in panel.lines:
-            if line.plain:
-                shown = line.label or "_nolegend_"
-                ax.plot(line.x, line.y, label=shown, color="#999999", linewidth=0.8, linestyle="--", zorder=0)
-            elif line.marks:
-                ax.plot(line.x, line.y, "x", label=line.label, color="black", markersize=6, zorder=5)
-            else:
-                own = styles.setdefault(line.label, len(styles))
-                _draw_line(ax, line, own if line.style is None else line.style)
+            own = styles.setdefault(line.label, len(styles)) if line.kind in ("line", "points") else 0
+            _draw_line(ax, line, own if line.style is None else line.style)
             for x, y, name in zip(line.x, line.y, line.names, strict=False):
                 ax.annotate(name, (x, y), xytext=(3, 3), textcoords="offset points", fontsize=5.5)
         name_axes(ax, panel.title, panel.x_label, panel.y_label)
@@ -341,17 +330,18 @@ def name_axes(
 
 def _draw_line(ax: Any, line: Line, number: int) -> None:
     colour, second = COLOURS[number % len(COLOURS)], number >= len(COLOURS)
-    ax.plot(
-        line.x,
-        line.y,
-        label=line.label,
-        color=colour,
-        marker=MARKERS[number % len(MARKERS)],
-        markersize=4.5 if line.points else 3.5,
-        linestyle="none" if line.points else "--" if line.dashed or second else "-",
-        linewidth=1.4,
-        alpha=0.8 if line.points else 1.0,
-    )
+    dashed = line.dashed or second
+    kinds: dict[str, dict[str, Any]] = {
+        "line": {},
+        "points": {"linestyle": "none", "markersize": 4.5, "alpha": 0.8},
+        "plain": {"color": GREY, "marker": "", "linewidth": 0.8, "linestyle": "--", "zorder": 0},
+        "printed": {"color": "black", "marker": "x", "markersize": 6, "linestyle": "none", "zorder": 5},
+    }
+    usual = {
+        "color": colour, "marker": MARKERS[number % len(MARKERS)], "markersize": 3.5, "linewidth": 1.4,
+        "linestyle": "--" if dashed else "-",
+    }  # fmt: skip
+    ax.plot(line.x, line.y, label=line.label or "_nolegend_", **usual | kinds[line.kind])
     if line.low is not None and line.high is not None:
         ax.fill_between(line.x, line.low, line.high, color=colour, alpha=0.15, linewidth=0)
 

@@ -16,7 +16,7 @@ def methods() -> dict[str, Any]:
 
 
 def _words(kind: str, name: str | None, unknown: str = "") -> tuple[str, list[str]]:
-    """Return what is said of an estimator or an interval, and the names of its sources."""
+    """Return the words for an estimator or an interval, and the names of its sources."""
     found = methods()[kind].get(name, {"words": unknown, "sources": []})
     return found["words"], found["sources"]
 

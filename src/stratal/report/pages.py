@@ -10,7 +10,7 @@ from stratal.report.text import Page, Table, first_rows, interval_text, level_te
 
 
 def inspection_page(found: Mapping[str, Any]) -> Page:
-    """Return what is said of a file: `describe_columns`, with `describe_proxies` where it was checked.
+    """Return the page of a file: `describe_columns`, with `describe_proxies` where it was checked.
 
     Examples
     --------
@@ -40,7 +40,7 @@ _IDS_ALONE = "Whoever labels sees ids alone; --show COL,… puts columns beside 
 
 
 def handover_page(found: Mapping[str, Any], strata: Sequence[Sequence[Any]], *, shown: bool = True) -> Page:
-    """Return what is said of a draw, and where its files are.
+    """Return the page of a draw, and where its files are.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ _STRATA = {
 
 
 def plan_page(plan: Mapping[str, Any]) -> Page:
-    """Return what is said of a plan (`Plan.to_dict`): what is recommended and what it is expected to give.
+    """Return the page of a plan (`Plan.to_dict`): what is recommended and what it is expected to give.
 
     Examples
     --------
@@ -117,8 +117,8 @@ def _sentences(plan: Mapping[str, Any]) -> list[str]:
         f"by a {chosen['design']} sample, estimate by {chosen['estimator']}"
     ]
     if labels:  # which labels the promise follows from, and what they showed of the proxy
-        told = labels["proxy_mean"]
-        proxy = "" if told is None else f", where the proxy says {told:.3g}"
+        mean = labels["proxy_mean"]
+        proxy = "" if mean is None else f", where the proxy says {mean:.3g}"
         lines.append(
             f"Recalibrated on {labels['used']:,} labels of {labels['source']}: their mean is "
             f"{labels['mean']:.3g}{proxy}"
@@ -167,7 +167,7 @@ def _or_worst(row: Mapping[str, Any]) -> Any:
 
 
 def simulation_page(found: Mapping[str, Any], target_error: float | None = None) -> Page:
-    """Return what is said of a simulation (`SimulationTable.to_dict`).
+    """Return the page of a simulation (`SimulationTable.to_dict`).
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def _fixed(value: float | None, digits: int) -> str:
 
 
 def study_page(found: Mapping[str, Any], *, compared: bool = False) -> Page:
-    """Return what is said of a study that was made; `compared`: with the model's answers, by `--predicted`.
+    """Return the page of a study that was made; `compared`: with the model's answers, by `--predicted`.
 
     Examples
     --------
@@ -240,7 +240,7 @@ def study_page(found: Mapping[str, Any], *, compared: bool = False) -> Page:
 
 _TAKEN = {
     "new": "items without an answer of this annotator",
-    "changed": "the annotator had said something else",
+    "changed": "the annotator had given another answer",
     "skipped": "skips among these",
     "same": "the study has them already",
     "repeated": "taken in before and changed in the study since: they stay as they are there",
@@ -249,7 +249,7 @@ _TAKEN = {
 
 
 def taken_page(found: Mapping[str, Any]) -> Page:
-    """Return what is said of answers that were taken in, or would be (`Taken`).
+    """Return the page of answers that were imported, or would be (`Taken`).
 
     Examples
     --------
@@ -284,7 +284,7 @@ _PEOPLE = {
 
 
 def status_page(found: Mapping[str, Any]) -> Page:
-    """Return what is said of how a study stands (`study_status`)."""
+    """Return the page of a study's status (`study_status`)."""
     agreement, rounds, times = found["agreement"], found["rounds"], found["time"]
     given, wanted = (sum(row[name] for row in rounds) for name in ("answers", "wanted"))
     lines = [
@@ -335,7 +335,7 @@ PAIR = {
 
 
 def _confusion(pair: Mapping[str, Any]) -> Table:
-    """Return what one said where the other said something, the rest of many classes left out."""
+    """Return the answers of one by those of the other, the rest of many classes left out."""
     classes = pair["classes"][:_CLASSES]
     return Table(
         title="Confusion",
@@ -345,7 +345,7 @@ def _confusion(pair: Mapping[str, Any]) -> Table:
 
 
 def check_page(found: Mapping[str, Any]) -> Page:
-    """Return what is said of a check.
+    """Return the page of a check.
 
     Examples
     --------

@@ -30,30 +30,22 @@ Findings = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """One section of a report.
+class Section(Page):
+    """One section of a report: a page with its notes as a list, and more.
 
     Parameters
     ----------
     title : str
     name : str
         Its address within the page.
-    lines : sequence of str
-        Paragraphs.
     drawings : sequence of Drawing
-    tables : sequence of Table
-    points : sequence of str
-        A list below them.
     commands : sequence of str
         Lines to type.
     """
 
     title: str
     name: str
-    lines: Sequence[str] = ()
     drawings: Sequence[Drawing] = ()
-    tables: Sequence[Table] = ()
-    points: Sequence[str] = ()
     commands: Sequence[str] = ()
 
 
@@ -105,7 +97,7 @@ def _answer(found: Findings) -> Section:
     without |= dict.fromkeys(("effective_sample_size", "random_labels_of_equal_width"))
     facts = [] if _compared(found) else estimate_page({**estimate, **without}).lines[1:]
     lines = [*question, answer_sentence(found), *facts]
-    return Section(title="Answer", name="answer", lines=lines, points=noted(estimate["notes"]))
+    return Section(title="Answer", name="answer", lines=lines, notes=noted(estimate["notes"]))
 
 
 def _table(found: Findings, kind: str) -> Section:
@@ -167,7 +159,7 @@ def _side_by_side(found: Findings) -> Section | None:
         ],
         drawings=[forest_drawing("side-by-side", title, drawn, found)],
         tables=[table_of(title, rows, columns)],
-        points=found.get("side_by_side_notes", ()),
+        notes=found.get("side_by_side_notes", ()),
     )
 
 
@@ -204,7 +196,7 @@ def _calibration(found: Findings) -> Section | None:
     check = found.get("calibration")
     if check is None:
         return None
-    level, bias, said = level_text(found["confidence_level"]), check["bias"], []
+    level, bias, average = level_text(found["confidence_level"]), check["bias"], []
     if bias is not None:
         low, high = bias["confidence_interval"]
         ends = map(number, sorted((abs(low), abs(high))))
@@ -213,7 +205,7 @@ def _calibration(found: Findings) -> Section | None:
             sure = f"({level} of the difference {number(low)} to {number(high)}: it may be none)."
         direction = "above" if bias["estimate"] > 0 else "below"
         far = number(abs(bias["estimate"]))
-        said = [f"On average the proxy lies {far} {direction} the labels {sure}"]
+        average = [f"On average the proxy lies {far} {direction} the labels {sure}"]
     columns = {
         "proxy from": "from", "to": "to", "labels": "n", "mean proxy": "proxy_mean",
         "mean outcome": "outcome_mean", level: "confidence_interval",
@@ -223,10 +215,10 @@ def _calibration(found: Findings) -> Section | None:
         name="calibration",
         lines=[
             *_of_one(found),
-            f"What the proxy {check['proxy']!r} said beside what people said, in groups of units with "
+            f"Mean labels by the proxy {check['proxy']!r}, in groups of units with "
             "similar proxies. A calibrated proxy lies on the diagonal. The estimate does not need it to: a "
             "proxy that is off makes the interval wider, not the estimate wrong.",
-            *said,
+            *average,
         ],
         drawings=[calibration_drawing(check)] if len(check["bins"]) > 1 else [],
         tables=[table_of("Proxy and labels", check["bins"], columns)],
@@ -234,7 +226,7 @@ def _calibration(found: Findings) -> Section | None:
 
 
 def new_version_page(new: Mapping[str, Any]) -> Page:
-    """Return what is said of a new version (`NewVersion.to_dict`).
+    """Return the page of a new version (`NewVersion.to_dict`).
 
     Examples
     --------
@@ -293,7 +285,7 @@ def _new_version(found: Findings) -> Section | None:
         lines=page.lines,
         drawings=[forest_drawing("versions", "Old and new version", rows, found)],
         tables=page.tables,
-        points=page.notes,
+        notes=page.notes,
     )
 
 
@@ -362,11 +354,11 @@ def _more_labels(found: Findings) -> Section | None:
 def _method(found: Findings) -> Section:
     method = found["method"]
     lines = [" ".join(method["sentences"]), "This rests on assumptions, which could fail:"]
-    return Section(title="Method", name="method", lines=lines, points=method["assumptions"])
+    return Section(title="Method", name="method", lines=lines, notes=method["assumptions"])
 
 
 def _sources(found: Findings) -> Section:
-    return Section(title="Sources", name="sources", points=found["method"]["references"])
+    return Section(title="Sources", name="sources", notes=found["method"]["references"])
 
 
 def _again(found: Findings) -> Section:

@@ -53,7 +53,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What is to be said of a result: sentences, tables, and notes below them.
+    """What is shown of a result: sentences, tables, and notes below them.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ class Printed:
     __slots__ = ()
 
     def _page(self) -> Page:
-        """Return what is to be said of the result."""
+        """Return what is shown of the result."""
         raise NotImplementedError
 
     def __str__(self) -> str:

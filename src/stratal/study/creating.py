@@ -9,7 +9,6 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -62,7 +61,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 
 def add_items(connection: Connection, folder: Path, sample: Sample, number: int) -> int:
-    """Add the sample's round `number` to a study, its file beside the database; return how many items."""
+    """Add the sample's round `number` to a study, its file next to the database; return how many items."""
     question = Question.from_dict(json.loads(connection.setting("question") or "{}"))
     share, copies = float(connection.setting("overlap") or 0), int(connection.setting("copies") or 1)
     path = sample.write(folder / f"sample-{number}.parquet")
@@ -124,65 +123,30 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Team:
-    """Who labels, and how much of the sample more than one of them.
-
-    Parameters
-    ----------
-    annotators, adjudicators : tuple of str
-        Where no adjudicators are named, every annotator may decide disagreements.
-    overlap : float
-        Share of the items that `copies` people label, for agreement.
-    copies : int
-    names : mapping of pseudonym to name
-        Empty unless pseudonyms stand in the journal.
+def checked_team(
+    annotators: Iterable[str], adjudicators: Iterable[str], overlap: float, copies: int
+) -> tuple[list[str], list[str]]:
+    """Return the names of annotators and adjudicators, refusing who or what does not fit together.
 
     Examples
     --------
-    >>> Team.of(["ann", "bob"], overlap=0.2).copies
-    2
+    >>> checked_team(["ann ", "bob"], [], 0.2, 2)
+    (['ann', 'bob'], [])
     """
-
-    annotators: tuple[str, ...]
-    adjudicators: tuple[str, ...]
-    overlap: float
-    copies: int
-    names: Mapping[str, str]
-
-    @classmethod
-    def of(
-        cls,
-        annotators: Iterable[str],
-        adjudicators: Iterable[str] = (),
-        *,
-        overlap: float = 0.0,
-        copies: int = 2,
-        pseudonyms: bool = False,
-    ) -> Team:
-        """Return a team, checked; with pseudonyms in the place of names if wanted."""
-        people, judges = ([checked_name(name) for name in group] for group in (annotators, adjudicators))
-        if not people:
-            raise InputError("a study needs an annotator", action="Give a name (--annotators ann,bob).")
-        for name in (*people, *judges):
-            refuse_double(name, people.count(name) > 1 or judges.count(name) > 1)
-        if not 0 <= overlap <= 1:
-            raise InputError("overlap is a share of the items", given=overlap, allowed="0 to 1")
-        if not (isinstance(copies, int) and copies >= 1):
-            raise InputError("copies must be a whole number", given=copies, allowed="1 or more")
-        if overlap > 0 and copies > len(people):
-            action = "Name more annotators, or ask for fewer copies= (--copies)."
-            given = ", ".join(people)
-            raise InputError(f"{copies} people cannot label one item", given=given, action=action)
-        everyone = list(dict.fromkeys((*people, *judges)))
-        code = {name: f"{PSEUDONYM}{k}" if pseudonyms else name for k, name in enumerate(everyone, start=1)}
-        return cls(
-            annotators=tuple(code[name] for name in people),
-            adjudicators=tuple(code[name] for name in judges),
-            overlap=overlap,
-            copies=copies,
-            names={pseudonym: name for name, pseudonym in code.items()} if pseudonyms else {},
-        )
+    people, judges = ([checked_name(name) for name in group] for group in (annotators, adjudicators))
+    if not people:
+        raise InputError("a study needs an annotator", action="Give a name (--annotators ann,bob).")
+    for name in (*people, *judges):
+        refuse_double(name, people.count(name) > 1 or judges.count(name) > 1)
+    if not 0 <= overlap <= 1:
+        raise InputError("overlap is a share of the items", given=overlap, allowed="0 to 1")
+    if not (isinstance(copies, int) and copies >= 1):
+        raise InputError("copies must be a whole number", given=copies, allowed="1 or more")
+    if overlap > 0 and copies > len(people):
+        action = "Name more annotators, or ask for fewer copies= (--copies)."
+        given = ", ".join(people)
+        raise InputError(f"{copies} people cannot label one item", given=given, action=action)
+    return people, judges
 
 
 def checked_name(name: str) -> str:
@@ -201,14 +165,14 @@ def refuse_double(name: str, double: bool) -> None:
         raise InputError("two annotators have the same name", given=repr(name), action=action)
 
 
-def add_people(connection: Connection, team: Team) -> None:
-    """Add a team's annotators and adjudicators."""
-    for role, names in (("annotator", team.annotators), ("adjudicator", team.adjudicators)):
+def add_people(connection: Connection, annotators: Iterable[str], adjudicators: list[str]) -> None:
+    """Add annotators and adjudicators, who may be the same people."""
+    for role, names in (("annotator", annotators), ("adjudicator", adjudicators)):
         connection.executemany(
             "INSERT INTO annotator (name, role) VALUES (?, ?) ON CONFLICT DO NOTHING",
             ((name, role) for name in names),
         )
-    connection.keep(adjudicators=json.dumps(list(team.adjudicators), ensure_ascii=False))
+    connection.keep(adjudicators=json.dumps(adjudicators, ensure_ascii=False))
 
 
 def add_person(connection: Connection, folder: Path, name: str) -> str:

@@ -271,7 +271,7 @@ class Database:
     def _mode(self) -> str:
         """Return how the file is opened.
 
-        In a folder that may only be read it needs no files beside it, as long as nobody writes to it.
+        In a folder that may only be read it needs no other files, as long as nobody writes to it.
         """
         if not self.reading:
             return "mode=rw"

@@ -11,17 +11,10 @@ twice.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-import msgspec
-
 from stratal.designs import Sample
 from stratal.errors import InputError, LabelError, near_names
 from stratal.labels.damaged_ids import matched
@@ -32,8 +25,14 @@ from stratal.study import creating
 from stratal.study.creating import payloads
 from stratal.study.database import Connection
 from stratal.study.items import block, give, save, sides
-from stratal.study.journal import LONGEST_TIME, Action, Entry, How
-from stratal.study.question import CLASSES, TIE, Plain, Question
+from stratal.study.journal import Action, Entry, How, LONGEST_TIME
+from stratal.study.question import CLASSES, Plain, Question, TIE
+from typing import Annotated, Any, Literal
+import hashlib
+import json
+import math
+import msgspec
+
 
 LEFT, RIGHT = "left", "right"
 NOBODY = ""
@@ -48,7 +47,7 @@ _FIRST = 5
 
 
 class PageAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What a page wants saved; a page in one file notes what it showed and when, which nothing here uses."""
+    """What a page wants saved; a page in one file also notes when, by a clock that nothing here trusts."""
 
     action: Literal["submit", "skip", "undo", "flag", "unflag", "note", "adjudicate"]
     request: Annotated[str, msgspec.Meta(min_length=1)]
@@ -56,7 +55,6 @@ class PageAction(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     value: str | None = None
     note: str | None = None
     seconds: int | float | None = None
-    shown: Any = None
     at: Any = None
 
     @property
@@ -140,7 +138,7 @@ class Taken(Plain):
     new : int
         Items that get an answer.
     changed : int
-        Items whose annotator had said something else.
+        Items whose annotator had given another answer.
     skipped : int
         Items that the annotator skipped, of these.
     same : int

@@ -17,6 +17,7 @@ from datetime import datetime
 from statistics import median
 from typing import Any
 
+from stratal.report.pages import duration
 from stratal.study.database import Connection, StudyError
 from stratal.study.journal import LONGEST_ID, Entry, append, keepable, repeated, superseded
 from stratal.study.question import Answer, Disagreement, Item, Progress, Question, Receipt
@@ -188,7 +189,7 @@ def _needed_again(connection: Connection, annotator: str) -> int | None:
         "SELECT item FROM answer JOIN item USING (item) WHERE annotator = ? AND status = 'skipped' "
         "AND copies > 1 AND wanted > 0 AND decision IS NULL AND NOT EXISTS (SELECT 1 FROM annotator AS other "
         "WHERE role = 'annotator' AND aside = 0 AND name <> ? AND NOT EXISTS ("
-        "SELECT 1 FROM answer AS said WHERE said.item = item.item AND said.annotator = other.name)) "
+        "SELECT 1 FROM answer AS own WHERE own.item = item.item AND own.annotator = other.name)) "
         "AND (SELECT count(*) FROM journal WHERE journal.item = item.item AND journal.annotator = ? "
         "AND action = 'skip') = 1 ORDER BY item LIMIT 1",
         annotator, annotator, annotator,
@@ -224,12 +225,12 @@ def _save_answer(connection: Connection, entry: Entry) -> Receipt:
     later = superseded(connection, entry, row["item"])
     if later is not None:
         return later
-    said = connection.one(
+    earlier = connection.one(
         "SELECT seq FROM answer WHERE item = ? AND annotator = ?", row["item"], entry.annotator
     )
-    taken = entry.seconds if entry.seconds is not None or said else connection.now - row["since"]
-    entry = replace(entry, item=row["item"], seconds=taken, target=said["seq"] if said else None)
-    if said and entry.action == "submit":
+    taken = entry.seconds if entry.seconds is not None or earlier else connection.now - row["since"]
+    entry = replace(entry, item=row["item"], seconds=taken, target=earlier["seq"] if earlier else None)
+    if earlier and entry.action == "submit":
         entry = replace(entry, action="change")
     seq = append(connection, entry)
     _release(connection, entry.annotator, row["item"])
@@ -238,7 +239,7 @@ def _save_answer(connection: Connection, entry: Entry) -> Receipt:
 
 
 def _undo_last(connection: Connection, entry: Entry) -> Receipt:
-    """Take back the annotator's last answer or skip; what was said before that counts again, if anything."""
+    """Take back the annotator's last answer or skip; the answer before that counts again, if anything."""
     last = connection.one(
         "SELECT seq, item, item.id AS id FROM journal JOIN item USING (item) WHERE annotator = ? "
         "AND action IN ('submit', 'change', 'skip') AND NOT EXISTS ("
@@ -323,21 +324,15 @@ def sides(question: Question, id: str, annotator: str, study: str) -> tuple[str,
 
 def shown_item(connection: Connection, question: Question, annotator: str, item: int) -> Item:
     """Return an item, by its number, as an annotator sees it."""
-    row = connection.one("SELECT id, payload FROM item WHERE item = ?", item)
-    said = connection.one(f"{_ANSWERS} WHERE answer.item = ? AND answer.annotator = ?", item, annotator)
+    row = connection.one("SELECT item, id, payload FROM item WHERE item = ?", item)
+    answer = connection.one(f"{_ANSWERS} WHERE answer.item = ? AND answer.annotator = ?", item, annotator)
     flagged = connection.one(
         "SELECT action FROM journal WHERE item = ? AND annotator = ? AND action IN ('flag', 'unflag') "
         "ORDER BY seq DESC LIMIT 1",
         item, annotator,
     )  # fmt: skip
-    return Item(
-        id=row["id"],
-        position=item,
-        payload=json.loads(row["payload"]),
-        sides=sides(question, row["id"], annotator, str(connection.setting("id"))),
-        answer=None if said is None else Answer(**dict(said)),
-        flagged=flagged is not None and flagged["action"] == "flag",
-    )
+    order = sides(question, row["id"], annotator, str(connection.setting("id")))
+    return _item(row, answer, sides=order, flagged=flagged is not None and flagged["action"] == "flag")
 
 
 def history(connection: Connection, annotator: str, before: int | None, limit: int) -> tuple[Answer, ...]:
@@ -350,7 +345,7 @@ def history(connection: Connection, annotator: str, before: int | None, limit: i
 
 
 def disagreements(connection: Connection, limit: int, *, decided: bool) -> tuple[Disagreement, ...]:
-    """Return items of which annotators say different things, in the study's order."""
+    """Return items on which annotators differ, in the study's order."""
     only = "" if decided else "AND decision IS NULL"
     rows = connection.all(
         f"SELECT item, id, payload, decision FROM item WHERE apart = 1 {only} ORDER BY item LIMIT ?",
@@ -360,7 +355,7 @@ def disagreements(connection: Connection, limit: int, *, decided: bool) -> tuple
 
 
 def _disagreement(connection: Connection, row: Any) -> Disagreement:
-    said = connection.all(
+    answers = connection.all(
         f"{_ANSWERS} JOIN annotator ON name = answer.annotator "
         "WHERE answer.item = ? AND status = 'submitted' AND aside = 0 ORDER BY journal.seq",
         row["item"],
@@ -371,14 +366,14 @@ def _disagreement(connection: Connection, row: Any) -> Disagreement:
         row["id"], row["decision"],
     )  # fmt: skip
     return Disagreement(
-        item=Item(
-            id=row["id"],
-            position=row["item"],
-            payload=json.loads(row["payload"]),
-            answer=None if decision is None else Answer(**dict(decision)),
-        ),
-        answers=tuple(Answer(**dict(entry)) for entry in said),
+        item=_item(row, decision), answers=tuple(Answer(**dict(answer)) for answer in answers)
     )
+
+
+def _item(row: Any, answer: Any, **shown: Any) -> Item:
+    """Return an item of its row and the row of its answer, if it has one."""
+    found = None if answer is None else Answer(**dict(answer))
+    return Item(id=row["id"], position=row["item"], payload=json.loads(row["payload"]), answer=found, **shown)
 
 
 def progress(connection: Connection, annotator: str, now: float) -> Progress:
@@ -390,7 +385,7 @@ def progress(connection: Connection, annotator: str, now: float) -> Progress:
         message = "Your labels were set aside. They are kept; ask whoever runs the study."
     elif behind > SLACK:
         message = (
-            f"This computer's clock is {length_of_time(behind)} behind labels that were saved before. Labels "
+            f"This computer's clock is {duration(behind)} behind labels that were saved before. Labels "
             "are kept in their order; only the times are wrong. Set the clock."
         )
     seconds = pace(connection, annotator)
@@ -429,21 +424,6 @@ def seconds_of(at: str) -> float:
     60.5
     """
     return datetime.fromisoformat(at).timestamp()
-
-
-def length_of_time(seconds: float) -> str:
-    """Return a length of time in words.
-
-    Examples
-    --------
-    >>> length_of_time(45), length_of_time(600), length_of_time(10_000), length_of_time(200_000)
-    ('45 seconds', '10 minutes', '2.8 hours', '2.3 days')
-    """
-    if seconds < 90:
-        return f"{seconds:.0f} seconds"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} minutes"
-    return f"{seconds / 3600:.1f} hours" if seconds < 129_600 else f"{seconds / 86_400:.1f} days"
 
 
 def at_work(connection: Connection, now: float, annotator: str | None = None) -> int:

@@ -21,7 +21,7 @@ from stratal.study.question import Receipt
 
 LONGEST_NOTE, LONGEST_ID, LONGEST_REQUEST = 10_000, 10_000, 200
 LONGEST_TIME = 86_400.0
-"""Seconds; what is said to have taken longer says nothing."""
+"""Seconds; a longer time than a day says nothing of the item."""
 
 Action = Literal[
     "submit", "change", "skip", "undo", "flag", "unflag", "note", "adjudicate", "set-aside", "take-back",
@@ -190,18 +190,18 @@ def head(connection: Connection) -> str:
 
 
 HEAD = "journal.head"
-"""File beside the database: number and hash of the last line that was saved. SQLite reads a write-ahead log
+"""File next to the database: number and hash of the last line that was saved. SQLite reads a write-ahead log
 up to the first damaged page, so that a flipped bit there takes the last lines away with a whole chain."""
 
 
 def keep_head(folder: Path, seq: int, hash_: bytes) -> None:
-    """Note the last line beside the database, once it is saved; a note that cannot be written is none."""
+    """Note the last line next to the database, once it is saved; a note that cannot be written is none."""
     with suppress(OSError):
         (folder / HEAD).write_text(f"{seq:020d} {hash_.hex()}\n", encoding="ascii")
 
 
 def missing_lines(connection: Connection, noted: bytes) -> Iterator[str]:
-    """Yield that lines are missing which had been saved, by what the file beside the database said before."""
+    """Yield that lines are missing which had been saved, by the note next to the database."""
     if not noted.strip(b"\0"):  # a new study, a copy, or a computer that lost power
         return
     number, _, digest = noted.decode("ascii", "replace").rstrip("\n").partition(" ")
@@ -267,7 +267,7 @@ def first(connection: Connection) -> None:
 def sealed(connection: Connection) -> None:
     """Seal the settings and each round's items of a study of version 1, as they are when it is first opened.
 
-    What was changed before cannot be told any more; from then on every change is seen. A new study, which
+    What was changed before cannot be detected any more; from then on every change is seen. A new study, which
     has no rounds yet, seals what it is made of.
     """
     rounds = connection.all("SELECT number, file, digest FROM round ORDER BY number")

@@ -19,31 +19,9 @@ from stratal.designs.handover import SAMPLE_NAME
 from stratal.errors import InputError, StratalError
 from stratal.labels.damaged_ids import matched
 from stratal.randomness import id_texts
-from stratal.study.creating import (
-    MEDIA,
-    NAMES,
-    Team,
-    add_items,
-    add_people,
-    new_folder,
-    payloads,
-    write_names,
-)
-from stratal.study.database import (
-    DATABASE,
-    Database,
-    StudyError,
-    database_errors,
-)
-from stratal.study.journal import (
-    HEAD,
-    PAGE_SECRET,
-    STEPS,
-    append_setting,
-    head,
-    migrate,
-    version,
-)
+from stratal.study import creating
+from stratal.study.database import DATABASE, Database, StudyError, database_errors
+from stratal.study.journal import HEAD, PAGE_SECRET, STEPS, append_setting, head, migrate, version
 from stratal.study.question import Plain, Question
 from stratal.study.soundness import problems_of
 from stratal.study.study import Clock, Study, width_text
@@ -113,29 +91,31 @@ def create_study(
     'submit'
     """
     place = Path(folder)
-    team = Team.of(annotators, adjudicators, overlap=overlap, copies=copies, pseudonyms=pseudonyms)
+    people, judges = creating.checked_team(annotators, adjudicators, overlap, copies)
+    everyone = enumerate(dict.fromkeys((*people, *judges)), start=1)
+    code = {name: f"{creating.PSEUDONYM}{k}" if pseudonyms else name for k, name in everyone}
     settings = {
         "id": secrets.token_hex(16),
         "question": json.dumps(question.to_dict(), ensure_ascii=False),
         "rubric_version": str(question.rubric_version),
-        "overlap": repr(team.overlap),
-        "copies": str(team.copies),
+        "overlap": repr(overlap),
+        "copies": str(copies),
         "half_width": width_text(half_width),
         "reading": json.dumps(dict(reading or {}), ensure_ascii=False),
     }
-    payloads(sample, question)  # refused before anything is written
-    with new_folder(place) as partial:
-        (partial / MEDIA).mkdir()
-        if team.names:
-            write_names(partial, team.names)
+    creating.payloads(sample, question)  # refused before anything is written
+    with creating.new_folder(place) as partial:
+        (partial / creating.MEDIA).mkdir()
+        if pseudonyms:
+            creating.write_names(partial, {own: name for name, own in code.items()})
         database = Database.make(partial / DATABASE, journal)
         with closing(database), database.write(now=clock()) as connection:
             migrate(connection, partial)
             connection.keep(**settings)
-            add_people(connection, team)
+            creating.add_people(connection, [code[name] for name in people], [code[name] for name in judges])
             append_setting(connection, settings["rubric_version"], question.rubric, "rubric")
             for number in range(1, int(sample.round.max(initial=1)) + 1):
-                add_items(connection, partial, sample, number)
+                creating.add_items(connection, partial, sample, number)
     return open_study(folder, clock=clock)
 
 
@@ -277,7 +257,7 @@ def backup_study(study: Study, folder: str | Path) -> Check:
     Check
         Of the copy.
     """
-    with new_folder(Path(folder)) as partial:
+    with creating.new_folder(Path(folder)) as partial:
         # First: the lines that it tells of are saved; the check of the copy misses them where they are lost.
         _copy_files(study, partial, HEAD)
         with database_errors(partial), closing(sqlite3.connect(partial / DATABASE)) as target:
@@ -288,9 +268,9 @@ def backup_study(study: Study, folder: str | Path) -> Check:
             target.execute("DELETE FROM setting WHERE name = ?", (PAGE_SECRET,))
             target.commit()
             files = [file for (file,) in target.execute("SELECT file FROM round")]
-        _copy_files(study, partial, *files, NAMES)  # which never change
+        _copy_files(study, partial, *files, creating.NAMES)  # which never change
         if study.media.is_dir():
-            shutil.copytree(study.media, partial / MEDIA)
+            shutil.copytree(study.media, partial / creating.MEDIA)
         with open_study(partial, clock=study.clock) as copied:
             return check_study(copied)
 

@@ -247,7 +247,7 @@ def _text_of(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Answer(Plain):
-    """What one annotator says of one item now, or said.
+    """The present or an earlier answer of one annotator to one item.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ class Answer(Plain):
         Name of the choice, number on the scale, column of the better side or `tie`, class; None for a skip.
     note : str
     at : str
-        When, UTC, as the server's clock said.
+        When, UTC, by the server's clock.
     seconds : float, optional
         Time that the annotator took.
 
@@ -381,14 +381,14 @@ class Progress(Plain):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Disagreement(Plain):
-    """An item of which annotators say different things.
+    """An item on which annotators differ.
 
     Parameters
     ----------
     item : Item
         `item.answer` is the decision, where there is one.
     answers : tuple of Answer
-        What each annotator says, in the order in which they said it.
+        The answer of each annotator, in the order of the journal.
 
     Examples
     --------

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from stratal.designs import Sample
 from stratal.designs.extending import last_round, require_same_draw
 from stratal.errors import InputError
@@ -11,6 +9,8 @@ from stratal.planning import next_round
 from stratal.population.population import Population
 from stratal.study.creating import add_items
 from stratal.study.study import Study, anytime_interval, estimate_options
+import math
+
 
 MORE = 1.5
 """Times as many units as the interval seems to need."""
@@ -29,7 +29,7 @@ def grow(study: Study, additional: int, *, population: Population, by_labels: bo
     by_labels : bool, optional
         Whether the labels so far say which strata get them (`stratal.next_round`), which helps most but
         biases the estimate a little; if not, the design stays as it is and only its budget grows. By labels
-        unless said otherwise, where the design is simple random or stratified and there are labels.
+        by default, where the design is simple random or stratified and there are labels.
 
     Returns
     -------

@@ -18,19 +18,10 @@ from stratal.designs.extending import require_same_draw
 from stratal.errors import InputError
 from stratal.population.same_value import same_value
 from stratal.randomness import id_texts
+from stratal.study import journal
 from stratal.study.creating import digest_of
 from stratal.study.database import Connection, StudyError
 from stratal.study.items import COUNTED
-from stratal.study.journal import (
-    HEAD,
-    STEPS,
-    broken_seals,
-    items_digest,
-    migrate,
-    missing_lines,
-    settings_digest,
-    version,
-)  # fmt: skip
 from stratal.study.question import Question
 
 _MOST = 20
@@ -50,17 +41,18 @@ def require_sound(connection: Connection, folder: Path) -> None:
 def problems_of(connection: Connection, folder: Path) -> Iterator[str]:
     """Yield what is wrong with a study, one kind after another."""
     try:  # before the first query, at whose moment the study is seen: what was saved by now is in it
-        noted = (folder / HEAD).read_bytes()
+        noted = (folder / journal.HEAD).read_bytes()
     except OSError:
         noted = b""
     yield from _database(connection)
-    yield from _first_of(broken_seals(connection))
-    yield from missing_lines(connection, noted)
+    yield from _first_of(journal.broken_seals(connection))
+    yield from journal.missing_lines(connection, noted)
     yield from _schema(connection)
     views = "SELECT count(*) FROM sqlite_master WHERE name IN ('current', 'decision', 'standing')"
     if connection.one(views)[0] < 3:  # what follows reads them
         return
-    if version(connection) > 1:  # studies of version 1 are sealed when they are first opened to write
+    # Studies of version 1 are sealed when they are first opened to write.
+    if journal.version(connection) > 1:
         yield from _settings(connection)
         yield from _first_of(_rounds(connection))
     yield from _samples(connection, folder)
@@ -91,7 +83,7 @@ def _schema(connection: Connection) -> Iterator[str]:
     """Compare tables, views and triggers (which keep the journal's lines) with those of a new study."""
     query = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
     with closing(sqlite3.connect(":memory:", isolation_level=None, factory=Connection)) as fresh:
-        migrate(fresh, Path(), STEPS[: version(connection)])
+        journal.migrate(fresh, Path(), journal.STEPS[: journal.version(connection)])
         found, wanted = (dict(tuple(row) for row in db.execute(query)) for db in (connection, fresh))
     for name in sorted(found.keys() | wanted.keys()):
         if found.get(name) != wanted.get(name):
@@ -103,7 +95,7 @@ def _settings(connection: Connection) -> Iterator[str]:
     sealed = connection.one(
         "SELECT shown FROM journal WHERE action IN ('rubric', 'setting') ORDER BY seq DESC LIMIT 1"
     )
-    if sealed is None or sealed["shown"] != settings_digest(connection):
+    if sealed is None or sealed["shown"] != journal.settings_digest(connection):
         yield "the settings (question, annotators, …) are not those that the journal sealed"
 
 
@@ -116,7 +108,7 @@ def _rounds(connection: Connection) -> Iterator[str]:
         row, line = rounds.get(number), lines.get(number)
         if row is None or line is None or line["note"] != f"{row['file']} {row['digest']}":
             yield f"round {number} is not the one that the journal names"
-        elif line["shown"] != items_digest(connection, row["number"]):
+        elif line["shown"] != journal.items_digest(connection, row["number"]):
             yield f"the items of round {number} were changed after it was drawn"
 
 

@@ -116,9 +116,9 @@ _DISAGREEMENTS = (
     "SELECT coalesce(sum(apart AND decision IS NULL), 0) AS open, count(decision) AS decided FROM item"
 )
 _FLAGS = (
-    "SELECT item.id AS item, annotator, note FROM journal AS said JOIN item USING (item) "
-    "WHERE action = 'flag' AND NOT EXISTS (SELECT 1 FROM journal AS later WHERE later.item = said.item "
-    "AND later.annotator = said.annotator AND later.seq > said.seq AND later.action IN ('flag', 'unflag')) "
+    "SELECT item.id AS item, annotator, note FROM journal AS flag JOIN item USING (item) "
+    "WHERE action = 'flag' AND NOT EXISTS (SELECT 1 FROM journal AS later WHERE later.item = flag.item "
+    "AND later.annotator = flag.annotator AND later.seq > flag.seq AND later.action IN ('flag', 'unflag')) "
     "ORDER BY seq"
 )
 
@@ -179,13 +179,13 @@ def _agreement(
 
 
 def _pairs(answers: Shared, question: Question) -> list[dict[str, Any]]:
-    said: dict[str, dict[str, str]] = {}
+    given: dict[str, dict[str, str]] = {}
     for item, who, value in answers:
-        said.setdefault(who, {})[item] = value
+        given.setdefault(who, {})[item] = value
     pairs = []
-    for first, second in itertools.combinations(sorted(said), 2):
-        shared = [item for item in said[first] if item in said[second]]
-        one, other = ([said[who][item] for item in shared] for who in (first, second))
+    for first, second in itertools.combinations(sorted(given), 2):
+        shared = [item for item in given[first] if item in given[second]]
+        one, other = ([given[who][item] for item in shared] for who in (first, second))
         numbers = None
         if question.kind == SCALE:
             numbers = [float(question.outcome(name)) for name in sorted({*one, *other})]
@@ -197,41 +197,27 @@ def _pairs(answers: Shared, question: Question) -> list[dict[str, Any]]:
 def pair_agreement(
     one: Sequence[str], other: Sequence[str], numbers: Sequence[float] | None = None
 ) -> dict[str, Any]:
-    """Return how far two annotators agree, by what each said of the items (n,) that both labelled.
+    """Return how far two annotators agree, by the answers of each to the items (n,) that both labelled.
 
     `numbers` (K,) are what the classes, sorted by name, count as: κ then weighs disagreements by their
-    squared distance. `kappa` is None where it is undefined: no item is shared, or both always said the same.
+    squared distance. `kappa` is None where it is undefined: no item is shared, or both
+    always gave the same answer.
 
     Examples
     --------
     >>> pair_agreement(["yes", "no", "yes", "no"], ["yes", "no", "no", "no"])["kappa"]
     0.5
     """
-    classes = sorted({*one, *other})
-    table = confusion_table(one, other, classes)
+    classes, codes = np.unique(np.array([one, other], dtype=object), return_inverse=True)
+    table = np.zeros((len(classes), len(classes)), np.int64)
+    np.add.at(table, tuple(codes.reshape(2, -1)), 1)
     return {
         "shared": len(one),
         "agreeing": float(np.trace(table) / len(one)) if one else None,
         "kappa": cohen_kappa(table, None if numbers is None else np.asarray(numbers, np.float64)),
-        "classes": classes,
+        "classes": classes.tolist(),
         "confusion": table.tolist(),
     }
-
-
-def confusion_table(one: Sequence[str], other: Sequence[str], classes: Sequence[str]) -> IntArray:
-    """Return how often `one` said a class (rows) where `other` said another (columns), (K, K).
-
-    Examples
-    --------
-    >>> confusion_table(["a", "a"], ["a", "b"], ["a", "b"])
-    array([[1, 1],
-           [0, 0]])
-    """
-    place = {name: number for number, name in enumerate(classes)}
-    table = np.zeros((len(classes), len(classes)), np.int64)
-    for left, right in zip(one, other, strict=True):
-        table[place[left], place[right]] += 1
-    return table
 
 
 def cohen_kappa(table: IntArray, numbers: FloatArray | None = None) -> float | None:

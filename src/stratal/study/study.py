@@ -182,7 +182,7 @@ class Study:
                 return shown_item(connection, self.question, annotator, item)
             if not items.gets_items(connection, annotator):
                 return None
-        # Who holds what may be forgotten when the power fails; what was said may not.
+        # Who holds what may be forgotten when the power fails; answers may not.
         with self.saving(durable=False) as connection:
             item = items.give_next(connection, annotator)
             return None if item is None else shown_item(connection, self.question, annotator, item)
@@ -207,7 +207,7 @@ class Study:
             return items.progress(connection, annotator, self.clock())
 
     def disagreements(self, *, limit: int = 50, decided: bool = False) -> tuple[Disagreement, ...]:
-        """Return items of which annotators say different things, in the study's order.
+        """Return items on which annotators differ, in the study's order.
 
         Those that are decided too, if asked for.
         """
@@ -289,7 +289,7 @@ class Study:
             return creating.add_person(connection, self.folder, name)
 
     def set_rubric(self, text: str) -> int:
-        """Change how annotators are told to judge; return the rubric's new version."""
+        """Change the rubric, how annotators judge; return the rubric's new version."""
         question = self.question.with_rubric(text)
         version = str(question.rubric_version)
         with self.saving() as connection:
@@ -323,7 +323,7 @@ class Study:
     def take_in_answers(
         self, answers: Answers, *, annotator: Mapping[str, str] | str | None = None, dry_run: bool = False
     ) -> Taken:
-        """Save what annotators said in another tool, all of it or nothing; see `stratal import`.
+        """Save the answers given in another tool, all of it or nothing; see `stratal import`.
 
         `annotator` says whose answers they are, or what the study calls each of the tool's annotators. With
         `dry_run` nothing is saved, and what would be is returned.

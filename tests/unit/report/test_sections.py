@@ -35,7 +35,7 @@ def test_several_models_are_ranked_in_answer_picture_and_table(audit):
     assert "1 to 2 · best: " in section.drawings[0].description
     assert "3 · worst: " in section.drawings[0].description
     assert section.tables[0].cells()[2][:2] == ["3", "worst"]
-    assert not [point for point in named(found)["answer"].points if "ranks left open" in point]
+    assert not [point for point in named(found)["answer"].notes if "ranks left open" in point]
 
 
 def test_of_several_models_the_table_comes_first_and_the_rest_says_whose_labels_it_reads(audit):
@@ -113,7 +113,7 @@ def test_a_new_version_that_is_not_known_shows_its_bounds_alone(audit):
     section = named(stratal.findings(sample, labels, new=new))["new-version"]
 
     assert "; new version: –" not in section.drawings[0].description
-    assert section.points[0].startswith("Need labels: ")
+    assert section.notes[0].startswith("Need labels: ")
 
 
 def test_thousands_of_groups_stay_one_small_page():

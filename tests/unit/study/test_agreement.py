@@ -10,7 +10,7 @@ from tests.unit.study.conftest import answer_all
 
 from stratal.report.pages import status_page
 from stratal.study import Question, study_status
-from stratal.study.status import cohen_kappa, confusion_table, drift, pair_agreement
+from stratal.study.status import cohen_kappa, drift, pair_agreement
 
 
 def test_kappa_of_cohens_own_example():
@@ -26,12 +26,11 @@ def test_kappa_equals_scikit_learns(weights):
     generator = np.random.default_rng(3)
     one = generator.integers(1, 6, 300)
     other = np.where(generator.random(300) < 0.6, one, generator.integers(1, 6, 300))
-    classes = [str(number) for number in range(1, 6)]
-    table = confusion_table([str(v) for v in one], [str(v) for v in other], classes)
+    numbers = np.arange(1.0, 6.0) if weights else None
 
-    found = cohen_kappa(table, np.arange(1.0, 6.0) if weights else None)
+    found = pair_agreement([str(v) for v in one], [str(v) for v in other], numbers)
 
-    assert found == pytest.approx(metrics.cohen_kappa_score(one, other, weights=weights), abs=1e-12)
+    assert found["kappa"] == pytest.approx(metrics.cohen_kappa_score(one, other, weights=weights), abs=1e-12)
 
 
 def test_kappa_is_undefined_where_chance_always_agrees():

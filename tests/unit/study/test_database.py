@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from stratal.errors import InputError
+from stratal.study import Question, StudyError, check_study, create_study, open_study
+from stratal.study.database import DATABASE
+from stratal.study.status import study_status
+from tests.tiers import sized
+from tests.unit.study.conftest import answer_all
 import contextlib
+import numpy as np
 import os
+import pytest
 import shutil
 import signal
 import sqlite3
+import stratal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from pathlib import Path
 
-import numpy as np
-import pytest
-from tests.tiers import sized
-from tests.unit.study.conftest import answer_all
-
-import stratal
-from stratal.errors import InputError
-from stratal.study import Question, StudyError, check_study, create_study, open_study
-from stratal.study.database import DATABASE
-from stratal.study.status import study_status
 
 PEOPLE = ("ann", "bob", "carol", "dan")
 
@@ -231,7 +230,7 @@ def test_a_clock_that_is_set_back_changes_no_order_and_is_mentioned(make_study, 
     study.submit("ann", second, "Fail")
 
     assert [answer.item for answer in study.history("ann")] == [second, first]
-    assert "clock is 2.0 hours behind" in study.progress("ann").message
+    assert "clock is 2.0 h behind" in study.progress("ann").message
     assert any("clock went back 1 times" in note for note in check_study(study).notes)
     assert check_study(study).sound
     assert study.undo("ann").item == second
@@ -243,7 +242,7 @@ def test_a_clock_behind_the_last_label_is_mentioned_on_the_page(make_study, cloc
 
     clock.now -= 7200
 
-    assert "clock is 2.0 hours behind" in study.progress("ann").message
+    assert "clock is 2.0 h behind" in study.progress("ann").message
 
 
 def test_the_mention_of_the_clock_stays_until_it_is_right(make_study, clock):

@@ -63,8 +63,8 @@ def answer_view(answer: Answer, item: Item) -> dict[str, Any]:
 
     Examples
     --------
-    >>> said = Answer(seq=1, item="a", annotator="ann", status="submitted", value="gpt")
-    >>> answer_view(said, Item(id="a", position=1, sides=("llama", "gpt")))["value"]
+    >>> answer = Answer(seq=1, item="a", annotator="ann", status="submitted", value="gpt")
+    >>> answer_view(answer, Item(id="a", position=1, sides=("llama", "gpt")))["value"]
     'B'
     """
     value = answer.value
@@ -106,12 +106,12 @@ def trail(study: Study, annotator: str, _: Look, before: Any) -> dict[str, Any]:
 
 
 def open_disagreements(study: Study, annotator: str, look: Look, _: Any = None) -> dict[str, Any]:
-    """Return the items that wait for a decision, with what was said; none for whoever does not decide."""
+    """Return the items that wait for a decision, with their answers; none for whoever does not decide."""
     found, question = [], study.question
     for entry in study.disagreements(limit=20) if annotator in study.adjudicators else ():
         item = replace(entry.item, sides=sides(question, entry.item.id, annotator, study.id))
-        said = [answer_view(answer, item) for answer in entry.answers]
-        found.append({**item_view(item, question, look), "answers": said})
+        answers = [answer_view(answer, item) for answer in entry.answers]
+        found.append({**item_view(item, question, look), "answers": answers})
     return {"disagreements": found}
 
 

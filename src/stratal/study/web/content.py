@@ -90,10 +90,10 @@ class Look:
     def _medium(self, name: str, value: str, kind: str) -> str:
         if media_file(self.media, value) is None:
             return f'<p class="nothing">There is no such {kind}: {html.escape(value[:LONGEST_PATH])}</p>'
-        address, said = html.escape(self.address(value)), html.escape(name)
+        address, label = html.escape(self.address(value)), html.escape(name)
         if kind == "image":
-            return f'<img src="{address}" alt="{said}">'
-        return f'<audio src="{address}" controls preload="metadata" aria-label="{said}"></audio>'
+            return f'<img src="{address}" alt="{label}">'
+        return f'<audio src="{address}" controls preload="metadata" aria-label="{label}"></audio>'
 
 
 def media_file(folder: Path, path: str) -> Path | None:
@@ -213,8 +213,8 @@ def _chat(turns: list[dict[str, Any]], kind: str) -> str:
     kind = kind if kind == "markdown" else "text"
     shown = []
     for turn in turns:
-        role, said = html.escape(turn["role"]), _spoken(turn["content"], kind)
-        shown.append(f'<li class="turn" data-role="{role}"><p class="role">{role}</p>{said}</li>')
+        role, content = html.escape(turn["role"]), _spoken(turn["content"], kind)
+        shown.append(f'<li class="turn" data-role="{role}"><p class="role">{role}</p>{content}</li>')
     return f'<ol class="chat">{"".join(shown)}</ol>'
 
 
@@ -250,7 +250,7 @@ def keep_look(study: Study, formats: Mapping[str, str] | None = None, media: Pat
 
 
 def media_address(path: str) -> str:
-    """Return the address of a medium, beside the page's own.
+    """Return the address of a medium, relative to the page's.
 
     Examples
     --------

@@ -115,10 +115,10 @@ def answer(study: Study, annotator: str, look: Look, message: Any) -> dict[str, 
     try:
         if what not in ANSWERS:
             raise InputError("the page asks for something unknown", given=repr(what[:60]))
-        said: dict[str, Any] = {"answer": ANSWERS[what](study, annotator, look, asked.get("body"))}
+        found: dict[str, Any] = {"answer": ANSWERS[what](study, annotator, look, asked.get("body"))}
     except StratalError as error:
-        said = {"error": {"kind": kind_of(error), "message": str(error)}}
-    return {"id": asked.get("id"), **said}
+        found = {"error": {"kind": kind_of(error), "message": str(error)}}
+    return {"id": asked.get("id"), **found}
 
 
 def _opened(

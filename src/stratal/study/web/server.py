@@ -334,7 +334,7 @@ def application(study: Study, look: Look, addresses: list[str], limits: RateLimi
             if error.detail in ("Not Found", "Method Not Allowed"):  # Starlette's own: no route
                 return PlainTextResponse(f"{_NOTHING}\n", error.status_code, error.headers)
             return _refusal("refused", error.detail, error.status_code, error.headers)
-        if not isinstance(error, StratalError):  # the inside is told to the server's own log alone
+        if not isinstance(error, StratalError):  # the server's own log has the rest
             return _refusal("failed", "Something went wrong on the server; nothing of this was saved.", 500)
         kind = kind_of(error)
         status = STATUS.get(kind, DISK_TROUBLE)
