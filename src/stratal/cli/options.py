@@ -269,7 +269,9 @@ class Planning(Reading, frozen=True, kw_only=True):
     residual_sd: Annotated[Number, option(shown="half the proxy's own")] = None
     estimand: EstimandText = None
 
-    def plan(self, *, pilot: bool = False, earlier: tuple[list[Path], str | None, str | None] | None = None) -> Plan:
+    def plan(
+        self, *, pilot: bool = False, earlier: tuple[list[Path], str | None, str | None] | None = None
+    ) -> Plan:
         """Read the population and plan, or plan the first round on the way to a half-width.
 
         `earlier` are files of labels, their column and the label that counts as 1.

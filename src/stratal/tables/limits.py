@@ -31,7 +31,7 @@ Entry = TypeVar("Entry")
 def limited(
     records: Iterable[Entry],
     size: Callable[[Entry], int],
-    path: Path,
+    path: Path | str,
     rows: int = MOST_ROWS,
     characters: int = MOST_BYTES,
 ) -> Iterator[Entry]:
@@ -56,7 +56,7 @@ def limited(
         yield record
 
 
-def too_large(path: Path, rows: int = MOST_ROWS, characters: int = MOST_BYTES) -> InputError:
+def too_large(path: Path | str, rows: int = MOST_ROWS, characters: int = MOST_BYTES) -> InputError:
     """Return the error of a table of labels that is too large."""
     return InputError(
         f"{path}: is too large for a table of labels",
