@@ -15,17 +15,8 @@ from stratal.tables.spark_files import table_of
 
 LABEL = "the table"
 
-_WIDER = (
-    ("is_string_view", "large_string"),
-    ("is_binary_view", "large_binary"),
-    ("is_fixed_size_binary", "large_binary"),
-    ("is_float16", "float32"),
-)
-"""Types of PyArrow's that not every engine reads, and those that hold the same."""
-
-
 _NO_ENGINES = ("is_interval", "is_union", "is_list_view", "is_large_list_view")
-"""Types of PyArrow's that engines read as something else, or not at all."""
+"""Types of PyArrow's that DuckDB reads as something else, or not at all."""
 
 
 def frame_table(table: Any) -> Table:
@@ -217,9 +208,8 @@ def _engines(name: str, column: Any, label: str) -> Any:
 
 
 def _plain(column: Any) -> Any:
-    """Return the column without dictionaries, runs, views, half floats and the like; durations are text."""
+    """Return the column without extensions, half floats and the like; durations are text."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     if isinstance(column, pa.Array):
         column = pa.chunked_array([column])
@@ -234,14 +224,9 @@ def _plain(column: Any) -> Any:
             for chunk in column.chunks
         ]
         return pa.chunked_array(parts, None if parts else _plain(pa.array([], kind.value_type)).type)
-    if pa.types.is_run_end_encoded(kind):
-        return _plain(pc.run_end_decode(column))
     if pa.types.is_duration(kind):  # engines keep microseconds
         texts = column.to_numpy().astype(str)
         return pa.chunked_array([pa.array(texts, mask=column.is_null().to_numpy())])
     if pa.types.is_decimal256(kind):
         return column.cast(pa.decimal128(38, kind.scale))
-    for is_kind, wider in _WIDER:
-        if getattr(pa.types, is_kind)(kind):
-            return column.cast(getattr(pa, wider)())
-    return column
+    return column.cast(pa.float32()) if pa.types.is_float16(kind) else column

@@ -31,7 +31,7 @@ Entry = TypeVar("Entry")
 def limited(
     records: Iterable[Entry],
     size: Callable[[Entry], int],
-    path: Path,
+    path: Path | str,
     rows: int = MOST_ROWS,
     characters: int = MOST_BYTES,
 ) -> Iterator[Entry]:
@@ -56,7 +56,7 @@ def limited(
         yield record
 
 
-def too_large(path: Path, rows: int = MOST_ROWS, characters: int = MOST_BYTES) -> InputError:
+def too_large(path: Path | str, rows: int = MOST_ROWS, characters: int = MOST_BYTES) -> InputError:
     """Return the error of a table of labels that is too large."""
     return InputError(
         f"{path}: is too large for a table of labels",
@@ -66,7 +66,7 @@ def too_large(path: Path, rows: int = MOST_ROWS, characters: int = MOST_BYTES) -
 
 
 def bounded_table(file: Any, largest: int = MOST_BYTES) -> Any:
-    """Return a Parquet file's rows, written out, refusing to go on where they take more memory.
+    """Return a Parquet file's rows, refusing to go on where they take more memory.
 
     Raises
     ------
@@ -84,12 +84,21 @@ def bounded_table(file: Any, largest: int = MOST_BYTES) -> Any:
     Traceback (most recent call last):
     ValueError: its rows take more than 0 MiB of memory
     """
+    import pyarrow as pa
+
     groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-    stored = sum(group.total_byte_size for group in groups)
-    if stored > largest:
-        raise _too_much(largest)
-    rows = max(1, min(2**16, largest // 8 // max(_largest_row(file, groups), 1)))
-    return bounded_batches(file.iter_batches(batch_size=rows), file.schema_arrow, largest)
+    held = sum(group.total_byte_size for group in groups)
+    batches: list[Any] = []
+    if held <= largest:
+        held, rows = 0, max(1, min(2**16, largest // 8 // max(_largest_row(file, groups), 1)))
+        for batch in file.iter_batches(batch_size=rows):
+            batches.append(batch)
+            held += batch.nbytes
+            if held > largest:
+                break
+    if held > largest:
+        raise ValueError(f"its rows take more than {largest // 2**20:,} MiB of memory")
+    return pa.Table.from_batches(batches) if batches else file.schema_arrow.empty_table()
 
 
 def _largest_row(file: Any, groups: Sequence[Any]) -> int:
@@ -101,74 +110,6 @@ def _largest_row(file: Any, groups: Sequence[Any]) -> int:
         for group in groups
         for place, number in enumerate(numbers)
     )
-
-
-def bounded_batches(batches: Iterable[Any], schema: Any, largest: int = MOST_BYTES) -> Any:
-    """Return record batches as one table, categories written out, refusing to go on where they take more.
-
-    Raises
-    ------
-    ValueError
-        Where they do.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> batch = pa.record_batch({"id": ["a" * 100]})
-    >>> bounded_batches([batch] * 3, batch.schema).num_rows
-    3
-    >>> bounded_batches([batch] * 3, batch.schema, 200)
-    Traceback (most recent call last):
-    ValueError: its rows take more than 0 MiB of memory
-    """
-    import pyarrow as pa  # arrays need neither
-
-    written = list(_written_out(batches, largest))
-    return pa.Table.from_batches(written) if written else schema.empty_table()
-
-
-def _written_out(batches: Iterable[Any], largest: int) -> Iterator[Any]:
-    import pyarrow as pa
-
-    held = 0
-    for batch in batches:
-        held += sum(map(_bytes_written_out, batch.columns))
-        if held > largest:
-            raise _too_much(largest)
-        columns = [
-            column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-            for column in batch.columns
-        ]
-        yield pa.RecordBatch.from_arrays(columns, batch.schema.names)
-
-
-def _bytes_written_out(column: Any) -> int:
-    """Return the memory that a column takes once each category stands where its code does, or more."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not pa.types.is_dictionary(column.type):
-        return int(column.nbytes)
-    texts = column.dictionary
-    if not _is_text(texts.type):
-        return int(column.nbytes) + len(column) * int(texts.nbytes)
-    lengths = pc.binary_length(texts).take(column.indices)
-    return int(column.nbytes) + int(pc.sum(lengths).as_py() or 0)
-
-
-def _is_text(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return bool(
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-    )
-
-
-def _too_much(largest: int) -> ValueError:
-    return ValueError(f"its rows take more than {largest // 2**20:,} MiB of memory")
 
 
 def refuse_exploding(part: Path, used: Sequence[str]) -> None:
@@ -223,7 +164,8 @@ def refuse_long_categories(path: Path, name: str, column: Any) -> None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if pa.types.is_dictionary(column.type) and _is_text(column.type.value_type):
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else None
+    if kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
         longest = max((pc.max(pc.binary_length(c.dictionary)).as_py() or 0 for c in column.chunks), default=0)
         _refuse_long(path, name, longest, len(column), 0)
 

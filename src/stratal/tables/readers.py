@@ -31,7 +31,7 @@ from stratal.tables.files import (
     whole_gzip,
 )
 from stratal.tables.frames import arrow_table, registered
-from stratal.tables.limits import refuse_exploding, refuse_long_categories
+from stratal.tables.limits import limited, refuse_exploding, refuse_long_categories
 from stratal.tables.logs.hugging_face import saved_table
 from stratal.tables.logs.inspect_ai import read_packed
 from stratal.tables.logs.log import Log
@@ -265,25 +265,26 @@ def _of_json(
         if len(places) > _MANY_KEYS and size <= _WIDE_JSON:
             columns = _wide_columns(file, places, numbers)
             return replace(registered(connection, columns, label), text=True, locate=locate)
-        return rows({name: _json_text(place, name in numbers) for name, place in places.items()}, places)
-
-    def rows(columns: dict[str, str], places: dict[str, tuple[str, ...]]) -> Rows:
         return Rows(
             label=label,
             connection=connection,
             origin=_read_json(without_mark(file), places.values()),
-            columns=columns,
+            columns={name: _json_text(place, name in numbers) for name, place in places.items()},
             text=True,
             stored=size <= STORE_LIMIT,
             locate=locate,
         )
 
-    def values() -> Rows:
-        places = {name: _place(name, keys) for name in names}
-        texts = {name: f"CAST({_json_value(place)} AS VARCHAR)" for name, place in places.items()}
-        return rows(texts, places)
+    return Table(label=label, names=names, take=take, values=lambda: _json_values(file, label))
 
-    return Table(label=label, names=names, take=take, values=values)
+
+def _json_values(file: Path, label: str) -> tuple[dict[str, list[Any]], list[int]]:
+    """Return all columns of a small JSON Lines file as Python has the values, and the line of each row."""
+    with closing(opened(file)) as text:
+        found = list(limited(json_records(text, file), lambda record: len(str(record[1])), label))
+    records = [flat(record) for _, record in found]
+    names = dict.fromkeys(name for record in records for name in record)
+    return {name: [record.get(name) for record in records] for name in names}, [line for line, _ in found]
 
 
 _MANY_KEYS, _WIDE_JSON = 200, 2**26
@@ -310,12 +311,6 @@ def _read_json(file: Path, places: Iterable[Sequence[str]]) -> str:
     )
 
 
-def _json_value(place: Sequence[str]) -> str:
-    """Return the SQL of a value as JSON."""
-    inner = "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in place[1:])
-    return f"json_extract({_quoted(place[0])}, {_text(inner)})" if inner else _quoted(place[0])
-
-
 def _json_text(place: Sequence[str], is_number: bool) -> str:
     """Return the SQL of a value as text.
 
@@ -323,7 +318,8 @@ def _json_text(place: Sequence[str], is_number: bool) -> str:
     integers, truth values are written as Python writes them and a NaN that is no number is missing, so that
     a category is the same from a dataframe.
     """
-    column = _json_value(place)
+    inner = "".join("/" + key.replace("~", "~0").replace("/", "~1") for key in place[1:])
+    column = f"json_extract({_quoted(place[0])}, {_text(inner)})" if inner else _quoted(place[0])
     text, number = f"({column} ->> '$')", f"TRY_CAST({column} ->> '$' AS DOUBLE)"
     whole = f"({number} = floor({number}) AND abs({number}) < 9007199254740992)"
     nan = "" if is_number else f"WHEN {text} = 'NaN' THEN NULL "

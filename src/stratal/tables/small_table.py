@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -22,7 +21,6 @@ from stratal.tables.files import (
     csv_records,
     existing_file,
     format_of,
-    json_records,
     opened,
     text_of_cell,
 )
@@ -217,31 +215,36 @@ def _of_log(log: Log, label: str) -> SmallTable:
 
 
 def _of_rows(table: Table, path: Path) -> SmallTable:
-    """Return all columns of a file without its blank rows; a spreadsheet's quoting apostrophe is left out."""
+    """Return all columns of a file without its blank rows."""
     kind = format_of(path)
-    lines = _LINES[kind](path) if kind in _LINES else None
-    rows = table.take(EveryColumn(table.names)) if table.values is None else table.values()
-    found = rows.arrow(*rows.columns.values(), most=MOST_ROWS)
-    if found is None:
-        raise too_large(path)
-    columns: list[list[Any]] = [column.to_pylist() for column in found]
-    spreadsheet = kind in ("csv", "xlsx")
-    if spreadsheet:
-        columns = [[text_of_cell(entry) if entry else entry for entry in column] for column in columns]
-    elif table.values is not None:
-        columns = [[entry if entry is None else json.loads(entry) for entry in column] for column in columns]
-    names = [text_of_cell(name) if spreadsheet else name for name in table.names]
-    lists = dict(zip((text_of_cell(n) if spreadsheet else n for n in rows.columns), columns, strict=True))
+    notes: tuple[str, ...] = ()
+    lists: dict[str, list[Any]]
+    if table.values is not None:
+        lists, lines = table.values()
+        names, places = list(lists), [f"{'line' if kind == 'jsonl' else 'row'} {line}" for line in lines]
+    else:
+        places = _csv_lines(path) if kind == "csv" else []
+        rows = table.take(EveryColumn(table.names))
+        found = rows.arrow(*rows.columns.values(), most=MOST_ROWS)
+        if found is None:
+            raise too_large(path)
+        lists = {name: column.to_pylist() for name, column in zip(rows.columns, found, strict=True)}
+        names, notes = list(table.names), rows.notes
+        count = len(found[0]) if found else 0
+        places = places or list(map(rows.locate or (lambda row: f"row {row + 1}"), range(count)))
+    if kind in ("csv", "xlsx"):  # an apostrophe keeps a spreadsheet from running the text behind it
+        names = list(map(text_of_cell, names))
+        lists = {
+            text_of_cell(name): [text_of_cell(entry) if entry else entry for entry in entries]
+            for name, entries in lists.items()
+        }
     repeated = {name: names.count(name) for name in names if names.count(name) > 1}
-    count = len(columns[0]) if columns else 0
-    lists |= {name: [None] * count for name in repeated if name not in lists}
-    places = list(map(rows.locate or "row {}".format, range(count))) if lines is None else lines
-    whole = SmallTable(str(path), lists, tuple(places), repeated, rows.notes)
-    full = [row for row in range(count) if not all(is_missing(column[row]) for column in columns)]
-    if len(full) == count:
-        return whole
-    notes = (*rows.notes, *blank_note(str(path), count - len(full)))
-    return replace(whole.only(full), notes=notes)
+    lists |= {name: [None] * len(places) for name in repeated if name not in lists}
+    whole = SmallTable(str(path), lists, tuple(places), repeated, notes)
+    rows_of = zip(*lists.values(), strict=True) if lists else ()
+    full = [row for row, entries in enumerate(rows_of) if not all(map(is_missing, entries))]
+    blank = blank_note(str(path), len(places) - len(full))
+    return replace(whole.only(full), notes=(*notes, *blank)) if blank else whole
 
 
 def _csv_lines(path: Path) -> list[str]:
@@ -260,13 +263,3 @@ def _csv_lines(path: Path) -> list[str]:
             if any(field.strip() for field in fields):
                 found.append(f"line {line}")
     return found
-
-
-def _json_lines(path: Path) -> list[str]:
-    """Return where each object of JSON Lines stands, refusing a key that stands twice in one."""
-    with closing(opened(path)) as text:
-        records = limited(json_records(text, path), lambda record: len(str(record[1])), path)
-        return [f"line {line}" for line, _ in records]
-
-
-_LINES = {"csv": _csv_lines, "jsonl": _json_lines}

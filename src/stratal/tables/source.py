@@ -322,7 +322,7 @@ class Table(Record):
     take : callable
         Returns the columns that were chosen: as `Rows`, or as a `Source` on an engine of its own.
     values : callable, optional
-        Of JSON: returns all columns as `Rows` whose cells are JSON, which may hold more than text.
+        Of JSON, whose cells may be more than text: returns all columns as lists, and the line of each row.
     log : Log, optional
         The evaluation tool's log that it is of.
     """
@@ -330,7 +330,7 @@ class Table(Record):
     label: str
     names: tuple[str, ...]
     take: Callable[[Chosen], Any]
-    values: Callable[[], Any] | None = None
+    values: Callable[[], tuple[dict[str, list[Any]], list[int]]] | None = None
     log: Log | None = None
 
 

@@ -16,7 +16,7 @@ from stratal.errors import InputError
 from stratal.labels.exchange import tools
 from stratal.labels.label_file import read_labels
 from stratal.population import Population
-from stratal.tables import files, limits, small_table
+from stratal.tables import files, limits, readers, small_table
 from stratal.tables.limits import MOST_AT_ONCE, bounded_table, limited, refuse_exploding
 
 TEXT = "x" * 1_000_000
@@ -80,7 +80,7 @@ def test_a_json_document_of_units_is_bounded(tmp_path, monkeypatch):
 
 
 def test_too_many_objects_of_a_json_document_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(small_table, "MOST_ROWS", 3)
+    monkeypatch.setattr(readers, "limited", partial(limited, rows=3))
     path = tmp_path / "labels.json"
     path.write_text('[{"id": 1, "label": 1}%s]' % (', {"id": 2, "label": 1}' * 3))
     with pytest.raises(InputError, match="too large for a table of labels"):
@@ -159,7 +159,8 @@ def test_too_many_records_and_too_much_text_are_refused(rows, characters):
     ("name", "head", "row"), [("l.csv.gz", b"id,label\n", b"u1,1\n"), ("l.jsonl.gz", b"", b'{"id":1}\n')]
 )
 def test_packed_rows_without_end_are_refused(tmp_path, monkeypatch, name, head, row):
-    monkeypatch.setattr(small_table, "limited", partial(limited, rows=1_000))
+    for module in (small_table, readers):
+        monkeypatch.setattr(module, "limited", partial(limited, rows=1_000))
     path = tmp_path / name
     path.write_bytes(gzip.compress(head + row * 2_000))
     with pytest.raises(InputError, match="up to 1,000 rows"):

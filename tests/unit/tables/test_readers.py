@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
-
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-import pytest
-from tests.tiers import sized
-
-import stratal
 from stratal.errors import InputError, LabelError
 from stratal.population import Population
 from stratal.population.inspection import describe_columns
 from stratal.strata import Everything
 from stratal.tables.readers import open_table
+from tests.tiers import sized
+from types import SimpleNamespace
+from typing import Any
+import gzip
+import json
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+import stratal
 
 
 def write(folder: Path, name: str, text: str) -> Path:
@@ -651,3 +650,28 @@ def test_a_list_in_json_is_no_label_however_many_keys_there_are(tmp_path, cell, 
 
     with pytest.raises(LabelError, match="label of id 'a' is a"):
         stratal.read_labels(path)
+
+
+@pytest.mark.parametrize("name", ["labels.parquet", "labels.json", "labels.jsonl", "labels.feather"])
+def test_a_key_far_down_is_read_and_rows_are_counted_from_1(tmp_path, name):
+    records = [{"id": f"u{row}", "label": 1, "status": None} for row in range(1_200)]
+    records[1_100]["status"] = "lost"
+    path = tmp_path / name
+    if name.endswith(("json", "jsonl")):
+        kept = [{key: value for key, value in record.items() if value is not None} for record in records]
+        lines = [json.dumps(record) for record in kept]
+        path.write_text(f"[{','.join(lines)}]" if name.endswith("json") else "\n".join(lines))
+    else:
+        write_table = pq.write_table if name.endswith("parquet") else pyarrow.feather.write_feather
+        write_table(pa.Table.from_pylist(records), path)
+
+    with pytest.raises(LabelError, match=r"(row|line) 1101: unknown status"):
+        stratal.read_labels(path)
+
+
+def test_labels_of_many_keys_in_json_are_read_in_little_memory(tmp_path):
+    path = tmp_path / "labels.jsonl"
+    more = {f"p{key}": key / 7 for key in range(400)}
+    path.write_text("".join(json.dumps({"id": row, "label": row % 2, **more}) + "\n" for row in range(2_000)))
+
+    assert stratal.read_labels(path).answered == 2_000

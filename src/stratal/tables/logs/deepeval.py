@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stratal.errors import InputError
-from stratal.tables.logs.log import NTH, Log, Row, log_of, number_or_none, told_apart
+from stratal.tables.logs.log import NTH, Log, Row, log_of, number_or_none, require_keys, told_apart
 
 TOOL = "DeepEval"
 _CASES, _TALKS = "testCases", "conversationalTestCases"
@@ -69,10 +69,7 @@ def _listed(run: Mapping[str, Any], name: str, source: str) -> list[Mapping[str,
         )
     for number, case in enumerate(cases, start=1):
         needed = ("input", "actualOutput") if name == _CASES else ("turns",)
-        for key in needed:
-            if key not in case:
-                place = f"{source}, test case {number}"
-                raise InputError(f"{place}: has no {key!r}", allowed="what DeepEval writes")
+        require_keys(case, f"{source}, test case {number}", TOOL, needed)
         metrics = case.get("metricsData")
         if not isinstance(metrics, list) or not all(
             isinstance(entry, Mapping) and "name" in entry for entry in metrics

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from stratal.errors import InputError, MissingExtraError
-from stratal.tables.logs.log import NTH, Log, Row, as_written, log_of, number_or_none, text_of
+from stratal.tables.logs.log import NTH, Log, Row, as_written, log_of, number_or_none, require_keys, text_of
 
 TOOL = "Inspect"
 _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
@@ -95,11 +95,7 @@ def read(found: Mapping[str, Any], source: str) -> Log:
 
 
 def _refuse_incomplete(sample: Any, place: str) -> None:
-    if not isinstance(sample, Mapping):
-        raise InputError(f"{place}: is not an object", action="Take the log as Inspect wrote it.")
-    for name in ("id", "epoch", "input"):
-        if name not in sample:
-            raise InputError(f"{place}: has no {name!r}", allowed="what Inspect writes")
+    require_keys(sample, place, TOOL, ("id", "epoch", "input"))
     scores = sample.get("scores")
     if scores is not None and not (
         isinstance(scores, Mapping) and all(isinstance(score, Mapping) for score in scores.values())

@@ -233,6 +233,23 @@ def as_written(source: str, tool: str) -> Iterator[None]:
         ) from error
 
 
+def require_keys(found: Any, place: str, tool: str, needed: Iterable[str]) -> None:
+    """Refuse what is no object, or lacks what each of a tool's has.
+
+    Examples
+    --------
+    >>> require_keys({"id": 1}, "log.json, sample 1", "Inspect", ["epoch"])
+    Traceback (most recent call last):
+    stratal.errors.InputError: log.json, sample 1: has no 'epoch' (allowed: what Inspect writes)...
+    """
+    action = f"Take the file as {tool} wrote it."
+    if not isinstance(found, Mapping):
+        raise InputError(f"{place}: is not an object", action=action)
+    for name in needed:
+        if name not in found:
+            raise InputError(f"{place}: has no {name!r}", allowed=f"what {tool} writes", action=action)
+
+
 def told_apart(keys: Iterable[str]) -> list[str]:
     """Return keys made unique: the second `a` becomes `a#2`, wherever no other is called so.
 

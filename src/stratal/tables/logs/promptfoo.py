@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stratal.errors import InputError
-from stratal.tables.logs.log import ID_NAMES, NTH, Log, Row, log_of, number_or_none, text_of
+from stratal.tables.logs.log import ID_NAMES, NTH, Log, Row, log_of, number_or_none, require_keys, text_of
 
 TOOL = "promptfoo"
 
@@ -65,14 +65,7 @@ def read(found: Mapping[str, Any], source: str) -> Log:
 
 
 def _refuse_incomplete(result: Any, place: str) -> None:
-    if not isinstance(result, Mapping):
-        raise InputError(
-            f"{place}: is not an object",
-            action="Take the file that `promptfoo eval --output out.json` wrote.",
-        )
-    for name in ("testIdx", "promptIdx", "vars", "score"):
-        if name not in result:
-            raise InputError(f"{place}: has no {name!r}", allowed="what `promptfoo eval` writes")
+    require_keys(result, place, TOOL, ("testIdx", "promptIdx", "vars", "score"))
     if not isinstance(result["vars"], Mapping) or not isinstance(result["testIdx"], int):
         raise InputError(
             f"{place}: its variables or its number are of another kind",
