@@ -127,4 +127,4 @@ def test_the_command_draws_the_same_on_spark(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (0, "")
         return (out / "to_label.csv").read_text()
 
-    assert handed("spark", "--engine", "spark", "--master", "local[2]") == handed("duckdb")
+    assert handed("spark", "--engine", "spark=local[2]") == handed("duckdb")

@@ -162,6 +162,8 @@ class Sample(Record, Tabular):
         Of a bounded outcome.
     estimand : mapping, optional
         The record of what the sample was planned for; the mean of the outcome if left out.
+    counted : mapping, optional
+        What labels count as (`positive`, `mapping`), where the labels do not say it themselves.
     id_name : str
         What the id column is called in files.
     round : int (n,), optional
@@ -200,6 +202,7 @@ class Sample(Record, Tabular):
     outcome: str | None = None
     bounds: tuple[float, float] | None = None
     estimand: Mapping[str, Any] | None = None
+    counted: Mapping[str, Any] | None = None
     id_name: str = "id"
     round: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
     half_width: float | None = None

@@ -171,7 +171,7 @@ def sample_tasks(sample: Sample, question: Question | None) -> list[Task]:
     if asked.pair is not None:
         raise InputError(
             "pairs come back through a study alone, which unshuffles their sides",
-            action="Make one: stratal init … --pair A,B.",
+            action="Make one: stratal study new … --pair A,B.",
         )
     shown, texts, last = payloads(sample, asked), id_texts(sample.ids), sample.round.max()
     return [

@@ -44,7 +44,7 @@ from stratal.study.soundness import problems_of
 from stratal.study.study import Clock, Study, width_text
 from stratal.study.team import NAMES, Team, add_people, write_names
 
-_BACKUP = "Go back to a backup (stratal backup)"
+_BACKUP = "Go back to a backup (stratal study backup)"
 
 
 def create_study(
@@ -171,7 +171,7 @@ def open_study(
     """
     place = Path(folder)
     if not (place / DATABASE).is_file():
-        action = "Give the folder that `stratal init` made."
+        action = "Give the folder that `stratal study new` made."
         raise StudyError(f"{place}: there is no study here", kind="missing", action=action)
     database = Database(place / DATABASE, patience=patience, pragmas=pragmas, reading=reading)
     try:
@@ -263,7 +263,7 @@ def _noted(connection: Connection, known_head: str | None) -> Iterator[str]:
         raise InputError(
             "--head must be a hash that check printed",
             given=repr(known_head[:80]),
-            action="Copy the head that an earlier `stratal check` printed, or leave --head out.",
+            action="Copy the head that an earlier `stratal study check` printed, or leave --head out.",
         ) from None
     if connection.one("SELECT 1 FROM journal WHERE hash = ?", wanted) is None:
         yield f"the journal no longer holds the line with hash {known_head[:16]}…: it was written anew"
