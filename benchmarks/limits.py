@@ -1,4 +1,4 @@
-"""How wide a table may be, and how fine a category: the time of `inspect`, of `draw --by` and of `estimate`.
+"""How wide a table may be, and how fine a category: the time of `doctor`, of `draw --by` and of `estimate`.
 
 `python -m benchmarks.limits` writes benchmarks/results/limits.md; other numbers of columns and levels may be
 given, as in `python -m benchmarks.limits 500,2000 1000,10000`, or "" for none: the page is written in pieces.
@@ -59,7 +59,7 @@ def load() -> str:
 
 
 def inspected(folder: Path, columns: int) -> str:
-    """Return a line of the table of `inspect`."""
+    """Return a line of the table of `doctor`."""
     table = wide(columns)
     parquet, text, lines = (folder / f"wide.{ending}" for ending in ("parquet", "csv", "jsonl"))
     pyarrow.parquet.write_table(table, parquet)
@@ -67,7 +67,7 @@ def inspected(folder: Path, columns: int) -> str:
     rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
     with lines.open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(dict(zip(table.column_names, row, strict=True))) + "\n" for row in rows)
-    taken = [seconds("inspect", path) for path in (parquet, text, lines)]
+    taken = [seconds("doctor", path) for path in (parquet, text, lines)]
     return f"| {columns:,} | {' | '.join(taken)} | {load()} |"
 
 
@@ -107,7 +107,7 @@ def main(columns: str = "500,2000,10000", levels: str = "1000,10000,100000") -> 
 def write(wide_lines: list[str], fine_lines: list[str]) -> None:
     """Write the page."""
     inspecting, drawing = (
-        f"## `stratal inspect`, {ROWS:,} rows",
+        f"## `stratal doctor`, {ROWS:,} rows",
         "## `stratal draw --by`, and `stratal estimate` with all labels",
     )
     lines = [

@@ -48,12 +48,13 @@ def page() -> str:
     for file_name, text in schemas.items():
         schema = json.loads(text)
         shared |= schema.get("$defs", {})
-        name = file_name.removesuffix(".json")
+        name = file_name.removesuffix(".json").replace("study-", "study ")
         ways = schema.get("anyOf", [schema] if "$ref" in schema else [])
         goals = [kind(way) for way in ways if "$ref" in way]
         goals += ["one with some of the keys below"] if goals and len(goals) < len(ways) else []
         said = f" One object: {' or '.join(goals)}." if goals else " One object, with some of these keys." if ways else ""
-        head = f"## stratal {name}\n\n[The schema](../schemas/{file_name}); `stratal schema {name}` prints it."
+        title = name if name == "plan-file" else f"stratal {name}"
+        head = f"## {title}\n\n[The schema](../schemas/{file_name}); `stratal schema {name}` prints it."
         sections.append(head + said + table(rows(schema)))
     parts = [f"## {name}\n{table(rows(schema))}" for name, schema in sorted(shared.items()) if rows(schema)]
     plain = [f"## {name}\n\n{kind(schema)}\n" for name, schema in sorted(shared.items()) if not rows(schema)]

@@ -5,9 +5,9 @@ A test fails if a page is out of date. `make docs` takes the pages of the refere
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
+import re
 
 
 def command_page() -> str:
@@ -18,7 +18,7 @@ def command_page() -> str:
         "# The command",
         "`--help` shows the options of a command that most people need, `--help-all` every one.",
         "Every command has `--json`: one object on standard output and nothing else. Exit status 0; 2 for a "
-        "mistake, with one message on standard error and nothing written; 3 from `check` and `backup` for a study or a "
+        "mistake, with one message on standard error and nothing written; 3 from `study check` and `study backup` for a study or a "
         "copy that is not sound; 4 from `estimate` for a requirement that is not met; 130 for Ctrl-C. More for programs: "
         "[machines](guide/machines.md).",
     ]
@@ -136,9 +136,10 @@ def schemas() -> dict[str, str]:
     """Return the JSON Schema of every command, by the file's name."""
     import json
 
-    from stratal.cli.printed import PRINTED, command_schema
+    from stratal.cli.printed import PRINTED, WRITTEN, command_schema
 
-    return {f"{name}.json": json.dumps(command_schema(name), indent=2) + "\n" for name in sorted(PRINTED)}
+    names = {name: f"{name.replace(' ', '-')}.json" for name in sorted({**PRINTED, **WRITTEN})}
+    return {file: json.dumps(command_schema(name), indent=2) + "\n" for name, file in names.items()}
 
 
 SHELVES = {
@@ -165,7 +166,7 @@ def llms_text() -> str:
         "command: which outputs to label, and an estimate with an honest interval from the labels.",
         "",
         "Every command takes `--json` (one object on standard output) and has a JSON Schema: `stratal schema "
-        "COMMAND`, or schemas/COMMAND.json. Exit status 0; 2 a mistake, with one message that says what to do; 3 "
+        "COMMAND`, or schemas/COMMAND.json (study-status.json). Exit status 0; 2 a mistake, with one message that says what to do; 3 "
         "an unsound study; 4 a requirement that is not met. The line after `Next:` is the command to type next.",
     ]
     for shelf, pattern in SHELVES.items():
@@ -174,7 +175,7 @@ def llms_text() -> str:
         lines += [f"- [{heading(page)}]({page.relative_to(docs).as_posix()})" for page in pages]
     lines += ["", "## Commands", ""]
     for name, command in sorted(commands().items()):
-        lines.append(f"- [stratal {name}](schemas/{name}.json): {clean(command.help or '').splitlines()[0]}")
+        lines.append(f"- [stratal {name}](schemas/{name.replace(' ', '-')}.json): {clean(command.help or '').splitlines()[0]}")
     return "\n".join(lines) + "\n"
 
 
@@ -191,6 +192,8 @@ if __name__ == "__main__":
         Path(__file__).with_name(page_name).write_text(make())
     folder = Path(__file__).with_name("schemas")
     folder.mkdir(exist_ok=True)
+    for old in folder.glob("*.json"):
+        old.unlink()
     for file_name, text in schemas().items():
         (folder / file_name).write_text(text)
     Path(__file__).with_name("llms.txt").write_text(llms_text())

@@ -54,8 +54,8 @@ def _one_round(folder: Path, rng: np.random.Generator, found: Findings) -> None:
     picked = {name: list(options[int(rng.integers(len(options)))]) for name, options in CHOICES.items()}
     units = [str(path), "--proxy", "proxy"]
 
-    said = _answer(["inspect", *units], found)
-    _same(found, "inspect", said, lambda it: it["rows"], size)
+    said = _answer(["doctor", *units], found)
+    _same(found, "doctor", said, lambda it: it["rows"], size)
     said = _answer(["plan", *units, "--budget", budget, *picked["plan"]], found)
     _same(found, f"plan {picked['plan']}", said, lambda it: it["budget"], int(budget))
     made = folder / "made"

@@ -66,13 +66,13 @@ VALUES = [
     ),
 ]
 OPTIONS = {
-    "inspect": ("id", "proxy", "groups", "proxy-bounds", "delimiter"),
+    "doctor": ("id", "proxy", "groups", "bounds", "delimiter"),
     "plan": ("id", "proxy", "budget", "half-width", "groups", "strata", "stratify", "by", "allocation",
-             "minimum", "confidence-level", "features", "proxy-bounds", "second-moment", "delimiter"),
+             "minimum", "confidence-level", "features", "bounds", "second-moment", "delimiter"),
     "draw": ("id", "proxy", "budget", "seed", "groups", "show", "predicted", "strata", "stratify", "by",
-             "design", "size", "cluster", "additional", "value", "minimum", "confidence-level",
+             "design", "cluster", "additional", "value", "minimum", "confidence-level",
              "half-width"),
-    "simulate": ("outcome", "proxy", "budgets", "designs", "estimators", "intervals", "seed", "bounds",
+    "simulate": ("outcome", "proxy", "budget", "design", "estimator", "interval", "seed", "bounds",
                  "target"),
 }  # fmt: skip
 ROWS: list[list[Any]] = [

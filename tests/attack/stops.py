@@ -54,9 +54,9 @@ def _drawn(nursery: Nursery, folder: Path, words: list[str]) -> str:
 
 def _sound(nursery: Nursery, folder: Path, words: list[str]) -> str:
     """Return what is wrong with a study after a killed command that changes it, and after the same again."""
-    first = nursery.run(["check", f"{folder}/study"])
+    first = nursery.run(["study", "check", f"{folder}/study"])
     again = nursery.run(words)
-    last = nursery.run(["check", f"{folder}/study"])
+    last = nursery.run(["study", "check", f"{folder}/study"])
     ends = [*first.statuses, *last.statuses]
     return "" if ends == [0, 0] and again.statuses != [1] else f"{first.said} {again.said} {last.said}"
 
@@ -73,7 +73,7 @@ def _made(nursery: Nursery, folder: Path, words: list[str]) -> str:
     """Return what is wrong with a study that a killed command was making; the next one makes it whole."""
     made = folder / ("copy" if words[0] == "backup" else "study")
     again = nursery.run(words)
-    checked = nursery.run(["check", str(made)])
+    checked = nursery.run(["study", "check", str(made)])
     whole = again.statuses == [0] or "is not empty" in again.said[0] or "already" in again.said[0]
     return "" if whole and checked.statuses == [0] else f"{os.listdir(folder)} {again.said} {checked.said}"
 
@@ -112,19 +112,19 @@ SCENES = {
     ),
     "draw": Scene("draw {place}/p.csv --proxy p --budget 20 --output {folder}/audit", _drawn),
     "simulate": Scene(
-        "simulate {place}/p.csv --outcome z --proxy p --replicates 20 --budgets 40,60 "
+        "simulate {place}/p.csv --outcome z --proxy p --replicates 20 --budget 40,60 "
         "--resume {folder}/cells.parquet",
         _resumed,
     ),
     "report": Scene("report {place}/sample.parquet {place}/labels.csv --output {folder}/page.html", _written),
     "init": Scene(
-        "init {place}/p.csv --study {folder}/study --question Right? --choices Pass,Fail --annotators ann "
-        "--budget 20",
+        "study new {place}/sample.parquet --output {folder}/study --question Right? --choices Pass,Fail "
+        "--annotators ann",
         _made,
     ),
-    "backup": Scene("backup {folder}/study --output {folder}/copy", _made, _with_study),
-    "extend": Scene("extend {folder}/study --additional 5 --without-labels", _sound, _with_study),
-    "import": Scene("import {folder}/study {place}/answers.csv --annotator ann", _saved, _with_study),
+    "backup": Scene("study backup {folder}/study --output {folder}/copy", _made, _with_study),
+    "extend": Scene("study extend {folder}/study --additional 5 --without-labels", _sound, _with_study),
+    "import": Scene("study import {folder}/study {place}/answers.csv --annotator ann", _saved, _with_study),
 }  # fmt: skip
 
 

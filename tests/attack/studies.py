@@ -17,10 +17,10 @@ Said = Callable[[list[str], Findings], Any]
 """Runs a command line with --json, and gives what it printed, None where it refused."""
 
 OPTIONS = {
-    "init": ([], ["--strata", "4"], ["--stratify", "none"], ["--show", "text"], ["--groups", "group"]),
+    "draw": ([], ["--strata", "4"], ["--stratify", "none"], ["--show", "text"], ["--groups", "group"]),
     "export": (["--to", "csv"], ["--to", "jsonl"], ["--to", "label-studio"], ["--to", "html"]),
     "report": ([], ["--confidence-level", "0.8"], ["--estimator", "difference"], ["--interval", "t"]),
-    "simulate": (["--estimators", "difference"], ["--designs", "simple-random"], ["--intervals", "t"]),
+    "simulate": (["--estimator", "difference"], ["--design", "simple-random"], ["--interval", "t"]),
 }
 ENDINGS = {"csv": "csv", "jsonl": "jsonl", "label-studio": "json", "html": "html"}
 
@@ -30,24 +30,27 @@ def study_round(
 ) -> None:
     """Make a study, label it through a file, and ask for its state, its estimate, a report and more items."""
     study, picked = str(folder / "study"), _picked(rng)
-    asked = ["--study", study, "--question", "Right?", "--choices", "Pass,Fail", "--annotators", "ann"]
-    made = said(["init", *units, *asked, "--budget", "20", *picked["init"]], found)
+    drawn = str(folder / "drawn")
+    if said(["draw", *units, "--budget", "20", *picked["draw"], "--output", drawn], found) is None:
+        return
+    asked = ["--output", study, "--question", "Right?", "--choices", "Pass,Fail", "--annotators", "ann"]
+    made = said(["study", "new", drawn, *asked], found)
     if made is None:
         return
-    same(found, "init", [made["n"], made["population_size"]], [20, len(_rows(units))])
+    same(found, "study new", [made["n"], made["population_size"]], [20, len(_rows(units))])
     out = folder / f"out.{ENDINGS[picked['export'][1]]}"
     whose = ["--annotator", "ann"]
-    given = said(["export", study, *picked["export"], "--output", str(out), *whose], found)
+    given = said(["study", "export", study, *picked["export"], "--output", str(out), *whose], found)
     if given is not None and "items" in given:
         same(found, f"export {picked['export']}", given["items"], made["answers"])
     values = _labelled(folder / "back.csv", study, rng)
-    back = ["import", study, str(folder / "back.csv"), *whose]
+    back = ["study", "import", study, str(folder / "back.csv"), *whose]
     said([*back, "--dry-run"], found)
     same(found, "import --dry-run", _labels(study), {})
     said(back, found)
     same(found, "import", _labels(study), values)
     _answers(study, values, folder, picked["report"], found, said)
-    more = said(["extend", study, "--additional", "3"], found)
+    more = said(["study", "extend", study, "--additional", "3"], found)
     with open_study(study) as opened:
         same(found, "extend", [opened.sample().size, more is None], [23, False])
 
@@ -58,16 +61,16 @@ def _answers(
     """Compare the estimate of a study and of its report with the library's, and its state with the labels."""
     with open_study(study) as opened:
         estimate = stratal.estimate(opened.sample(), values)
-    state = said(["status", study], found)
+    state = said(["study", "status", study], found)
     same(found, "status", [state["nonresponse"]["labelled"], state["estimate"]["estimate"]],
          [len(values), estimate.value])  # fmt: skip
     page = folder / "report.html"
     said(["report", study, "--output", str(page), *option], found)
     if not option:
         same(found, "report", f"{estimate.value:.4g}" in page.read_text(encoding="utf-8"), True)
-    checked = said(["check", study], found)
+    checked = said(["study", "check", study], found)
     same(found, "check", checked["sound"], True)
-    said(["backup", study, "--output", str(folder / "copy")], found)
+    said(["study", "backup", study, "--output", str(folder / "copy")], found)
     same(found, "backup", _labels(str(folder / "copy")), values)
 
 
@@ -78,7 +81,7 @@ def table_round(units: list[str], made: Path, rng: np.random.Generator, found: F
     told = said(["doctor", str(next(made.glob("to_label*.csv")))], found)
     same(found, "doctor to_label.csv", told["answers"], 0)
     option = _picked(rng)["simulate"]
-    words = [*units, "--outcome", "z", "--budgets", "25", "--replicates", "30", "--seed", "5", *option]
+    words = [*units, "--outcome", "z", "--budget", "25", "--replicates", "30", "--seed", "5", *option]
     first, again = said(["simulate", *words], found), said(["simulate", *words], found)
     same(found, f"simulate {option}", first, again)
     same(found, f"simulate {option}", first is None or not first["rows"], False)

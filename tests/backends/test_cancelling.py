@@ -86,7 +86,7 @@ def test_a_stopped_command_leaves_no_executor_on_a_spark_cluster(tmp_path: Path)
     pq.write_table(table, tmp_path / "rows.parquet")
     words = ["draw", "rows.parquet", "--id", "id", "--proxy", "proxy", "--budget", "50", "--output", "audit"]
     with engines.spark_cluster(workers=1) as cluster:
-        words = [sys.executable, "-m", "stratal", *words, "--engine", "spark", "--master", cluster.master]
+        words = [sys.executable, "-m", "stratal", *words, "--engine", f"spark={cluster.master}"]
         with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.DEVNULL) as draw:
             try:
                 assert becomes(lambda: executors(cluster) or draw.poll() is not None, 120.0)

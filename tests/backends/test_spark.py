@@ -165,4 +165,4 @@ def test_the_command_starts_a_spark_of_its_own(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
         return (out / "to_label.csv").read_text()
 
-    assert handed("spark", "--engine", "spark", "--master", "local[2]") == handed("duckdb")
+    assert handed("spark", "--engine", "spark=local[2]") == handed("duckdb")

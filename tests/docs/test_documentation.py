@@ -57,8 +57,8 @@ def choices():
         ("plan", "stratify"): STRATIFIERS,
         ("plan", "allocation"): [name for name in METHODS if name != "cost-optimal"],
         ("estimate", "estimator"): ESTIMATORS,
-        ("export", "to"): TOOLS,
-        ("import", "from_"): TOOLS,
+        ("study export", "to"): TOOLS,
+        ("study import", "from_"): TOOLS,
     }
 
 
@@ -206,4 +206,4 @@ def test_llms_txt_names_every_command_and_leads_somewhere():
 def test_every_command_has_a_published_schema():
     for name in COMMANDS:
         remedy = "describe it in src/stratal/cli/printed.py, then: python docs/make_pages.py"
-        assert (ROOT / "docs" / "schemas" / f"{name}.json").exists(), remedy
+        assert (ROOT / "docs" / "schemas" / f"{name.replace(' ', '-')}.json").exists(), remedy

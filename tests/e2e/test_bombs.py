@@ -93,7 +93,7 @@ def test_a_file_that_explodes_is_one_message_within_the_stated_memory(tmp_path, 
     BOMBS[name](path)
     kinds = [["estimate", sample, path], ["plan", path, "--budget", "2", "--proxy", "label"]]
     if name.endswith(".parquet"):
-        kinds[-1] = ["inspect", path]  # which reads every column
+        kinds[-1] = ["doctor", path]  # which reads every column
     for words in kinds:
         status, said, most = ended(words)
         assert status == 2

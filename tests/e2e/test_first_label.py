@@ -18,9 +18,9 @@ PREDICTIONS = "item_id,confidence,answer\n" + "".join(
 )
 COMMANDS = (
     "pip install {wheel}[web]",
-    "stratal init predictions.csv --study audit --proxy confidence --show answer --budget 20 "
-    "--question Correct? --choices Pass,Fail --annotators ann",
-    "stratal label audit --port 0 --json",
+    "stratal draw predictions.csv --proxy confidence --show answer --budget 20 --output drawn",
+    "stratal study new drawn --output audit --question Correct? --choices Pass,Fail --annotators ann",
+    "stratal study label audit --port 0 --json",
 )
 
 

@@ -19,16 +19,18 @@ import stratal
 SOURCE = str(Path(stratal.__file__).parents[1])
 UNITS = "--proxy proxy --budget 20"
 LINES = [
-    "inspect rows.json",
-    "inspect marked.jsonl.gz",
+    "doctor rows.json --proxy proxy",
+    "doctor marked.jsonl.gz",
     "doctor rows.csv",
     f"plan rows.json {UNITS}",
     f"draw rows.csv {UNITS} --output audit; estimate audit/sample.parquet labels.csv --id row; "
     "report audit/sample.parquet labels.csv --id row --output report.html",
-    "simulate rows.csv --outcome z --proxy proxy --budgets 25 --replicates 20 --workers 2",
-    f"init rows.csv {UNITS} --study st --question Right? --choices Pass,Fail --annotators ann; "
-    "export st --annotator ann --output page.html; export st --to label-studio --output tasks.json; "
-    "check st; backup st --output copy; extend st --additional 2 --without-labels",
+    "simulate rows.csv --outcome z --proxy proxy --budget 25 --replicates 20 --workers 2",
+    f"draw rows.csv {UNITS} --output a; "
+    "study new a --output st --question Right? --choices 1,0 --annotators ann; "
+    "study export st --annotator ann --output page.html; "
+    "study export st --to label-studio --output tasks.json; "
+    "study check st; study backup st --output copy; study extend st --additional 2 --without-labels",
     "demo --budget 60",
 ]
 

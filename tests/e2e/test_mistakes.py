@@ -21,12 +21,12 @@ DRAW = "draw p.csv --proxy confidence --budget 40 --output new"
 ESTIMATE = "estimate audit/sample.parquet labels.csv"
 CLASSES = "estimate classes/sample.parquet classes.csv --predicted answer"
 ELSEWHERE = "estimate --labelled elsewhere.csv --value right"
-SIMULATE = "simulate truth.csv --outcome right --proxy confidence --replicates 20 --budgets 30"
+SIMULATE = "simulate truth.csv --outcome right --proxy confidence --replicates 20 --budget 30"
 
 ROWS = [
     # ---- no file, the wrong file
     ("plan nowhere.csv --proxy confidence --budget 40", "no such file", PLAN),
-    ("inspect nowhere.csv", "no such file", "inspect p.csv"),
+    ("doctor nowhere.csv", "no such file", "inspect p.csv"),
     ("doctor nowhere.csv", "no such file", "doctor p.csv"),
     ("draw nowhere.csv --proxy confidence --budget 40 --output new", "no such file", DRAW),
     ("estimate nowhere.parquet labels.csv", "no such file", ESTIMATE),
@@ -34,7 +34,7 @@ ROWS = [
     ("simulate nowhere.csv --outcome right", "no such file", None),
     ("plan audit --proxy confidence --budget 40", "is a directory", PLAN),
     ("plan audit/sample.parquet --proxy proxy.confidence --budget 9", "is a sample that was drawn", PLAN),
-    ("inspect audit/sample.parquet", "stratal estimate", ESTIMATE),
+    ("doctor audit/sample.parquet", "stratal estimate", ESTIMATE),
     ("draw audit/sample.parquet --proxy proxy.confidence --budget 9 --output new", "was drawn from", DRAW),
     ("estimate p.csv labels.csv", "The sample comes first", ESTIMATE),
     ("estimate labels.csv audit/sample.parquet", "The sample comes first", ESTIMATE),
@@ -85,9 +85,9 @@ ROWS = [
     (f"{PLAN} --strata 0", "1, 2, …", f"{PLAN} --strata 4"),
     (f"{PLAN} --minimum 0", "minimum", f"{PLAN} --minimum 1"),
     (f"{DRAW} --seed -1", "seed", f"{DRAW} --seed 1"),
-    (f"{PLAN} --proxy-bounds 0", "LOW,HIGH", f"{PLAN} --proxy-bounds 0,1"),
-    (f"{PLAN} --proxy-bounds zero,one", "LOW,HIGH", None),
-    (f"{PLAN} --proxy-bounds 1,0", "", f"{PLAN} --proxy-bounds 0,1"),
+    (f"{PLAN} --bounds 0", "LOW,HIGH", f"{PLAN} --bounds 0,1"),
+    (f"{PLAN} --bounds zero,one", "LOW,HIGH", None),
+    (f"{PLAN} --bounds 1,0", "", f"{PLAN} --bounds 0,1"),
     (f"{ESTIMATE} --bounds 5", "LOW,HIGH", f"{ESTIMATE} --bounds 0,5"),
     (f"{ESTIMATE} --bounds 2,5", "outside the outcome's values", f"{ESTIMATE} --bounds 0,5"),
     (f"{ESTIMATE} --cross-fit 1", "fold", f"{ESTIMATE} --cross-fit 5"),
@@ -103,7 +103,7 @@ ROWS = [
     (f"{PLAN} --assume hopeful", "--assume with --half-width", PLAN),
     (f"{DRAW} --design random", "simple-random", f"{DRAW} --design simple-random"),
     (f"{DRAW} --design clusters", "--cluster COL", None),
-    (f"{DRAW} --design poisson --size area", "no such column", f"{DRAW} --design poisson"),
+    (f"{DRAW} --design poisson:area", "no such column", f"{DRAW} --design poisson"),
     ("draw p.csv --proxy confidence --design poisson --output new", "needs --budget", None),
     (f"{ESTIMATE} --estimator ppi", "'ppi\\+\\+'", f"{ESTIMATE} --estimator ppi++"),
     (f"{ESTIMATE} --estimator ht", "horvitz-thompson", f"{ESTIMATE} --estimator horvitz-thompson"),
@@ -113,12 +113,12 @@ ROWS = [
     (f"{ESTIMATE} --combine vote", "majority", f"{ESTIMATE} --combine majority"),
     (f"{ESTIMATE} --calibration platt", "logistic", None),
     (f"{ESTIMATE} --metric acuracy --predicted answer", "accuracy|answer", None),
-    (f"{SIMULATE} --designs kmeans:5:robust", "k-means", f"{SIMULATE} --designs k-means:5:robust"),
-    (f"{SIMULATE} --designs k-means", "k-means|allocation", None),
-    (f"{SIMULATE} --estimators ppi", "ppi", f"{SIMULATE} --estimators ppi++"),
-    (f"{SIMULATE} --intervals wald", "allowed|wilson", f"{SIMULATE} --intervals wilson"),
-    ("simulate truth.csv --outcome right --proxy confidence --budgets few", "N,…", SIMULATE),
-    ("simulate truth.csv --outcome right --proxy confidence --budgets 9999", "out of range", SIMULATE),
+    (f"{SIMULATE} --design kmeans:5:robust", "k-means", f"{SIMULATE} --design k-means:5:robust"),
+    (f"{SIMULATE} --design k-means", "k-means|allocation", None),
+    (f"{SIMULATE} --estimator ppi", "ppi", f"{SIMULATE} --estimator ppi++"),
+    (f"{SIMULATE} --interval wald", "allowed|wilson", f"{SIMULATE} --interval wilson"),
+    ("simulate truth.csv --outcome right --proxy confidence --budget few", "N,…", SIMULATE),
+    ("simulate truth.csv --outcome right --proxy confidence --budget 9999", "out of range", SIMULATE),
     (f"{SIMULATE} --output results.csv", ".parquet", None),
     (f"{SIMULATE} --output nowhere/r.parquet", "Make it first", None),
     (f"{SIMULATE} --target-error 0", "positive", f"{SIMULATE} --target-error 0.1"),
@@ -156,8 +156,8 @@ ROWS = [
      "estimate audit/sample.parquet long.csv --model model"),
     ("estimate audit/sample.parquet models.csv", "--compare A,B", "estimate audit/sample.parquet models.csv "
      "--compare a,b"),
-    ("estimate study", "stratal label study", "status study"),
-    ("report study --output r.html", "stratal label study", "status study"),
+    ("estimate study", "stratal study label study", "study status study"),
+    ("report study --output r.html", "stratal study label study", "study status study"),
     # ---- samples from elsewhere, and options that would be ignored
     (ELSEWHERE, "population_size=", f"{ELSEWHERE} --population-size 500"),
     (f"{ELSEWHERE} --stratum kind", "sizes", f"{ELSEWHERE} --stratum kind --sizes sizes.csv"),
@@ -203,12 +203,12 @@ ROWS = [
     (f"{PLAN} --memory lots", "500MB", f"{PLAN} --memory 500MB"),
     ("estimate audit labels.csv", "stratal estimate audit/sample.parquet labels.csv", ESTIMATE),
     (f"{ESTIMATE} --post-stratify kind", "--groups COL", None),
-    ("export study --annotator ann --output items.txt", "a file .html", "export study --annotator ann "
-     "--output items.html"),
-    ("export audit/sample.parquet --output items.html", "needs a study.*--to TOOL",
-     "export audit/sample.parquet --choices Pass,Fail --to csv --output items.csv"),
-    ("export audit/sample.parquet --annotator ann --output items.csv", "Leave it out",
-     "export audit/sample.parquet --choices Pass,Fail --output items.csv"),
+    ("study export study --annotator ann --output items.txt", "a file .html",
+     "study export study --annotator ann --output items.html"),
+    ("study export audit/sample.parquet --output items.html", "needs a study.*--to TOOL",
+     "study export audit/sample.parquet --choices Pass,Fail --to csv --output items.csv"),
+    ("study export audit/sample.parquet --annotator ann --output items.csv", "Leave it out",
+     "study export audit/sample.parquet --choices Pass,Fail --output items.csv"),
 ]  # fmt: skip
 
 
@@ -231,7 +231,7 @@ def files(tmp_path_factory):
         for name, more in (("audit", ""), ("classes", "--predicted answer")):
             run(f"draw p.csv --proxy confidence --budget 40 --seed 1 --output {name} {more}")
         asked = "--question Right? --choices Pass,Fail --annotators ann"
-        run(f"init p.csv --proxy confidence --budget 40 {asked} --study study")
+        run(f"study new audit {asked} --output study")
     drawn = [
         row["id"] for row in csv.DictReader((folder / "audit" / "to_label.csv").read_text().splitlines())
     ]

@@ -57,9 +57,8 @@ def test_classes_are_compared_by_the_line_that_is_pasted(truth):
     fill("audit", {unit: label for unit, (label, _) in truth.items()})
     by_class = json.loads(run(f"{estimating} --json"))
     fill("audit", {unit: right for unit, (_, right) in truth.items()})
-    by_outcome = json.loads(run(f"{estimating.removesuffix(' --predicted answer')} --json"))
+    by_outcome = json.loads(run(f"{estimating} --json"))
 
-    assert "--predicted answer" in estimating
     assert by_class["estimate"] == by_outcome["estimate"]
     assert any("--predicted answer" in note for note in by_outcome["notes"])
 
@@ -104,16 +103,17 @@ def test_every_line_of_a_study_works_from_the_first_item_to_the_report(truth, mo
         ready("here", {"ann": "link"})
 
     monkeypatch.setattr("stratal.study.web.server.serve", serve)
-    making = "init p.csv --proxy score --show picture --budget 40 --question Right? --choices 1,0 "
-    labelling = next_line(run(f"{making} --annotators ann --study 'my study'"))
+    run("draw p.csv --proxy score --show picture --budget 40 --output drawn")
+    making = "study new drawn --question Right? --choices 1,0"
+    labelling = next_line(run(f"{making} --annotators ann --output 'my study'"))
     assert "link" in run(labelling)
     for line in ("estimate 'my study'", "report 'my study' --output r.html"):
         error = str(invoke(line).exception)
         assert error.endswith(f"stratal {labelling}.")
-    assert next_line(run("status 'my study'")) == labelling
+    assert next_line(run("study status 'my study'")) == labelling
 
     for round_ in (1, 2):
-        trying = next_line(run(f"export 'my study' --to csv --output 'items {round_}.csv'"))
+        trying = next_line(run(f"study export 'my study' --to csv --output 'items {round_}.csv'"))
         rows = list(csv.DictReader(Path(f"items {round_}.csv").read_text().splitlines()))
         write(
             f"items {round_}.csv",
@@ -125,7 +125,7 @@ def test_every_line_of_a_study_works_from_the_first_item_to_the_report(truth, mo
         reporting = next_line(run(estimating))
         run(reporting)
         assert json.loads(run(f"{estimating} --json"))["n"] == 30 + 10 * round_
-        assert next_line(run(next_line(run("extend 'my study' --additional 10")))) == labelling
+        assert next_line(run(next_line(run("study extend 'my study' --additional 10")))) == labelling
 
     assert served == ["my study"]
     assert Path("report.html").stat().st_size > 1000

@@ -92,9 +92,10 @@ def test_a_study_through_a_spreadsheet(right, to):
     pytest.importorskip("openpyxl")
     plan = next_line(run("doctor samples_capitals.jsonl"))
     words = plan.removeprefix("plan ")
-    run(f"init {words} --study audit --question Right? --choices Pass,Fail --annotators ann")
+    run(f"draw {words} --output drawn")
+    run("study new drawn --output audit --question Right? --choices Pass,Fail --annotators ann")
     path = {"csv": "items.csv", "excel": "items.xlsx", "jsonl": "items.jsonl"}[to]
-    looking = next_line(run(f"export audit --to {to} --output {path}"))
+    looking = next_line(run(f"study export audit --to {to} --output {path}"))
     label(Path(path), right)
 
     taking = next_line(run(looking))

@@ -42,15 +42,16 @@ def test_estimate_and_another_round_say_it(opposite):
 
 
 def test_a_study_says_it(opposite):
-    run("init p.csv --proxy score --budget 100 --annotators ann --scale 0,1 --question Right? --study study")
-    run("export study --to csv --output items.csv")
+    run("draw p.csv --proxy score --budget 100 --output drawn")
+    run("study new drawn --annotators ann --scale 0,1 --question Right? --output study")
+    run("study export study --to csv --output items.csv")
     filled("items.csv", opposite)
-    run("import study items.csv")
+    run("study import study items.csv")
 
-    for line in ("estimate study", "status study"):
+    for line in ("estimate study", "study status study"):
         assert "the labels refute the plan" in " ".join(run(line).split()), line
     with pytest.warns(StratalWarning, match="the labels refute the plan"):
-        run("extend study --additional 20")
+        run("study extend study --additional 20")
 
 
 def test_the_remedy_ends_it(opposite):

@@ -76,8 +76,8 @@ def test_a_papers_reader(shared):
     """Which design would have saved what, on a labelled set of the paper: checked in one line."""
     file = shared / "data" / "galaxies.parquet"
     found = json.loads(run(
-        f"simulate {shlex.quote(str(file))} --id id --outcome z --proxy proxy --budgets 100 --replicates 400 "
-        "--designs simple-random,k-means:10:proportional --json"
+        f"simulate {shlex.quote(str(file))} --id id --outcome z --proxy proxy --budget 100 --replicates 400 "
+        "--design simple-random,k-means:10:proportional --json"
     ))  # fmt: skip
     efficiency = {row["design"]: row["relative_efficiency"] for row in found["rows"]}
 

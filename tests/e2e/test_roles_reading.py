@@ -78,7 +78,7 @@ def judged(tmp_path):
 
 def test_a_judge_and_two_annotators_with_spreadsheets(judged, follow, run_command, tmp_path):
     path, truth = judged
-    inspected = run_command("inspect", path)
+    inspected = run_command("doctor", path)
     drawn = follow(follow(inspected))
     sample = Sample.read(tmp_path / "audit" / "sample.parquet")
     disagreed = set(sample.ids.tolist()[:20])
@@ -112,7 +112,7 @@ def test_a_judge_and_two_annotators_with_spreadsheets(judged, follow, run_comman
 
 def test_one_workbook_gives_the_estimate_of_the_answers(judged, follow, run_command, tmp_path):
     path, truth = judged
-    follow(follow(run_command("inspect", path)))
+    follow(follow(run_command("doctor", path)))
     sample = Sample.read("audit/sample.parquet")
     book = trip_through_a_spreadsheet(
         "audit/to_label.csv", tmp_path / "labels.xlsx", lambda unit: "yes" if truth[unit] else "no"
@@ -127,7 +127,7 @@ def test_one_workbook_gives_the_estimate_of_the_answers(judged, follow, run_comm
 
 def test_majority_of_three_with_a_mapping(judged, follow, run_command, tmp_path):
     path, truth = judged
-    follow(follow(run_command("inspect", path)))
+    follow(follow(run_command("doctor", path)))
     ids = Sample.read("audit/sample.parquet").ids.tolist()
     for who in ("ann", "bob", "eve"):
         rows = [f"{unit},{'good' if truth[unit] else 'poor'}" for unit in ids]
@@ -187,7 +187,7 @@ def test_a_classifier_with_a_softmax(follow, run_command, tmp_path):
     table.to_csv(tmp_path / "softmax.csv", index=False)
     truth = dict(zip(table["image"], digits[200:], strict=True))
 
-    inspected = run_command("inspect", "softmax.csv")
+    inspected = run_command("doctor", "softmax.csv")
     planned = follow(inspected)
     drawn = follow(planned)
     handed = pd.read_csv("audit/to_label.csv")
@@ -299,7 +299,7 @@ def test_a_statisticians_stratified_file(run_command, tmp_path, monkeypatch, kin
 
 def test_labels_without_ids_in_the_order_handed_over(judged, follow, run_command, tmp_path):
     path, truth = judged
-    follow(follow(run_command("inspect", path)))
+    follow(follow(run_command("doctor", path)))
     handed = pd.read_csv("audit/to_label.csv", dtype=str)
     handed["id"].map(truth).astype(int).to_frame("label").to_csv("only.csv", index=False)
 

@@ -21,22 +21,26 @@ READER_LEFT = 1
 """Exit status with which Click ends when standard output has been closed."""
 
 FILES = {
-    "doctor": "doctor inspect",
-    "plan": "plan",
-    "draw": "draw",
-    "estimate": "estimate",
-    "report": "report",
-    "simulate": "demo simulate",
-    "init": "init",
-    "study": "label status extend team check backup",
-    "exchange": "export import",
-    "schema": "schema",
+    "doctor": ("doctor",),
+    "plan": ("plan",),
+    "draw": ("draw",),
+    "estimate": ("estimate",),
+    "report": ("report",),
+    "simulate": ("demo", "simulate"),
+    "study": tuple(
+        f"study {name}"
+        for name in ("new", "label", "status", "extend", "team", "export", "import", "check", "backup")
+    ),
+    "schema": ("schema",),
 }
 """Commands by the file that declares them, in the order of the help; a file is loaded when it is needed."""
 
+GROUPS = {"study": "A folder in which annotators label what was drawn: make it, serve it, see how it stands."}
+"""Commands of several words, by the first of these, and what they are about."""
+
 
 class _Commands(click.Group):
-    """The subcommands, each imported when it is asked for."""
+    """The commands whose names begin alike, each imported when it is needed."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a subcommand; Click would answer Ctrl-C with words of its own."""
@@ -45,13 +49,22 @@ class _Commands(click.Group):
         except KeyboardInterrupt:
             raise SystemExit(stopping.INTERRUPTED) from None
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of the help."""
-        return " ".join(FILES.values()).split()
+    @property
+    def prefix(self) -> str:
+        """What the names begin with."""
+        return f"{self.name} " if self.name in GROUPS else ""
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> Command | None:
-        """Return a command, None for a name that none has."""
-        return commands(cmd_name).get(cmd_name)
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the next word of each name, in the order of the help."""
+        names = (name for names in FILES.values() for name in names if name.startswith(self.prefix))
+        return list(dict.fromkeys(name.removeprefix(self.prefix).split()[0] for name in names))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command or a group of commands, None for a name that none has."""
+        if not self.prefix and cmd_name in GROUPS:
+            return _Commands(cmd_name, help=GROUPS[cmd_name], context_settings=HELP)
+        name = self.prefix + cmd_name
+        return commands(name).get(name)
 
 
 def commands(*wanted: str) -> Mapping[str, Command]:
@@ -59,23 +72,26 @@ def commands(*wanted: str) -> Mapping[str, Command]:
 
     Examples
     --------
-    >>> list(commands("plan"))
-    ['plan']
+    >>> list(commands("study status"))
+    ['study status']
     """
     found = {}
     for file, names in FILES.items():
-        for name in names.split():
+        for name in names:
             if not wanted or name in wanted:
                 import_module(f"stratal.cli.{file}")
                 found[name] = COMMANDS[name]()
     return found
 
 
+HELP = {"help_option_names": ["-h", "--help"]}
+
+
 @click.group(
     "stratal",
     cls=_Commands,
     help="How good is this model, when a human can only label a few hundred of its outputs?",
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=HELP,
 )
 @click.version_option(__version__, message="stratal %(version)s", help="Print the version.")
 def app() -> None:

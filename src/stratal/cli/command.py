@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar, get_args, get_origin, ge
 import click
 from msgspec import NODEFAULT, Meta, Struct, structs
 
-from stratal.cli.output import Result, ask_for_progress
+from stratal.cli.output import Result
 from stratal.cli.stopping import refuse_few_addresses
 from stratal.errors import InputError, utf8_path
 
@@ -30,13 +30,12 @@ MOST_SHOWN = 20
 GROUPS = {
     "Columns": "id proxy predicted groups by show features",
     "Design": """half_width estimand design seed extend labels additional strata stratify allocation
-        budgets designs estimators replicates""",
-    "Advanced": """value confidence_level interval positive map estimator pair classes adjudicators copies
-        pseudonyms until answer old_answer new_labels minimum size cluster outcome bounds target assume
-        residual_sd combine learner calibration population labelled model stratum sizes weight
-        population_size proxy_moments rate softmax missing label margin proxy_bounds second_moment margins
-        margins_by post_stratify lam cross_fit winsorise intervals with_replacement target_error workers
-        resume figures journal delimiter directory remote engine master threads memory progress""",
+        estimator replicates""",
+    "Advanced": """value confidence_level interval positive map pair classes adjudicators pseudonyms until
+        answer new_labels minimum cluster outcome bounds target assume residual_sd combine calibration
+        population labelled model stratum sizes weight population_size rate softmax missing label margin
+        second_moment margins post_stratify lam cross_fit winsorise target_error workers resume figures
+        delimiter remote engine threads memory""",
 }
 """Where an option stands in a help, and in which order; those that are not named come first, as declared."""
 
@@ -142,9 +141,10 @@ class Declared(NamedTuple):
 
     def parameter(self) -> click.Parameter:
         """Return what Click reads from the words that are typed."""
-        types = [kind for kind in get_args(self.kind) or (self.kind,) if kind is not type(None)]
-        several = types[0] in (list[Path],)
-        kind = Path if several else types[0]
+        parts = get_args(self.kind)
+        kind = parts[0] if type(None) in parts else self.kind
+        several = get_origin(kind) is list
+        kind = get_args(kind)[0] if several else kind
         reads, placeholder = _READS.get(kind, (None, "TEXT"))
         parser = self.extra.get("parser", reads)
         shared: dict[str, Any] = {"type": parser, "required": self.default is NODEFAULT}
@@ -345,7 +345,6 @@ class Command(click.Command):
             if entry.multiple or entry.nargs < 0:
                 given[str(entry.name)] = list(given[str(entry.name)]) or None
         json = given.pop("json")
-        ask_for_progress(given.get("progress", False))
         if self.record is not None:
             result = self.body(self.record(**given))
         elif "json" in inspect.signature(self.body).parameters:  # it prints while it runs

@@ -1,19 +1,19 @@
-"""`stratal doctor` and `stratal inspect`: what a file seems to be, and the exact commands to go on with."""
+"""`stratal doctor`: what a file seems to be, and the exact commands to go on with."""
 
 from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
-from stratal.cli.command import argument, command, words
+from stratal.cli.command import command, words
 from stratal.cli.estimate import LABEL
-from stratal.cli.exchange import whose
 from stratal.cli.options import Reading
 from stratal.cli.output import Result, progress
 from stratal.cli.plan import new_folder
+from stratal.cli.study import whose
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,9 +32,8 @@ _LARGEST = 20_000_000
 """Bytes; a file of labels is smaller, and reading one of predictions whole takes its time."""
 
 
-@command(Reading, without="by show features predicted second_moment")
-def inspect(asked: Reading) -> Result:
-    """Show the columns of a file; with --proxy, check it as a population and show the proxy's quantiles."""
+def _inspected(asked: Reading) -> Result:
+    """Show the columns of a file; of what is named as a proxy, what it is as a population."""
     from stratal.population.inspection import describe_columns, describe_proxies, suggestion
     from stratal.report import inspection_page
 
@@ -77,17 +76,19 @@ def _of_one_model(file: Path, models: dict[str, Any]) -> tuple[Path, list[str]]:
     return kept, about
 
 
-@command()
-def doctor(
-    file: Annotated[Path, argument("FILE", "Any file of predictions, of a log, or of labels.")],
-) -> Result:
+@command(Reading, without="by show features predicted second_moment")
+def doctor(asked: Reading) -> Result:
     """Say what a file seems to be, and which command to type next.
 
-    Predictions and logs of evaluation tools are shown as by `inspect`. Answers from an annotation tool are
-    counted, and the study or the sample that they belong to is looked for here and beside the file.
+    Of predictions and logs of evaluation tools the columns are shown; with --proxy they are checked as a
+    population, with the proxy's quantiles. Answers from an annotation tool are counted, and the study or the
+    sample that they belong to is looked for here and beside the file.
     """
     from stratal.study.opening import homes_of
 
+    file = asked.file
+    if asked != Reading(file=file):
+        return _inspected(asked)
     folder = (_of_folder(file) or _of_logs(file)) if file.is_dir() else None
     if folder is not None:
         return folder
@@ -96,7 +97,7 @@ def doctor(
     homes = [*homes_of(ids, (Path(), file.parent))] if ids else []
     if found is not None and (homes or found.tool not in _TABLES):
         return _of_answers(file, found, homes)
-    return _of_table(file) or inspect(Reading(file=file))
+    return _of_table(file) or _inspected(asked)
 
 
 def _answers(file: Path) -> Answers | None:
@@ -122,12 +123,12 @@ def _of_folder(folder: Path) -> Result | None:
     from stratal.study.database import DATABASE
 
     if (folder / DATABASE).is_file():
-        kind, then = "study", ("status", folder)
+        kind, then = "study", ["study", "status", folder]
     elif (folder / SAMPLE_NAME).is_file():
-        kind, then = "sample", ("doctor", folder / TO_LABEL_NAME)
+        kind, then = "sample", ["doctor", folder / TO_LABEL_NAME]
     else:
         return None
-    return Result({"folder": str(folder), "kind": kind}, f"{folder}: the folder of a {kind}.", then)
+    return Result({"folder": str(folder), "kind": kind}, f"{folder}: the folder of a {kind}.", tuple(then))
 
 
 def _of_logs(folder: Path) -> Result | None:
@@ -176,7 +177,7 @@ def _of_table(file: Path) -> Result | None:
             {"file": str(file), **described, "id": next(iter(homes.values()))},
             lambda _: [part for home, ids in homes.items() for part in _of_home(file, answers, home, ids)],
         )
-    looked_at = inspect(Reading(file=file))
+    looked_at = _inspected(Reading(file=file))
     about: list[Any] = []
     if answers.name is not None and not answers.filled:
         about = [f"{file}: nothing is filled in yet, {answers.name!r} is empty in every row."]
@@ -192,7 +193,7 @@ def _of_home(file: Path, answers: AnswerColumn, home: Path, ids: str) -> list[An
 
     about: list[Any] = [f"{file}: {answers.rows:,} rows, items of {home} by the column {ids!r}."]
     named = [] if ids in ID_NAMES else ["--id", ids]
-    then = ("import" if home.is_dir() else "estimate", str(home), str(file), *named)
+    then = (*(["study", "import"] if home.is_dir() else ["estimate"]), str(home), str(file), *named)
     others = [name for name in answers.others if name != ids]
     if answers.name is None and len(others) > 1 and not home.is_dir():
         return [*about, (*then, "--compare", ",".join(others))]
@@ -287,14 +288,14 @@ def _of_answers(file: Path, found: Answers, homes: list[Path]) -> Result:
         for home in homes:
             if home.is_dir():
                 who, said = ([], []) if people else whose(home)
-                parts += [*said, ("import", home, file, *who, "--dry-run")]
+                parts += [*said, ("study", "import", home, file, *who, "--dry-run")]
             else:
                 table = _table(file) if found.tool in _TABLES else None
                 model = None if table is None else table.find("model")
                 parts += [("estimate", home, file, *_model(model))]
         return parts or [
             "Its study or sample is not in this folder. Run this again in the folder that holds it, or type "
-            "`stratal import STUDY FILE --dry-run` or `stratal estimate SAMPLE FILE`."
+            "`stratal study import STUDY FILE --dry-run` or `stratal estimate SAMPLE FILE`."
         ]
 
     return Result(

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from msgspec import structs
+import msgspec
+from msgspec import Struct, structs
 
-from stratal.cli.command import Needs, command, option, part
-from stratal.cli.options import Bounds, Output, Planning, Reading, Seed, Text, Whole
+from stratal import __version__
+from stratal.cli.command import Needs, argument, command, option, part
+from stratal.cli.options import Output, Planning, Reading, Seed, Text, Whole
 from stratal.cli.output import Result, progress
-from stratal.cli.parsing import joined, listed, mapping, pair
+from stratal.cli.parsing import Widths, joined, listed, pair, place
 from stratal.errors import InputError, near_names, same_name
 
 if TYPE_CHECKING:
@@ -19,10 +22,12 @@ if TYPE_CHECKING:
     from stratal.designs.sample import Sample
     from stratal.labels.labels import Labels
     from stratal.planning import Narrowing
-    from stratal.population.population import Population
+    from stratal.population import Population
 
 
 DESIGNS = ("auto", "simple-random", "stratified", "poisson", "proportional-to-size", "systematic", "clusters")
+SIZED = ("poisson", "proportional-to-size")
+"""Designs whose probabilities follow a measure of size."""
 
 DRAW_NEEDS: dict[str, str | Needs] = {
     "half_width": "with --design auto, stratified or simple-random",
@@ -38,16 +43,12 @@ DRAW_NEEDS: dict[str, str | Needs] = {
 
 
 class SharedDrawOptions(Planning, frozen=True, kw_only=True):
-    """How a sample is drawn from a file, for annotators or for a study.
+    """How a sample is drawn from a file.
 
     Parameters
     ----------
-    size : str
-        Size measure of unequal probabilities: sqrt-variance, equal or a column.
     cluster : str
         Column of groups for --design clusters.
-    outcome : str
-        What the labels will be: binary, bounded (with --bounds) or unbounded; kept in the sample.
 
     Examples
     --------
@@ -56,11 +57,14 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
     """
 
     seed: Seed = 0
-    design: Annotated[str, option(f"{', '.join(DESIGNS)}; auto is as recommended.")] = "auto"
-    size: Annotated[str, option(needs="with --design poisson or proportional-to-size")] = "sqrt-variance"
+    design: Annotated[
+        str,
+        option(
+            f"{', '.join(DESIGNS)}; auto is as recommended. Poisson and proportional-to-size take a measure "
+            "of size after a colon: sqrt-variance (as usual), equal or a column."
+        ),
+    ] = "auto"
     cluster: Annotated[Text, option(needs="with --design clusters")] = None
-    outcome: Annotated[Text, option(shown="as the proxy's bounds or the model's answers tell")] = None
-    bounds: Bounds = None
 
     def sample(self, *, pilot: bool = False) -> Sample:
         """Draw the first round; of a half-width only a pilot, if that is asked for."""
@@ -70,11 +74,99 @@ class SharedDrawOptions(Planning, frozen=True, kw_only=True):
         with progress("drawing"):
             return made.using(None if self.design == "auto" else self.design).draw(self.seed)
 
-    def with_outcome(self, sample: Sample) -> Sample:
+    def declared(self, sample: Sample) -> Sample:
         """Return the sample with what is known of the labels that it will get."""
-        if self.outcome is None and self.bounds is None:
-            return sample
-        return sample.with_outcome(self.outcome or "bounded", pair("--bounds", self.bounds))
+        if self.outcome is not None or self.bounds is not None:
+            sample = sample.with_outcome(self.outcome or "bounded", pair("--bounds", self.bounds))
+        given = self.counted
+        return sample if given == {"positive": None, "mapping": None} else replace(sample, counted=given)
+
+
+class PlanFile(
+    Struct, kw_only=True, tag_field="kind", tag="stratal-plan", omit_defaults=True, forbid_unknown_fields=True
+):
+    """How a sample is drawn from a file of predictions: what `plan --output` writes, and `draw` reads.
+
+    Parameters
+    ----------
+    stratal : str
+        The version that wrote it.
+    options : SharedDrawOptions
+        Those that are not as usual; the file's path is relative to the plan's folder.
+    population : mapping
+        The digest of the population, by which a file that has changed since is refused.
+
+    Examples
+    --------
+    >>> PlanFile.read(Path("nowhere.json")) is None
+    True
+    """
+
+    stratal: str
+    options: SharedDrawOptions
+    population: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, options: SharedDrawOptions, population: Population | None) -> PlanFile:
+        """Return what is to be written of these options, and of the population that they were read to."""
+        digest = None if population is None else population.digest(_SEED_OF_DIGEST).to_dict()
+        return cls(stratal=__version__, options=options, population=digest)
+
+    @classmethod
+    def read(cls, path: Path) -> PlanFile | None:
+        """Return the plan in a file, None for a file that is none or is not there."""
+        if path.suffix.lower() != ".json" or not path.is_file():
+            return None
+        with path.open("rb") as stream:
+            text = stream.read(_LARGEST)
+        if b'"stratal-plan"' not in text[:100]:
+            return None
+        try:
+            found = msgspec.json.decode(text, type=cls, dec_hook=lambda _, value: place(value))
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"{path}: the plan is damaged ({error})", action="Write it again: stratal plan … --output."
+            ) from None
+        options = found.options
+        file = options.file if "://" in str(options.file) else path.parent / options.file
+        width = options.half_width
+        width = Widths(width) if isinstance(width, tuple) else width
+        return structs.replace(found, options=structs.replace(options, file=file, half_width=width))
+
+    def text(self, folder: Path) -> str:
+        """Return what a file in a folder holds."""
+        file = self.options.file
+        if "://" not in str(file):
+            try:
+                file = Path(os.path.relpath(file.resolve(), folder.resolve()))
+            except ValueError:  # another drive of Windows
+                file = file.resolve()
+        written = structs.replace(self, options=structs.replace(self.options, file=file))
+        encoded = msgspec.json.encode(written, enc_hook=lambda value: Path(value).as_posix())
+        return msgspec.json.format(encoded, indent=2).decode() + "\n"
+
+    def require_unchanged(self, path: Path, population: Population) -> None:
+        """Refuse a population other than the one that was planned for."""
+        from stratal.designs.extending import differing
+        from stratal.population.digest import PopulationDigest
+
+        if self.population is None:
+            return
+        known, now = PopulationDigest(**self.population), population.digest(_SEED_OF_DIGEST)
+        changed = differing(population.proxy_names, known, now)
+        if changed or known.size != now.size:
+            raise InputError(
+                f"{self.options.file}: has changed since {path} was written"
+                + (f":{changed}" if changed else ""),
+                given=f"{now.size:,} units",
+                allowed=f"{known.size:,} units, as they were",
+                action="Bring the earlier file back, or plan again.",
+            )
+
+
+_SEED_OF_DIGEST = 0
+_LARGEST = 2**20
+"""Bytes of a plan; more is none."""
 
 
 class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
@@ -88,13 +180,9 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
         Labels so far, for --extend; may be repeated.
     value : str
         Column of the label, for --extend.
-    positive : LABEL
-        The label that counts as 1, and every other as 0, for --extend.
-    map : LABEL=NUMBER,…
-        What labels count as, for --extend: a number, a class (kitty=cat), or no answer (unsure=).
     additional : int
         Units to add, for --extend.
-    learner : str
+    calibration : str
         With --extend and --additional: send new labels where this learner predicts worst, for estimate
         --calibration: gradient-boosting, logistic-regression or ridge, from --features.
 
@@ -104,48 +192,94 @@ class DrawOptions(SharedDrawOptions, frozen=True, kw_only=True):
     True
     """
 
+    file: Annotated[Path, argument("FILE", "A plan, or predictions.", parser=place)] = None  # type: ignore[assignment]
     output: Output
     extend: Path | None = None
     labels: Annotated[list[Path] | None, option(needs="with --extend")] = None
     value: Annotated[Text, option(needs="with --extend", shown="label")] = None
-    positive: Annotated[Text, option(needs="with --extend")] = None
-    map: Annotated[Text, option(needs="with --extend")] = None
     additional: Annotated[Whole, option(needs="with --extend")] = None
-    learner: Annotated[Text, option(needs=("with --extend", "with --additional"))] = None
+    calibration: Annotated[Text, option(needs=("with --extend", "with --additional"))] = None
+
+    def with_plan(self, plan: PlanFile | None, *, extending: bool) -> DrawOptions:
+        """Return the options with those of a plan, where they are not given anew.
+
+        Raises
+        ------
+        InputError
+            For an option of planning that is given beside a plan to be drawn.
+        """
+        if plan is None:
+            return self
+        plain, known = SharedDrawOptions(file=Path()), {}
+        for name in SharedDrawOptions.__struct_fields__:
+            usual, planned, given = (getattr(one, name) for one in (plain, plan.options, self))
+            if name == "file":
+                known[name] = planned if given is None or not extending else given
+            elif given == usual and planned != usual and not (extending and name in _FIRST.split()):
+                known[name] = planned
+            elif given not in (usual, planned) and not extending and name not in _NOT_PLANNED.split():
+                option_name = "--" + name.replace("_", "-")
+                raise InputError(
+                    f"{option_name} belongs to the plan",
+                    given=f"{option_name} beside {self.file}",
+                    action="Leave it out, or plan again with it.",
+                )
+        if extending and self.additional is not None:
+            known.pop("half_width", None)
+        return structs.replace(self, **known)
 
 
-FIRST_ROUND = "budget seed design size cluster estimand residual_sd strata stratify by allocation minimum"
+_FIRST = "budget seed design cluster residual_sd strata stratify by allocation minimum estimand"
+"""Options of a first round, which a sample carries itself."""
+
+_NOT_PLANNED = "seed show groups threads memory engine"
+"""Options that may be given beside a plan: what is shown or kept, and how the file is read."""
 
 
 @command(
     DrawOptions,
     without="assume",
-    needs={FIRST_ROUND: "without --extend (in a first round)", **DRAW_NEEDS},
+    needs={_FIRST: "without --extend (in a first round)", **DRAW_NEEDS},
 )
 def draw(asked: DrawOptions) -> Result:
-    """Draw the units to label.
+    """Draw the units to label, as a plan has it or by the options of `plan`.
 
     Writes sample.parquet, which the estimate needs, and to_label.csv: ids, the columns of --show and an
-    empty column `label`, in random order, without anything that would lead the annotators.
+    empty column `label`, in random order, without anything that would lead the annotators. plan.json says
+    how it was drawn, for `study new` and for another round.
 
     With --extend, --labels and --additional it draws another round of the same sample, sent to where the
     labels so far say that it helps most; to_label.csv then holds the new units alone.
 
-    With --half-width it draws a pilot; with --extend, --labels and --half-width as many more units as the
-    labels say are needed, and none, nothing being written, once the interval is that narrow.
+    With --half-width it draws a pilot; with --extend and --labels as many more units as the labels say are
+    needed, and none, nothing being written, once the interval is that narrow.
     """
-    from stratal.designs.handover import empty_folder, write_handover
+    from stratal.designs.handover import PLAN_NAME, empty_folder, write_handover
 
     empty_folder(asked.output)
-    needed = None
+    given, needed = asked.file, None
     if asked.extend is None:
+        plan = None if given is None else PlanFile.read(given)
+        asked = asked.with_plan(plan, extending=False)
+        if given is None or asked.file is None:
+            raise InputError("there is nothing to draw from", allowed="a plan, or a file of predictions")
         sample = asked.sample(pilot=asked.half_width is not None)
+        if plan is not None and sample.population is not None:
+            plan.require_unchanged(given, sample.population)
     else:
-        sample, needed = _extended(asked, asked.extend)
+        extend, given_classes = asked.extend, asked.predicted is not None
+        asked = asked.with_plan(PlanFile.read(extend.parent / PLAN_NAME), extending=True)
+        if asked.file is None:
+            raise InputError(
+                f"{extend}: its folder has no {PLAN_NAME}, which says where its predictions are",
+                action="Give their file: stratal draw FILE --extend SAMPLE ….",
+            )
+        sample, needed = _extended(asked, extend, as_classes=given_classes)
         if needed is not None and needed.additional == 0:
             return _enough(asked, sample, needed)
-    sample = asked.with_outcome(sample)
-    return _drawn(asked, sample, write_handover(sample, asked.output), needed)
+    sample = asked.declared(sample)
+    text = PlanFile.of(part(SharedDrawOptions, asked), None).text(asked.output)
+    return _drawn(asked, sample, write_handover(sample, asked.output, text), needed)
 
 
 def _drawn(asked: DrawOptions, sample: Sample, written: Handover, needed: Narrowing | None) -> Result:
@@ -163,40 +297,23 @@ def _drawn(asked: DrawOptions, sample: Sample, written: Handover, needed: Narrow
         "new": written.new,
     }
     if asked.half_width is not None:
-        several = isinstance(asked.half_width, tuple)
-        width = {"half_widths": list(asked.half_width)} if several else {"half_width": asked.half_width}
-        found |= width | {"needed": None if needed is None else needed.to_dict()}
+        width = asked.half_width
+        found |= {"half_widths": list(width)} if isinstance(width, tuple) else {"half_width": width}
+        found |= {"needed": None if needed is None else needed.to_dict()}
     first_of_ids = asked.extend is None and not sample.shown
     page = handover_page(found, _strata(sample), shown=not first_of_ids)
     labels = [*(asked.labels or []), written.to_label]
     if asked.half_width is None:
-        return Result(found, page, ("estimate", written.sample, *labels, *_known(asked, sample)))
+        return Result(found, page, ("estimate", written.sample, *labels))
     given = [word for path in labels for word in ("--labels", path)]
-    words = ["--extend", written.sample, *given, "--half-width", asked.half_width]
-    if asked.confidence_level != 0.95:
-        words += ["--confidence-level", asked.confidence_level]
-    words += _known(asked, sample) if sample.estimand is None else _meant(asked)
-    return Result(found, page, ("draw", asked.file, *words, "--output", f"{asked.output}-next"))
+    then = ("draw", "--extend", written.sample, *given, "--output", f"{asked.output}-next")
+    return Result(found, page, then)
 
 
-def _known(asked: DrawOptions, sample: Sample) -> list[str | Path]:
-    """Return the options that the estimate needs besides the labels."""
-    from stratal.estimation.estimand import as_estimand
-
-    found = _meant(asked)
-    if sample.estimand is None:
-        return [*found, "--predicted", sample.predicted] if sample.predicted else found
-    return [*found, "--population", asked.file] if as_estimand(sample.estimand).reads_population else found
-
-
-def _meant(asked: DrawOptions) -> list[Any]:
-    """Return the options that say what labels count as."""
-    given = (("--positive", asked.positive), ("--map", asked.map))
-    return [word for name, value in given if value is not None for word in (name, value)]
-
-
-def _extended(asked: DrawOptions, extend: Path) -> tuple[Sample, Narrowing | None]:
+def _extended(asked: DrawOptions, extend: Path, *, as_classes: bool) -> tuple[Sample, Narrowing | None]:
     """Return the sample with another round, and how far its interval is from the half-width asked for."""
+    from stratal.designs.sample import Sample
+    from stratal.labels.label_file import read_labels
     from stratal.planning import labels_needed, next_round
 
     additional, half_width = asked.additional, asked.half_width
@@ -205,8 +322,10 @@ def _extended(asked: DrawOptions, extend: Path) -> tuple[Sample, Narrowing | Non
             "--extend needs the labels so far and the number of units to add, or a half-width",
             allowed="--extend SAMPLE --labels FILE, with --additional N or --half-width W",
         )
-    earlier, given, classes = so_far(asked, extend, asked.labels, asked.value)
-    given = replace(given, positive=asked.positive, mapping=mapping("--map", asked.map))
+    earlier = Sample.read(extend)
+    given = read_labels(*asked.labels, id_name=earlier.id_name, value=asked.value)
+    given = replace(given, **asked.counted)
+    classes = (earlier.predicted if as_classes else compared(earlier, given)) or False
     with progress("reading and drawing"):
         population = population_again(part(Reading, asked), earlier)
         needed = None
@@ -225,7 +344,7 @@ def _extended(asked: DrawOptions, extend: Path) -> tuple[Sample, Narrowing | Non
             confidence_level=asked.confidence_level,
             population=population,
             predicted=classes,
-            learner=asked.learner,
+            learner=asked.calibration,
             features=listed(asked.features) or None,
         )
     return larger, needed
@@ -237,8 +356,8 @@ def _enough(asked: DrawOptions, sample: Sample, needed: Narrowing) -> Result:
     reason = "the interval is narrow enough" if needed.reached else every
     return Result(
         {"sample": str(asked.extend), "new": 0, "half_width": needed.wanted, "needed": needed.to_dict()},
-        f"No more labels: {reason} (± {needed.half_width:.4g}, asked ± {needed.wanted:g}).",
-        ("estimate", asked.extend, *(asked.labels or []), *_known(asked, sample)),
+        f"No more labels: {reason} (± {needed.half_width:.4g}, wanted ± {needed.wanted:g}).",
+        ("estimate", asked.extend, *(asked.labels or [])),
     )
 
 
@@ -246,17 +365,19 @@ def _unequal(asked: SharedDrawOptions) -> Sample:
     """Return a sample of a design other than simple random and stratified sampling."""
     from stratal.designs import Design
 
-    kind = Design.of_kind(asked.design)
-    if kind is None:
+    name, colon, size = asked.design.partition(":")
+    size = size or "sqrt-variance"
+    kind = Design.of_kind(name)
+    if kind is None or (colon and name not in SIZED):
         raise InputError("no such design", given=repr(asked.design), allowed=", ".join(DESIGNS))
-    reading, design, budget = part(Reading, asked), asked.design, asked.budget
+    reading, budget = part(Reading, asked), asked.budget
     if budget is None:
-        raise InputError(f"--design {design} needs --budget", action="Add --budget N, the number of labels.")
+        raise InputError(f"--design {name} needs --budget", action="Add --budget N, the number of labels.")
     if asked.cluster is not None:
         reading = structs.replace(reading, groups=joined(*reading.group_names, asked.cluster))
-    if asked.size not in ("equal", "sqrt-variance"):
-        reading = structs.replace(reading, features=joined(*listed(reading.features), asked.size))
-    made: Design = kind.of_options(budget, asked.size, asked.cluster)
+    if size not in ("equal", "sqrt-variance"):
+        reading = structs.replace(reading, features=joined(*listed(reading.features), size))
+    made: Design = kind.of_options(budget, size, asked.cluster)
     with progress("drawing"):
         return made.draw(reading.population(), asked.seed)
 
@@ -269,16 +390,27 @@ def _strata(sample: Sample) -> list[list[Any]]:
     return [list(row) for row in zip(names, sizes, sample.n_h.tolist(), strict=True)]
 
 
-def so_far(
-    reading: Reading, sample: Path, labels: list[Path], value: str | None
-) -> tuple[Sample, Labels, bool | str]:
-    """Read a sample and its labels; the third is the column of the model's answers, if labels are classes."""
-    from stratal.designs.sample import Sample
-    from stratal.labels.label_file import read_labels
+def compared(sample: Sample, labels: Labels) -> str | None:
+    """Return the column of the model's answers that labels are compared with, None for labels to be averaged.
 
-    earlier = Sample.read(sample)
-    given = read_labels(*labels, id_name=earlier.id_name, value=value)
-    return earlier, given, earlier.predicted if reading.predicted and earlier.predicted else False
+    It is that of the draw, where labels are classes: some of them are answers of the model.
+    """
+    from stratal.errors import LabelError
+    from stratal.estimation.columns import answers_of, class_column
+
+    own = {"positive": labels.positive, "mapping": labels.mapping}
+    meant: Any = (None if any(own.values()) else sample.counted) or own
+    numbers = meant["positive"] or any(isinstance(one, float) for one in (meant["mapping"] or {}).values())
+    if sample.predicted is None or sample.estimand is not None or numbers:
+        return None
+    try:
+        found = class_column(sample, labels, "labels")
+    except LabelError:
+        return None  # the estimate says what is wrong with them
+    # 0, ½ and 1 say right or wrong, unless the model answers nothing else.
+    answers = {*answers_of(sample, True).tolist()}
+    named = (answers - {"0", "0.5", "1"}) or answers
+    return None if named.isdisjoint(found.tolist()) else sample.predicted
 
 
 def as_drawn(reading: Reading, earlier: Sample) -> Reading:

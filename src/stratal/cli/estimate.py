@@ -10,18 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from msgspec import Struct, structs
 
-from stratal.cli.command import argument, command, option, part, words
-from stratal.cli.options import (
-    Bounds,
-    ConfidenceLevel,
-    EstimandText,
-    Number,
-    Positive,
-    Target,
-    Text,
-    Whole,
-    places,
-)
+from stratal.cli.command import Needs, argument, command, option, part, words
+from stratal.cli.draw import PlanFile, compared
+from stratal.cli.options import Bounds, ConfidenceLevel, EstimandText, Number, Target, Text, Whole, places
 from stratal.cli.output import Result, progress
 from stratal.cli.parsing import listed, mapping, pair
 from stratal.errors import InputError, LabelError
@@ -38,12 +29,20 @@ LABEL = "label"
 REQUIREMENT_FAILED = 4
 """Exit status where the interval does not lie where it must."""
 
+NO_CLASSES = "none"
+"""What --predicted says where labels are no classes."""
+
+FOR_NUMBERS = Needs(
+    "without --predicted (for one class: --metric precision,recall --class NAME)",
+    lambda given: given["predicted"] in (None, NO_CLASSES),
+)
+
 LEARNERS = ("gradient-boosting", "logistic-regression", "ridge")
 """Calibrations that learn from several columns; `stratal.proxy.calibration` has the same."""
 
 KNOWN = (
     *("id", "stratum", "sizes", "cluster", "weight", "population", "population_size"),
-    *("proxy", "proxy_moments", "predicted"),
+    *("proxy", "predicted"),
 )
 """Options that say what is known of a sample that was drawn elsewhere."""
 
@@ -72,15 +71,15 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
     combine : str
         What several annotators' answers of one unit become: mean or majority.
     predicted : str
-        Labels are classes: compare with this column of answers, kept by draw or in LABELS.
+        Compare labels that are classes with this column of answers, kept by draw or in LABELS; none to take
+        labels for right (1) or wrong (0).
     estimator : str
         auto, horvitz-thompson, difference, ppi++, stratppi, hajek or post-stratified.
     post_stratify : GROUP
         Weigh the sample by this group, whose sizes the draw kept.
     margins : COL,…
-        Fit the weights to these groups' sizes and proxies' means, any design.
-    margins_by : str
-        With --margins: raking (positive weights) or regression.
+        Fit the weights to these groups' sizes and proxies' means, any design, by raking (positive weights),
+        or by regression after that word and a colon.
     lam : float
         λ given instead of fitted.
     cross_fit : FOLDS
@@ -114,7 +113,7 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
     stratum : str
         With --labelled: column of strata.
     sizes : path
-        With --labelled: file with columns stratum,size.
+        With --labelled: file with columns stratum,size, and of the proxy perhaps mean,variance,count.
     cluster : str
         With --labelled: column of the groups that were drawn together.
     weight : str
@@ -123,8 +122,6 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
         With --labelled: units of the population.
     proxy : str
         With --labelled: column of the proxy.
-    proxy_moments : path
-        With --labelled: file with columns stratum,mean,variance,count.
 
     Examples
     --------
@@ -140,17 +137,18 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
         list[Path] | None,
         argument("LABELS…", "Labels, joined by id: CSV, Excel, JSON, Parquet, Feather.", needs=DRAWN),
     ] = None
-    value: Annotated[Text, option(names=("--value", "--label"), shown=LABEL)] = None
+    value: Annotated[Text, option(shown=LABEL)] = None
     id: Annotated[Text, option(shown="the sample's")] = None
-    positive: Positive = None
+    positive: Annotated[
+        Text, option("The label that counts as 1, and every other as 0.", "LABEL", needs=FOR_NUMBERS)
+    ] = None
     map: Text = None
     combine: str = "mean"
-    predicted: Text = None
+    predicted: Annotated[Text, option(shown="as drawn, for classes")] = None
     estimand: EstimandText = None
     estimator: str = "auto"
     post_stratify: Annotated[Text, option(needs=(DRAWN, "without --margins (which has it)"))] = None
     margins: Annotated[Text, option(needs=DRAWN)] = None
-    margins_by: Annotated[str, option(needs="with --margins")] = "raking"
     lam: Number = None
     cross_fit: Whole = None
     calibration: Text = None
@@ -180,7 +178,6 @@ class EvidenceOptions(Struct, frozen=True, kw_only=True):
     weight: Annotated[Text, option(needs=ELSEWHERE)] = None
     population_size: Annotated[Whole, option(needs=ELSEWHERE)] = None
     proxy: Annotated[Text, option(needs=ELSEWHERE)] = None
-    proxy_moments: Annotated[Path | None, option(needs=ELSEWHERE)] = None
 
     @property
     def answered(self) -> str:
@@ -326,14 +323,20 @@ def _refuse_beside(asked: EvidenceOptions, result: Any) -> None:
 
 def _with_population(asked: EvidenceOptions, evidence: GatheredEvidence) -> GatheredEvidence:
     """Return the evidence with the population of --population in the sample, for what reads it there."""
+    from stratal.designs.handover import PLAN_NAME
     from stratal.estimation.calibrated import population_of
     from stratal.estimation.estimand import as_estimand
 
-    if asked.population is None or asked.labelled is not None:
+    if asked.labelled is not None:
         return evidence
     sample = evidence.sample
     question = as_estimand(asked.estimand or sample.estimand)
     read = question.numbers if question.reads_population else ()
+    if asked.population is None and read and asked.sample is not None:
+        plan = PlanFile.read(asked.sample.parent / PLAN_NAME)
+        asked = structs.replace(asked, population=None if plan is None else plan.options.file)
+    if asked.population is None:
+        return evidence
     if not read and asked.calibration is None:
         raise InputError(
             "--population would have no effect",
@@ -421,6 +424,13 @@ def _remarks(asked: EvidenceOptions, evidence: GatheredEvidence, labels: Labels)
             "labels were taken as right (1) or wrong (0); if they are classes, compare them with the model's "
             f"answers: --predicted {sample.predicted}"
         )
+    if evidence.by_default and sample.predicted is not None:
+        answers = {*sample.groups[sample.predicted].tolist()}
+        if answers <= {"0", "1"}:
+            found.append(
+                f"labels were compared with the answers in {sample.predicted!r}; if they say right (1) "
+                "or wrong (0): --predicted none"
+            )
     if evidence.answered != (asked.value or LABEL) and evidence.models:
         found.append(f"the estimate is of {evidence.answered!r}, the first of the models compared")
     return found
@@ -450,6 +460,8 @@ class GatheredEvidence:
     column: Column
     answered: str
     models: tuple[str, ...] = ()
+    by_default: bool = False
+    """Whether labels are compared with the model's answers though no option says so."""
 
     @property
     def labels(self) -> Labels:
@@ -466,7 +478,7 @@ def require_present(path: Path) -> None:
     if not path.exists():
         raise InputError(
             f"{path}: there is neither a study nor a sample here",
-            allowed="the folder that `stratal init` made, or the file that `stratal draw` wrote",
+            allowed="the folder that `stratal study new` made, or the file that `stratal draw` wrote",
             action="Check the path.",
         )
 
@@ -527,7 +539,7 @@ def _studied(folder: Path, files: list[Path] | None) -> tuple[Sample, Column, di
     if not labels.answered:
         raise LabelError(
             f"{folder}: nothing is labelled yet",
-            action=f"Let annotators label: stratal label {quote(str(folder))}.",
+            action=f"Let annotators label: stratal study label {quote(str(folder))}.",
         )
     if known.pop("predicted", False):
         known["predicted"] = drawn.predicted
@@ -552,17 +564,23 @@ def gathered(asked: EvidenceOptions) -> tuple[EvidenceOptions, tuple[float, floa
     bounds = pair("--bounds", asked.bounds)
     if asked.labelled is None:
         sample, column, known = _drawn(asked.sample, asked.labels, asked.id, asked.value)
-        asked = structs.replace(asked, predicted=asked.predicted or known.get("predicted"))
         bounds = bounds or known.get("bounds")
         sample = _with_predictions(_post_stratified(sample, asked), asked.predicted, column)
     else:
-        sample, column = _elsewhere(asked, asked.labelled)
+        (sample, column), known = _elsewhere(asked, asked.labelled), {}
     meant = mapping("--map", asked.map)
 
     def counted(name: str) -> Labels:
         return replace(column(name), positive=asked.positive, mapping=meant)
 
-    return asked, bounds, GatheredEvidence(sample, counted, asked.answered)
+    predicted = asked.predicted or known.get("predicted")
+    only_labels = asked.estimand is None and not (asked.compare or asked.model)
+    by_default = asked.sample is not None and not asked.sample.is_dir() and only_labels and predicted is None
+    if by_default:
+        predicted = compared(sample, counted(asked.answered))
+    asked = structs.replace(asked, predicted=None if predicted == NO_CLASSES else predicted)
+    by_default = by_default and predicted is not None
+    return asked, bounds, GatheredEvidence(sample, counted, asked.answered, by_default=by_default)
 
 
 def _post_stratified(sample: Sample, asked: EvidenceOptions) -> Sample:
@@ -570,26 +588,43 @@ def _post_stratified(sample: Sample, asked: EvidenceOptions) -> Sample:
     from stratal.designs.margins import fit_margins, post_stratify
 
     if asked.margins is not None:
-        return fit_margins(sample, listed(asked.margins), method=asked.margins_by)
+        method, colon, groups = asked.margins.rpartition(":")
+        known = colon and method in ("raking", "regression")
+        method, groups = (method, groups) if known else ("raking", asked.margins)
+        return fit_margins(sample, listed(groups), method=method)
     return sample if asked.post_stratify is None else post_stratify(sample, asked.post_stratify)
 
 
 def _with_predictions(sample: Sample, predicted: str | None, column: Column) -> Sample:
     """Return the sample with the model's answers, from the labels where the draw did not keep them."""
-    if predicted is None or predicted in sample.groups:
+    if predicted in (None, NO_CLASSES) or predicted in sample.groups:
         return sample
     from stratal.estimation.columns import with_group
 
-    return with_group(sample, predicted, column(predicted))
+    try:
+        given = column(predicted)
+    except InputError as error:
+        if f"no column {predicted!r}" not in str(error):
+            raise
+        raise InputError(
+            f"--predicted: neither the sample nor the labels have a column {predicted!r}",
+            given=f"the sample keeps {', '.join(map(repr, sample.groups)) or 'no column'}",
+            action="Put the column in the labels, or draw with --predicted, so that it is kept.",
+        ) from None
+    return with_group(sample, predicted, given)
 
 
 def _elsewhere(asked: EvidenceOptions, table: Path) -> tuple[Sample, Column]:
     """Return a sample that was drawn elsewhere, and what reads a column of its table."""
     from stratal.designs.elsewhere import labels_of
     from stratal.designs.sample import Sample
+    from stratal.tables.small_table import SmallTable
 
     groups = () if asked.by is None or asked.by == asked.stratum else (asked.by,)
     known: dict[str, Any] = {name: getattr(asked, name) for name in KNOWN}
+    if asked.sizes is not None and asked.population is None:
+        moments = SmallTable.of(asked.sizes, "--sizes").find("variance") is not None
+        known["proxy_moments"] = asked.sizes if moments else None
     drawn, first = Sample.from_labelled(table, value=asked.value or LABEL, groups=groups, **known)
     return drawn, lambda name: replace(labels_of(drawn, table, name), notes=first.notes)
 

@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 
 from stratal.cli.command import Needs, argument, option
 from stratal.cli.output import progress
-from stratal.cli.parsing import joined, listed, pair, place, widths
+from stratal.cli.parsing import joined, listed, mapping, pair, place, widths
 from stratal.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ AnyReading = TypeVar("AnyReading", bound="Reading")
 
 COLUMNS = "COL,…"
 
-Study = Annotated[Path, argument("STUDY", "The folder that `init` made.")]
+Study = Annotated[Path, argument("STUDY", "The folder that `study new` made.")]
 Output = Annotated[Path, option("Directory to write to; must be empty or not exist.")]
 EstimandText = Annotated[
     Text,
@@ -48,10 +48,10 @@ ON_DUCKDB = "with --engine duckdb"
 
 def _is_text_table(given: Any) -> bool:
     suffixes = [suffix.lower() for suffix in given["file"].suffixes if suffix.lower() != ".gz"]
-    return not given["directory"] and suffixes[-1:] not in ([".parquet"], [".pq"], [".jsonl"], [".ndjson"])
+    return suffixes[-1:] not in ([".parquet"], [".pq"], [".jsonl"], [".ndjson"])
 
 
-class Reading(Struct, frozen=True, kw_only=True):
+class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """How a file of predictions is to be read.
 
     Parameters
@@ -67,19 +67,17 @@ class Reading(Struct, frozen=True, kw_only=True):
     show : COL,…
         Columns shown to the annotators.
     features : COL,…
-        Columns of numbers for --stratify features or --learner; also 'emb_*'.
+        Columns of numbers for --stratify features or --calibration; also 'emb_*'.
     predicted : str
         Column of the model's answer; kept in the sample, not shown.
-    proxy_bounds : str
-        Bounds of the outcome that the proxy predicts: LOW,HIGH.
+    bounds : LOW,HIGH
+        Bounds of the outcome, and of the proxy on its scale.
     second_moment : str
         Column of E[z² | x], where the proxy has one.
     margin : bool
         The proxy only orders units; it is on no scale.
     delimiter : str
         Delimiter of a CSV file.
-    directory : bool
-        FILE is a directory of Parquet parts.
     softmax : COL,… or PATTERN
         Columns of probabilities that add up to 1; the proxy is the answer's.
     missing : str
@@ -89,15 +87,11 @@ class Reading(Struct, frozen=True, kw_only=True):
     remote : bool
         FILE may be an address: https://… or s3://….
     engine : str
-        What reads FILE: duckdb or spark.
-    master : URL
-        Where Spark runs: local[2], spark://host:7077.
+        What reads FILE: duckdb, spark, or spark=URL where that is elsewhere: spark=spark://host:7077.
     threads : int
         Threads that DuckDB may use.
     memory : AMOUNT
         What DuckDB may hold before it spills to disk: 2GB.
-    progress : bool
-        Say on standard error how many rows a second each long scan takes, terminal or not.
 
     Examples
     --------
@@ -111,24 +105,21 @@ class Reading(Struct, frozen=True, kw_only=True):
     groups: Text = None
     by: Text = None
     show: Text = None
-    features: Annotated[Text, option(needs="with --stratify features or --learner")] = None
+    features: Annotated[Text, option(needs="with --stratify features or --calibration")] = None
     predicted: Text = None
-    proxy_bounds: Annotated[Text, option(needs="with --proxy")] = None
+    bounds: Bounds = None
     second_moment: Annotated[Text, option(needs="with --proxy")] = None
     margin: Annotated[bool, option(needs="with --proxy")] = False
     delimiter: Annotated[
         Text, option(shown="found in the header", needs=Needs("for a CSV file", _is_text_table))
     ] = None
-    directory: bool = False
     softmax: Text = None
     missing: str = "refuse"
     label: Text = None
     remote: bool = False
     engine: str = "duckdb"
-    master: Annotated[Text, option(shown="all cores of this machine", needs="with --engine spark")] = None
     threads: Annotated[Whole, option(shown="one for each core", needs=ON_DUCKDB)] = None
     memory: Annotated[Text, option(shown="a few hundred MB for each thread", needs=ON_DUCKDB)] = None
-    progress: bool = False
 
     @property
     def group_names(self) -> tuple[str, ...]:
@@ -149,7 +140,7 @@ class Reading(Struct, frozen=True, kw_only=True):
             show=listed(self.show),
             predicted=self.predicted,
             second_moment=self.second_moment,
-            bounds=pair("--proxy-bounds", self.proxy_bounds),
+            bounds=pair("--bounds", self.bounds) if self.proxy or self.softmax else None,
             scaled=False if self.margin else None,
             softmax=listed(self.softmax) or None,
             missing=self.missing,
@@ -160,8 +151,10 @@ class Reading(Struct, frozen=True, kw_only=True):
     @property
     def of_file(self) -> dict[str, Any]:
         """Where the file is and what reads it, whatever its columns."""
-        names = ("delimiter", "directory", "remote", "engine", "master", "threads", "memory")
-        return {name: getattr(self, name) for name in names}
+        engine, _, master = self.engine.partition("=")
+        parts = self.file.is_dir() and next(self.file.rglob("*.parquet"), None) is not None
+        found = {name: getattr(self, name) for name in ("delimiter", "remote", "threads", "memory")}
+        return found | {"engine": engine, "master": master or None, "directory": parts}
 
     def with_columns_of(self: AnyReading, estimand: Any) -> AnyReading:
         """Return how to read the file with the columns that an estimand, or what names one, needs.
@@ -231,6 +224,10 @@ class Planning(Reading, frozen=True, kw_only=True):
         What --half-width assumes of the proxy: cautious, expected or hopeful.
     residual_sd : float
         Standard deviation of outcome less proxy, for outcomes without bounds.
+    outcome : str
+        What the labels will be: binary, bounded (with --bounds) or unbounded; kept in the sample.
+    map : LABEL=NUMBER,…
+        What labels will count as, kept in the sample: a number, a class (kitty=cat), or no answer (unsure=).
 
     Examples
     --------
@@ -239,7 +236,7 @@ class Planning(Reading, frozen=True, kw_only=True):
     """
 
     budget: Whole = None
-    half_width: Annotated[Any, option(parser=widths)] = None
+    half_width: Annotated[float | tuple[float, ...] | None, option(parser=widths)] = None
     strata: Annotated[
         Whole,
         option(
@@ -268,13 +265,14 @@ class Planning(Reading, frozen=True, kw_only=True):
     assume: Annotated[str, option(needs="with --half-width")] = "cautious"
     residual_sd: Annotated[Number, option(shown="half the proxy's own")] = None
     estimand: EstimandText = None
+    outcome: Annotated[Text, option(shown="as the proxy's bounds or the model's answers tell")] = None
+    positive: Positive = None
+    map: Text = None
 
-    def plan(
-        self, *, pilot: bool = False, earlier: tuple[list[Path], str | None, str | None] | None = None
-    ) -> Plan:
+    def plan(self, *, pilot: bool = False, earlier: tuple[list[Path], str | None] | None = None) -> Plan:
         """Read the population and plan, or plan the first round on the way to a half-width.
 
-        `earlier` are files of labels, their column and the label that counts as 1.
+        `earlier` are files of labels, and their column.
         """
         from stratal.labels.label_file import read_labels
         from stratal.planning.plan import plan
@@ -282,8 +280,8 @@ class Planning(Reading, frozen=True, kw_only=True):
         with progress("reading and stratifying"):
             population, labels = self.with_columns_of(self.estimand).population(), None
             if earlier is not None:
-                paths, value, one = earlier
-                labels = read_labels(*paths, id_name=population.id_name, value=value, positive=one)
+                paths, value = earlier
+                labels = read_labels(*paths, id_name=population.id_name, value=value, **self.counted)
             return plan(
                 population,
                 self.budget,
@@ -300,6 +298,11 @@ class Planning(Reading, frozen=True, kw_only=True):
                 estimand=self.estimand,
                 labels=labels,
             )
+
+    @property
+    def counted(self) -> dict[str, Any]:
+        """What labels count as."""
+        return {"positive": self.positive, "mapping": mapping("--map", self.map)}
 
 
 def places(record: Any) -> list[str]:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn
 
     from stratal.report import Page, Table
-    from stratal.tables.source import Scan
 
 
 _WIDEST = 10_000
@@ -242,14 +241,14 @@ def progress(what: str) -> Iterator[None]:
     >>> with progress("reading"):
     ...     pass
     """
-    if not _asked_for and not sys.stderr.isatty():
+    if not sys.stderr.isatty():
         yield
         return
     from rich.progress import TextColumn
 
     from stratal.tables.source import Watch, watching
 
-    watch = Watch(_say_scan if _asked_for else _say_nothing)
+    watch = Watch(lambda *_: None)
     with _bar(what, TextColumn("{task.fields[rate]}")) as bar:
 
         def show() -> None:
@@ -273,37 +272,8 @@ def progress(what: str) -> Iterator[None]:
             timer.join()
 
 
-_asked_for = False
-
-
-def ask_for_progress(asked: bool) -> bool:
-    """Let scans be told on standard error, whether that is a terminal or not, from now on.
-
-    Examples
-    --------
-    >>> ask_for_progress(False)
-    False
-    """
-    global _asked_for
-    _asked_for = asked
-    return asked
-
-
 def _speed(rate: float) -> str:
     return f"{rate / 1e6:.1f} million rows/s" if rate >= 1e5 else f"{rate:,.0f} rows/s"
-
-
-def _say_scan(scan: Scan, seconds: float) -> None:
-    """Write what a scan of over a second was."""
-    if seconds > PATIENCE and scan.rows is not None:
-        print(
-            f"{visible(scan.label)}: {scan.rows:,} rows in {seconds:.1f} s, {_speed(scan.rows / seconds)}",
-            file=sys.stderr,
-        )
-
-
-def _say_nothing(*_: object) -> None:
-    return
 
 
 @contextmanager

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import structs
 
 from stratal.cli.command import argument, command, option, part, words
-from stratal.cli.options import Number, Planning, Positive, Text, Whole
+from stratal.cli.draw import PlanFile, SharedDrawOptions
+from stratal.cli.options import Number, Planning, Text, Whole
 from stratal.cli.output import Result
 from stratal.cli.parsing import place
 from stratal.errors import InputError
 
-OF_A_FILE = """id proxy groups by features predicted proxy_bounds second_moment margin delimiter directory
-    softmax missing label remote engine master threads memory progress strata stratify allocation minimum
-    assume residual_sd estimand labels"""
+if TYPE_CHECKING:
+    from stratal.planning.plan import Plan
+
+
+OF_A_FILE = """id proxy groups by features predicted bounds second_moment margin delimiter
+    softmax missing label remote engine threads memory strata stratify allocation minimum
+    assume residual_sd estimand labels
+    outcome positive map output"""
 
 
 class PlanOptions(Planning, frozen=True, kw_only=True):
@@ -31,6 +37,8 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
         Labels of an earlier sample of FILE, to promise by; may be repeated.
     value : str
         Column of the label, in --labels.
+    output : FILE
+        Write the plan, which `draw` takes: plan.json.
 
     Examples
     --------
@@ -43,13 +51,13 @@ class PlanOptions(Planning, frozen=True, kw_only=True):
     rate: Annotated[Number, option(shown="0.5")] = None
     labels: list[Path] | None = None
     value: Annotated[Text, option(shown="label")] = None
-    positive: Positive = None
+    output: Path | None = None
 
 
 @command(
     PlanOptions,
     without="show",
-    needs={OF_A_FILE: "with FILE", "value positive": "with --labels"},
+    needs={OF_A_FILE: "with FILE", "value": "with --labels"},
 )
 def plan(asked: PlanOptions) -> Result:
     """Say what a budget will buy, before any label is bought.
@@ -66,25 +74,40 @@ def plan(asked: PlanOptions) -> Result:
 
     if asked.file is None:
         return Result(_without_file(asked), plan_page)
-    found = _with_file(asked)
-    wanted = structs.replace(part(Planning, asked), assume="cautious")
-    if wanted.half_width is None or asked.labels:
-        wanted = structs.replace(wanted, budget=found["budget"], half_width=None)
-    # Labels may recommend another design than the proxy alone.
-    design = ["--design", found["recommended"]["design"]] if asked.labels else []
-    drawing = ("draw", asked.file, *words(wanted), *design, "--seed", 7, "--output", new_folder("audit"))
-    return Result(found, plan_page, drawing)
-
-
-def _with_file(asked: PlanOptions) -> dict[str, Any]:
-    """Plan for the units of a file."""
     if asked.population_size is not None or asked.rate is not None:
         raise InputError(
             "--population-size and --rate are for plans without a file",
             given=asked.file,
             action="Leave FILE out.",
         )
-    return asked.plan(earlier=(asked.labels, asked.value, asked.positive) if asked.labels else None).to_dict()
+    made = asked.plan(earlier=(asked.labels, asked.value) if asked.labels else None)
+    # A half-width is drawn for by a pilot, unless there are labels already; these may also recommend another
+    # design than the proxy alone.
+    wanted: dict[str, Any] = structs.asdict(part(Planning, asked)) | {"assume": "cautious"}
+    if asked.half_width is None or asked.labels:
+        wanted |= {"budget": made.budget, "half_width": None}
+    design = made.recommended.design if asked.labels else "auto"
+    options = SharedDrawOptions(**wanted, design=design)
+    if asked.output is None:
+        drawing: tuple[Any, ...] = (asked.file, *words(options))
+    else:
+        _write(asked.output, options, made)
+        drawing = (asked.output,)
+    drawing += ("--seed", 7, "--output", new_folder("audit"))
+    return Result(made.to_dict(), plan_page, ("draw", *drawing))
+
+
+def _write(path: Path, options: SharedDrawOptions, made: Plan) -> None:
+    """Write a plan, over an earlier one at most."""
+    from stratal.designs.files import replacing
+
+    if path.suffix.lower() != ".json":
+        raise InputError("--output is a JSON file", given=path, allowed="such as plan.json")
+    if path.exists() and PlanFile.read(path) is None:
+        raise InputError(f"{path}: exists, and is no plan", action="Choose another --output.")
+    text = PlanFile.of(options, made.population).text(path.parent)
+    with replacing(path) as partial:
+        partial.write_text(text, encoding="utf-8")
 
 
 def _without_file(asked: PlanOptions) -> dict[str, Any]:
@@ -100,7 +123,7 @@ def _without_file(asked: PlanOptions) -> dict[str, Any]:
         asked.population_size,
         WORST_RATE if asked.rate is None else asked.rate,
         budget=asked.budget,
-        half_width=asked.half_width,
+        half_width=asked.half_width,  # type: ignore[arg-type]  # several are refused
         confidence_level=asked.confidence_level,
     ).to_dict()
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct, UnsetType, field
 
+from stratal.cli.draw import PlanFile
 from stratal.errors import InputError, near_names
 from stratal.estimation.estimate import StratumRow
 from stratal.planning.plan import PlannedDesign
@@ -710,36 +711,39 @@ class Schema(Struct, kw_only=True):
 
 
 PRINTED: dict[str, tuple[type, ...]] = {
-    "backup": (Checked,),
-    "check": (Checked,),
+    "study backup": (Checked,),
+    "study check": (Checked,),
     "demo": (Demo,),
     "doctor": (Inspection, ToolAnswers, TableOfLabels, Folder, Logs),
     "draw": (Drawn,),
     "estimate": (Estimate, *SEVERAL),
-    "export": (ExportedPage, Exported),
-    "extend": (Extended,),
-    "import": (Imported, ImportedPage),
-    "init": (NewStudy,),
-    "inspect": (Inspection,),
-    "label": (Served,),
+    "study export": (ExportedPage, Exported),
+    "study extend": (Extended,),
+    "study import": (Imported, ImportedPage),
+    "study new": (NewStudy,),
+    "study label": (Served,),
     "plan": (Plan,),
     "report": (Report,),
     "schema": (Schema,),
     "simulate": (Simulated,),
-    "status": (Status,),
-    "team": (Team,),
+    "study status": (Status,),
+    "study team": (Team,),
 }
 """What each command prints, by its name; objects may gain names later and lose none."""
+
+WRITTEN: dict[str, tuple[type, ...]] = {"plan-file": (PlanFile,)}
+"""Files that one command writes and another reads, by the name of their schema."""
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def command_schema(command: str, *, closed: bool = False) -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of what a command prints with `--json`.
+    """Return the JSON Schema (2020-12) of what a command prints with `--json`, or of a plan's file.
 
     Parameters
     ----------
     command : str
+        Or `plan-file`.
     closed : bool
         Whether objects may have no other names than those given: for tests.
 
@@ -750,12 +754,15 @@ def command_schema(command: str, *, closed: bool = False) -> dict[str, Any]:
 
     Examples
     --------
-    >>> command_schema("extend")["$defs"]["Extended"]["properties"]["enough"]
+    >>> command_schema("study extend")["$defs"]["Extended"]["properties"]["enough"]
     {'type': 'boolean'}
     """
-    if command not in PRINTED:
-        raise InputError(f"no such command: {command!r}", allowed=near_names(command, PRINTED))
-    ways, parts = msgspec.json.schema_components(PRINTED[command], ref_template="#/$defs/{name}")
+    known = {**PRINTED, **WRITTEN}
+    if command not in known:
+        raise InputError(f"no such command: {command!r}", allowed=near_names(command, known))
+    ways, parts = msgspec.json.schema_components(
+        known[command], ref_template="#/$defs/{name}", schema_hook=lambda _: {"type": "string"}
+    )
     for name, part in parts.items():
         part.pop("title", None)
         # The first sentence of a docstring; what follows is for Python.
@@ -772,8 +779,8 @@ def command_schema(command: str, *, closed: bool = False) -> dict[str, Any]:
             part["additionalProperties"] = False
     return {
         "$schema": DIALECT,
-        "$id": f"stratal-{command}.schema.json",
-        "title": f"stratal {command} --json",
+        "$id": f"stratal-{command.replace(' ', '-')}.schema.json",
+        "title": f"stratal {command} --json" if command in PRINTED else "plan.json",
         **(ways[0] if len(ways) == 1 else {"anyOf": list(ways)}),
         "$defs": parts,
     }

@@ -30,18 +30,14 @@ class ReportOptions(EvidenceOptions, frozen=True, kw_only=True):
     ----------
     output : FILE
         The report: .html, .md or .json.
-    title : str
-        Heading of the page.
     question : str
-        What the annotators were asked.
+        What the annotators were asked; the heading of the page.
     quantity : str
         What the estimate is called: accuracy, pass rate, …
     against : FILE
         Answers of a new version of the model, joined by id.
-    answer : str
-        Column of the answers in that file.
-    old_answer : str
-        Column of the sample that was judged.
+    answer : COL or OLD=NEW
+        Column of the answers in that file, and in the sample where that is another.
     new_labels : paths
         Labels of answers that changed, as far as they are there.
     with_examples : bool
@@ -54,13 +50,11 @@ class ReportOptions(EvidenceOptions, frozen=True, kw_only=True):
     """
 
     output: Path
-    title: Annotated[Text, option(shown="the question")] = None
     question: Annotated[Text, option(shown="the study's")] = None
     quantity: Text = None
     against: Path | None = None
-    answer: Annotated[Text, option(shown="as in the sample", needs=OF_NEW_VERSION)] = None
-    old_answer: Annotated[Text, option(shown="the model's answer", needs=OF_NEW_VERSION)] = None
-    new_labels: Annotated[list[Path] | None, option(needs=OF_NEW_VERSION)] = None
+    answer: Annotated[Text, option(shown="the model's answer", needs=OF_NEW_VERSION)] = None
+    new_labels: Annotated[list[Path] | None, option(names=("--labels",), needs=OF_NEW_VERSION)] = None
     with_examples: bool = False
 
 
@@ -89,7 +83,6 @@ def _findings(asked: ReportOptions) -> Findings:
         found=result.estimate,
         tables=result.tables,
         notes=result.remarks,
-        title=asked.title,
         question=asked.question or known.get("question"),
         quantity=_of_model(asked.quantity or known.get("quantity") or _counted(asked.positive), result.model),
         confidence_level=asked.confidence_level,
@@ -139,7 +132,10 @@ def _new_version(asked: ReportOptions, result: Made, file: Path) -> NewVersion:
 
     sample = result.sample
     predicted = result.asked.predicted
-    column = asked.answer or asked.old_answer or predicted or sample.predicted or "answer"
+    before, equals, after = (asked.answer or "").partition("=")
+    # One name is that of both, where the sample has such a column; else of the new answers alone.
+    old = before if equals or before in {*sample.shown, *sample.groups} else None
+    column = after or before or predicted or sample.predicted or "answer"
     given = None
     if asked.new_labels:
         given = read_labels(
@@ -153,7 +149,7 @@ def _new_version(asked: ReportOptions, result: Made, file: Path) -> NewVersion:
         sample,
         result.labels,
         read_labels(file, id_name=sample.id_name, value=column),
-        old_answers=asked.old_answer,
+        old_answers=old,
         new_labels=given,
         predicted=predicted or False,
         combine=asked.combine,

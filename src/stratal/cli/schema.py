@@ -9,11 +9,16 @@ from stratal.cli.output import print_json
 
 
 @command()
-def schema(of: Annotated[str, argument("COMMAND", "Such as estimate.")]) -> None:
+def schema(
+    of: Annotated[
+        list[str],
+        argument("COMMAND…", "Such as estimate, study status, or plan-file for what `plan --output` writes."),
+    ],
+) -> None:
     """Print the JSON Schema of what a command prints with --json.
 
     Objects may gain names in later versions; those that are there stay. It is JSON with and without --json.
     """
     from stratal.cli.printed import command_schema
 
-    print_json(command_schema(of))
+    print_json(command_schema(" ".join(of)))

@@ -58,27 +58,23 @@ class SimulateOptions(Reading, frozen=True, kw_only=True):
     ----------
     outcome : str
         Column of the outcome, known for every row.
-    budgets : N,…
+    budget : N,…
         Numbers of labels.
-    designs : DESIGN,…
+    design : DESIGN,…
         simple-random, or stratification:number:allocation[:pilot[:step]]; allocations: proportional, equal,
         neyman, robust, stratppi, oracle, two-round, opt-a1, opt-a2. Or, a millisecond or more each:
         poisson, proportional-to-size, systematic, planned, two-round (a plan, and half of it as a pilot);
         so is every design with --estimand.
-    estimators : NAME,…
+    estimator : NAME,…
         horvitz-thompson, hajek, difference, ppi++ or stratppi.
-    intervals : NAME,…
+    interval : NAME,…
         auto, t, normal, wilson, …
     replicates : int
         Samples drawn of each design.
-    bounds : str
-        Bounds of the outcome: LOW,HIGH.
-    with_replacement : bool
-        Draw with replacement.
     target_error : float
         Report the labels at which the mean absolute error falls to this.
     workers : int
-        Processes; with --engine spark its workers are asked instead.
+        Processes; with --engine spark its workers take their place.
     resume : path
         Parquet file of finished cells; a killed run goes on from it.
     output : path
@@ -93,17 +89,15 @@ class SimulateOptions(Reading, frozen=True, kw_only=True):
     """
 
     outcome: str
-    budgets: str = "50,100,200"
-    designs: Annotated[Text, option(shown=f"{MEANS_DESIGNS}; {ESTIMANDS_DESIGNS} with --estimand")] = None
-    estimators: Annotated[str, option(needs="without --estimand")] = "horvitz-thompson"
-    intervals: Annotated[str, option(needs="without --estimand")] = "auto"
+    budget: str = "50,100,200"
+    design: Annotated[Text, option(shown=f"{MEANS_DESIGNS}; {ESTIMANDS_DESIGNS} with --estimand")] = None
+    estimator: Annotated[str, option(needs="without --estimand")] = "horvitz-thompson"
+    interval: Annotated[str, option(needs="without --estimand")] = "auto"
     replicates: Annotated[Whole, option(shown="3000; 300 with --estimand")] = None
     estimand: EstimandText = None
     seed: Seed = 0
     confidence_level: ConfidenceLevel = 0.95
-    bounds: Annotated[Text, option(needs="without --estimand")] = None
     target: Target = "population"
-    with_replacement: Annotated[bool, option(needs="without --estimand")] = False
     target_error: Number = None
     workers: Annotated[int, option(needs="with --engine duckdb")] = 1
     resume: Path | None = None
@@ -129,17 +123,18 @@ class SimulateOptions(Reading, frozen=True, kw_only=True):
 
     def asked_workers(self) -> Any:
         """Processes, or the Spark session that the file is read with."""
-        if self.engine != SPARK:
+        reading = self.of_file
+        if reading["engine"] != SPARK:
             return self.workers
         from stratal.tables.spark_files import session_at
 
-        return session_at(self.master)
+        return session_at(reading["master"])
 
 
 @command(
     SimulateOptions,
-    without="groups by show features proxy_bounds second_moment softmax missing label",
-    needs={"predicted": "with --estimand", "margin": "without --estimand"},
+    without="groups by show features second_moment softmax missing label",
+    needs={"predicted": "with --estimand", "margin bounds": "without --estimand"},
 )
 def simulate(asked: SimulateOptions) -> Result:
     """Draw thousands of samples from labelled data, and measure every design and estimator on them.
@@ -190,16 +185,15 @@ def _simulated(asked: SimulateOptions) -> SimulationTable:
         return run(
             population,
             labels,
-            designs=listed(asked.designs or (ESTIMANDS_DESIGNS if question else MEANS_DESIGNS)),
-            estimators=None if question else listed(asked.estimators),
-            intervals=listed(asked.intervals),
-            budgets=whole_numbers("--budgets", asked.budgets),
+            designs=listed(asked.design or (ESTIMANDS_DESIGNS if question else MEANS_DESIGNS)),
+            estimators=None if question else listed(asked.estimator),
+            intervals=listed(asked.interval),
+            budgets=whole_numbers("--budget", asked.budget),
             replicates=asked.replicates or (300 if question else 3000),
             seed=asked.seed,
             confidence_level=asked.confidence_level,
             bounds=bounds,
             target=asked.target,
-            with_replacement=asked.with_replacement,
             workers=asked.asked_workers(),
             store=asked.resume,
             progress=advance,

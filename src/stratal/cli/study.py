@@ -1,4 +1,4 @@
-"""Commands on a study: the page on which people label, its progress, people, rounds and soundness."""
+"""Commands on a study: made of a draw, its page, progress, people, rounds, soundness, exchange with tools."""
 
 from __future__ import annotations
 
@@ -6,20 +6,23 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from msgspec import structs
+from msgspec import Struct, structs
 
-from stratal.cli.command import command, option
+from stratal.cli.command import argument, command, option, part, words
+from stratal.cli.draw import PlanFile
+from stratal.cli.estimate import require_present
 from stratal.cli.options import ConfidenceLevel, Number, Output, Reading, Study, Text, Whole
 from stratal.cli.output import Result, print_json, print_text, progress
-from stratal.cli.parsing import joined, listed, place, text_of
+from stratal.cli.parsing import finite_number, joined, listed, mapping, place, text_of, whole_number, whole_numbers
 from stratal.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     import stratal.study.study as studies
+    from stratal.study.question import Question
     from stratal.study.web.server import Place
 
 OPEN = """Warning: other computers can reach this page, and what they send is not encrypted: whoever listens
-on the network can read labels and links. Better leave --host out, put a proxy with TLS before the page
+on the network can read labels and links. Better give a port alone, put a proxy with TLS before the page
 (caddy reverse-proxy --from labels.example.org --to 127.0.0.1:{port}), and say where it is
 (--address https://labels.example.org)."""
 
@@ -27,13 +30,171 @@ UNSOUND = 3
 """Exit status for a study or a copy with problems; 1 is a reader that left, 2 a mistake."""
 
 
-@command()
+HTML = "html"
+PAGE = "page"
+_PAGES = (".html", ".htm")
+_COMES_BACK = {"label-studio": "export.json", "argilla": "records.json", "prodigy": "answers.jsonl"}
+"""What the file that a tool gives back may be called."""
+
+_NAMELESS = ("csv", "excel", "jsonl")
+"""Files that do not say who answered."""
+
+
+KINDS = ("choices", "scale", "pair", "classes")
+
+
+class NewOptions(Struct, frozen=True, kw_only=True):
+    """The options of `study new`: what to ask, and whom.
+
+    Parameters
+    ----------
+    output : DIR
+        The study's folder; must be empty or not exist.
+    question : str
+        What annotators are asked about each item.
+    annotators : NAME,…
+        Who labels.
+    choices : ANSWER,…
+        One of four kinds of answers is required: choices, such as Pass,Fail or Good=1,Partly=0.5,Bad=0.
+    scale : LOW,HIGH
+        Or a scale of whole numbers.
+    pair : A,B
+        Or which of two shown columns is better.
+    classes : ANSWER,…
+        Or answers in the annotators' own words, with some to choose from.
+    rubric : path
+        File that says how to judge (Markdown).
+    adjudicators : NAME,…
+        Who decides disagreements.
+    overlap : SHARE or SHARE,PEOPLE
+        Share of the items that several people label, and how many people.
+    pseudonyms : bool
+        Keep names out of the journal, in a private file.
+    until : float
+        Stop when the half-width of the anytime-valid interval is as small as this.
+
+    Examples
+    --------
+    >>> NewOptions(drawn=Path("audit"), output=Path("s"), question="Good?", annotators="ada").pseudonyms
+    False
+    """
+
+    drawn: Annotated[Path, argument("DRAWN", "The folder that `draw` wrote, or a sample.")]
+    output: Path
+    question: str
+    annotators: str
+    choices: Text = None
+    scale: Text = None
+    pair: Text = None
+    classes: Text = None
+    rubric: Path | None = None
+    adjudicators: Annotated[Text, option(shown="every annotator")] = None
+    overlap: Text = None
+    pseudonyms: bool = False
+    until: Annotated[Number, option(shown="the half-width that was drawn for")] = None
+
+
+@command(NewOptions, name="study new")
+def new(asked: NewOptions) -> Result:
+    """Make the folder in which people label what was drawn.
+
+    The folder holds the sample, the question and a database of all that annotators ever say. Then
+    `stratal study label` shows them the items, `stratal study status` says how far they are, and
+    `stratal estimate` takes the labels.
+    """
+    from stratal.designs.handover import PLAN_NAME, SAMPLE_NAME, empty_folder
+    from stratal.designs.sample import Sample
+    from stratal.report import study_page
+    from stratal.study.opening import create_study
+
+    empty_folder(asked.output)
+    kinds = {name: getattr(asked, name) for name in KINDS}
+    question = made_question(asked.question, kinds, "" if asked.rubric is None else text_of(asked.rubric))
+    require_present(asked.drawn)
+    place = asked.drawn / SAMPLE_NAME if asked.drawn.is_dir() else asked.drawn
+    sample, plan = Sample.read(place), PlanFile.read(place.parent / PLAN_NAME)
+    reading = None if plan is None else part(Reading, plan.options)
+    wanted = asked.until or (None if plan is None else plan.options.half_width)
+    share, _, people = (asked.overlap or "0").partition(",")
+    try:
+        overlap, copies = finite_number(share), whole_number(people or "2")
+    except ValueError:
+        raise InputError(
+            "--overlap takes a share",
+            given=repr(asked.overlap),
+            allowed="such as 0.2, or 0.2,3 for three people",
+        ) from None
+    with create_study(
+        asked.output,
+        sample,
+        question,
+        annotators=listed(asked.annotators),
+        adjudicators=listed(asked.adjudicators),
+        overlap=overlap,
+        copies=copies,
+        pseudonyms=asked.pseudonyms,
+        half_width=min(wanted) if isinstance(wanted, tuple) else wanted,
+        reading=None if reading is None else structs.asdict(reading) | {"file": str(reading.file.resolve())},
+    ) as made:
+        found = {
+            "study": str(asked.output),
+            "n": sample.size,
+            "population_size": sample.population_size,
+            "design": sample.design.kind,
+            "seed": sample.seed,
+            "question": made.question.to_dict(),
+            "annotators": list(made.annotators),
+            "answers": made.progress(made.annotators[0]).total,
+            "shown": list(sample.shown),
+        }
+    page = study_page(found, compared=sample.predicted is not None)
+    return Result(found, page, ("study", "label", asked.output))
+
+
+def made_question(text: str, kinds: dict[str, str | None], rubric: str = "") -> Question:
+    """Return the question that a command's options ask for: of one kind.
+
+    Examples
+    --------
+    >>> made_question("How good?", {"choices": None, "scale": "1,5", "pair": None, "classes": None}).kind
+    'scale'
+    """
+    from stratal.study.question import Question
+
+    given = [kind for kind in KINDS if kinds[kind] is not None]
+    if len(given) != 1:
+        raise InputError(
+            "a question needs one kind of answers",
+            given=", ".join(f"--{kind}" for kind in given) or "none",
+            allowed="one of --choices, --scale, --pair, --classes",
+        )
+    names = listed(kinds[given[0]])
+    if given[0] == "choices":
+        return Question.of_choices(text, names, rubric=rubric)
+    if given[0] == "classes":
+        return Question.of_classes(text, names, rubric=rubric)
+    if len(names) != 2:
+        raise InputError(
+            f"--{given[0]} takes two entries",
+            given=repr(kinds[given[0]]),
+            allowed="two, with a comma between them, such as --scale 1,5 or --pair answer_a,answer_b",
+        )
+    if given[0] == "pair":
+        return Question.of_pair(text, *names, rubric=rubric)
+    return Question.of_scale(text, *whole_numbers("--scale", ",".join(names)), rubric=rubric)
+
+
+@command(name="study label")
 def label(
     study: Study,
-    port: Annotated[int, option("Port to listen at; 0 takes a free one.")] = 8000,
-    host: Annotated[
-        str, option("Address of this computer to listen at; any but the default lets others in.")
-    ] = "127.0.0.1",
+    port: Annotated[
+        str,
+        option(
+            "Port to listen at; 0 takes a free one. HOST:PORT listens at another address of this computer, "
+            "which lets others in.",
+            "PORT",
+        ),
+    ] = "8000",
     address: Annotated[
         Text,
         option(
@@ -69,7 +230,10 @@ def label(
         raise MissingExtraError(error.name or "starlette", extra="web") from None
     from stratal.study import open_study
 
-    served = Place(host=host, port=port, address=address)
+    host, _, number = port.rpartition(":")
+    if not number.isdecimal():
+        raise InputError("--port takes a number", given=repr(port), allowed="PORT or HOST:PORT")
+    served = Place(host=host.strip("[]") or "127.0.0.1", port=int(number), address=address)
     with open_study(study) as opened:
         keep_look(opened, _formats(format), media)
         names = opened.names
@@ -105,7 +269,7 @@ def _print_links(study: Path, place: Place, links: dict[str, str]) -> None:
     print_text("", "Ctrl-C stops the page; nothing is lost.")
 
 
-@command()
+@command(name="study status")
 def status(study: Study, confidence_level: ConfidenceLevel = 0.95) -> Result:
     """Show a study's progress, agreement, times, nonresponse and interim estimate.
 
@@ -120,15 +284,15 @@ def status(study: Study, confidence_level: ConfidenceLevel = 0.95) -> Result:
         found = study_status(opened, confidence_level=confidence_level)
     stop, items = found["stop"], found["nonresponse"]
     if stop["enough"]:
-        then = "estimate"
+        then = ["estimate"]
     elif items["open"] or not items["labelled"]:
-        then = "label"
+        then = ["study", "label"]
     else:
-        then = "extend" if stop["half_width"] else "estimate"
-    return Result(found, status_page, (then, study))
+        then = ["study", "extend"] if stop["half_width"] else ["estimate"]
+    return Result(found, status_page, (*then, study))
 
 
-@command()
+@command(name="study extend")
 def extend(
     study: Study,
     additional: Annotated[
@@ -139,7 +303,7 @@ def extend(
         option("Stop when the anytime-valid interval's half-width is as small as this; 0: never."),
     ] = None,
     without_labels: Annotated[bool, option("Only a larger budget: look at no label.")] = False,
-    file: Annotated[
+    population: Annotated[
         Path | None, option("Where the predictions are now.", "FILE", shown="where they were")
     ] = None,
 ) -> Result:
@@ -157,7 +321,7 @@ def extend(
         before = opened.sample().size
         wanted = units_needed(opened) if additional is None and until is None else additional
         if wanted is not None and (wanted or additional is not None):
-            reading = read_again(opened, file)
+            reading = read_again(opened, population)
             with progress("reading and drawing"):
                 by_labels = False if without_labels else None
                 grow(opened, wanted, population=reading.population(), by_labels=by_labels)
@@ -174,7 +338,7 @@ def extend(
         found,
         f"Round {found['round']}: {found['new']:,} more items, {found['n']:,} in all.",
         "The interval is as narrow as was asked for: labelling may stop." if enough else None,
-        ("status", study),
+        ("study", "status", study),
     )
 
 
@@ -186,7 +350,9 @@ def read_again(study: studies.Study, file: Path | None) -> Reading:
 
     known: dict[str, Any] = json.loads(study.setting("reading") or "{}")
     if not known and file is None:
-        raise InputError("this study does not know its file of predictions", action="Name it with --file.")
+        raise InputError(
+            "this study does not know its file of predictions", action="Name it with --population."
+        )
     sample = study.sample()
     own = {"id": sample.id_name, "proxy": joined(*sample.proxy_names), "predicted": sample.predicted}
     known = {**own, **known}
@@ -199,7 +365,7 @@ def read_again(study: studies.Study, file: Path | None) -> Reading:
     return reading if file is None else structs.replace(reading, file=file)
 
 
-@command()
+@command(name="study team")
 def team(
     study: Study,
     add: Annotated[Text, option("Let these people label too.", "NAME,…")] = None,
@@ -231,7 +397,7 @@ def team(
     return Result(found, [f"{name} (set aside)" if name in aside else name for name in people])
 
 
-@command()
+@command(name="study check")
 def check(
     study: Study,
     head: Annotated[
@@ -249,12 +415,12 @@ def check(
         return _checked(study, check_study(opened, known_head=head))
 
 
-@command()
+@command(name="study backup")
 def backup(study: Study, output: Output) -> Result:
     """Copy a study while people go on labelling, and check the copy. The copy is a study itself.
 
-    Exit status 3 if anything is wrong with it. The annotators' links are not copied: `stratal label` makes
-    new ones for the copy.
+    Exit status 3 if anything is wrong with it. The annotators' links are not copied: `stratal study label`
+    makes new ones for the copy.
     """
     from stratal.study.opening import backup_study, open_study
 
@@ -267,3 +433,242 @@ def _checked(study: Path, found: Any) -> Result:
 
     described = {"study": str(study), "sound": found.sound, **found.to_dict()}
     return Result(described, check_page, status=0 if found.sound else UNSOUND)
+
+
+class ExportOptions(Struct, frozen=True, kw_only=True):
+    """The options of `study export`.
+
+    Parameters
+    ----------
+    output : path
+        File or folder to write; must not exist.
+    to : str
+        html (a page in one file), label-studio, argilla, potato, prodigy, excel, csv or jsonl.
+    annotator : str
+        Whom the items are for, and kept for.
+    items : int
+        At most so many items.
+    question : str
+        Of a sample: what annotators are asked.
+    choices : ANSWER,…
+        Of a sample: answers to choose from, Pass,Fail.
+    scale : str
+        Of a sample: answers on a scale, LOW,HIGH.
+    classes : ANSWER,…
+        Of a sample: answers in the annotators' own words, some known.
+
+    Examples
+    --------
+    >>> ExportOptions(study=Path("audit"), output=Path("items.csv"), to="csv").annotator is None
+    True
+    """
+
+    study: Annotated[Path, argument("STUDY", "The folder that `study new` made, or a sample that was drawn.")]
+    output: Path
+    to: Annotated[Text, option(shown="what the file's name says, or html")] = None
+    annotator: Annotated[Text, option(shown="whoever uses the tool")] = None
+    items: Annotated[Whole, option(shown="all that are free")] = None
+    question: Text = None
+    choices: Text = None
+    scale: Text = None
+    classes: Text = None
+
+
+@command(ExportOptions, name="study export")
+def export(asked: ExportOptions) -> Result:
+    """Write the items that still need an answer for another tool; `study import` takes the answers back.
+
+    A study's items that are written for one annotator are kept for that one. Nothing of proxy, prediction or
+    stratum goes out. A sample that was drawn can be written as well; its labels go to `stratal estimate`.
+    """
+    from stratal.labels.exchange.tools import TOOLS, named_for, write_tasks
+
+    require_present(asked.study)
+    to = asked.to or named_for(asked.output) or HTML
+    if to == HTML:
+        return _page(asked)
+    if to not in TOOLS:
+        raise InputError("--to is not understood", given=repr(to), allowed=", ".join((HTML, *TOOLS)))
+    tool = TOOLS[to]
+    if asked.output.exists() or asked.output.is_symlink():  # before items are kept for anybody
+        raise InputError(f"{asked.output}: already exists", action="Give the name of a new file or folder.")
+    of_study = asked.study.is_dir()
+    tasks, question = _of_study(asked) if of_study else _of_sample(asked)
+    advice = write_tasks(tool, tasks, question, asked.output)
+    found = {"study": str(asked.study), "to": tool.name, "file": str(asked.output), "items": len(tasks)}
+    comes_back = asked.output / "annotation_output" if tool.name == "potato" else asked.output
+    back = _COMES_BACK.get(tool.name, str(comes_back))
+    then: list[Any] = [("estimate", asked.study, back)]
+    if asked.annotator is not None:
+        found["annotator"] = asked.annotator
+    if of_study:
+        named = ["--annotator", asked.annotator] if asked.annotator else []
+        who, said = whose(asked.study) if not named and tool.name in _NAMELESS else (named, [])
+        then = [*said, ("study", "import", asked.study, back, *who, "--dry-run")]
+    return Result(found, f"{asked.output}: {len(tasks):,} items for {tool.title}.", advice, then)
+
+
+def whose(study: Path) -> tuple[list[str], list[str]]:
+    """Return the option that says who answered in a file without names, and a line about who that may be."""
+    from stratal.study.opening import people_of
+
+    people = people_of(study)
+    if len(people) < 2:
+        return [], []
+    return ["--annotator", people[0]], [f"Name whoever filled it in: --annotator {', '.join(people)}."]
+
+
+def _of_study(asked: ExportOptions) -> tuple[Any, Any]:
+    """Return a study's items, and its question."""
+    from stratal.study.exchange import asked_of
+    from stratal.study.opening import open_study
+
+    given = [name for name in ("question", *KINDS) if getattr(asked, name, None) is not None]
+    if given:
+        raise InputError(
+            f"--{given[0]} belongs to a sample", action="A study has its own question; leave it out."
+        )
+    with open_study(asked.study) as opened:
+        tasks = opened.tasks(annotator=asked.annotator, items=asked.items)
+        return tasks, asked_of(opened.question)
+
+
+def _of_sample(asked: ExportOptions) -> tuple[Any, Any]:
+    """Return a sample's items, and the question that the options ask."""
+    from stratal.designs import Sample
+    from stratal.study.exchange import asked_of, sample_tasks
+    from stratal.study.question import Question
+
+    if asked.annotator is not None:
+        raise InputError("--annotator belongs to a study", action="Leave it out, or make one: study new.")
+    kinds = {name: getattr(asked, name, None) for name in KINDS}
+    if asked.question is None and not any(kinds.values()):
+        question = Question.of_classes("What is right?")
+    else:
+        question = made_question(asked.question or "What is right?", kinds)
+    tasks = sample_tasks(Sample.read(asked.study), question)
+    return tasks[: asked.items], asked_of(question)
+
+
+def _page(asked: ExportOptions) -> Result:
+    """Write a page in one file, on which one annotator labels without a server or a network."""
+    try:
+        from stratal.study.web.notebook import downloaded_as, write_page
+    except ImportError as error:
+        raise MissingExtraError(error.name or "starlette", extra="web") from None
+    from stratal.study.opening import open_study
+
+    if not asked.study.is_dir():
+        raise InputError(
+            f"{asked.study}: a page needs a study",
+            action="Make one: stratal study new. Items of a sample go to another tool: --to TOOL.",
+        )
+    if asked.annotator is None:
+        raise InputError(
+            "a page is for one annotator",
+            action="Say whom: --annotator NAME; or which other tool the items are for: --to TOOL.",
+        )
+    if asked.output.suffix.lower() not in _PAGES:
+        raise InputError(
+            f"{asked.output}: a page needs another name",
+            allowed=f"a file {' or '.join(_PAGES)}",
+            action="For another tool say which: --to TOOL.",
+        )
+    with open_study(asked.study) as opened:
+        size = write_page(opened, asked.output, asked.annotator, items=asked.items)
+    return Result(
+        {"study": str(asked.study), "annotator": asked.annotator, "file": str(asked.output), "bytes": size},
+        f"{asked.output}: a page for {asked.annotator}, {size:,} bytes. It needs a browser and nothing else.",
+        ("study", "import", asked.study, downloaded_as(asked.annotator)),
+    )
+
+
+class ImportOptions(Struct, frozen=True, kw_only=True):
+    """The options of `study import`.
+
+    Parameters
+    ----------
+    from_ : str
+        page, label-studio, argilla, potato, prodigy, excel, csv or jsonl.
+    annotator : str
+        Whose answers these are: NAME, or THEIRS=NAME with commas between several
+    id : str
+        Column of ids in a table.
+    map : LABEL=ANSWER,…
+        What else is written there stands for: n/a= is no answer, OK=Pass an answer of the question.
+    dry_run : bool
+        Say what would be taken in, and save nothing.
+
+    Examples
+    --------
+    >>> ImportOptions(study=Path("audit"), file=Path("export.json")).dry_run
+    False
+    """
+
+    study: Study
+    file: Annotated[Path, argument("FILE", "What the tool gave back, or Potato's folder.")]
+    from_: Annotated[Text, option(shown="found out")] = None
+    annotator: Annotated[Text, option(shown="as the file says")] = None
+    id: Annotated[Text, option(shown="the sample's")] = None
+    map: Text = None
+    dry_run: bool = False
+
+
+@command(ImportOptions, name="study import")
+def take_in(asked: ImportOptions) -> Result:
+    """Take what annotators said in another tool into the study: all of it or nothing.
+
+    With --dry-run it is shown first: what matches, what does not, what changes, what was skipped. The same
+    file may be taken in again, and a later one with more labels too: nothing is saved twice, and what was
+    changed in the study since stays as it is there.
+    """
+    from stratal.labels.exchange.tools import read_answers
+    from stratal.report import taken_page
+    from stratal.study.exchange import LARGEST
+    from stratal.study.opening import open_study
+
+    found: dict[str, Any] = {"study": str(asked.study), "file": str(asked.file)}
+    if asked.dry_run:
+        then = ("study", "import", asked.study, asked.file, *words(structs.replace(asked, dry_run=False)))
+    else:
+        then = ("study", "status", asked.study)
+    if asked.from_ == PAGE or (asked.from_ is None and _is_of_page(asked.file)):
+        for name in ("annotator", "map"):
+            if getattr(asked, name) is not None:
+                raise InputError("a page says itself whose labels it holds", action=f"Leave out --{name}.")
+        text = text_of(asked.file, LARGEST)
+        with open_study(asked.study) as opened:
+            found |= opened.take_in(text, source=str(asked.file), dry_run=asked.dry_run)
+        saved, done = found["saved"], "would be saved" if asked.dry_run else "saved"
+        actions = "1 action" if saved == 1 else f"{saved:,} actions"
+        line = f"{asked.file}: {actions} {done}, {found['repeated']:,} had been saved before."
+        return Result(found | {"applied": not asked.dry_run}, line, then)
+    with open_study(asked.study) as opened:
+        answers = read_answers(asked.file, asked.from_, asked.id or opened.sample().id_name)
+        answers = answers.mapped(mapping("--map", asked.map))
+        taken = opened.take_in_answers(answers, annotator=_people(asked.annotator), dry_run=asked.dry_run)
+    return Result(found | taken.to_dict(), taken_page, then)
+
+
+def _people(text: str | None) -> dict[str, str] | str | None:
+    """Return whose answers these are: one name, or the study's name for each of the tool's."""
+    if text is None or "=" not in text:
+        return text
+    pairs = [part.rpartition("=") for part in text.split(",")]
+    if not all(theirs.strip() and ours.strip() for theirs, _, ours in pairs):
+        raise InputError("--annotator takes names", given=repr(text), allowed="NAME, or THEIRS=NAME,…")
+    return {theirs.strip(): ours.strip() for theirs, _, ours in pairs}
+
+
+def _is_of_page(file: Path) -> bool:
+    """Return whether a file is what the button of an offline page downloaded."""
+    from stratal.study.exchange import BACK
+    from stratal.tables.files import json_document
+
+    if file.suffix.lower() != ".json" or not file.is_file():
+        return False
+    try:
+        found = json_document(file)
+    except (InputError, UnicodeDecodeError):
+        return True  # which then says what is wrong with it
+    return isinstance(found, dict) and found.get("format") == BACK

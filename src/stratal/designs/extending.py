@@ -61,10 +61,10 @@ def require_same_population(sample: Sample, population: Population) -> Populatio
     if known is None:
         _compare_strata(sample, population)
         return population
-    differing = _differing(sample, known, population.digest(sample.seed))
-    if differing:
-        what = "other ids" if differing.startswith(" ids") else "other values"
-        raise not_drawn_from(differing, given=f"{what} among the units that were not drawn")
+    changed = differing(sample.proxy_names, known, population.digest(sample.seed))
+    if changed:
+        what = "other ids" if changed.startswith(" ids") else "other values"
+        raise not_drawn_from(changed, given=f"{what} among the units that were not drawn")
     return population
 
 
@@ -97,9 +97,11 @@ def require_same_draw(earlier: Sample, later: Sample) -> None:
     theirs = {name: values[rows] for name, values in unit_columns(later).items()}
     refuse_other_units(texts, theirs, unit_columns(earlier))
     known, digest = earlier.population_digest(), later.population_digest()
-    differing = _differing(earlier, known, digest) if known is not None and digest is not None else ""
-    if differing:
-        raise not_drawn_from(differing, given="another population in a later round")
+    if known is None or digest is None:
+        return
+    changed = differing(earlier.proxy_names, known, digest)
+    if changed:
+        raise not_drawn_from(changed, given="another population in a later round")
 
 
 def require_planned(sample: Sample, planned: Population) -> None:
@@ -123,10 +125,10 @@ def require_planned(sample: Sample, planned: Population) -> None:
     drawn = sample.population_digest()
     assert drawn is not None  # every draw has one
     known = planned.digest(sample.seed)
-    differing = _differing(sample, known, drawn)
-    if known.size != drawn.size or differing:
+    changed = differing(sample.proxy_names, known, drawn)
+    if known.size != drawn.size or changed:
         raise InputError(
-            "this is not the population that was planned for" + (f":{differing}" if differing else ""),
+            "this is not the population that was planned for" + (f":{changed}" if changed else ""),
             given=f"{drawn.size:,} units",
             allowed=f"{known.size:,} units, as they were when the plan was made",
             action="Give that one unchanged, or plan for this one.",
@@ -139,11 +141,17 @@ def _rows_of(texts: Sequence[str], ids: AnyArray) -> IntArray:
     return np.array([place.get(text, -1) for text in texts], dtype=np.int64)
 
 
-def _differing(sample: Sample, known: PopulationDigest, other: PopulationDigest) -> str:
-    """Return what differs between the digests of two populations, in words; nothing if they are the same."""
+def differing(proxies: Sequence[str], known: PopulationDigest, other: PopulationDigest) -> str:
+    """Return what differs between the digests of two populations, in words; nothing if they are the same.
+
+    Examples
+    --------
+    >>> differing([], PopulationDigest(size=1, ids="a"), PopulationDigest(size=1, ids="b"))
+    ' ids differ'
+    """
     if known.ids != other.ids:
         return " ids differ"
-    names = [_words(sample, name) for name in known.differing(other)]
+    names = [_words(proxies, name) for name in known.differing(other)]
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
     differ = f"differ{'s' if len(names) == 1 else ''}"
     return f" {', '.join(names[:_LISTED])}{more} {differ}" if names else ""
@@ -217,11 +225,11 @@ def _compare_strata(sample: Sample, population: Population) -> None:
         )
 
 
-def _words(sample: Sample, column: str) -> str:
+def _words(proxies: Sequence[str], column: str) -> str:
     """Return what an error calls a column of a digest."""
     kind, _, name = column.partition(":")
     if kind == "number":
-        kind = "proxy" if name in sample.proxy_names else "feature"
+        kind = "proxy" if name in proxies else "feature"
     return f"{_KINDS.get(kind, kind)} {name!r}"
 
 
@@ -262,8 +270,8 @@ def extended(sample: Sample, design: Design, population: Population) -> Sample:
         shown={name: values[order] for name, values in larger.shown.items()},
         round=rounds,
         outcome=sample.outcome,
-        bounds=sample.bounds,
         estimand=sample.estimand,
+        counted=sample.counted,
         half_width=sample.half_width,
     )
 

@@ -18,6 +18,9 @@ from stratal.tables.spilling import locked
 
 SAMPLE_NAME = "sample.parquet"
 TO_LABEL_NAME = "to_label.csv"
+PLAN_NAME = "plan.json"
+"""How the command drew the sample, for another round."""
+
 LABEL = "label"
 RESERVED = (LABEL, "annotator", "status")
 """Columns that mean something in a file of labels, and so cannot be shown ones."""
@@ -70,14 +73,16 @@ def _not_empty(folder: Path) -> InputError:
     )
 
 
-def write_handover(sample: Sample, folder: Path) -> Handover:
-    """Write the sample and the table to label into a new folder, both or neither.
+def write_handover(sample: Sample, folder: Path, plan: str | None = None) -> Handover:
+    """Write the sample and the table to label into a new folder, all or nothing.
 
     Parameters
     ----------
     sample : Sample
     folder : Path
         New or empty.
+    plan : str, optional
+        What `plan.json` there holds.
 
     Returns
     -------
@@ -105,6 +110,8 @@ def write_handover(sample: Sample, folder: Path) -> Handover:
         with partial_folder(folder) as partial:
             sample.write(partial / SAMPLE_NAME)
             newest = write_to_label(sample, partial / TO_LABEL_NAME)
+            if plan is not None:
+                (partial / PLAN_NAME).write_text(plan, encoding="utf-8")
             _put_in_place(partial, folder)
     except FileExistsError:
         raise _not_empty(folder) from None
@@ -132,7 +139,7 @@ def _put_in_place(partial: Path, folder: Path) -> None:
     try:
         if any(not _is_partial(entry) for entry in folder.iterdir()):
             raise _not_empty(folder)
-        for name in (TO_LABEL_NAME, SAMPLE_NAME):
+        for name in sorted((entry.name for entry in partial.iterdir()), key=SAMPLE_NAME.__eq__):
             (partial / name).rename(folder / name)
             moved.append(folder / name)
         on_disk(folder)
@@ -156,8 +163,10 @@ def _clear_unfinished(folder: Path) -> None:
     if not halfway or any(entry.exists() for entry in halfway):
         return
     entries = list(folder.iterdir())
-    if [entry.name for entry in entries] == [TO_LABEL_NAME] and _nobody_answered(entries[0]):
-        entries[0].unlink()
+    ours = {entry.name for entry in entries} <= {PLAN_NAME, TO_LABEL_NAME}
+    if ours and all(entry.name == PLAN_NAME or _nobody_answered(entry) for entry in entries):
+        for entry in entries:
+            entry.unlink()
 
 
 def _nobody_answered(path: Path) -> bool:

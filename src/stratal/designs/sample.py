@@ -163,6 +163,8 @@ class Sample(Record, Tabular):
         Of a bounded outcome.
     estimand : mapping, optional
         The record of what the sample was planned for; the mean of the outcome if left out.
+    counted : mapping, optional
+        What labels count as (`positive`, `mapping`), where the labels do not say it themselves.
     id_name : str
         What the id column is called in files.
     round : int (n,), optional
@@ -201,6 +203,7 @@ class Sample(Record, Tabular):
     outcome: str | None = None
     bounds: tuple[float, float] | None = None
     estimand: Mapping[str, Any] | None = None
+    counted: Mapping[str, Any] | None = None
     id_name: str = "id"
     round: IntArray = field(default_factory=lambda: np.empty(0, np.int64))
     half_width: float | None = None
@@ -382,6 +385,7 @@ class Sample(Record, Tabular):
             "outcome": self.outcome,
             "bounds": None if self.bounds is None else list(self.bounds),
             **({} if self.estimand is None else {"estimand": dict(self.estimand)}),
+            **({} if self.counted is None else {"counted": dict(self.counted)}),
             **({} if self.half_width is None else {"half_width": self.half_width}),
             "proxies": [{name: getattr(info, name) for name in info.__slots__} for info in self.proxy_info],
             "groups": list(self.groups),
@@ -488,6 +492,7 @@ def parts_from(columns: Mapping[str, AnyArray], description: Mapping[str, Any]) 
         "totals": description.get("totals", {}),
         "outcome": description.get("outcome"),
         "estimand": description.get("estimand"),
+        "counted": description.get("counted"),
         "half_width": description.get("half_width"),
         "digest": None if digest is None else PopulationDigest(**digest),
         "bounds": description.get("bounds") and tuple(description["bounds"]),

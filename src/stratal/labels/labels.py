@@ -50,6 +50,10 @@ class UnitRows(Protocol):
     def id_name(self) -> str:
         """Name of the id column."""
 
+    @property
+    def counted(self) -> Mapping[str, Any] | None:
+        """What labels count as (`positive`, `mapping`), where they do not say it themselves."""
+
 
 SKIPPED = "skipped"
 SUBMITTED = "submitted"
@@ -400,6 +404,8 @@ def with_ids_of(sample: UnitRows, labels: Any, what: str = "an array of labels")
     ('007',)
     """
     given = as_labels(labels, sample, what)
+    if sample.counted is not None and given.positive is None and given.mapping is None:
+        given = replace(given, **sample.counted)
     ids, notes = matched(given.ids, given.annotators, set(id_texts(sample.ids)))
     return replace(given, ids=ids, notes=(*given.notes, *notes)) if notes else given
 

@@ -59,9 +59,9 @@ _FAULTS: dict[str, tuple[Kind, str, str]] = {
     "SQLITE_PERM": ("read-only", "the study cannot be written to", _WRITABLE),
     "SQLITE_CANTOPEN": ("read-only", "the study's database cannot be opened", _WRITABLE),
     "SQLITE_IOERR": ("disk", "the disk did not do what it was asked to", "Check the disk; then try again."),
-    "SQLITE_CORRUPT": ("damaged", "the study's database is damaged", "Go back to a backup (stratal backup)."),
+    "SQLITE_CORRUPT": ("damaged", "the study's database is damaged", "Go back to a backup (study backup)."),
     "SQLITE_NOTADB": ("damaged", "this is not a study's database",
-                      "Give the folder that `stratal init` made."),
+                      "Give the folder that `stratal study new` made."),
 }  # fmt: skip
 """SQLite's name of an error (its first two words) → kind, what is wrong, what to do."""
 

@@ -154,14 +154,14 @@ def open_study(
     """
     place = Path(folder)
     if not (place / DATABASE).is_file():
-        action = "Give the folder that `stratal init` made."
+        action = "Give the folder that `stratal study new` made."
         raise StudyError(f"{place}: there is no study here", kind="missing", action=action)
     database = Database(place / DATABASE, patience=patience, pragmas=pragmas, reading=reading)
     try:
         with database.read() as connection:
             found = version(connection, place)
         if found == 0:
-            action = "Go back to a backup (stratal backup), or make the study again."
+            action = "Go back to a backup (stratal study backup), or make the study again."
             raise StudyError(f"{place}: its database is empty", kind="damaged", action=action)
         if found < len(STEPS) and not reading:
             with database.write() as connection:
@@ -217,7 +217,7 @@ def check_study(study: Study, *, known_head: str | None = None) -> Check:
     if known_head is not None and not re.fullmatch("[0-9a-f]{64}", known_head):
         raise InputError(
             "the head must be a hash that a check printed", given=repr(known_head[:80]),
-            allowed="64 hexadecimal digits", action="Copy what an earlier `stratal check` printed.",
+            allowed="64 hexadecimal digits", action="Copy what an earlier `stratal study check` printed.",
         )  # fmt: skip
     with study.database.read() as connection:
         problems = [*problems_of(connection, study.folder)]

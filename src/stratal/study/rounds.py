@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from stratal.designs import Sample
 from stratal.designs.extending import last_round, require_same_draw
 from stratal.errors import InputError
@@ -9,8 +11,6 @@ from stratal.planning import next_round
 from stratal.population.population import Population
 from stratal.study.creating import add_items
 from stratal.study.study import Study, anytime_interval, estimate_options
-import math
-
 
 MORE = 1.5
 """Times as many units as the interval seems to need."""

@@ -34,7 +34,7 @@ def require_sound(connection: Connection, folder: Path) -> None:
         raise StudyError(
             f"{folder}: the study was changed or damaged after it was written ({problem})",
             kind="damaged",
-            action="See all of it with `stratal check`, and go back to a backup (stratal backup).",
+            action="See all of it with `stratal study check`, and go back to a backup (study backup).",
         )
 
 

@@ -162,7 +162,7 @@ class Study:
         path = self.folder / row["file"]
         if not path.is_file() or digest_of(path) != row["digest"]:
             what = f"{path}: is missing, or was changed after it was drawn"
-            raise StudyError(what, kind="damaged", action="Go back to a backup (stratal backup).")
+            raise StudyError(what, kind="damaged", action="Go back to a backup (stratal study backup).")
         return Sample.read(path)
 
     @contextmanager
@@ -323,7 +323,7 @@ class Study:
     def take_in_answers(
         self, answers: Answers, *, annotator: Mapping[str, str] | str | None = None, dry_run: bool = False
     ) -> Taken:
-        """Save the answers given in another tool, all of it or nothing; see `stratal import`.
+        """Save the answers given in another tool, all of it or nothing; see `stratal study import`.
 
         `annotator` says whose answers they are, or what the study calls each of the tool's annotators. With
         `dry_run` nothing is saved, and what would be is returned.

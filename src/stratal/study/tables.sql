@@ -1,6 +1,6 @@
 -- The tables of version 1. The journal is the truth, and is only ever added to. `current` is what it says now, as
 -- a view; `answer`, the counts of `item`, `annotator` and `tally` are the same, kept up to date for speed, and
--- `stratal check` compares them.
+-- `stratal study check` compares them.
 CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE round (
     number INTEGER PRIMARY KEY, file TEXT NOT NULL, digest TEXT NOT NULL, size INTEGER NOT NULL

@@ -108,7 +108,7 @@ def test_classes_compared_with_the_models_answers(demo, tmp_path):
 
 
 def test_tables_name_the_next_command(demo, tmp_path):
-    assert "stratal plan" in run("inspect", demo / "predictions.parquet")
+    assert "stratal plan" in run("doctor", demo / "predictions.parquet")
     assert "stratal draw" in run(
         "plan", demo / "predictions.parquet", "--proxy", "confidence", "--budget", 99
     )
@@ -118,7 +118,7 @@ def test_tables_name_the_next_command(demo, tmp_path):
 
 
 def test_inspect_as_json(demo):
-    found = json.loads(run("inspect", demo / "predictions.parquet", "--proxy", "confidence", "--json"))
+    found = json.loads(run("doctor", demo / "predictions.parquet", "--proxy", "confidence", "--json"))
 
     assert found["rows"] == 1497
     assert [column["name"] for column in found["columns"]] == ["id", "confidence", "predicted"]
@@ -265,7 +265,7 @@ def classes_drawn(demo, folder):
 def test_metrics_of_classes(demo, tmp_path):
     sample, labels = classes_drawn(demo, tmp_path / "audit")
     result = json.loads(
-        run("estimate", sample, labels, "--label", "label", "--predicted", "predicted",
+        run("estimate", sample, labels, "--value", "label", "--predicted", "predicted",
             "--metric", "accuracy,precision,recall,f1", "--class", "8", "--json")
     )  # fmt: skip
 
@@ -377,14 +377,15 @@ def test_no_name_is_broken_or_cut_in_a_table(capsys):
 @pytest.mark.parametrize(
     "words",
     [
-        *[[name, "nowhere"] for name in ("status", "label", "check", "team", "estimate")],
-        ["extend", "nowhere", "--additional", "5"],
-        ["backup", "nowhere", "--output", "copy"],
+        *[["study", name, "nowhere"] for name in ("status", "label", "check", "team")],
+        ["estimate", "nowhere"],
+        ["study", "extend", "nowhere", "--additional", "5"],
+        ["study", "backup", "nowhere", "--output", "copy"],
         ["report", "nowhere", "--output", "report.html"],
         ["estimate", "nowhere", "labels.csv"],
-        ["export", "nowhere", "--output", "page.html"],
-        ["export", "nowhere", "--to", "label-studio", "--output", "tasks.json"],
-        ["import", "nowhere", "answers.csv"],
+        ["study", "export", "nowhere", "--output", "page.html"],
+        ["study", "export", "nowhere", "--to", "label-studio", "--output", "tasks.json"],
+        ["study", "import", "nowhere", "answers.csv"],
     ],
     ids=" ".join,
 )
@@ -394,7 +395,7 @@ def test_a_study_that_does_not_exist_is_one_clear_error(words, tmp_path, monkeyp
 
     assert done.status != 0
     assert done.message.startswith("nowhere: there is n")
-    assert "the folder that `stratal init` made" in done.message
+    assert "the folder that `stratal study new` made" in done.message
     assert not any(tmp_path.iterdir())
 
 

@@ -91,18 +91,14 @@ BASES = {
     "draw extend": [
         *DRAW[:4], "--extend", "{place}/s.parquet", "--labels", "{place}/l.csv", "--additional", "20",
     ],
-    "init": [
-        *("init", "{place}/p.csv", "--study", "{out}", "--question", "Right?", "--choices", "Pass,Fail"),
-        *("--annotators", "ann", "--proxy", "p", "--budget", "60"),
-    ],
     "draw parquet": ["draw", "{place}/p.parquet", *DRAW[2:], "--budget", "60"],
     "draw bare": [*DRAW[:4], "--budget", "60"],
     "plan": ["plan", "{place}/p.csv", "--proxy", "p", "--budget", "60"],
     "plan none": ["plan", "{place}/p.csv", "--proxy", "p", "--budget", "60", "--stratify", "none"],
     "plan parquet": ["plan", "{place}/p.parquet", "--proxy", "p", "--budget", "60"],
     "plan of no file": ["plan", "--population-size", "5000", "--half-width", "0.05"],
-    "inspect": ["inspect", "{place}/p.csv"],
-    "inspect proxy": ["inspect", "{place}/p.csv", "--proxy", "p"],
+    "doctor": ["doctor", "{place}/p.csv"],
+    "doctor proxy": ["doctor", "{place}/p.csv", "--proxy", "p"],
     "estimate": ["estimate", "{place}/s.parquet", "{place}/l.csv"],
     "estimate binary": ["estimate", "{place}/s.parquet", "{place}/l.csv", "--outcome", "binary"],
     "estimate unbounded": ["estimate", "{place}/s.parquet", "{place}/l.csv", "--outcome", "unbounded"],
@@ -125,10 +121,10 @@ OPTIONS = {
         "--seed 3",
         "--strata 4", "--stratify equal-size", "--by language", "--allocation equal", "--minimum 8",
         "--minimum 1000",
-        "--size equal", "--cluster language", "--labels {place}/l.csv", "--value answer",
+        "--cluster language", "--labels {place}/l.csv", "--value answer",
         "--additional 5",
         "--confidence-level 0.8", "--features q", "--margin", "--delimiter ;", "--budget 50",
-        "--half-width 0.09", "--groups other", "--show other", "--predicted language", "--proxy-bounds 0,2",
+        "--half-width 0.09", "--groups other", "--show other", "--predicted language", "--bounds 0,2",
         "--second-moment moment",
     ],
     "plan": [
@@ -136,10 +132,10 @@ OPTIONS = {
         "--minimum 1000", "--confidence-level 0.8", "--features q", "--delimiter ;", "--half-width 0.09",
         "--margin",
     ],
-    "inspect": ["--proxy-bounds 0,2", "--margin", "--delimiter ;", "--groups language"],
+    "doctor": ["--bounds 0,2", "--margin", "--delimiter ;", "--groups language"],
     "estimate": [
         "--stratum language", "--sizes {place}/sizes.csv", "--weight w", "--population-size 600", "--proxy p",
-        "--proxy-moments {place}/sizes.csv", "--class 1", "--population {place}/p.csv", "--bounds 0,2",
+        "--class 1", "--population {place}/p.csv", "--bounds 0,2",
         "--lam 0.4", "--cross-fit 4", "--calibration isotonic", "--confidence-level 0.8", "--by language",
         "--target superpopulation", "--interval t", "--compare answer,second", "--outcome unbounded",
         "--estimator difference", "--labelled {place}/l.csv", "--winsorise 0.2,0.8",
@@ -152,29 +148,21 @@ AS_AUTO = {("estimate unbounded", "--interval t"), ("estimate calibrated", "--es
 IDLE = [
     *[("draw random", f"--{name}") for name in ("strata 4", "by language", "allocation equal", "minimum 8")],
     *[("draw poisson", f"--{name}") for name in ("half-width 0.09", "cluster language", "by language")],
-    *[("draw", f"--{name}") for name in ("minimum 1000", "size equal", "cluster language", "additional 5")],
+    *[("draw", f"--{name}") for name in ("minimum 1000", "cluster language", "additional 5")],
     *[("draw", f"--{name}") for name in ("labels {place}/l.csv", "features q", "confidence-level 0.8")],
     *[("draw extend", f"--{name}") for name in ("budget 50", "seed 3", "design poisson", "strata 4")],
-    *[
-        ("draw bare", f"--{name}")
-        for name in ("strata 4", "proxy-bounds 0,2", "margin", "second-moment moment")
-    ],
+    *[("draw bare", f"--{name}") for name in ("strata 4", "margin", "second-moment moment")],
     *[("draw parquet", "--delimiter ;"), ("plan none", "--strata 4"), ("plan none", "--minimum 8")],
     *[
         ("estimate", f"--{name}")
         for name in ("stratum language", "weight w", "class 1", "population-size 600")
     ],
     ("estimate binary", "--bounds 0,2"),
-    *[("init", f"--{name}") for name in ("size equal", "cluster language", "features q")],
-    *[("init", f"--{name}") for name in ("confidence-level 0.8", "minimum 1000", "copies 3")],
     ("draw binary", "--bounds 0,2"),
     *[("draw extend", f"--{name}") for name in ("estimand mean", "residual-sd 0.3")],
     *[("draw sized", "--residual-sd 0.3"), ("draw random", "--stratify k-means --estimand mean@language")],
     ("plan", "--assume hopeful"),
-    *[
-        ("plan of no file", f"--{name}")
-        for name in ("id id", "proxy p", "predicted z", "directory", "margin")
-    ],
+    *[("plan of no file", f"--{name}") for name in ("id id", "proxy p", "predicted z", "margin")],
     *[("plan of no file", f"--{name}") for name in ("delimiter ;", "softmax p,q", "missing own-stratum")],
     *[("plan of no file", f"--{name}") for name in ("remote", "threads 1", "memory 1GB", "label 1,5")],
     *[("plan of no file", f"--{name}") for name in ("engine spark", "assume hopeful", "residual-sd 0.3")],
@@ -259,7 +247,7 @@ def test_an_option_of_one_value_is_refused_where_it_is_given_twice():
         others = option.secondary_opts[:1] if option.is_flag else [option.opts[0], "8"]
         if not others:
             continue  # a flag without an opposite, given twice, says the same
-        result = CliRunner().invoke(app, [name, *words, *others])
+        result = CliRunner().invoke(app, [*name.split(), *words, *others])
         message = f"{result.exception} {result.output}"
         assert ("given twice" in message) != is_list(option), (name, option.name, message)
         if not is_list(option):

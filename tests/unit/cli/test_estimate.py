@@ -1,6 +1,7 @@
 """`stratal estimate`: an exit status of its own where an interval must lie somewhere, and learners."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -181,7 +182,7 @@ def test_another_round_for_a_learner(judged, run_command, tmp_path):
         "--output",
         tmp_path / "more",
     )
-    done = run_command(*words, "--learner", "ridge", "--features", "judge_*,f1")
+    done = run_command(*words, "--calibration", "ridge", "--features", "judge_*,f1")
 
     assert done.status == 0, done.message
     larger = stratal.Sample.read(next((tmp_path / "more").glob("sample.*")))
@@ -204,13 +205,16 @@ def test_a_coefficient_reads_the_file_that_it_was_drawn_from(tmp_path, monkeypat
     write("labels.csv", ["id", "label"], _labels("audit"))
     next_words = next_line(drawn.stdout).replace("audit/to_label.csv", "labels.csv")
 
-    assert "--population units.csv" in next_words
+    assert "--population" not in next_words
     found = json.loads(run_command(*next_words.split(), "--json").stdout)
     assert found["estimand"] == "coefficient:length"
     assert found["n"] == 60
+    Path("audit/plan.json").unlink()
     alone = run_command("estimate", "audit/sample.parquet", "labels.csv")
     assert "--population FILE" in alone.message
-    idle = run_command(*next_words.split(), "--estimand", "mean")
+    named = ("--population", "units.csv")
+    assert json.loads(run_command(*next_words.split(), *named, "--json").stdout) == found
+    idle = run_command(*next_words.split(), *named, "--estimand", "mean")
     assert "--population would have no effect" in idle.message
 
 

@@ -1,4 +1,4 @@
-"""`stratal export` and `stratal import`: a page goes out, its labels come back."""
+"""`stratal study export` and `stratal study import`: a page goes out, its labels come back."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ def test_the_command_after_a_file_without_names_says_whose_answers_they_are(tmp_
     create_study(two, sample, question, annotators=["ann", "bob"]).close()
     file = tmp_path / "items.csv"
 
-    out = run("export", two, "--to", "csv", "--output", file).output
+    out = run("study", "export", two, "--to", "csv", "--output", file).output
     assert "Name whoever filled it in: --annotator ann, bob." in out
     assert out.strip().endswith("--annotator ann --dry-run")
     file.write_text("id,label\na,Pass\nb,Fail\nc,Pass\n")
     advised = run("doctor", file).output
     assert advised.strip().endswith("--annotator ann --dry-run")
-    assert run("import", two, file, "--annotator", "ann", "--dry-run").exit_code == 0
+    assert run("study", "import", two, file, "--annotator", "ann", "--dry-run").exit_code == 0
 
-    alone = run("export", study, "--to", "csv", "--output", tmp_path / "alone.csv").output
+    alone = run("study", "export", study, "--to", "csv", "--output", tmp_path / "alone.csv").output
     assert "--annotator" not in alone
 
 
 def test_a_page_goes_out_and_its_labels_come_back(study, tmp_path):
     page, labels = tmp_path / "ann.html", tmp_path / "labels.json"
-    out = run("export", study, "--to", "html", "--annotator", "ann", "--output", page, "--items", 2)
+    out = run("study", "export", study, "--to", "html", "--annotator", "ann", "--output", page, "--items", 2)
     assert "labels-ann.json" in out.output
     assert '"labels-ann.json"' in page.read_text()
     text = page.read_text()
@@ -59,19 +59,19 @@ def test_a_page_goes_out_and_its_labels_come_back(study, tmp_path):
     ]
     file = {"format": "stratal-actions", "version": 1, "study": data["study"], "annotator": "ann"}
     labels.write_text(json.dumps({**file, "actions": actions}))
-    said = [json.loads(run("import", study, labels, "--json").output) for _ in range(2)]
+    said = [json.loads(run("study", "import", study, labels, "--json").output) for _ in range(2)]
 
     assert [entry["saved"] for entry in said] == [2, 0]
-    assert "2 had been saved before" in run("import", study, labels).output
+    assert "2 had been saved before" in run("study", "import", study, labels).output
     with open_study(study) as opened:
         assert opened.progress("ann").submitted == 2
 
 
 def test_mistakes_are_errors(study, tmp_path):
     page = tmp_path / "ann.html"
-    wrong = run("export", study, "--to", "pdf", "--annotator", "ann", "--output", page)
-    stranger = run("export", study, "--annotator", "eve", "--output", page, "--json")
-    nothing = run("import", study, tmp_path / "none.json")
+    wrong = run("study", "export", study, "--to", "pdf", "--annotator", "ann", "--output", page)
+    stranger = run("study", "export", study, "--annotator", "eve", "--output", page, "--json")
+    nothing = run("study", "import", study, tmp_path / "none.json")
 
     assert "--to is not understood" in str(wrong.exception)
     assert "no such annotator" in str(stranger.exception)
@@ -83,7 +83,7 @@ def test_mistakes_are_errors(study, tmp_path):
     ("name", "starts"), [("e.csv", b"item_id"), ("e.JSONL", b"{"), ("e.xlsx", b"PK"), ("e.html", b"<!")]
 )
 def test_what_is_written_is_what_the_name_says(study, tmp_path, name, starts):
-    out = run("export", study, "--annotator", "ann", "--output", tmp_path / name)
+    out = run("study", "export", study, "--annotator", "ann", "--output", tmp_path / name)
 
     assert out.exit_code == 0, out.exception
     assert (tmp_path / name).read_bytes().lower().startswith(starts.lower())
@@ -91,7 +91,7 @@ def test_what_is_written_is_what_the_name_says(study, tmp_path, name, starts):
 
 @pytest.mark.parametrize(("name", "to"), [("e.csv", ("--to", "html")), ("e.txt", ()), ("folder", ())])
 def test_a_page_goes_into_no_file_of_another_name(study, tmp_path, name, to):
-    out = run("export", study, "--annotator", "ann", *to, "--output", tmp_path / name)
+    out = run("study", "export", study, "--annotator", "ann", *to, "--output", tmp_path / name)
 
     assert "a page needs another name" in str(out.exception)
     assert not (tmp_path / name).exists()
@@ -115,36 +115,36 @@ def answered(path, *rows):
     ],
 )
 def test_items_go_out_to_every_tool_and_the_next_line_is_said(study, tmp_path, to, name):
-    out = run("export", study, "--to", to, "--output", tmp_path / name)
+    out = run("study", "export", study, "--to", to, "--output", tmp_path / name)
 
     assert out.exit_code == 0, out.exception
     assert "3 items for" in out.output
-    assert f"Next: stratal import {study}" in out.output.replace("\n", "")
+    assert f"Next: stratal study import {study}" in out.output.replace("\n", "")
     assert (tmp_path / name).exists()
 
 
 def test_a_table_goes_out_and_comes_back_as_the_printed_lines_say(study, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run("export", study, "--to", "csv", "--output", "items.csv")
+    run("study", "export", study, "--to", "csv", "--output", "items.csv")
     filled = (tmp_path / "items.csv").read_text().replace(",,", ",Pass,")
     (tmp_path / "items.csv").write_text(filled)
 
-    looked = run("import", study, "items.csv", "--dry-run")
+    looked = run("study", "import", study, "items.csv", "--dry-run")
     assert "would save 3 answers of ann; nothing was saved yet" in looked.output
-    done = run("import", study, "items.csv")
-    again = json.loads(run("import", study, "items.csv", "--json").output)
+    done = run("study", "import", study, "items.csv")
+    again = json.loads(run("study", "import", study, "items.csv", "--json").output)
 
     assert "saved 3 answers of ann" in done.output
-    assert f"Next: stratal status {study}" in done.output
+    assert f"Next: stratal study status {study}" in done.output
     assert (again["new"], again["same"], again["applied"]) == (0, 3, True)
 
 
 def test_annotators_of_a_tool_are_given_their_names(study, tmp_path):
     file = answered(tmp_path / "labels.csv", ("a", "Pass", "1"), ("b", "Fail", "1"))
 
-    unknown = run("import", study, file)
-    odd = run("import", study, file, "--annotator", "1=")
-    done = run("import", study, file, "--annotator", "1=ann", "--from", "csv", "--dry-run")
+    unknown = run("study", "import", study, file)
+    odd = run("study", "import", study, file, "--annotator", "1=")
+    done = run("study", "import", study, file, "--annotator", "1=ann", "--from", "csv", "--dry-run")
 
     assert "does not know who answered" in str(unknown.exception)
     assert "--annotator takes names" in str(odd.exception)
@@ -158,14 +158,24 @@ def test_a_plain_sample_goes_out_and_its_labels_are_estimated(tmp_path, monkeypa
     )
     stratal.SimpleRandom(budget=20).draw(population, seed=7).write("sample.parquet")
 
-    out = run("export", "sample.parquet", "--to", "csv", "--output", "items.csv")
+    out = run("study", "export", "sample.parquet", "--to", "csv", "--output", "items.csv")
     assert "Next: stratal estimate sample.parquet items.csv" in out.output
     text = (tmp_path / "items.csv").read_text()
     (tmp_path / "items.csv").write_text(text.replace(",,", ",Pass,", 11).replace(",,", ",Fail,"))
     estimate = json.loads(run("estimate", "sample.parquet", "items.csv", "--json").output)
 
     assert estimate["n"] == 20
-    tool = run("export", "sample.parquet", "--to", "label-studio", "--output", "ls", "--choices", "Pass,Fail")
+    tool = run(
+        "study",
+        "export",
+        "sample.parquet",
+        "--to",
+        "label-studio",
+        "--output",
+        "ls",
+        "--choices",
+        "Pass,Fail",
+    )
     assert tool.exit_code == 0
 
 
@@ -180,7 +190,7 @@ def test_a_plain_sample_goes_out_and_its_labels_are_estimated(tmp_path, monkeypa
     ],
 )
 def test_options_that_do_not_fit_are_errors(study, tmp_path, options, said):
-    out = run("export", study, *options, "--output", tmp_path / "items.csv")
+    out = run("study", "export", study, *options, "--output", tmp_path / "items.csv")
 
     assert said in str(out.exception)
     assert not (tmp_path / "items.csv").exists()
@@ -188,17 +198,17 @@ def test_options_that_do_not_fit_are_errors(study, tmp_path, options, said):
 
 def test_a_pages_labels_can_be_looked_at_first(study, tmp_path):
     page, labels = tmp_path / "ann.html", tmp_path / "labels.json"
-    run("export", study, "--annotator", "ann", "--output", page)
+    run("study", "export", study, "--annotator", "ann", "--output", page)
     data = json.loads(page.read_text().split('id="study">')[1].split("</script>")[0])
     action = {"request": "r1", "action": "submit", "item": "a", "value": "Pass"}
     file = {"format": "stratal-actions", "version": 1, "study": data["study"], "annotator": "ann"}
     labels.write_text(json.dumps({**file, "actions": [action]}))
 
-    looked = run("import", study, labels, "--dry-run")
-    named = run("import", study, labels, "--annotator", "ann")
+    looked = run("study", "import", study, labels, "--dry-run")
+    named = run("study", "import", study, labels, "--annotator", "ann")
 
     assert "1 action would be saved" in looked.output
-    assert f"Next: stratal import {study}" in looked.output.replace("\n", "")
+    assert f"Next: stratal study import {study}" in looked.output.replace("\n", "")
     assert "a page says itself" in str(named.exception)
     with open_study(study) as opened:
         assert opened.progress("ann").submitted == 0

@@ -1,4 +1,4 @@
-"""`stratal init --until` begins with a pilot; `stratal extend` adds what the labels say is needed."""
+"""`stratal draw --half-width` draws a pilot; `stratal study extend` adds what the labels say is needed."""
 
 from __future__ import annotations
 
@@ -30,6 +30,15 @@ def truth(tmp_path, monkeypatch):
     return {f"u{number}": bool(right) for number, right in enumerate(generator.random(N) < proxy)}
 
 
+ASKED = ["--question", "Right?", "--choices", "Pass,Fail", "--annotators", "ann"]
+
+
+def study_of(*words):
+    """Draw units, and make a study of them."""
+    run("draw", "p.csv", "--proxy", "proxy", "--show", "text", *words, "--output", "drawn")
+    return run("study", "new", "drawn", "--output", "audit", *ASKED, "--json")
+
+
 def label_all(truth):
     with open_study("audit") as study:
         while (item := study.next_item("ann")) is not None:
@@ -37,42 +46,39 @@ def label_all(truth):
 
 
 def test_a_half_width_without_a_budget_begins_with_a_pilot_and_is_reached_by_extending(truth):
-    asked = ["--question", "Right?", "--choices", "Pass,Fail", "--annotators", "ann", "--show", "text"]
-    made = run("init", "p.csv", "--proxy", "proxy", "--until", WIDTH, "--study", "audit", *asked, "--json")
+    made = study_of("--half-width", WIDTH)
     pilot = json.loads(made)["n"]
     label_all(truth)
     assert pilot < N / 2
-    assert "Next: stratal extend audit" in run("status", "audit")
+    assert "Next: stratal study extend audit" in run("study", "status", "audit")
 
     rounds = 1
-    while not json.loads(run("status", "audit", "--json"))["stop"]["enough"]:
-        found = json.loads(run("extend", "audit", "--json"))
+    while not json.loads(run("study", "status", "audit", "--json"))["stop"]["enough"]:
+        found = json.loads(run("study", "extend", "audit", "--json"))
         rounds += 1
         assert found["new"] > 0
         assert rounds <= 6
         label_all(truth)
 
-    stop = json.loads(run("status", "audit", "--json"))["stop"]
+    stop = json.loads(run("study", "status", "audit", "--json"))["stop"]
     low, high = stop["anytime_interval"] if "anytime_interval" in stop else (0, 2 * WIDTH)
     assert high - low <= 2 * WIDTH + 1e-9
-    assert json.loads(run("extend", "audit", "--json"))["new"] == 0
+    assert json.loads(run("study", "extend", "audit", "--json"))["new"] == 0
 
 
 def test_a_study_without_a_half_width_says_what_to_give(truth):
-    asked = ["--question", "Right?", "--choices", "Pass,Fail", "--annotators", "ann", "--show", "text"]
-    run("init", "p.csv", "--proxy", "proxy", "--budget", 50, "--study", "audit", *asked)
+    study_of("--budget", 50)
 
-    done = CliRunner().invoke(app, ["extend", "audit"])
+    done = CliRunner().invoke(app, ["study", "extend", "audit"])
 
     assert "no half-width to extend it to" in str(done.exception)
     assert "--additional N" in str(done.exception)
 
 
 def test_a_study_without_labels_cannot_say_how_many_more_it_needs(truth):
-    asked = ["--question", "Right?", "--choices", "Pass,Fail", "--annotators", "ann", "--show", "text"]
-    run("init", "p.csv", "--proxy", "proxy", "--until", WIDTH, "--study", "audit", *asked)
+    study_of("--half-width", WIDTH)
 
-    assert "label" in str(CliRunner().invoke(app, ["extend", "audit"]).exception)
+    assert "label" in str(CliRunner().invoke(app, ["study", "extend", "audit"]).exception)
 
 
 def rewritten(tmp_path, change):
@@ -106,20 +112,19 @@ OTHER_FILES = {
 
 @pytest.mark.parametrize("what", OTHER_FILES)
 def test_a_study_is_not_extended_from_another_file(truth, tmp_path, what):
-    asked = ["--question", "Right?", "--choices", "Pass,Fail", "--annotators", "ann", "--show", "text"]
-    run("init", "p.csv", "--proxy", "proxy", "--budget", 60, "--study", "audit", *asked)
+    study_of("--budget", 60)
     label_all(truth)
     change, message = OTHER_FILES[what]
     before = items_of("audit")
     done = CliRunner().invoke(
-        app, ["extend", "audit", "--additional", "20", "--file", rewritten(tmp_path, change)]
+        app, ["study", "extend", "audit", "--additional", "20", "--population", rewritten(tmp_path, change)]
     )
     assert message in str(done.exception)
     assert "not the population that the sample was drawn from" in str(done.exception)
     assert items_of("audit") == before
-    asked = ["--additional", "20", "--file", rewritten(tmp_path, lambda rows: rows[::-1])]
-    assert json.loads(run("extend", "audit", *asked, "--json"))["new"] == 20
-    assert "sound" in run("check", "audit")
+    asked = ["--additional", "20", "--population", rewritten(tmp_path, lambda rows: rows[::-1])]
+    assert json.loads(run("study", "extend", "audit", *asked, "--json"))["new"] == 20
+    assert "sound" in run("study", "check", "audit")
 
 
 @pytest.mark.parametrize("what", OTHER_FILES)

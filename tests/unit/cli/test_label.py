@@ -1,4 +1,4 @@
-"""`stratal label`: links are printed, the page answers, Ctrl-C ends it; mistakes are one message."""
+"""`stratal study label`: links are printed, the page answers, Ctrl-C ends it; mistakes are one message."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stratal.study import Question, create_study
 
 pytest.importorskip("starlette")
 
-COMMAND = [sys.executable, "-c", "from stratal.cli import main; main()", "label"]
+COMMAND = [sys.executable, "-c", "from stratal.cli import main; main()", "study", "label"]
 
 
 @pytest.fixture
@@ -80,9 +80,10 @@ def test_a_second_server_is_told_of_the_first(study):
     [
         (["--format", "answer"], "COL=FORMAT"),
         (["--format", "answer=pdf"], "no such format"),
-        (["--host", "0.0.0.0"], "--address"),
+        (["--port", "0.0.0.0:0"], "--address"),
         (["--media", "/nowhere"], "no such folder"),
         (["--port", "99999"], "no such port"),
+        (["--port", "web"], "PORT or HOST:PORT"),
     ],
 )
 def test_mistakes_are_one_message(study, words, message):
@@ -94,7 +95,7 @@ def test_mistakes_are_one_message(study, words, message):
 
 
 def test_an_open_page_is_warned_of(study):
-    server = started(study, "--host", "0.0.0.0", "--port", 0, "--address", "http://192.0.2.1:8000")
+    server = started(study, "--port", "0.0.0.0:0", "--address", "http://192.0.2.1:8000")
     warning = server.stdout.readline()
     lines = [server.stdout.readline()]
     while lines[-1] and "/a/" not in lines[-1]:

@@ -17,18 +17,18 @@ import stratal
 from stratal.cli.stopping import MESSAGE, out_of_memory
 
 COMMANDS = {
-    "inspect": "inspect p.csv",
+    "doctor": "doctor p.csv --proxy p",
     "plan": "plan p.csv --proxy p --budget 20",
     "draw": "draw p.csv --proxy p --budget 20 --output out",
     "simulate": "simulate p.csv --outcome z --proxy p --replicates 50 --output r.parquet",
     "demo": "demo --output demo",
-    "init": "init p.csv --study study --question Right? --choices Pass,Fail --annotators a --budget 20",
-    "status": "status made",
-    "extend": "extend made --additional 5 --without-labels",
-    "team": "team made",
-    "check": "check made",
-    "backup": "backup made --output copy",
-    "export": "export made --to csv --output e.csv --annotator a",
+    "new": "study new drawn --output study --question Right? --choices Pass,Fail --annotators a",
+    "status": "study status made",
+    "extend": "study extend made --additional 5 --without-labels",
+    "team": "study team made",
+    "check": "study check made",
+    "backup": "study backup made --output copy",
+    "export": "study export made --to csv --output e.csv --annotator a",
     "estimate": "estimate drawn/sample.parquet labels.csv",
     "report": "report drawn/sample.parquet labels.csv --output report.html",
 }
@@ -69,10 +69,10 @@ def run(place, line, limits=()):
 def made(place, line):
     """Make the study, or the sample and its labels, that a command reads."""
     before = []
-    if "made" in line.split():
-        before = [COMMANDS["init"].replace("--study study", "--study made")]
-    if "drawn/sample.parquet" in line:
+    if "made" in line.split() or "drawn" in line:
         before = [COMMANDS["draw"].replace("--output out", "--output drawn")]
+    if "made" in line.split():
+        before.append(COMMANDS["new"].replace("--output study", "--output made"))
     for words in before:
         done = run(place, words)
         assert done.returncode == 0, done.stderr

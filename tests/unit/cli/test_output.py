@@ -76,7 +76,7 @@ def test_levels_are_printed_as_they_are_in_any_encoding(file, encoding, words):
 
 
 @pytest.mark.parametrize("closed", cells([">&-", "2>&-", ">&- 2>&-"], fast=(">&-", ">&- 2>&-")))
-@pytest.mark.parametrize("words", ["inspect", "inspect --json", "plan --budget 20 --proxy proxy"])
+@pytest.mark.parametrize("words", ["doctor", "doctor --json", "plan --budget 20 --proxy proxy"])
 def test_a_stream_that_the_caller_closed_is_no_mistake(file, closed, words):
     command, _, rest = words.partition(" ")
     line = f'"$0" -m stratal {command} "$1" {rest} {closed}'
@@ -134,23 +134,3 @@ def test_of_a_huge_table_the_first_rows_are_printed(capsys):
     assert "s999" in printed
     assert "s1000" not in printed
     assert printed.endswith("… and 2,000 more rows\n")
-
-
-def test_scans_are_told_where_that_is_asked_for(file, monkeypatch, capsys):
-    from click.testing import CliRunner
-
-    from stratal.cli import output
-    from stratal.cli.application import app
-    from stratal.tables import rows
-
-    monkeypatch.setattr(output, "PATIENCE", 0.0)
-    monkeypatch.setattr(rows, "MOST_ROWS", 1)  # a table, which is scanned; small files are read at once
-    words = ["plan", str(file), "--proxy", "proxy", "--budget", "10"]
-    quiet = CliRunner().invoke(app, words)
-    told = CliRunner().invoke(app, [*words, "--progress"])
-
-    assert quiet.stderr == ""
-    lines = told.stderr.splitlines()
-    assert lines
-    assert all(line.startswith(str(file)) and line.endswith("rows/s") for line in lines)
-    assert told.stdout.split("Next:")[0] == quiet.stdout.split("Next:")[0]

@@ -20,11 +20,11 @@ from stratal.report.estimates import TABLES
 SCHEMAS = Path(__file__).parents[3] / "docs" / "schemas"
 LOGS = Path(__file__).parents[2] / "tools"
 FILE = "p.parquet --proxy confidence"
-STUDY = "--question Right? --choices Pass,Fail --annotators ann,bob --overlap 0.5 --budget 20 --show text"
+STUDY = "--question Right? --choices Pass,Fail --annotators ann,bob --overlap 0.5"
 
 LINES = [
     "doctor p.parquet",
-    "inspect p.parquet --proxy confidence --groups language",
+    "doctor p.parquet --proxy confidence --groups language",
     f"plan {FILE} --budget 80",
     f"plan {FILE} --half-width .05",
     f"plan {FILE} --margin --budget 80",
@@ -43,18 +43,18 @@ LINES = [
     "report a/sample.parquet right.csv --compare a,b,c --output r.html",
     "report st --output r.html",
     "demo --budget 60",
-    "simulate q.parquet --proxy confidence --outcome right --budgets 50 --replicates 20 --target-error .1",
-    f"init {FILE} --study new {STUDY}",
-    "status st",
-    "status empty",
-    "check st",
-    "backup st --output copy",
-    "team st",
-    "extend st --additional 5",
+    "simulate q.parquet --proxy confidence --outcome right --budget 50 --replicates 20 --target-error .1",
+    f"study new a --output new {STUDY}",
+    "study status st",
+    "study status empty",
+    "study check st",
+    "study backup st --output copy",
+    "study team st",
+    "study extend st --additional 5",
     "schema estimate",
-    "export st --to csv --output items.csv",
-    "export st --annotator ann --output page.html",
-    "import st back.csv --from csv --dry-run",
+    "study export st --to csv --output items.csv",
+    "study export st --annotator ann --output page.html",
+    "study import st back.csv --from csv --dry-run",
     "doctor right.csv",
     "doctor back.csv",
     "doctor a/own.csv",
@@ -116,6 +116,12 @@ def world(tmp_path_factory):
     return folder
 
 
+def command_of(line):
+    """Return the name of the command that a line runs."""
+    words = line.split()
+    return " ".join(words[:2]) if words[0] == "study" else words[0]
+
+
 @pytest.mark.filterwarnings("ignore::stratal.errors.StratalWarning")
 @pytest.mark.parametrize("line", LINES)
 def test_what_is_printed_fits_and_is_documented(world, monkeypatch, run_command, line):
@@ -125,7 +131,7 @@ def test_what_is_printed_fits_and_is_documented(world, monkeypatch, run_command,
     assert done.stdout, done.message
     found = json.loads(done.stdout)
     for closed in (False, True):
-        schema = command_schema(line.split()[0], closed=closed)
+        schema = command_schema(command_of(line), closed=closed)
         errors = list(jsonschema.Draft202012Validator(schema).iter_errors(found))
         assert [f"{list(error.absolute_path)}: {error.message[:200]}" for error in errors] == []
 
@@ -139,8 +145,8 @@ def test_the_published_file_is_what_the_command_prints(command, run_command):
     schema = command_schema(command)
 
     jsonschema.Draft202012Validator.check_schema(schema)
-    assert json.loads((SCHEMAS / f"{command}.json").read_text()) == schema, "run: make docs"
-    assert json.loads(run_command("schema", command).stdout) == schema
+    assert json.loads((SCHEMAS / f"{command.replace(' ', '-')}.json").read_text()) == schema, "run: make docs"
+    assert json.loads(run_command("schema", *command.split()).stdout) == schema
 
 
 def test_an_estimate_may_carry_every_table():

@@ -82,8 +82,11 @@ def test_what_is_shared_is_an_option_of_each_command_that_shares_it():
     options = {name: set(names(one)) for name, one in commands().items()}
     known = {kind: set(kind.__struct_fields__) for kind in (Reading, Planning, SharedDrawOptions)}
 
-    assert known[Reading] - options["inspect"] == {"by", "show", "features", "predicted", "second_moment"}
+    assert known[Reading] - options["doctor"] == {"by", "show", "features", "predicted", "second_moment"}
     assert known[Planning] - options["plan"] == {"show"}
-    assert (
-        known[SharedDrawOptions] - options["draw"] == known[SharedDrawOptions] - options["init"] == {"assume"}
-    )
+    assert known[SharedDrawOptions] - options["draw"] == {"assume"}
+
+
+def test_there_are_at_most_a_hundred_options():
+    typed = {name for one in commands().values() for entry in one.params for name in entry.opts}
+    assert len({name for name in typed if name.startswith("--")}) <= 100

@@ -136,7 +136,7 @@ def test_labels_of_what_changed(audit, run_command):
     ]
     missing = figures(run_command, *words)["new_version"]["needs_labels"]
     write("more.csv", ["id", "label"], [[unit, 1] for unit in missing])
-    found = figures(run_command, *words, "--new-labels", "more.csv")["new_version"]
+    found = figures(run_command, *words, "--labels", "more.csv")["new_version"]
 
     assert found["complete"]
     assert found["difference"]["estimate"] > 0
@@ -281,7 +281,7 @@ def test_all_figures_of_a_report_come_from_one_estimate(team_study, run_command,
     wanted = [] if estimand is None else ["--estimand", estimand]
     report = figures(run_command, "report", "audit", *wanted, "--output", "report.md")
     found = figures(run_command, "estimate", "audit", *wanted)
-    state = figures(run_command, "status", "audit")
+    state = figures(run_command, "study", "status", "audit")
     page = (tmp_path / "report.md").read_text()
 
     counts, agreed = report["estimate"]["nonresponse"], report["agreement"]
@@ -312,10 +312,10 @@ def test_agreement_is_not_made_better_by_decisions(team_study, run_command):
     import shutil
 
     team_study(agreeing=0.6, decided=0)
-    before = figures(run_command, "status", "audit")["agreement"]
+    before = figures(run_command, "study", "status", "audit")["agreement"]
     shutil.rmtree("audit")
     team_study(agreeing=0.6, decided=100)
-    after = figures(run_command, "status", "audit")["agreement"]
+    after = figures(run_command, "study", "status", "audit")["agreement"]
 
     assert before["alpha"] == after["alpha"]
     assert (after["open"], after["decided"]) == (0, before["open"])
@@ -329,7 +329,7 @@ def test_disagreement_is_warned_of_everywhere(team_study, run_command, tmp_path)
         "report": report["estimate"]["notes"],
         "page": (tmp_path / "report.md").read_text().splitlines(),
         "estimate": figures(run_command, "estimate", "audit")["notes"],
-        "status": figures(run_command, "status", "audit")["notes"],
+        "status": figures(run_command, "study", "status", "audit")["notes"],
     }
 
     assert report["agreement"]["alpha"] < 0
@@ -341,7 +341,8 @@ def test_disagreement_is_warned_of_everywhere(team_study, run_command, tmp_path)
 def test_agreement_that_is_good_is_not_warned_of(team_study, run_command):
     team_study(agreeing=1.0)
     notes = (
-        figures(run_command, "estimate", "audit")["notes"] + figures(run_command, "status", "audit")["notes"]
+        figures(run_command, "estimate", "audit")["notes"]
+        + figures(run_command, "study", "status", "audit")["notes"]
     )
     assert not any("less than by chance" in note or "no decision" in note for note in notes)
 

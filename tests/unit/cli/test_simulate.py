@@ -35,7 +35,7 @@ def command(*words):
     return CliRunner().invoke(app, ["simulate", *map(str, words)], catch_exceptions=False)
 
 
-USUAL = ("--outcome", "correct", "--proxy", "confidence", "--replicates", 200, "--budgets", "50,100")
+USUAL = ("--outcome", "correct", "--proxy", "confidence", "--replicates", 200, "--budget", "50,100")
 
 
 def test_table_figures_and_json(pilot, tmp_path):
@@ -55,9 +55,7 @@ def test_table_figures_and_json(pilot, tmp_path):
 
 
 def test_readable_output_names_every_design(pilot):
-    result = command(
-        pilot, *USUAL, "--designs", "simple-random,k-means:5:opt-a2:5:10", "--target-error", 0.04
-    )
+    result = command(pilot, *USUAL, "--design", "simple-random,k-means:5:opt-a2:5:10", "--target-error", 0.04)
 
     assert result.exit_code == 0
     assert "k-means:5:opt-a2:5:10" in result.stdout
@@ -65,8 +63,8 @@ def test_readable_output_names_every_design(pilot):
 
 
 def test_budgets_that_are_no_numbers_are_refused(pilot):
-    with pytest.raises(InputError, match="--budgets takes whole numbers"):
-        command(pilot, "--outcome", "correct", "--budgets", "50,many")
+    with pytest.raises(InputError, match="--budget takes whole numbers"):
+        command(pilot, "--outcome", "correct", "--budget", "50,many")
 
 
 def test_outcome_cannot_be_its_own_proxy(pilot):
@@ -114,7 +112,7 @@ def test_places_that_are_taken_are_refused(pilot, tmp_path):
 
 
 def test_an_error_that_is_not_reached_is_said_so(pilot):
-    result = command(pilot, *USUAL, "--designs", "simple-random", "--target-error", 0.0001)
+    result = command(pilot, *USUAL, "--design", "simple-random", "--target-error", 0.0001)
 
     assert "simple-random, horvitz-thompson: not within these budgets" in result.stdout
 
@@ -214,7 +212,7 @@ def answered(tmp_path):
     ),
 )
 def test_an_estimand_shows_what_its_plan_would_have_saved(answered, estimand, truth, gain):
-    words = [answered, "--outcome", truth, "--estimand", estimand, "--budgets", "150", "--replicates", 40]
+    words = [answered, "--outcome", truth, "--estimand", estimand, "--budget", "150", "--replicates", 40]
     words += ["--proxy", "score"] if truth == "right" else ["--predicted", "answer"]
     rows = json.loads(command(*words, "--json").output)["rows"]
 
@@ -225,8 +223,8 @@ def test_an_estimand_shows_what_its_plan_would_have_saved(answered, estimand, tr
 
 
 def test_the_level_of_an_estimands_interval_is_as_asked(answered):
-    words = [answered, "--outcome", "truth", "--predicted", "answer", "--designs", "planned", "--json"]
-    words += ["--estimand", "f1:match,probability=score", "--budgets", "150", "--replicates", 20]
+    words = [answered, "--outcome", "truth", "--predicted", "answer", "--design", "planned", "--json"]
+    words += ["--estimand", "f1:match,probability=score", "--budget", "150", "--replicates", 20]
     found = [command(*words, *more).output for more in ((), ("--confidence-level", 0.5))]
     usual, narrow = (json.loads(entry)["rows"][0] for entry in found)
 
@@ -236,8 +234,8 @@ def test_the_level_of_an_estimands_interval_is_as_asked(answered):
 
 def test_options_of_means_are_refused_with_an_estimand(answered):
     words = [answered, "--outcome", "truth", "--estimand", "f1:match", "--predicted", "answer"]
-    with pytest.raises(InputError, match="--intervals would have no effect"):
-        command(*words, "--intervals", "wilson")
+    with pytest.raises(InputError, match="--interval would have no effect"):
+        command(*words, "--interval", "wilson")
     with pytest.raises(InputError, match="--predicted would have no effect"):
         command(answered, "--outcome", "right", "--predicted", "answer")
 

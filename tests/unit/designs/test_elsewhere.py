@@ -230,4 +230,4 @@ def test_a_column_of_labels_under_another_name_is_to_be_named():
 
 def test_a_misspelt_keyword_is_told_with_those_that_there_are():
     with pytest.raises(TypeError, match=r"Sample\.from_labelled\(\) got .* 'valeu'; it takes 'value'"):
-        stratal.Sample.from_labelled({"right": [1, 0]}, valeu="right")  # type: ignore[call-arg]
+        stratal.Sample.from_labelled({"right": [1, 0]}, valeu="right")

@@ -53,7 +53,7 @@ def test_a_copy_with_problems_ends_with_status_3(make_study, tmp_path):
     sample.write_bytes(sample.read_bytes() + b"x")
     for number, json in enumerate(([], ["--json"])):
         copy = str(tmp_path / f"backup-{number}")
-        found = CliRunner().invoke(app, ["backup", str(study.folder), "--output", copy, *json])
+        found = CliRunner().invoke(app, ["study", "backup", str(study.folder), "--output", copy, *json])
         assert found.exit_code == 3
         assert "was changed after round 1 was drawn" in found.output
 

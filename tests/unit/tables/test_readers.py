@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from stratal.errors import InputError, LabelError
-from stratal.population import Population
-from stratal.population.inspection import describe_columns
-from stratal.strata import Everything
-from stratal.tables.readers import open_table
-from tests.tiers import sized
-from types import SimpleNamespace
-from typing import Any
 import gzip
 import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
+from tests.tiers import sized
+
 import stratal
+from stratal.errors import InputError, LabelError
+from stratal.population import Population
+from stratal.population.inspection import describe_columns
+from stratal.strata import Everything
+from stratal.tables.readers import open_table
 
 
 def write(folder: Path, name: str, text: str) -> Path:

@@ -123,7 +123,7 @@ def test_a_file_in_s3_is_the_file_here(folder, name, monkeypatch):
         server.stop()
 
 
-@pytest.mark.parametrize("command", ["inspect", "plan"])
+@pytest.mark.parametrize("command", ["doctor", "plan"])
 def test_an_address_reaches_spark_with_both_its_slashes(command, monkeypatch, run_command):
     asked = []
 

@@ -379,7 +379,7 @@ def required(record: Any, name: str, place: str) -> Any:
         raise LabelError(
             f"{place}: has no {name!r}",
             given=", ".join(list(record)[:8]),
-            action="Take the file that `stratal export` wrote to the tool, so that ids come back.",
+            action="Take the file that `stratal study export` wrote to the tool, so that ids come back.",
         )
     return record[name]
 

@@ -271,7 +271,7 @@ def write_tasks(tool: Tool, tasks: Sequence[Task], asked: Asked, path: Path) -> 
     if path.exists() or path.is_symlink():
         raise InputError(f"{path}: already exists", action="Give the name of a new file or folder.")
     if not tasks:
-        raise InputError("there is nothing left to label", action="Ask `stratal status` who said what.")
+        raise InputError("there is nothing left to label", action="Ask `stratal study status` who said what.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".export.") as beside:

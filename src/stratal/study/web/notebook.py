@@ -26,6 +26,7 @@ from stratal.study.web.content import Look, asset, embedded, joined, look_of
 if TYPE_CHECKING:
     from stratal.designs import Sample
 
+
 LARGEST = 200_000_000
 """Bytes of media in one file."""
 
@@ -148,7 +149,7 @@ def page_in_one_file(study: Study, annotator: str, *, items: int | None = None) 
     """Return a page with all items that are free for an annotator, or so many, and keep them for that one."""
     given = study.offline(annotator, items=items)
     if not given:
-        action = "Ask `stratal status` who has what."
+        action = "Ask `stratal study status` who has what."
         raise InputError(f"nothing is left for {annotator!r} to label", action=action)
     question, look = study.question, look_of(study, embedded(study, LARGEST))
     columns = [dict(zip(SIDES, item.sides or (), strict=False)) for item in given]

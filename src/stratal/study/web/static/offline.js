@@ -1,5 +1,5 @@
 // The page in one file: no server. Every action is written to the browser's storage before the next item is
-// shown; "Download labels" gives the file that `stratal import` takes. What is downloaded holds all actions, so
+// shown; "Download labels" gives the file that `stratal study import` takes. What is downloaded holds all actions, so
 // that it may be taken in again and again.
 import { annotate } from "./annotate.js";
 
