@@ -6,23 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from stratal.report.drawings import (
-    Drawing,
-    calibration_drawing,
-    forest_drawing,
-    strata_drawing,
-    width_drawing,
-)
-from stratal.report.estimates import (
-    TABLES,
-    answer_sentence,
-    estimate_page,
-    estimates_table,
-    leaderboard_table,
-    rank_text,
-    value_text,
-    worst_text,
-)
+from stratal.report import drawings as svg
+from stratal.report import estimates
 from stratal.report.pages import PAIR
 from stratal.report.text import Page, Table, filled, level_text, noted, number, table_of
 
@@ -38,14 +23,14 @@ class Section(Page):
     title : str
     name : str
         Its address within the page.
-    drawings : sequence of Drawing
+    drawings : sequence of svg.Drawing
     commands : sequence of str
         Lines to type.
     """
 
     title: str
     name: str
-    drawings: Sequence[Drawing] = ()
+    drawings: Sequence[svg.Drawing] = ()
     commands: Sequence[str] = ()
 
 
@@ -59,7 +44,7 @@ PERCENT = ("comparisons", "domains")
 
 def report_sections(findings: Findings) -> list[Section]:
     """Return the sections of a report (of `Findings.to_dict`); those without content are left out."""
-    kinds = [kind for kind in TABLES if findings["estimate"].get(kind)]
+    kinds = [kind for kind in estimates.TABLES if findings["estimate"].get(kind)]
     found = [_answer(findings)]
     found += [_models(findings) if kind == "comparisons" else _table(findings, kind) for kind in kinds]
     for make in (
@@ -95,22 +80,22 @@ def _answer(found: Findings) -> Section:
     question = [f"Question: {found['question']}"] if found.get("title") and found.get("question") else []
     without = {"strata": (), "nonresponse": None}
     without |= dict.fromkeys(("effective_sample_size", "random_labels_of_equal_width"))
-    facts = [] if _compared(found) else estimate_page({**estimate, **without}).lines[1:]
-    lines = [*question, answer_sentence(found), *facts]
+    facts = [] if _compared(found) else estimates.estimate_page({**estimate, **without}).lines[1:]
+    lines = [*question, estimates.answer_sentence(found), *facts]
     return Section(title="Answer", name="answer", lines=lines, notes=noted(estimate["notes"]))
 
 
 def _table(found: Findings, kind: str) -> Section:
     """Return the section of a table that the estimate's dict carries."""
-    rows, title = found["estimate"][kind], TABLES[kind]
+    rows, title = found["estimate"][kind], estimates.TABLES[kind]
     marks = []
     for row in rows:  # a row's name is what its label says, which stands before its estimate
         label = list(row)[: list(row).index("estimate")]
         name = " · ".join(str(row[entry]) for entry in label if row[entry])
         marks.append((name, row["estimate"], row["confidence_interval"], False))
     share = found["share"] and kind in PERCENT
-    drawing = forest_drawing(kind, title, marks, {**found, "share": share})
-    table = estimates_table(title, rows, found["confidence_level"], None)
+    drawing = svg.forest_drawing(kind, title, marks, {**found, "share": share})
+    table = estimates.estimates_table(title, rows, found["confidence_level"], None)
     return Section(title=title, name=kind, drawings=[drawing], tables=[table])
 
 
@@ -120,10 +105,15 @@ def _models(found: Findings) -> Section:
     if not board:
         return section
     rows = [
-        (f"{rank_text(row['rank'])} · {row['model']}", row["mean"], row["confidence_interval"], False)
+        (
+            f"{estimates.rank_text(row['rank'])} · {row['model']}",
+            row["mean"],
+            row["confidence_interval"],
+            False,
+        )
         for row in board
     ]
-    table = leaderboard_table(board, found["confidence_level"])
+    table = estimates.leaderboard_table(board, found["confidence_level"])
     bars = 4  # the column of bars, which the drawing shows
     header, *kept = ([*row[:bars], *row[bars + 1 :]] for row in (table.header, *table.rows))
     return Section(
@@ -133,7 +123,7 @@ def _models(found: Findings) -> Section:
             "Models from the best, on the same labels. A rank such as 1 to 3 is the band of ranks that the "
             "simultaneous intervals of all differences leave open."
         ],
-        drawings=[forest_drawing("models", "Models from the best", rows, found)],
+        drawings=[svg.forest_drawing("models", "Models from the best", rows, found)],
         tables=[Table(title=table.title, header=header, rows=kept), *section.tables],
     )
 
@@ -157,7 +147,7 @@ def _side_by_side(found: Findings) -> Section | None:
             "The same labels, read in several ways. Only the reported one takes account of how the units "
             "were drawn and of what the proxy knows; the others show what that changes.",
         ],
-        drawings=[forest_drawing("side-by-side", title, drawn, found)],
+        drawings=[svg.forest_drawing("side-by-side", title, drawn, found)],
         tables=[table_of(title, rows, columns)],
         notes=found.get("side_by_side_notes", ()),
     )
@@ -187,7 +177,7 @@ def _strata(found: Findings) -> Section | None:
             f"The population was divided into {len(rows):,} strata. {shares} Each counts by its share of the "
             "units, whatever its share of the labels.",
         ],
-        drawings=[strata_drawing(rows)],
+        drawings=[svg.strata_drawing(rows)],
         tables=[table_of("Strata", rows, _STRATA, what="strata")],
     )
 
@@ -220,7 +210,7 @@ def _calibration(found: Findings) -> Section | None:
             "proxy that is off makes the interval wider, not the estimate wrong.",
             *average,
         ],
-        drawings=[calibration_drawing(check)] if len(check["bins"]) > 1 else [],
+        drawings=[svg.calibration_drawing(check)] if len(check["bins"]) > 1 else [],
         tables=[table_of("Proxy and labels", check["bins"], columns)],
     )
 
@@ -283,7 +273,7 @@ def _new_version(found: Findings) -> Section | None:
         title="The new version on the same labels",
         name="new-version",
         lines=page.lines,
-        drawings=[forest_drawing("versions", "Old and new version", rows, found)],
+        drawings=[svg.forest_drawing("versions", "Old and new version", rows, found)],
         tables=page.tables,
         notes=page.notes,
     )
@@ -301,7 +291,7 @@ def _nonresponse(found: Findings) -> Section | None:
             f"{missing:,} of {counts['drawn']:,} drawn units have no label ({counts['rate']:.1%}). The "
             "labelled units of their stratum stand for them: this is right if those that were left out are "
             "like the others of their stratum (missing at random), and wrong if they were left out because "
-            f"they are hard.{worst_text(counts)}"
+            f"they are hard.{estimates.worst_text(counts)}"
         )
         columns = {
             "stratum": "name",
@@ -336,17 +326,18 @@ def _more_labels(found: Findings) -> Section | None:
     if not rows:
         return None
     level, now, last = level_text(found["confidence_level"]), rows[0], rows[-1]
+    half = [estimates.value_text(row["half_width"], found) for row in (now, last)]
     columns = {"labels": "labels", f"half-width of the {level}": "half_width"}
     return Section(
         title="What more labels would buy",
         name="more-labels",
         lines=[
             *_of_one(found),
-            f"With {now['labels']:,} labels the {level} is ± {value_text(now['half_width'], found)}; with "
-            f"{last['labels']:,} it would be about ± {value_text(last['half_width'], found)}.",
+            f"With {now['labels']:,} labels the {level} is ± {half[0]}; with {last['labels']:,} it would be "
+            f"about ± {half[1]}.",
             "Expected from the labels so far, each further round going where it helps most.",
         ],
-        drawings=[width_drawing(rows, found)],
+        drawings=[svg.width_drawing(rows, found)],
         tables=[table_of("Expected half-widths", rows, columns)],
     )
 
