@@ -9,8 +9,8 @@ from typing import Any
 
 from stratal.errors import InputError, LabelError, names_mistyped, near_names
 from stratal.labels.exchange.exchange import VERDICT, Answers
-from stratal.labels.exchange.tools import LABEL, answers_of_tool
-from stratal.labels.label_table import LabelRows
+from stratal.labels.exchange.tools import LABEL, answers_of_tool, refuse_empty
+from stratal.labels.label_table import label_rows
 from stratal.labels.labels import Labels
 from stratal.randomness import id_text
 from stratal.tables.small_table import SmallTable
@@ -116,24 +116,12 @@ def _read_one(path: Path, id_name: str, value: str | None, order: Sequence[Any] 
     if found is not None:
         return _of_tool(found, str(path))
     table = _of_drawn(SmallTable.of(path, str(path), (value or LABEL,)), order)
-    rows = LabelRows.of(table, value, id_name, order)
-    return Labels(
-        ids=rows.ids,
-        values=tuple(rows.values),
-        annotators=rows.annotators,
-        places=table.places,
-        source=str(path),
-        notes=(*table.notes, *rows.notes),
-    )
+    return label_rows(table, value, id_name, order)[0]
 
 
 def _of_tool(found: Answers, source: str) -> Labels:
     """Return what annotators said in a tool, those who are not named as nobody."""
-    if not found.said:
-        raise LabelError(
-            f"{source}: holds no answer",
-            action="Check that the answers were saved, or that it is the file that came back.",
-        )
+    refuse_empty(found, source)
     named = any(entry.annotator for entry in found.said)
     return Labels(
         ids=tuple(entry.id for entry in found.said),

@@ -8,7 +8,7 @@ from shlex import quote
 from typing import Any, Self
 
 from stratal.errors import InputError, LabelError
-from stratal.labels.labels import SKIPPED, SUBMITTED
+from stratal.labels.labels import SKIPPED, SUBMITTED, Labels
 from stratal.labels.meanings import class_text, stand_for_numbers
 from stratal.population.declaration import ROW
 from stratal.randomness import id_text
@@ -32,70 +32,47 @@ HUMAN_NAMES = ("human", "human_label", "human_score", "gold", "gold_label", "gro
 """Columns of what people said, in files that were not made for labelling, the first that is there."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelRows:
-    """The rows of a table of labels.
+def label_rows(
+    table: SmallTable, value: str | None = None, id_name: str = "id", order: Sequence[Any] | None = None
+) -> tuple[Labels, list[bool]]:
+    """Return the labels of a table, and which rows (m,) were skipped.
 
-    Parameters
-    ----------
-    ids : tuple of str (m,)
-    values : list (m,)
-        None where there is no answer, or the unit was skipped.
-    skipped : list of bool (m,)
-    annotators : tuple of str (m,), optional
-    notes : tuple of str
+    The answers are in the column `value`, or in the first of `ANSWER_NAMES`, if there is but one such. Rows
+    without ids are in the order of the sample's ids (n,).
 
     Examples
     --------
-    >>> LabelRows.of(SmallTable.of({"item_id": ["a"], "Label": [" Pass "]}, "labels"), "label").values
-    [' Pass ']
+    >>> label_rows(SmallTable.of({"item_id": ["a"], "Label": [" Pass "]}, "labels"))[0].values
+    ('Pass',)
     """
-
-    ids: tuple[str, ...]
-    values: list[Any]
-    skipped: list[bool]
-    annotators: tuple[str, ...] | None
-    notes: tuple[str, ...] = ()
-
-    @classmethod
-    def of(
-        cls, table: SmallTable, value: str | None, id_name: str = "id", order: Sequence[Any] | None = None
-    ) -> Self:
-        """Return the rows of a table, those without ids in the order of the sample's ids (n,).
-
-        The answers are in the column `value`, or in the first of `ANSWER_NAMES`, if there is but one such.
-        """
-        if value is None:
-            value = table.find(*ANSWER_NAMES) or ANSWER_NAMES[0]
-            alike = [name for name in table.lists if name.strip().casefold() == value.strip().casefold()]
-            if len(alike) > 1:
-                named = " or ".join(f"value={name!r} (--value {quote(name)})" for name in alike)
-                raise InputError(
-                    f"{table.label}: several columns may be that of the labels",
-                    given=", ".join(map(repr, alike)),
-                    action=f"Rename or drop all but one, or name it: {named}.",
-                )
-        entries = table.values(
-            value, action="Name it: value= (--value COL), or several models': --compare A,B."
-        )
-        if id_name == ROW and table.find(ROW) is None and order is not None:
-            ids, notes = _ids_by_order(table, order)
-        else:
-            ids, notes = _ids(table, id_name), ()
-        who, status = table.find(*ANNOTATOR_NAMES), table.find("status")
-        statuses = [None] * len(table) if status is None else table.values(status)
-        left = [
-            _skipped(f"{table.label}, {at}", entry) for at, entry in zip(table.places, statuses, strict=True)
-        ]
-        return cls(
-            ids=ids,
-            values=[
-                None if out or is_missing(entry) else entry for out, entry in zip(left, entries, strict=True)
-            ],
-            skipped=left,
-            annotators=None if who is None else tuple(plain_text(name) or "" for name in table.values(who)),
-            notes=notes,
-        )
+    if value is None:
+        value = table.find(*ANSWER_NAMES) or ANSWER_NAMES[0]
+        alike = [name for name in table.lists if name.strip().casefold() == value.strip().casefold()]
+        if len(alike) > 1:
+            named = " or ".join(f"value={name!r} (--value {quote(name)})" for name in alike)
+            raise InputError(
+                f"{table.label}: several columns may be that of the labels",
+                given=", ".join(map(repr, alike)),
+                action=f"Rename or drop all but one, or name it: {named}.",
+            )
+    entries = table.values(value, action="Name it: value= (--value COL), or several models': --compare A,B.")
+    if id_name == ROW and table.find(ROW) is None and order is not None:
+        ids, notes = _ids_by_order(table, order)
+    else:
+        ids, notes = _ids(table, id_name), ()
+    who, status = table.find(*ANNOTATOR_NAMES), table.find("status")
+    statuses = [None] * len(table) if status is None else table.values(status)
+    places = [f"{table.label}, {at}" for at in table.places]
+    skipped = list(map(_skipped, places, statuses))
+    labels = Labels(
+        ids=ids,
+        values=tuple(None if out else entry for out, entry in zip(skipped, entries, strict=True)),
+        annotators=None if who is None else tuple(plain_text(name) or "" for name in table.values(who)),
+        places=table.places,
+        source=table.label,
+        notes=(*table.notes, *notes),
+    )
+    return labels, skipped
 
 
 def _ids(table: SmallTable, id_name: str) -> tuple[str, ...]:

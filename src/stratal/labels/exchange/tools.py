@@ -7,50 +7,24 @@ of labels is: by `item_id`, `id` or the sample's own id column, the answer from 
 
 from __future__ import annotations
 
-import csv
-import shutil
-import tempfile
 from collections.abc import Sequence
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
-from typing import Any
-
 from stratal.errors import InputError, LabelError, MissingExtraError
-from stratal.labels.exchange.annotation_tools import (
-    ARGILLA,
-    LABEL_STUDIO,
-    POTATO,
-    PRODIGY,
-    STATE,
-    read_folder,
-)
-from stratal.labels.exchange.exchange import (
-    ITEM_ID,
-    NOTE,
-    Answers,
-    Asked,
-    Said,
-    Task,
-    Tool,
-    columns_of,
-    newest,
-    text_of,
-    write_lines,
-)
-from stratal.labels.label_table import LabelRows
-from stratal.tables.files import (
-    cell,
-    existing_file,
-    format_of,
-    json_document,
-    json_records,
-    opened,
-    text_of_cell,
-)
+from stratal.labels.exchange.annotation_tools import ARGILLA, LABEL_STUDIO, POTATO, PRODIGY, STATE, read_folder
+from stratal.labels.exchange.exchange import Answers, Asked, ITEM_ID, NOTE, Said, Task, Tool, columns_of, newest, text_of, write_lines
+from stratal.labels.label_table import label_rows
+from stratal.labels.meanings import class_text
+from stratal.tables.files import cell, existing_file, format_of, json_document, json_records, opened
 from stratal.tables.limits import MOST_BYTES
 from stratal.tables.logs.log import as_written
 from stratal.tables.small_table import SmallTable, plain_text
+from typing import Any
+import csv
+import shutil
+import tempfile
+
 
 LABEL = "label"
 _OWN = (ITEM_ID, LABEL, "annotator", "status", NOTE)
@@ -175,22 +149,22 @@ def read_table(path: Path, id_name: str) -> Answers:
     [('a', 'Pass'), ('b', None)]
     """
     table = SmallTable.of(path, str(path), (LABEL,))
-    rows = LabelRows.of(table, None, id_name)
+    labels, skipped = label_rows(table, None, id_name)
     notes, times = (_texts(table, *names) for names in _REMARKS)
     said = [
         Said(
-            id=rows.ids[row],
-            value=None if value is None else text_of_cell(str(plain_text(value))),
-            annotator="" if rows.annotators is None else rows.annotators[row],
+            id=labels.ids[row],
+            value=value if value is None or isinstance(value, str) else class_text(value),
+            annotator="" if labels.annotators is None else labels.annotators[row],
             note=notes[row],
             at=times[row],
-            place=f"{path}, {table.places[row]}",
+            place=labels.place(row),
         )
-        for row, value in enumerate(rows.values)
-        if rows.skipped[row] or value is not None
+        for row, value in enumerate(labels.values)
+        if skipped[row] or value is not None
     ]
     kind = _TOOL_OF.get(format_of(path), JSON_LINES.name)
-    return Answers(tool=kind, said=newest(said), notes=(*table.notes, *rows.notes))
+    return Answers(tool=kind, said=newest(said), notes=labels.notes)
 
 
 _REMARKS = ((NOTE, "notes", "comment"), ("timestamp", "updated_at"))
@@ -317,12 +291,17 @@ def read_answers(path: Path, tool: str | None = None, id_name: str = "id") -> An
         raise LabelError(f"{path}: is no export of {wanted.title}{other}", action="Leave out --from.")
     if found is None:
         found = read_table(path, id_name)
-    if not found.said:
+    refuse_empty(found, str(path))
+    return found
+
+
+def refuse_empty(answers: Answers, source: str) -> None:
+    """Refuse a file without an answer."""
+    if not answers.said:
         raise LabelError(
-            f"{path}: holds no answer",
+            f"{source}: holds no answer",
             action="Check that the answers were saved, or that it is the file that came back.",
         )
-    return found
 
 
 def answers_of_tool(path: Path) -> Answers | None:
