@@ -342,7 +342,7 @@ def checked_labels(z: Any, proxies: Any, stratum: Any) -> tuple[FloatArray, Floa
     if proxies.ndim != 2:
         raise InputError("proxies must be two-dimensional", given=f"shape {proxies.shape}", allowed="(n, k)")
     refuse_extremes("labels", z)
-    if np.max(np.abs(proxies), initial=0.0) > LARGEST:
+    if np.max(np.abs(proxies), initial=0.0) > LARGEST:  # all tiny is no harm
         refuse_extremes("proxies", proxies)
     return z, proxies, stratum
 

@@ -201,7 +201,7 @@ def near_names(name: str, names: Iterable[str]) -> str:
     Parameters
     ----------
     name : str
-        What was asked for.
+        What was given.
     names : iterable of str
         What exists.
 
@@ -237,7 +237,7 @@ def same_name(name: str, names: Iterable[str]) -> str | None:
     Parameters
     ----------
     name : str
-        What was asked for.
+        What was given.
     names : iterable of str
         What exists.
 

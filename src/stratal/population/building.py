@@ -19,7 +19,6 @@ from stratal.arrays import (
     frozen,
     is_null,
     same_length,
-    without_mask,
 )
 from stratal.errors import InputError
 from stratal.population.declaration import (
@@ -39,7 +38,7 @@ from stratal.population.declaration import (
     own_stratum_note,
     with_log,
 )
-from stratal.population.in_memory import ArrayPopulation, ArrayUnits
+from stratal.population.in_memory import ArrayPopulation, ArrayUnits, object_column
 from stratal.population.population import Population
 from stratal.population.summary import ProxyInfo, proxy_info_for
 from stratal.proxy.proxy import accuracy, margin
@@ -141,31 +140,28 @@ def _named_features(features: Any) -> dict[str, Any]:
     named: dict[str, Any] = {}
     for name, values in features.items():
         matrix = values if hasattr(values, "ndim") else np.asarray(values)
-        if matrix.ndim == 2:
-            named.update({f"{name}_{column}": matrix[:, column] for column in range(matrix.shape[1])})
-        else:
-            named[name] = values
+        parts = {f"{name}_{at}": matrix[:, at] for at in range(matrix.shape[1])} if matrix.ndim == 2 else {}
+        named |= parts if matrix.ndim == 2 else {name: values}
     return named
 
 
 def _group_column(name: str, values: Any) -> AnyArray:
-    listed = isinstance(values, list | tuple)  # taken as objects: an array of text drops a NUL at the end
-    array = object_column(values) if listed else array_of(values)
+    # A list is taken as objects: an array of text drops a NUL at the end.
+    array = object_column(values) if isinstance(values, list | tuple) else array_of(values)
+    what = f"group column '{name}' cannot be a group"
     if array.ndim != 1 or array.dtype.kind in "SVc":
-        raise InputError(
-            f"group column '{name}' cannot be a group",
-            given=f"shape {array.shape}, dtype {array.dtype}",
-            allowed="text, numbers or dates, one per unit",
-        )
-    if array.dtype.kind == "O":
-        _refuse_objects(name, array)
-    missing = np.flatnonzero(_missing(array, values)).tolist()
-    if missing:
-        raise InputError(
-            f"group column '{name}' holds {len(missing)} missing value{'s' if len(missing) > 1 else ''} "
-            f"(first at position {missing[0]})",
-            action="Give them a category of their own.",
-        )
+        given = f"shape {array.shape}, dtype {array.dtype}"
+        raise InputError(what, given=given, allowed="text, numbers or dates, one per unit")
+    for position, entry in enumerate(array.tolist() if array.dtype.kind == "O" else ()):
+        nested = isinstance(entry, list | tuple | set | dict | np.ndarray | bytes)
+        if nested or (isinstance(entry, str) and "\0" in entry):
+            allowed = "text without NUL, numbers or dates, one per unit"
+            raise InputError(what, given=f"{entry!r} at position {position}", allowed=allowed)
+    missing = np.flatnonzero(_missing(array, values))
+    if len(missing):
+        held = f"{len(missing)} missing value{'s' if len(missing) > 1 else ''}"
+        what = f"group column '{name}' holds {held} (first at position {missing[0]})"
+        raise InputError(what, action="Give them a category of their own.")
     if array.dtype.kind == "f":
         array = np.array([str(int(v) if v.is_integer() else v) for v in array.tolist()])
     if array.dtype.kind == "M":
@@ -189,44 +185,6 @@ def _missing(array: AnyArray, values: Any) -> Any:
     return [is_null(entry) or bool(entry != entry) for entry in entries]
 
 
-def _refuse_objects(name: str, array: AnyArray) -> None:
-    """Refuse what is no category: nested values, bytes, and text with a NUL, which NumPy would drop."""
-    for position, entry in enumerate(array.tolist()):
-        nested = isinstance(entry, list | tuple | set | dict | np.ndarray | bytes)
-        if nested or (isinstance(entry, str) and "\0" in entry):
-            raise InputError(
-                f"group column '{name}' cannot be a group",
-                given=f"{entry!r} at position {position}",
-                allowed="text without NUL, numbers or dates, one per unit",
-            )
-
-
-def object_column(values: Any) -> AnyArray:
-    """Return values as an array of objects (n,), nested ones as they are.
-
-    Examples
-    --------
-    >>> object_column([[1, 2], [3, 4]]).shape
-    (2,)
-    """
-    if isinstance(values, np.ndarray) and values.ndim == 1:
-        return without_mask(values)
-    if not hasattr(values, "__iter__"):
-        raise InputError(
-            "a column must have one entry per unit",
-            given=repr(values),
-            action="Give a list or an array.",
-        )
-    entries = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
-    texts = any(isinstance(entry, str) for entry in entries)
-    column = np.empty(len(entries), dtype=object)
-    column[:] = [
-        None if is_null(entry) or (texts and isinstance(entry, float) and entry != entry) else entry
-        for entry in entries
-    ]
-    return column
-
-
 def _ids(given: Any) -> AnyArray:
     ids = id_array(given)
     blank = ids.dtype.kind == "U" and np.char.strip(ids) == ""
@@ -238,9 +196,10 @@ def _ids(given: Any) -> AnyArray:
 
 
 def _common_size(units: ArrayUnits) -> int:
-    kinds = (units.groups, units.features, units.shown)
-    named = {f"column '{name}'": column for kind in kinds for name, column in kind.items()}
-    columns = {**({} if units.ids is None else {"ids": units.ids}), **units.values, **named}
+    columns = {} if units.ids is None else {"ids": units.ids}
+    columns |= units.values
+    for kind in (units.groups, units.features, units.shown):
+        columns |= {f"column '{name}'": column for name, column in kind.items()}
     if not columns:
         raise InputError("the population is empty", action="Give a proxy, ids or groups.")
     size = same_length(**columns)
@@ -332,15 +291,15 @@ def _in_memory(rows: Rows, declared: Declaration, threads: int | None) -> ArrayP
     """Return units as arrays."""
     types = rows.types()
     numbered = declared.id == ROW and ROW not in types
-    asked = [
+    wanted = [
         *([] if numbered else [rows.columns[declared.id]]),
         *(rows.as_number(name, types[name]) for name in declared.numbers),
         *(rows.as_category(name, types[name]) for name in declared.groups),
         *(rows.columns[name] if types[name] in _SHOWN else None for name in declared.shown),
     ]
-    if declared.softmax or None in asked or not asked:
+    if declared.softmax or None in wanted or not wanted:
         raise _NotInMemoryError
-    found = rows.arrow(*map(str, asked))
+    found = rows.arrow(*map(str, wanted))
     if not found or not len(found[0]):
         raise _NotInMemoryError
     size, remaining = len(found[0]), iter(found)
@@ -349,10 +308,9 @@ def _in_memory(rows: Rows, declared: Declaration, threads: int | None) -> ArrayP
     ids = frozen(ids[order])
     numbers = {name: frozen(_held_numbers(next(remaining))[order]) for name in declared.numbers}
     groups = {name: frozen(_held_texts(next(remaining))[order]) for name in declared.groups}
-    shown = {name: frozen(_held_objects(next(remaining))[order]) for name in declared.shown}
-    told = declared.bounds is not None or declared.scaled is not None or declared.second_moments
+    shown = {name: frozen(object_column(next(remaining))[order]) for name in declared.shown}
     values = {name: numbers[name] for name in declared.proxies}
-    if len(values) > 1 and not told and is_softmax_of(list(values.values())):
+    if declared.may_be_softmax and is_softmax_of(list(values.values())):
         raise _NotInMemoryError
     infos = declared.proxy_infos({name: (float(v.min()), float(v.max())) for name, v in values.items()})
     second = {info.name: numbers[info.second_moment] if info.second_moment else None for info in infos}
@@ -405,9 +363,3 @@ def _held_texts(column: Any) -> AnyArray:
     if any("\0" in text for text in set(texts)):
         raise _NotInMemoryError
     return np.array(texts, dtype=np.str_)
-
-
-def _held_objects(column: Any) -> AnyArray:
-    values = np.empty(len(column), dtype=object)
-    values[:] = column.to_pylist()
-    return values

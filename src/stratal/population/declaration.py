@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, TypedDict
@@ -94,11 +95,17 @@ class Declaration:
         """Every column that is read as a number, once."""
         return tuple(dict.fromkeys((*self.proxies, *self.second_moments.values(), *self.features)))
 
+    @property
+    def may_be_softmax(self) -> bool:
+        """Whether there are several proxies, and nothing is declared of their scale."""
+        on_scale = self.bounds is not None or self.scaled is not None or bool(self.second_moments)
+        return len(self.proxies) > 1 and not on_scale
+
     def proxy_infos(self, extents: Mapping[str, tuple[float, float]]) -> tuple[ProxyInfo, ...]:
         """Return what is known of each proxy, from the smallest and largest value of columns."""
-        told = self.bounds, self.scaled
+        scale = self.bounds, self.scaled
         return tuple(
-            proxy_info_for(name, *extents[name], *told, self.second_moments.get(name), self.label)
+            proxy_info_for(name, *extents[name], *scale, self.second_moments.get(name), self.label)
             for name in self.proxies
         )
 
@@ -236,17 +243,14 @@ def listed(what: str, names: str | Sequence[str] | None) -> tuple[str, ...]:
 def _id(given: str | None, existing: list[str], label: str) -> str:
     if given is not None:
         return given if given == ROW and ROW not in existing else _require(given, existing, label)
-    for name in ID_NAMES:
-        found = same_name(name, existing)
-        if found is not None:
-            return _require(found, existing, label)
-    raise InputError(
-        f"{label}: no column is called 'id'",
-        given=near_names("id", existing),
-        action=_other_delimiter(existing)
-        or "Name the column of unique ids: id=…, --id COLUMN. "
-        "Without one, number the rows: id='row', --id row.",
+    found = next((own for name in ID_NAMES if (own := same_name(name, existing)) is not None), None)
+    if found is not None:
+        return _require(found, existing, label)
+    action = (
+        "Name the column of unique ids: id=…, --id COLUMN. Without one, number the rows: id='row', --id row."
     )
+    given, action = near_names("id", existing), _other_delimiter(existing) or action
+    raise InputError(f"{label}: no column is called 'id'", given=given, action=action)
 
 
 def _other_delimiter(existing: list[str]) -> str | None:
@@ -258,11 +262,8 @@ def _other_delimiter(existing: list[str]) -> str | None:
 def checked_missing(missing: str | None) -> str | None:
     """Return `own-stratum` where units without a proxy are kept, None where they are refused."""
     if missing not in (None, "refuse", OWN_STRATUM):
-        raise InputError(
-            "missing says what becomes of units without a proxy",
-            given=repr(missing),
-            allowed=f"refuse, {OWN_STRATUM}",
-        )
+        what = "missing says what becomes of units without a proxy"
+        raise InputError(what, given=repr(missing), allowed=f"refuse, {OWN_STRATUM}")
     return missing if missing == OWN_STRATUM else None
 
 
@@ -281,17 +282,12 @@ def label_bounds(given: str | tuple[float, float] | None) -> tuple[float, float]
         return None
     if given == PASS_FAIL:
         return (0.0, 1.0)
-    try:
+    with suppress(TypeError, ValueError):
         low, high = (float(part) for part in (given.split(",") if isinstance(given, str) else given))
         if low < high:
             return (low, high)
-    except (TypeError, ValueError):
-        pass
-    raise InputError(
-        "label says what annotators will answer",
-        given=repr(given),
-        allowed=f"{PASS_FAIL}, or LOW,HIGH such as 1,5",
-    )
+    allowed = f"{PASS_FAIL}, or LOW,HIGH such as 1,5"
+    raise InputError("label says what annotators will answer", given=repr(given), allowed=allowed)
 
 
 def fitting(patterns: Iterable[str], existing: Iterable[str]) -> tuple[str, ...]:
@@ -331,18 +327,17 @@ def _second_moments(given: str | Mapping[str, str] | None, proxies: tuple[str, .
         return {}
     if isinstance(given, str):
         if len(proxies) != 1:
-            raise InputError(
-                "second_moment names one column",
-                given=f"{len(proxies)} proxies",
-                action="Give a mapping of proxy to column.",
-            )
+            what, action = "second_moment names one column", "Give a mapping of proxy to column."
+            raise InputError(what, given=f"{len(proxies)} proxies", action=action)
         return {proxies[0]: given}
-    known = {proxy: same_name(proxy, proxies) for proxy in given}
-    for proxy in (proxy for proxy, name in known.items() if name is None):
-        raise InputError(
-            f"second_moment names no proxy: {proxy!r}", allowed=near_names(proxy, proxies) or "none"
-        )
-    return {known[proxy] or proxy: column for proxy, column in given.items()}
+    known = {}
+    for proxy, column in given.items():
+        name = same_name(proxy, proxies)
+        if name is None:
+            allowed = near_names(proxy, proxies) or "none"
+            raise InputError(f"second_moment names no proxy: {proxy!r}", allowed=allowed)
+        known[name] = column
+    return known
 
 
 def _require(name: str, existing: list[str], label: str) -> str:
@@ -351,23 +346,16 @@ def _require(name: str, existing: list[str], label: str) -> str:
         raise InputError("a column is named by text", given=repr(name), allowed=near_names("", existing))
     found = same_name(name, existing)
     if found is None:
-        raise InputError(
-            f"{label}: no such column: {name!r}",
-            allowed=near_names(name, existing),
-            action=_other_delimiter(existing),
-        )
-    count = existing.count(found)
-    if count > 1:
-        raise InputError(
-            f"{label}: {count} columns are called {name!r}",
-            allowed="one",
-            action="Rename or drop the others.",
-        )
+        allowed, action = near_names(name, existing), _other_delimiter(existing)
+        raise InputError(f"{label}: no such column: {name!r}", allowed=allowed, action=action)
+    if existing.count(found) > 1:
+        what = f"{label}: {existing.count(found)} columns are called {name!r}"
+        raise InputError(what, allowed="one", action="Rename or drop the others.")
     return found
 
 
 def own_stratum_note(count: int) -> str:
-    """Return what is said of units without a proxy that were kept."""
+    """Return the note on units without a proxy that were kept."""
     return f"{count:,} units without a proxy are a stratum of their own"
 
 

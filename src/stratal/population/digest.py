@@ -60,7 +60,7 @@ class PopulationDigest:
 
     def differing(self, other: PopulationDigest) -> list[str]:
         """Return the columns that both have and that are not the same."""
-        return [name for name, told in self.columns.items() if other.columns.get(name, told) != told]
+        return [name for name, own in self.columns.items() if other.columns.get(name, own) != own]
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a sample's file holds."""
@@ -87,8 +87,8 @@ class Digested:
         left = iter(sums)
         columns = {}
         for name, (_, exponent) in self.numbers.items():
-            told = (f"{next(left) % WORD:x}" for _ in range(n_digits(exponent)))
-            columns[name] = f"{exponent}:" + ".".join(told)
+            sums_of = (f"{next(left) % WORD:x}" for _ in range(n_digits(exponent)))
+            columns[name] = f"{exponent}:" + ".".join(sums_of)
         columns |= {name: f"{next(left) % WORD:x}" for name in self.groups}
         return PopulationDigest(size=size, ids=f"{ids % WORD:x}", columns=columns)
 
@@ -143,7 +143,7 @@ def level_numbers(levels: AnyArray) -> KeyArray:
     >>> level_numbers(np.array(["de", "en"])).tolist()
     [797014084, 1316978540]
     """
-    # Half a character is no text of any engine; whoever writes it to a file is told so there.
+    # Half a character is no text of any engine; whoever writes it to a file gets an error there.
     texts = (str(level).encode(errors="surrogatepass") for level in levels.tolist())
     found = [hashlib.md5(text, usedforsecurity=False).digest()[:4] for text in texts]
     return np.array([int.from_bytes(four) >> 1 for four in found], dtype=np.uint64)

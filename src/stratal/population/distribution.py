@@ -115,11 +115,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Smallest and largest proxy and the number of units within a span."""
+    """Smallest and largest proxy and the number of units within a span; of all, second moments' ends too."""
 
     low: float
     high: float
     count: int
+    second: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +197,6 @@ class Counter(Protocol):
     def extent(self, span: Span) -> Extent:
         """Return smallest and largest proxy and count within the span."""
 
-    def second_moment_extent(self) -> tuple[float, float] | None:
-        """Return smallest and largest second moment, or `None` if the proxy has none of its own."""
-
     def distinct(self, steps: Steps | None) -> Distinct:
         """Return all distinct values with counts."""
 
@@ -265,8 +263,7 @@ def build_distribution(
     extent = counter.extent(Span())
     if extent.count == 0:
         raise InputError("the population is empty", allowed="at least one unit")
-    moments = counter.second_moment_extent()
-    steps = None if moments is None else Steps.over(*moments)
+    steps = None if extent.second is None else Steps.over(*extent.second)
     if wants_distinct(extent):
         found = counter.distinct(steps)
         own = None if steps is None or found.second is None else steps.means(found.second, found.counts)

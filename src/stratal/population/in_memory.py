@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, checked_threads
+from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, checked_threads, is_null, without_mask
 from stratal.errors import InputError, near_names
 from stratal.population.digest import (
     PopulationDigest,
@@ -59,29 +59,29 @@ _EAGER_LIMIT = 1_000_000
 """Codes of more units than this are kept in one byte each, where they fit."""
 
 _AHEAD = 2
-"""Parts per thread that are begun before the first is asked for: what a pass holds does not grow with N."""
+"""Parts per thread that are begun before the first is needed: what a pass holds does not grow with N."""
 
 
-def threads_to_use(asked: int | None = None) -> int:
-    """Return how many threads a pass takes: those asked for, else OMP_NUM_THREADS, else all that there are.
+def threads_to_use(given: int | None = None) -> int:
+    """Return how many threads a pass takes: those given, else OMP_NUM_THREADS, else all that there are.
 
     `OMP_NUM_THREADS` is what joblib and clusters set for processes that share a machine.
 
     Raises
     ------
     InputError
-        If fewer than one are asked for.
+        If fewer than one are given.
 
     Examples
     --------
     >>> threads_to_use(3)
     3
     """
-    if asked is not None:
-        return checked_threads(asked)
-    given = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    if given.isdecimal() and int(given) > 0:
-        return int(given)
+    if given is not None:
+        return checked_threads(given)
+    usual = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if usual.isdecimal() and int(usual) > 0:
+        return int(usual)
     allowed = getattr(os, "sched_getaffinity", None)
     return len(allowed(0)) if allowed else os.cpu_count() or 1
 
@@ -139,6 +139,29 @@ class ArrayUnits:
     groups: Mapping[str, AnyArray]
     features: Mapping[str, FloatArray]
     shown: Mapping[str, AnyArray]
+
+
+def object_column(values: Any) -> AnyArray:
+    """Return values as an array of objects (n,), nested ones as they are.
+
+    Examples
+    --------
+    >>> object_column([[1, 2], [3, 4]]).shape
+    (2,)
+    """
+    if isinstance(values, np.ndarray) and values.ndim == 1:
+        return without_mask(values)
+    if not hasattr(values, "__iter__"):
+        what, action = "a column must have one entry per unit", "Give a list or an array."
+        raise InputError(what, given=repr(values), action=action)
+    entries = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
+    texts = any(isinstance(entry, str) for entry in entries)
+    column = np.empty(len(entries), dtype=object)
+    column[:] = [
+        None if is_null(entry) or (texts and isinstance(entry, float) and entry != entry) else entry
+        for entry in entries
+    ]
+    return column
 
 
 def refuse_duplicates(texts: list[str]) -> None:
@@ -206,34 +229,31 @@ class ArrayPopulation(Population):
             group_names=tuple(units.groups),
             shown_names=tuple(units.shown),
             feature_names=tuple(units.features),
+            numbered_by_row=units.ids is None,
             **others,
         )
 
     # ---- what it answers
-
-    @property
-    def numbered_by_row(self) -> bool:
-        """Whether no ids were given."""
-        return self.units.ids is None
 
     def _counter(self, info: ProxyInfo) -> ArrayCounter:
         return ArrayCounter(self.units.values[info.name], self.units.second[info.name], self.threads)
 
     def _level_bins(self, by: str, info: ProxyInfo) -> LevelBins:
         levels, number = np.unique(self.units.groups[by], return_inverse=True)
-        counter = self._counter(info)
-        return bins_of_levels(tuple(map(str, levels.tolist())), number, counter)
+        return bins_of_levels(tuple(levels.tolist()), number, self._counter(info))
 
     def levels(self, group: str) -> dict[str, int]:
         """Return the number of units in each level of a group column."""
         levels, counts = np.unique(self.units.groups[self.require_group(group)], return_counts=True)
-        return {str(level): int(count) for level, count in zip(levels.tolist(), counts, strict=True)}
+        return dict(zip(levels.tolist(), counts.tolist(), strict=True))
 
     def codes(self, rule: Rule) -> IntArray:
         """Return each unit's stratum (N,), of many units in few bytes."""
         if isinstance(rule, Everything):
             return np.broadcast_to(np.int64(0), (self.size,))
         columns = {name: self._column(name) for name in rule.columns}
+        if self.size <= PART:
+            return rule.codes_of(columns).astype(np.int64)
         few_bytes = self.size > _EAGER_LIMIT
         found = np.empty(self.size, np.min_scalar_type(rule.n_strata) if few_bytes else np.int64)
 
@@ -319,8 +339,8 @@ class ArrayPopulation(Population):
     def digest(self, seed: int) -> PopulationDigest:
         """Return the sums by which samples of this seed know the population again."""
         if seed not in self._digests:
-            told = self._digested
-            columns = [*told.numbers.values(), *((numbers, None) for numbers in told.groups.values())]
+            digested = self._digested
+            columns = [*digested.numbers.values(), *((numbers, None) for numbers in digested.groups.values())]
 
             def added(part: slice) -> list[int]:
                 keys = leading_bits(self._keys(part, seed))
@@ -333,17 +353,16 @@ class ArrayPopulation(Population):
 
             threads = self.threads if self._texts is None else 1  # digests of texts are Python's
             totals = [sum(column) for column in zip(*over(self.size, added, threads), strict=True)]
-            self._digests[seed] = told.digest(self.size, totals[0], totals[1:])
+            self._digests[seed] = digested.digest(self.size, totals[0], totals[1:])
         return self._digests[seed]
 
     def _number(self, name: str) -> tuple[FloatArray, tuple[float, float]]:
         values = np.asarray(self._column(name), np.float64)
         return values, (float(values.min()), float(values.max()))
 
-    def _moments(self, proxy: str) -> tuple[FloatArray, tuple[float, float]]:
-        values = self.units.second[proxy]
-        assert values is not None
-        return values, (float(values.min()), float(values.max()))
+    def _moments(self, proxy: str) -> tuple[FloatArray, tuple[float, float]] | None:
+        values = self.units.second.get(proxy)
+        return None if values is None else (values, (float(values.min()), float(values.max())))
 
     def _category(self, name: str) -> KeyArray:
         levels, number = np.unique(self.units.groups[name], return_inverse=True)
@@ -363,10 +382,6 @@ class ArrayPopulation(Population):
         return kept[1][part]
 
     # ---- unequal probabilities, an order, groups
-
-    def has_second_moments(self, proxy: str) -> bool:
-        """Return whether E[z² | x] is known beside a proxy."""
-        return self.units.second.get(proxy) is not None
 
     def size_profile(self, size: Size, count: int) -> SizeProfile:
         """Return the extent, the sum and the `count` largest values of a size measure."""
@@ -467,18 +482,13 @@ class ArrayCounter:
 
     def extent(self, span: Span) -> Extent:
         """Return smallest and largest proxy and count within the span."""
-        values = self.values
+        values, moments = self.values, self.second_moments
         if span != Span():
-            values = values[(values >= span.at_least) & (values < span.below)]
+            values, moments = values[(values >= span.at_least) & (values < span.below)], None
         if len(values) == 0:
             return Extent(math.nan, math.nan, 0)
-        return Extent(float(values.min()), float(values.max()), len(values))
-
-    def second_moment_extent(self) -> tuple[float, float] | None:
-        """Return smallest and largest second moment, or `None`."""
-        if self.second_moments is None:
-            return None
-        return float(self.second_moments.min()), float(self.second_moments.max())
+        second = None if moments is None else (float(moments.min()), float(moments.max()))
+        return Extent(float(values.min()), float(values.max()), len(values), second)
 
     def distinct(self, steps: Steps | None) -> Distinct:
         """Return all distinct values with counts."""

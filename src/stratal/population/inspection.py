@@ -171,17 +171,17 @@ class _RowsLook:
         return size, found
 
     def _facts(self, names: Sequence[str], types: Mapping[str, str]) -> dict[int, dict[str, Any]]:
-        """Return what is asked of columns by one group-by of their values, below each other."""
+        """Return the facts of columns, by one group-by of their values, below each other."""
         texts = ", ".join(f"CAST({self.rows.columns[name]} AS VARCHAR)" for name in names)
         numbers = ", ".join(self.rows.as_number(name, types[name]) or "NULL::DOUBLE" for name in names)
         values = self.rows.sql(f"unnest(range({len(names)}))", f"unnest([{texts}])", f"unnest([{numbers}])")
-        asked = (
+        wanted = (
             "c0, count(c1), count(DISTINCT c1), count(finite), count(c2) - count(finite), "
             "min(finite), max(finite), avg(finite)"
         )
         finite = f"SELECT *, CASE WHEN NOT isnan(c2) THEN c2 END AS finite FROM ({values})"
         with readable(self.rows.label):
-            answer = self.rows.connection.execute(f"SELECT {asked} FROM ({finite}) GROUP BY c0").fetchall()
+            answer = self.rows.connection.execute(f"SELECT {wanted} FROM ({finite}) GROUP BY c0").fetchall()
         return {row[0]: dict(zip(_FACTS, row[1:], strict=True)) for row in answer}
 
     def totals(self, names: Sequence[str]) -> Mapping[str, Any]:
@@ -211,7 +211,7 @@ class _SourceLook:
         """Return the number of rows, and each column as `describe_columns` shows it."""
         from stratal.population.queries.units import number_of_text as number_of
 
-        asked = {"rows": self.source.table.count()}
+        wanted = {"rows": self.source.table.count()}
         for at, name in enumerate(names):
             column, text = self.source.column(name), self.source.is_text(name)
             facts = [column.count(), column.nunique()]
@@ -220,8 +220,8 @@ class _SourceLook:
                 finite = values.isnan().ifelse(None, values)
                 ranges = finite.min(), finite.max(), finite.mean()
                 facts += [finite.count(), values.isnan().sum(), *ranges]
-            asked |= {f"{key}{at}": fact for key, fact in zip(_FACTS, facts, strict=False)}
-        found = self.source.first(self.source.table.aggregate(**asked))
+            wanted |= {f"{key}{at}": fact for key, fact in zip(_FACTS, facts, strict=False)}
+        found = self.source.first(self.source.table.aggregate(**wanted))
         described = [
             _described(name, found["rows"], {key: found.get(f"{key}{at}") for key in _FACTS})
             for at, name in enumerate(names)

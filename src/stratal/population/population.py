@@ -78,6 +78,9 @@ class Population(ABC):
     notes: tuple[str, ...] = ()
     """What was done to read the units: blank rows left out, a softmax found, proxies missing."""
 
+    numbered_by_row: bool = False
+    """Whether the ids are row numbers, 0 … N − 1, because none were given."""
+
     own_stratum: str | None = None
     """Group whose level `missing` holds the units without a proxy, where they were kept."""
 
@@ -87,11 +90,6 @@ class Population(ABC):
     # ---- what it is
 
     @property
-    def numbered_by_row(self) -> bool:
-        """Whether the ids are row numbers, 0 … N − 1, because none were given."""
-        return False
-
-    @property
     def proxy_names(self) -> tuple[str, ...]:
         """Names of the proxies."""
         return tuple(info.name for info in self.proxies)
@@ -99,15 +97,12 @@ class Population(ABC):
     def proxy_info(self, name: str | None = None) -> ProxyInfo:
         """Return what is known of a proxy: the first, or the one named."""
         if not self.proxies:
-            raise InputError(
-                "this population has no proxy", action="Name a proxy column, or draw a simple random sample."
-            )
-        if name is None:
-            return self.proxies[0]
+            action = "Name a proxy column, or draw a simple random sample."
+            raise InputError("this population has no proxy", action=action)
         for info in self.proxies:
-            if info.name == name:
+            if name in (None, info.name):
                 return info
-        raise InputError(f"no such proxy: {name!r}", allowed=near_names(name, self.proxy_names))
+        raise InputError(f"no such proxy: {name!r}", allowed=near_names(str(name), self.proxy_names))
 
     def require_group(self, name: str) -> str:
         """Return `name` if it is a group column, else raise an `InputError` that lists those that are."""
@@ -155,9 +150,9 @@ class Population(ABC):
     def levels(self, group: str) -> dict[str, int]:
         """Return the number of units in each level of a group column, levels sorted as text."""
 
-    @abstractmethod
     def codes(self, rule: Rule) -> IntArray | None:
         """Return each unit's stratum (N,), or `None` where the rows are not in memory."""
+        return None
 
     @abstractmethod
     def summarise(self, rule: Rule, codes: IntArray | None = None) -> StratumSummary:
@@ -169,11 +164,8 @@ class Population(ABC):
         codes = self.codes(rule) if codes is None else codes
         sizes = self.summarise(rule, codes).sizes
         for stratum in np.flatnonzero(counts > sizes)[:1].tolist():
-            raise InputError(
-                f"stratum {stratum} has fewer units than are to be drawn",
-                given=int(counts[stratum]),
-                allowed=f"up to {sizes[stratum]}",
-            )
+            what = f"stratum {stratum} has fewer units than are to be drawn"
+            raise InputError(what, given=int(counts[stratum]), allowed=f"up to {sizes[stratum]}")
         for widening in range(64):  # each doubles the margin, so that the last has every unit
             limits = thresholds(counts, np.maximum(sizes, 1), widening)
             found, strata, keys, ties = self._under(rule, limits, counts, seed, codes)
@@ -215,8 +207,8 @@ class Population(ABC):
     def _digested(self) -> Digested:
         """All proxies, their second moments, features and groups, as the engine has them."""
         found = {f"number:{name}": self._number(name) for name in (*self.proxy_names, *self.feature_names)}
-        known = filter(self.has_second_moments, self.proxy_names)
-        found |= {f"second:{name}": self._moments(name) for name in known}
+        moments = {f"second:{name}": self._moments(name) for name in self.proxy_names}
+        found |= {name: known for name, known in moments.items() if known is not None}
         return Digested(
             numbers={name: (column, exponent_of(*ends)) for name, (column, ends) in found.items()},
             groups={f"group:{name}": self._category(name) for name in self.group_names},
@@ -227,8 +219,8 @@ class Population(ABC):
         """Return a proxy or a feature as the engine has it, with its smallest and largest value."""
 
     @abstractmethod
-    def _moments(self, proxy: str) -> tuple[Any, tuple[float, float]]:
-        """Return the second moments of a proxy that has them, in the same way."""
+    def _moments(self, proxy: str) -> tuple[Any, tuple[float, float]] | None:
+        """Return the second moments of a proxy in the same way, None where it has none."""
 
     @abstractmethod
     def _category(self, name: str) -> Any:
@@ -236,9 +228,9 @@ class Population(ABC):
 
     # ---- what designs with unequal probabilities, an order or groups ask
 
-    @abstractmethod
     def has_second_moments(self, proxy: str) -> bool:
-        """Return whether E[z² | x] is known beside a proxy."""
+        """Return whether E[z² | x] of a proxy is known."""
+        return self._moments(proxy) is not None
 
     @abstractmethod
     def size_profile(self, size: Size, count: int) -> SizeProfile:

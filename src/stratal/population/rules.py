@@ -102,11 +102,8 @@ class CutPoints(Rule):
     def __post_init__(self) -> None:
         self._freeze()
         if np.any(np.diff(self.cuts) <= 0) or not np.all(np.isfinite(self.cuts)):
-            raise InputError(
-                "cut points must be finite and strictly increasing",
-                given=self.cuts.tolist(),
-                action="Sort them, and leave out repeated ones.",
-            )
+            what, action = "cut points must be finite and strictly increasing", "Sort them, without repeats."
+            raise InputError(what, given=self.cuts.tolist(), action=action)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -157,10 +154,8 @@ class Categories(Rule):
     def __post_init__(self) -> None:
         self._freeze()
         if list(self.levels) != sorted(set(self.levels)) or len(self.codes) != len(self.levels):
-            raise InputError(
-                "levels must be sorted and distinct, with one code each",
-                action="Make such strata by stratal.stratify(population, 'category', by=…).",
-            )
+            action = "Make such strata by stratal.stratify(population, 'category', by=…)."
+            raise InputError("levels must be sorted and distinct, with one code each", action=action)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -178,11 +173,9 @@ class Categories(Rule):
         positions = np.minimum(np.searchsorted(levels, text), len(levels) - 1)
         strange = np.flatnonzero(levels[positions] != text)
         if len(strange):
-            raise InputError(
-                f"column '{self.column}' has a category that the strata do not know",
-                given=repr(str(text[strange[0]])),
-                allowed=near_names(str(text[strange[0]]), self.levels),
-            )
+            level = str(text[strange[0]])
+            what = f"column '{self.column}' has a category that the strata do not know"
+            raise InputError(what, given=repr(level), allowed=near_names(level, self.levels))
         return self.codes[positions]
 
 
@@ -217,10 +210,8 @@ class NearestCentre(Rule):
         self._freeze()
         shapes = (self.centres.ndim, self.centres.shape[-1:], self.scale.shape)
         if shapes != (2, (len(self.names),), (len(self.names),)) or not np.all(self.scale > 0):
-            raise InputError(
-                "centres need one coordinate per column, and scales must be positive",
-                action="Make such strata by stratal.stratify(population, 'features').",
-            )
+            what = "centres need one coordinate per column, and scales must be positive"
+            raise InputError(what, action="Make such strata by stratal.stratify(population, 'features').")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -276,12 +267,10 @@ class Crossed(Rule):
     def __post_init__(self) -> None:
         if not isinstance(self.categories, Categories):
             raise InputError("a crossed rule must cross categories", given=self.categories.kind)
-        if len(self.inner) != self.categories.n_strata:
-            raise InputError(
-                "a crossed rule needs an inner rule for every group",
-                given=len(self.inner),
-                allowed=str(self.categories.n_strata),
-            )
+        n_groups = self.categories.n_strata
+        if len(self.inner) != n_groups:
+            what = "a crossed rule needs an inner rule for every group"
+            raise InputError(what, given=len(self.inner), allowed=str(n_groups))
 
     @property
     def columns(self) -> tuple[str, ...]:

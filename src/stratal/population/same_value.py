@@ -51,7 +51,7 @@ _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(\.\d+?)?0*(Z|[+-
 
 
 def _canonical(value: Any) -> str:
-    """Return the text by which a value is known again in another format."""
+    """Return the text by which a value is recognised in another format."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, list | tuple | dict):

@@ -54,9 +54,9 @@ def proxy_info_for(
     second_moment: str | None = None,
     label: tuple[float, float] | None = None,
 ) -> ProxyInfo:
-    """Return what is known of a proxy from its smallest and largest value and from what the user said.
+    """Return what is known of a proxy from its smallest and largest value and from what is declared.
 
-    A proxy that is not on the scale of the labels, where that is said, only orders units.
+    A proxy that is not on the scale of the labels, where that is declared, only orders units.
 
     Raises
     ------
@@ -68,13 +68,10 @@ def proxy_info_for(
     >>> proxy_info_for("score", 1.0, 5.0, (1.0, 5.0), None).scaled
     True
     """
+    given = f"{low:g} to {high:g}"
     if max(abs(low), abs(high)) > LARGEST_PROXY:
-        raise InputError(
-            f"proxy '{name}' is too large to be squared",
-            given=f"{low:g} to {high:g}",
-            allowed=f"up to {LARGEST_PROXY:g} in size",
-            action="Rescale it.",
-        )
+        what, allowed = f"proxy '{name}' is too large to be squared", f"up to {LARGEST_PROXY:g} in size"
+        raise InputError(what, given=given, allowed=allowed, action="Rescale it.")
     if scaled is False:
         return ProxyInfo(name=name, scaled=False, bounds=label or bounds)
     if label is not None and label != bounds:
@@ -86,16 +83,12 @@ def proxy_info_for(
         unit: tuple[float, float] | None = (0.0, 1.0) if inside else None
         return ProxyInfo(name=name, scaled=bool(scaled) or inside, bounds=unit, second_moment=second_moment)
     if not bounds[0] < bounds[1]:
-        raise InputError(
-            "bounds must be increasing", given=bounds, allowed="(lowest, highest), such as (0, 1)"
-        )
+        allowed = "(lowest, highest), such as (0, 1)"
+        raise InputError("bounds must be increasing", given=bounds, allowed=allowed)
     if low < bounds[0] or high > bounds[1]:
-        raise InputError(
-            f"proxy '{name}' leaves the bounds",
-            given=f"{low:g} to {high:g}",
-            allowed=f"{bounds[0]:g} to {bounds[1]:g}",
-            action="Correct the bounds, or say that it only orders (scaled=False, --margin).",
-        )
+        allowed = f"{bounds[0]:g} to {bounds[1]:g}"
+        action = "Correct the bounds, or say that it only orders (scaled=False, --margin)."
+        raise InputError(f"proxy '{name}' leaves the bounds", given=given, allowed=allowed, action=action)
     return ProxyInfo(name=name, scaled=True, bounds=bounds, second_moment=second_moment)
 
 

@@ -477,10 +477,9 @@ def learn(
     except InputError:
         raise
     except (ValueError, TypeError) as error:
+        what = f"the learner {described(learner)} cannot be fitted: {error}"
         action = "Give numeric features without missing values, or a learner that takes others."
-        raise InputError(
-            f"the learner {described(learner)} cannot be fitted: {error}", action=action
-        ) from None
+        raise InputError(what, action=action) from None
     return with_residuals(Learned(model=model, level=mean, bounds=bounds), matrix, y, w)
 
 
@@ -523,14 +522,13 @@ def fresh(learner: Any, *, binary: bool) -> Any:
         raise MissingExtraError("scikit-learn", extra="learn") from None
     if isinstance(learner, str):
         return _named(learner, binary)
-    if inspect.isclass(learner) or not (
-        hasattr(learner, "fit") and hasattr(learner, "predict") and hasattr(learner, "get_params")
-    ):
+    made = not inspect.isclass(learner)
+    if not made or not all(hasattr(learner, name) for name in ("fit", "predict", "get_params")):
         raise InputError(
             "a learner must be a scikit-learn estimator",
-            given=learner.__name__ if inspect.isclass(learner) else type(learner).__name__,
+            given=(type(learner) if made else learner).__name__,
             allowed=f"{', '.join(NAMES)}, a regressor, or a classifier with predict_proba",
-            action="Give an instance, as in Ridge()." if inspect.isclass(learner) else None,
+            action=None if made else "Give an instance, as in Ridge().",
         )
     model = clone(learner)
     unset = [k for k, v in model.get_params().items() if k.split("__")[-1] == "random_state" and v is None]
@@ -562,11 +560,9 @@ def _fit(model: Any, matrix: FloatArray, y: FloatArray, w: FloatArray, bounds: t
         _fit_weighted(model, matrix, y, w)
         return
     if not hasattr(model, "predict_proba"):
-        raise InputError(
-            f"the learner {described(model)} has no probabilities",
-            allowed="a classifier with predict_proba, or a regressor",
-            action="Wrap it: sklearn.calibration.CalibratedClassifierCV.",
-        )
+        what = f"the learner {described(model)} has no probabilities"
+        action = "Wrap it: sklearn.calibration.CalibratedClassifierCV."
+        raise InputError(what, allowed="a classifier with predict_proba, or a regressor", action=action)
     low, high = bounds
     if not np.isfinite(high - low):
         raise InputError("a classifier cannot learn an outcome without bounds", allowed="a regressor")
@@ -578,10 +574,8 @@ def _fit(model: Any, matrix: FloatArray, y: FloatArray, w: FloatArray, bounds: t
     doubled = np.concatenate([w * (1 - share), w * share])
     kept = doubled > 0
     if _weight_name(model) is None:
-        raise InputError(
-            f"the learner {described(model)} takes no weights, so it cannot learn a graded outcome",
-            allowed="a regressor, or a classifier whose fit takes sample_weight",
-        )
+        what = f"the learner {described(model)} takes no weights, so it cannot learn a graded outcome"
+        raise InputError(what, allowed="a regressor, or a classifier whose fit takes sample_weight")
     _fit_weighted(model, np.concatenate([matrix, matrix])[kept], classes[kept], doubled[kept])
 
 
@@ -707,9 +701,8 @@ def cross_fit(
     x = _as_fitted(scores, learned)
     w = np.ones(len(y)) if weights is None else np.asarray(weights, np.float64)
     if not 2 <= n_folds <= len(y) or len(x) != len(y) or len(w) != len(y):
-        raise InputError(
-            "n_folds does not fit the labels", given=f"{n_folds} for {len(y)}", allowed=f"2 to {len(y)}"
-        )
+        given, allowed = f"{n_folds} for {len(y)}", f"2 to {len(y)}"
+        raise InputError("n_folds does not fit the labels", given=given, allowed=allowed)
     folds = np.empty(len(y), np.int64)
     folds[np.random.default_rng(seed).permutation(len(y))] = np.arange(len(y)) % n_folds
     fit: Any = learn if learned else combine if x.ndim == 2 else calibrate

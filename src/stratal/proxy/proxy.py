@@ -98,12 +98,10 @@ class Proxy(Record):
         outside = (self.values < low) | (self.values > high)
         if np.any(outside):
             first = int(np.argmax(outside))
-            raise InputError(
-                f"{outside.sum()} values of '{self.name}' leave the bounds (first at position {first})",
-                given=f"{self.values[first]:g}",
-                allowed=f"{low:g} to {high:g}",
-                action="Give bounds=, or scaled=False for a score that only orders.",
-            )
+            what = f"{outside.sum()} values of '{self.name}' leave the bounds (first at position {first})"
+            given, allowed = f"{self.values[first]:g}", f"{low:g} to {high:g}"
+            action = "Give bounds=, or scaled=False for a score that only orders."
+            raise InputError(what, given=given, allowed=allowed, action=action)
 
 
 SUM_TOLERANCE = 1e-3
@@ -149,15 +147,12 @@ def accuracy(
     other = None if surrogate is None else checked_probabilities("surrogate", surrogate)
     judge = own if other is None else other
     if judge is None or (own is None and predicted is None):
-        raise InputError(
-            "accuracy needs probabilities, or predicted classes with a surrogate's probabilities",
-            action="Give probabilities=, or predicted= and surrogate=.",
-        )
+        what = "accuracy needs probabilities, or predicted classes with a surrogate's probabilities"
+        raise InputError(what, action="Give probabilities=, or predicted= and surrogate=.")
     if own is not None and other is not None:
         _same_shape(own, other)
     if predicted is None:
-        assert own is not None
-        classes = np.argmax(own, axis=1)
+        classes: IntArray = np.argmax(judge if own is None else own, axis=1)
     else:
         classes = _class_numbers(predicted, judge)
     return Proxy(values=np.clip(judge[np.arange(len(judge)), classes], 0.0, 1.0), name=name)
@@ -316,11 +311,9 @@ def _expected_loss(
 
 def _same_shape(f: AnyArray, p: AnyArray) -> None:
     if f.shape != p.shape:
-        raise InputError(
-            "probabilities and the surrogate's must have one row per unit and one column per class",
-            given=f"{f.shape} and {p.shape}",
-            allowed="two arrays (N, K), or (N,) for two classes",
-        )
+        what = "probabilities and the surrogate's must have one row per unit and one column per class"
+        allowed = "two arrays (N, K), or (N,) for two classes"
+        raise InputError(what, given=f"{f.shape} and {p.shape}", allowed=allowed)
 
 
 def _class_numbers(predicted: Any, judge: AnyArray) -> IntArray:

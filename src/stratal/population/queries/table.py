@@ -27,6 +27,7 @@ from stratal.population.distribution import (
     wants_distinct,
 )
 from stratal.population.expressions import Expression
+from stratal.population.in_memory import object_column
 from stratal.population.population import Population
 from stratal.population.queries.translate import TableColumns, query_averages, with_codes
 from stratal.population.queries.units import Units, checked, units_of
@@ -59,14 +60,12 @@ class TableCounter:
     run : callable
         Runs an Ibis expression and returns a PyArrow table.
     table : Ibis table
+    whole : Extent
+        Of all proxies.
     value : str
         Column of proxies, doubles.
     second : str, optional
         Column of second moments.
-    whole : Extent, optional
-        Of all proxies, where known already.
-    second_extent : (float, float), optional
-        Of all second moments, where known already.
     first : mapping of column to array, optional
         The histogram over all, where one query found it for many tables.
 
@@ -75,38 +74,28 @@ class TableCounter:
     >>> import ibis, pyarrow as pa
     >>> from stratal.population.distribution import build_distribution
     >>> table = ibis.memtable(pa.table({"x": [0.9, 0.5, 0.9]}))
-    >>> build_distribution(TableCounter(lambda query: query.to_pyarrow(), table, "x")).values
+    >>> whole = Extent(0.5, 0.9, 3)
+    >>> build_distribution(TableCounter(lambda query: query.to_pyarrow(), table, whole, "x")).values
     array([0.5, 0.9])
     """
 
     run: Run
     table: Any
+    whole: Extent
     value: str
     second: str | None = None
-    whole: Extent | None = None
-    second_extent: tuple[float, float] | None = None
     first: Mapping[str, Any] | None = None
 
     def extent(self, span: Span) -> Extent:
         """Return smallest and largest proxy and count within the span."""
-        if span == Span() and self.whole is not None:
+        if span == Span():
             return self.whole
         inside = self._inside(span)
-        values = inside[self.value]
-        found = self.run(inside.aggregate(low=values.min(), high=values.max(), n=values.count())).to_pylist()[
-            0
-        ]
+        low, high = inside[self.value].min(), inside[self.value].max()
+        found = self.run(inside.aggregate(low=low, high=high, n=inside.count())).to_pylist()[0]
         if not found["n"]:
             return Extent(math.nan, math.nan, 0)
         return Extent(float(found["low"]), float(found["high"]), int(found["n"]))
-
-    def second_moment_extent(self) -> tuple[float, float] | None:
-        """Return smallest and largest second moment, or `None`."""
-        if self.second is None or self.second_extent is not None:
-            return self.second_extent
-        moments = self.table[self.second]
-        found = self.run(self.table.aggregate(low=moments.min(), high=moments.max())).to_pylist()[0]
-        return float(found["low"]), float(found["high"])
 
     def distinct(self, steps: Steps | None) -> Distinct:
         """Return all distinct values with counts."""
@@ -229,7 +218,8 @@ def level_bins(
     order = np.array(sorted(range(len(names)), key=names.__getitem__), np.int64)
     facts = {name: array[order] for name, array in columns_of(answer.drop_columns("level")).items()}
     names.sort()
-    extents = list(map(Extent, *(facts[name].tolist() for name in ("low", "high", "n"))))
+    ends = zip(facts["second_low"], facts["second_high"], strict=True) if second else [None] * len(names)
+    extents = list(map(Extent, *(facts[name].tolist() for name in ("low", "high", "n")), ends))
     few = np.fromiter(map(wants_distinct, extents), bool, len(names))
     grids = [0.0 if alone else Grid.over(e.low, e.high).scale for e, alone in zip(extents, few, strict=True)]
     steps = Steps(np.zeros(len(names)), np.zeros(len(names)))
@@ -266,16 +256,8 @@ def level_bins(
         bins = columns_of(run(binned))
     for number in np.flatnonzero(~few).tolist():
         here = bins["level_number"] == number
-        ends = [float(facts[name][number]) for name in ("second_low", "second_high") if second is not None]
-        large[number] = TableCounter(
-            run,
-            table.filter(table[level] == names[number]),
-            value,
-            second,
-            whole=extents[number],
-            second_extent=(ends[0], ends[1]) if ends else None,
-            first={name: column[here] for name, column in bins.items()},
-        )
+        alone, first = table.filter(table[level] == names[number]), {n: c[here] for n, c in bins.items()}
+        large[number] = TableCounter(run, alone, extents[number], value, second, first)
     return LevelBins(
         names=tuple(names),
         level=found["level_number"],
@@ -292,7 +274,7 @@ _HALF = 32
 _REST_OF_DIGEST = "f" * (32 - KEY_DIGITS)
 
 _FEW = 2**58
-"""Keys up to this are those of one unit in 64: as many rows come back beside the sums."""
+"""Keys up to this are those of one unit in 64: as many rows come back with the sums."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -326,14 +308,9 @@ class TablePopulation(Population):
     def _counter(self, info: ProxyInfo) -> TableCounter:
         """Return what asks one group-by, or two where it has to look closer."""
         units, second = self.units, info.second_moment
-        return TableCounter(
-            self.source.run,
-            units.table,
-            units.numbers[info.name],
-            second and units.numbers[second],
-            whole=Extent(*self.extents[info.name], self.size),
-            second_extent=self.extents[second] if second else None,
-        )
+        whole = Extent(*self.extents[info.name], self.size, self.extents[second] if second else None)
+        names = units.numbers[info.name], second and units.numbers[second]
+        return TableCounter(self.source.run, units.table, whole, *names)
 
     def _level_bins(self, by: str, info: ProxyInfo) -> LevelBins:
         """Return what two or three queries count of all levels."""
@@ -349,10 +326,6 @@ class TablePopulation(Population):
         _texts(answer.column("level"))
         found = answer.to_pylist()
         return {row["level"]: int(row["n"]) for row in sorted(found, key=lambda row: str(row["level"]))}
-
-    def codes(self, rule: Rule) -> None:
-        """Return `None`: the rows are not in memory."""
-        return
 
     def summarise(self, rule: Rule, codes: IntArray | None = None) -> StratumSummary:
         """Return sizes and proxy moments per stratum: one group-by, centred by the engine."""
@@ -381,7 +354,7 @@ class TablePopulation(Population):
     def _below(self, rule: Rule, limits: KeyArray, counts: IntArray, seed: int) -> Any:
         """Return the units whose key is at most their stratum's limit (H,); the pass also makes the digest.
 
-        That is one pass where the engine hands on rows beside sums: what is below the highest limit comes
+        That is one pass where the engine hands on rows with sums: what is below the highest limit comes
         back and is then put into its stratum.
         """
         units, highest = self.units, int(limits[counts > 0].max(initial=np.uint64(0)))
@@ -409,8 +382,9 @@ class TablePopulation(Population):
     def _number(self, name: str) -> tuple[str, tuple[float, float]]:
         return self.units.numbers[name], self.extents[name]
 
-    def _moments(self, proxy: str) -> tuple[str, tuple[float, float]]:
-        return self._number(str(self.proxy_info(proxy).second_moment))
+    def _moments(self, proxy: str) -> tuple[str, tuple[float, float]] | None:
+        second = self.proxy_info(proxy).second_moment
+        return None if second is None else self._number(second)
 
     def _category(self, name: str) -> str:
         return self.units.categories[name]
@@ -431,10 +405,6 @@ class TablePopulation(Population):
             yield {name: _plain(batch.column(column)) for name, column in internal.items()}
 
     # ---- unequal probabilities, an order, groups
-
-    def has_second_moments(self, proxy: str) -> bool:
-        """Return whether E[z² | x] is known beside a proxy."""
-        return self.proxy_info(proxy).second_moment is not None
 
     def size_profile(self, size: Size, count: int) -> SizeProfile:
         """Return the extent, the sum and the `count` largest values of a size measure: three queries."""
@@ -514,7 +484,7 @@ class TablePopulation(Population):
             stratum=np.zeros(len(ids), np.int64) if stratum is None else stratum[order],
             proxies=np.stack(proxies, axis=1) if proxies else np.empty((len(ids), 0)),
             groups={name: _texts(found.column(column)) for name, column in units.categories.items()},
-            shown={name: _objects(found.column(column)) for name, column in units.shown.items()},
+            shown={name: object_column(found.column(column)) for name, column in units.shown.items()},
             features={name: found.column(units.numbers[name]).to_numpy() for name in self.feature_names},
         )
         return drawn, order
@@ -589,12 +559,6 @@ def _ids(column: Any, integers: bool) -> AnyArray:
         return _texts(column)
 
 
-def _objects(column: Any) -> AnyArray:
-    values = np.empty(len(column), dtype=object)
-    values[:] = column.to_pylist()
-    return values
-
-
 def _plain(column: Any) -> AnyArray:
     array: AnyArray = column.to_numpy(zero_copy_only=False)
     return array.astype(np.str_) if array.dtype.kind == "O" else array
@@ -638,7 +602,7 @@ def _under_limits(coded: Any, units: Units, limits: dict[int, str], *kept: str) 
     return under.select("unit_id", "digest", *kept, *_payload(units))
 
 
-def _digested(units: Units, told: Digested, seed: int, limit: int = -1) -> Any:
+def _digested(units: Units, columns: Digested, seed: int, limit: int = -1) -> Any:
     """Return the query for the sums of the population's digest, and for the units whose k is at most `limit`.
 
     Each sum comes in two halves, which fit 64 bits for up to 2³¹ units. A negative limit is of no unit.
@@ -646,7 +610,7 @@ def _digested(units: Units, told: Digested, seed: int, limit: int = -1) -> Any:
     text = ibis.literal(f"{seed}:") + units.table.unit_id
     table = units.table.mutate(key=key_bits(units.backend, text))
     measures = {"size": table.count(), "ids": table.key.sum().cast("int64")}
-    for at, whole in enumerate(_whole_numbers(units, table, told)):
+    for at, whole in enumerate(_whole_numbers(units, table, columns)):
         product = table.key * whole
         measures[f"high{at}"] = (product >> _HALF).sum().cast("int64")
         measures[f"low{at}"] = (product & (2**_HALF - 1)).sum().cast("int64")
@@ -656,15 +620,15 @@ def _digested(units: Units, told: Digested, seed: int, limit: int = -1) -> Any:
     return table.aggregate(**measures)
 
 
-def _digest_of(told: Digested, found: Mapping[str, Any]) -> PopulationDigest:
+def _digest_of(columns: Digested, found: Mapping[str, Any]) -> PopulationDigest:
     """Return the digest from the row of sums."""
     halves = len([name for name in found if name.startswith("high")])
     sums = [(int(found[f"high{at}"]) << _HALF) + int(found[f"low{at}"]) for at in range(halves)]
-    return told.digest(int(found["size"]), int(found["ids"]), sums)
+    return columns.digest(int(found["size"]), int(found["ids"]), sums)
 
 
 def _collects_rows(units: Units) -> bool:
-    """Return whether the engine hands on rows beside sums: structs of types that come through Arrow."""
+    """Return whether the engine hands on rows with sums: structs of types that come through Arrow."""
     kinds = [units.table[name].type() for name in units.shown.values()]
     plain = (
         kind.is_string() or kind.is_numeric() or kind.is_boolean() or kind.is_temporal() for kind in kinds
@@ -686,12 +650,12 @@ def _only(units: Units, found: Any) -> Units:
     return replace(units, table=ibis.memtable(found.select(names)), shown={})
 
 
-def _whole_numbers(units: Units, table: Any, told: Digested) -> Iterator[Any]:
+def _whole_numbers(units: Units, table: Any, columns: Digested) -> Iterator[Any]:
     """Yield what the keys are multiplied by: digits of numbers, then the numbers of levels."""
-    for column, exponent in told.numbers.values():
+    for column, exponent in columns.numbers.values():
         for digit in digits(table[column], exponent, TableColumns(units, table)):
             yield digit.cast("int64")
-    for column in told.groups.values():
+    for column in columns.groups.values():
         yield key_bits(units.backend, table[column]) >> 1
 
 

@@ -349,7 +349,7 @@ def _counted(count: int, what: str) -> str:
 
 
 DECLARED = 0.05
-"""The same where they were said to be one."""
+"""How far rows of columns that are declared a softmax may be from adding up to 1."""
 
 MISSING_WORDS = ("", "na", "n/a", "nan", "null", "none")
 """What text files write for a number that is missing."""
@@ -359,7 +359,7 @@ def prepared(source: Source, declared: Declaration) -> tuple[Source, Declaration
     """Return the source with the columns that the declaration asks to be made, and what they are."""
     if declared.id == ROW and ROW not in source.columns:
         source = _numbered(source)
-    columns = declared.softmax or _unsaid_softmax(source, declared)
+    columns = declared.softmax or _undeclared_softmax(source, declared)
     if columns:
         source, declared = _with_softmax(source, declared, columns)
     if declared.missing == OWN_STRATUM:
@@ -389,10 +389,9 @@ def _numbered(source: Source) -> Source:
 # ---- a softmax
 
 
-def _unsaid_softmax(source: Source, declared: Declaration) -> tuple[str, ...]:
+def _undeclared_softmax(source: Source, declared: Declaration) -> tuple[str, ...]:
     """Return the proxies if they are probabilities that add up to 1 in every row."""
-    told = declared.bounds is not None or declared.scaled is not None or declared.second_moments
-    if len(declared.proxies) < 2 or told:
+    if not declared.may_be_softmax:
         return ()
     found = totals(source, declared.proxies)
     whole = found["n"] and found["least"] >= 0 and found["off"] <= ROUNDED
@@ -425,24 +424,19 @@ def _with_softmax(
     values = dict(zip(class_names(columns), (number(source, name) for name in columns), strict=True))
     whole = reduce(add, values.values())
     largest = ibis.ifelse(whole.isnull() | whole.isnan(), whole, ibis.greatest(*values.values()))
-    answer = declared.predicted and category(source.column(declared.predicted), declared.predicted)
+    made, name = {CONFIDENCE: largest}, declared.predicted
+    answer = name and category(source.column(name), name)
+    what = f"the most probable class ({name!r} names others)"
     if answer is None:
-        most = ibis.cases(*((value == largest, name) for name, value in values.items()), else_="none")
-        made, what = (
-            {CONFIDENCE: largest, PREDICTED: most},
-            "the most probable class, kept as " + repr(PREDICTED),
-        )
+        made[PREDICTED] = ibis.cases(*((v == largest, label) for label, v in values.items()), else_="none")
+        what, name = f"the most probable class, kept as {PREDICTED!r}", PREDICTED
+        declared = replace(declared, groups=(*declared.groups, PREDICTED))
     elif _levels(source, answer) <= set(values):
-        told = ibis.cases(*((answer == name, value) for name, value in values.items()))
-        made, what = {CONFIDENCE: told}, f"the answer in {declared.predicted!r}"
-    else:
-        made, what = {CONFIDENCE: largest}, f"the most probable class ({declared.predicted!r} names others)"
+        made[CONFIDENCE] = ibis.cases(*((answer == label, v) for label, v in values.items()))
+        what = f"the answer in {name!r}"
     note = f"{len(columns)} columns that add up to 1 ({_listed(columns)}) are a softmax; the proxy is the "
-    groups = (*declared.groups, PREDICTED) if PREDICTED in made else declared.groups
-    predicted = PREDICTED if PREDICTED in made else declared.predicted
-    return _with_columns(source, (f"{note}probability of {what}",), **made), replace(
-        declared, proxies=(CONFIDENCE,), softmax=(), groups=groups, predicted=predicted
-    )
+    declared = replace(declared, proxies=(CONFIDENCE,), softmax=(), predicted=name)
+    return _with_columns(source, (f"{note}probability of {what}",), **made), declared
 
 
 def _levels(source: Source, answer: Any) -> set[str]:
