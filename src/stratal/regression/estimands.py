@@ -12,7 +12,7 @@ from stratal.designs.sample import Sample
 from stratal.errors import InputError, near_names
 from stratal.estimation.columns import number_columns
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
-from stratal.estimation.estimands.means import Outlook
+from stratal.estimation.estimands.means import AnticipatedMoments
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.respondents import Respondents
 from stratal.population.expressions import Cells, Constant, Exponential, Expression, Logistic, Number, total
@@ -129,7 +129,7 @@ class Coefficient(Estimand):
         alike. The mean given here is a share of E[u² | x] too small to matter, so that strata follow how much
         u varies.
         """
-        told = self._outlook(population)
+        told = self._moments(population)
         units = from_population(population, proxy=self.proxy, features=self.numbers)
         fit = fit_to_proxies(FAMILIES[self.family](), units)
         weight = self._linear(require_inverse(fit.hessian)[self.names.index(self.of)])
@@ -143,7 +143,7 @@ class Coefficient(Estimand):
             cells=Cells(names=("all",)),
         )
 
-    def _outlook(self, population: Population) -> Outlook:
+    def _moments(self, population: Population) -> AnticipatedMoments:
         """Return what the proxy says of the outcome; of a count, that it varies as much as its mean."""
         scaled = [info.name for info in population.proxies if info.scaled]
         if not scaled or not population.proxy_info(self.proxy).scaled:
@@ -163,8 +163,8 @@ class Coefficient(Estimand):
                 action="Several features are written coefficient:length,features=length+age; the population "
                 "needs each as a column of numbers (features=).",
             )
-        told = Outlook.of(population, self.proxy)
-        return Outlook(mean=told.mean, variance=told.mean) if self.family == "poisson" else told
+        told = AnticipatedMoments.of(population, self.proxy)
+        return AnticipatedMoments(mean=told.mean, variance=told.mean) if self.family == "poisson" else told
 
     def _linear(self, weights: FloatArray) -> Expression:
         """Return the intercept's weight and the features times theirs, in nine digits on every engine."""
@@ -259,7 +259,7 @@ class Quantile(Estimand):
                 action="Give the outcome's bounds (bounds=, --bounds LOW,HIGH), or scaled=True if the "
                 "proxy predicts its values.",
             )
-        told = Outlook.of(population, self.proxy)
+        told = AnticipatedMoments.of(population, self.proxy)
         picture = population.distribution(info.name)
         theta = weighted_quantile(picture.values, picture.counts.astype(np.float64), self.probability)
         left = max(float(averages(population, [told.variance])[0]), 1e-12) ** 0.5
