@@ -22,7 +22,7 @@ import numpy as np
 
 import stratal
 from stratal.arrays import FloatArray
-from stratal.estimation.comparison import ModelPair
+from stratal.estimation.comparison import ModelOutcomes
 from stratal.estimation.estimate import ratio_of_means
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.respondents import Respondents
@@ -118,9 +118,8 @@ def intervals(first: FloatArray, second: FloatArray, sample: stratal.Sample) -> 
         first - second, nothing, size, None, stratum=frame.stratum, bounds=(-1, 1), outcome="bounded"
     )
     there = np.isfinite(plain.value) and plain.value > 0 and plain.variance > 0
-    pair = ModelPair(
-        sample=sample, frame=frame, labelled=labelled, first=first, second=second, bounds=(0.0, 1.0)
-    )
+    z, models = np.column_stack([first, second]), ("first", "second")
+    pair = ModelOutcomes(sample=sample, frame=frame, labelled=labelled, z=z, models=models, bounds=(0.0, 1.0))
     made = (
         pair.ratio(),
         usual if there else None,

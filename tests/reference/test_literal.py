@@ -8,11 +8,12 @@ import pytest
 from tests.reference import literal_fogliato as F  # noqa: N812
 from tests.reference import literal_kumar_raj as K  # noqa: N812
 from tests.reference import literal_stratppi as S  # noqa: N812
+from tests.unit.estimation.test_separate import separate
 
 import stratal
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.lam import ProxyMoments
-from stratal.estimation.outcome_means import EstimateOptions, UnlabelledMoments, mean_estimate, separate_mean
+from stratal.estimation.outcome_means import EstimateOptions, mean_estimate, separate_mean
 from stratal.estimation.regression.losses import ArrayUnlabelled
 from stratal.estimation.regression.m_estimation import linear_regression
 from stratal.simulation import formulas
@@ -193,14 +194,8 @@ def lams(y, f, k, f_tilde, k_tilde):
 def test_stratppi_mean_lambda_and_interval(apart):
     y, f, k, f_tilde, k_tilde, w = apart
     lam = lams(y, f, k, f_tilde, k_tilde)
-    found = separate_mean(
-        y,
-        f[:, None],
-        k,
-        shares=w,
-        unlabelled=UnlabelledMoments.of(f_tilde[:, None], k_tilde, 2),
-        options=EstimateOptions(estimator="stratppi", lam=lam[:, None]),
-    )
+    design = separate(f_tilde, k_tilde, w)
+    found = separate_mean(y, f, k, design, EstimateOptions(estimator="stratppi", lam=lam[:, None]))
     theta = S.theta_spp(y, f, k, f_tilde, k_tilde, w, lam)
     variance = S.variance_spp(y, f, k, f_tilde, k_tilde, w, lam)
 

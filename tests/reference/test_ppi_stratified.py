@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.special import ndtri
+from tests.unit.estimation.test_separate import separate
 
 from stratal.designs import StratifiedWeighting
 from stratal.estimation.lam import ProxyMoments
-from stratal.estimation.outcome_means import EstimateOptions, UnlabelledMoments, mean_estimate, separate_mean
+from stratal.estimation.outcome_means import EstimateOptions, mean_estimate, separate_mean
 
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "vectors"
 
@@ -20,13 +21,13 @@ VECTORS = Path(__file__).resolve().parents[3] / "shared" / "vectors"
 def test_published_stratified_mean():
     vector = json.loads((VECTORS / "ppi_stratified.json").read_text())
     y = np.array([np.nan if v is None else v for v in vector["input"]["y"]], dtype=float)
-    proxy, group = np.array(vector["input"]["proxy"])[:, None], np.array(vector["input"]["group"])
+    proxy, group = np.array(vector["input"]["proxy"]), np.array(vector["input"]["group"])
     labelled = ~np.isnan(y)
-    unlabelled = UnlabelledMoments.of(proxy[~labelled], group[~labelled], 2)
+    design = separate(proxy[~labelled], group[~labelled], [0.5, 0.5])
 
     result = separate_mean(
-        y[labelled], proxy[labelled], group[labelled], shares=np.array([0.5, 0.5]), unlabelled=unlabelled,
-        options=EstimateOptions(estimator="stratppi", shrinkage=0.0),
+        y[labelled], proxy[labelled], group[labelled], design,
+        EstimateOptions(estimator="stratppi", shrinkage=0.0),
     )  # fmt: skip
 
     half = float(ndtri(0.975)) * np.sqrt(result.variance)
@@ -43,11 +44,11 @@ PPI_PYTHON = json.loads((Path(__file__).parent / "ppi_python_mean.json").read_te
 def test_ppi_python(case):
     y, proxy, others = (np.array(case[key]) for key in ("y", "proxy", "unlabelled"))
     stratum = np.zeros(len(y), dtype=np.int64)
-    unlabelled = UnlabelledMoments.of(others[:, None], np.zeros(len(others), dtype=np.int64), 1)
+    design = separate(others, np.zeros(len(others), dtype=np.int64), [1.0])
 
     result = separate_mean(
-        y, proxy[:, None], stratum, shares=np.ones(1), unlabelled=unlabelled,
-        options=EstimateOptions(estimator="ppi++", lam=case["lam"], clip=True), divisor="n",
+        y, proxy, stratum, design,
+        EstimateOptions(estimator="ppi++", lam=case["lam"], clip=True), divisor="n",
     )  # fmt: skip
 
     half = float(ndtri(0.95)) * np.sqrt(result.variance)
@@ -72,9 +73,8 @@ def test_one_stratum_in_the_words_of_prediction_powered_inference():
         z[:n], moments, weighting=StratifiedWeighting(stratum=stratum, sizes=np.array([size])), lam=lam
     )
     theirs = separate_mean(
-        z[:n], proxy[:n, None], stratum, shares=np.ones(1),
-        options=EstimateOptions(estimator="stratppi", lam=lam * (size - n) / size),
-        unlabelled=UnlabelledMoments.of(proxy[n:, None], np.zeros(size - n, dtype=np.int64), 1),
+        z[:n], proxy[:n], stratum, separate(proxy[n:], np.zeros(size - n, dtype=np.int64), [1.0]),
+        EstimateOptions(estimator="stratppi", lam=lam * (size - n) / size),
     )  # fmt: skip
 
     assert theirs.value == pytest.approx(ours.value, abs=1e-12)

@@ -13,7 +13,16 @@ from stratal.cli.draw import PlanFile
 from stratal.cli.estimate import require_present
 from stratal.cli.options import ConfidenceLevel, Number, Output, Reading, Study, Text, Whole
 from stratal.cli.output import Result, print_json, print_text, progress
-from stratal.cli.parsing import finite_number, joined, listed, mapping, place, text_of, whole_number, whole_numbers
+from stratal.cli.parsing import (
+    finite_number,
+    joined,
+    listed,
+    mapping,
+    place,
+    text_of,
+    whole_number,
+    whole_numbers,
+)
 from stratal.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:

@@ -273,6 +273,11 @@ class SeparateSamples(Design):
         """Names of the strata (H,)."""
         return self.names
 
+    @property
+    def unlabelled(self) -> SeparateSamples:
+        """These, as the design itself holds them."""
+        return self
+
     def weighting(self, sample: Sample, labelled: BoolArray) -> StratifiedWeighting:
         """Return w_h / n_h, without a finite population correction."""
         return StratifiedWeighting(

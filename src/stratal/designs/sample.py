@@ -112,6 +112,11 @@ class Design(Described, ABC):
         return ("all",)
 
     @property
+    def unlabelled(self) -> Any:
+        """The moments of unlabelled units that are a sample of their own; None of the population's others."""
+        return None
+
+    @property
     def strata(self) -> Strata | None:
         """The strata that were drawn from, None where all units were one."""
         return None

@@ -49,11 +49,6 @@ class Division:
         Labels that every stratum gets at least.
     residual_sd : float, optional
         Standard deviation of outcome less proxy, for outcomes without bounds.
-
-    Examples
-    --------
-    >>> Division(n_strata=5).minimum
-    2
     """
 
     method: str | None = None

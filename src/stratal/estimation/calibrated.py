@@ -92,13 +92,6 @@ class LabelledUnits(Record):
         Of the outcome; infinite where it has none.
     column : int, optional
         Column of the proxy whose isotonic calibration the learner must beat.
-
-    Examples
-    --------
-    >>> units = LabelledUnits(
-    ...     features=[[0.1]], z=[1.0], weights=[1.0], stratum=[0], folds=[0], bounds=(0.0, 1.0))
-    >>> units.features.shape
-    (1, 1)
     """
 
     features: FloatArray
@@ -241,18 +234,23 @@ def features_of(sample: Sample, population: Population, names: tuple[str, ...]) 
         texts = id_texts(sample.ids)
         found = population.find(texts)
         place = {text: row for row, text in enumerate(id_texts(found.ids))}
-        if any(text not in place for text in texts):
-            raise InputError(
-                "this is not the population that the sample was drawn from",
-                given=f"no unit {next(text for text in texts if text not in place)!r}",
-                action="Give the population that the sample was drawn from, unchanged.",
-            )
+        if not place.keys() >= set(texts):
+            strange = next(text for text in texts if text not in place)
+            raise _other_population(f"no unit {strange!r}")
         rows = np.array([place[text] for text in texts], dtype=np.int64)
         known = {name: values[rows] for name, values in found.features.items()} | known
         known |= {
             name: found.proxies[rows, k] for k, name in enumerate(population.proxy_names) if name not in known
         }
     return np.column_stack([known[name] for name in names])
+
+
+def _other_population(given: str) -> InputError:
+    return InputError(
+        "this is not the population that the sample was drawn from",
+        given=given,
+        action="Give the population that the sample was drawn from, unchanged.",
+    )
 
 
 _USES_PROXY = ("difference", "ppi++", "stratppi")
@@ -275,11 +273,6 @@ class Calibrating(Record):
         The sample's own unless given.
     outcome, bounds
         Of the outcome, which must have bounds.
-
-    Examples
-    --------
-    >>> Calibrating(column=[0], method="isotonic").folds is None
-    True
     """
 
     column: list[int]
@@ -309,12 +302,6 @@ class CalibratedProxy(Record):
     curves : tuple of Fit (K,)
         What each fold is predicted by.
     note : str
-
-    Examples
-    --------
-    >>> summary = StratumSummary(sizes=[2], proxy_means=[[0.5]], proxy_covariances=[[[0.0]]])
-    >>> CalibratedProxy(values=[[0.5]], summary=summary, curves=(), note="calibrated").values
-    array([[0.5]])
     """
 
     values: FloatArray
@@ -351,8 +338,13 @@ def population_of(sample: Sample, path: Path, features: Sequence[str] = ()) -> P
 
     Examples
     --------
-    >>> population_of.__name__
-    'population_of'
+    >>> import stratal, tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "units.csv"
+    >>> _ = file.write_text("id,proxy\\na,0.1\\nb,0.9\\n")
+    >>> population = stratal.Population.read(file, id="id", proxy="proxy")
+    >>> sample = stratal.SimpleRandom(budget=1).draw(population, seed=7)
+    >>> population_of(sample, file).size
+    2
     """
     from stratal.population.population import Population
 
@@ -462,7 +454,7 @@ def _learned(
     population = _required(how.population if how.population is not None else sample.population)
     names = feature_columns(population, how.features)
     units = features_of(sample, population, names)[labelled]
-    proxies = [name for name in (sample.proxy_names[k] for k in how.column) if name in names]
+    proxies = [name for k in how.column if (name := sample.proxy_names[k]) in names]
     assert how.folds is not None
     given = LabelledUnits(
         features=units,
@@ -515,10 +507,9 @@ def _checked(
 
 def _rule(sample: Sample) -> Rule:
     """Return the rule of the sample's strata."""
-    strata = getattr(sample.design, "strata", None)
+    strata = sample.design.strata
     if strata is not None:
-        rule: Rule = strata.rule
-        return rule
+        return strata.rule
     if len(sample.summary.sizes) == 1:
         return Everything()
     raise InputError(
@@ -547,11 +538,8 @@ def _of_population(
             sums[:, k] += np.bincount(codes, values, minlength=n_strata)
             squares[:, k] += np.bincount(codes, values * values, minlength=n_strata)
     if not np.array_equal(counts, sizes):
-        raise InputError(
-            "this is not the population that the sample was drawn from",
-            given=f"strata of {counts.astype(int).tolist()[:5]} units",
-            allowed=f"strata of {sizes.tolist()[:5]} units",
-        )
+        given, own = counts.astype(int).tolist()[:5], sizes.tolist()[:5]
+        raise _other_population(f"strata of {given} units, where the sample's have {own}")
     means = sums / np.maximum(counts, 1)[:, None]
     variances = np.maximum(squares / np.maximum(counts, 1)[:, None] - means**2, 0.0)
     return StratumSummary(

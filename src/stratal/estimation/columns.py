@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, Record
 from stratal.designs.sample import Sample, require_sample
-from stratal.errors import InputError, LabelError, near_names
+from stratal.errors import InputError, LabelError, near_names, refuse_unknown
 from stratal.estimation.estimate import Estimate, Estimates
 from stratal.labels.annotators import COMBINATIONS
 from stratal.labels.labels import Joined, join
@@ -36,10 +36,6 @@ class LabelOutcomes(Record):
         Whether every single answer is 0 or 1, whatever several of one unit are on average.
     notes : tuple of str
         How several answers of one unit became one.
-
-    Examples
-    --------
-    >>> LabelOutcomes(z=[1.0], labelled=[False, True], right_or_wrong=True).bounds
     """
 
     z: FloatArray
@@ -72,15 +68,9 @@ def outcomes(
     >>> float(outcomes(sample, {0: "cat", 1: "cat"}, predicted=True).z.sum())
     1.0
     """
-    if combine not in COMBINATIONS:
-        raise InputError("no such combination", given=repr(combine), allowed=", ".join(COMBINATIONS))
+    refuse_unknown("combination", combine, COMBINATIONS)
     joined = join(sample, labels)
-    if not len(joined.unit):
-        raise LabelError(
-            "no unit is labelled yet",
-            allowed="at least one label",
-            action="Fill in the label column, then estimate again.",
-        )
+    require_some(joined.labelled)
     answers = None if predicted is False else answers_of(sample, predicted)
     if answers is None:
         _refuse_averaged_classes(sample, joined)
@@ -281,8 +271,7 @@ def number_column(sample: Sample, given: Any, what: str) -> FloatArray:
     """
     require_sample(sample, "an estimate")
     if isinstance(given, str):
-        if given not in sample.proxy_names:
-            raise InputError(f"no such proxy: {given!r}", allowed=near_names(given, sample.proxy_names))
+        refuse_unknown("proxy", given, sample.proxy_names)
         return np.asarray(sample.proxies[:, sample.proxy_names.index(given)])
     joined = join(sample, given, what)
     numbers = np.full(sample.size, np.nan)
@@ -317,18 +306,33 @@ def with_label_values(
     return replace(found, label_values=table, remarks=tuple(remarks))
 
 
+def require_some(labelled: BoolArray, what: str = "") -> None:
+    """Refuse labels of no unit."""
+    if not np.any(labelled):
+        raise LabelError(
+            f"no unit has a label{what}" if what else "no unit is labelled yet",
+            allowed="at least one label",
+            action="Fill in the label column, then estimate again.",
+        )
+
+
+def named_columns(sample: Sample, labels: Any, names: Sequence[str]) -> tuple[FloatArray, BoolArray]:
+    """Return the outcomes (m, q) of these names of the units that have all, and which those are (n,)."""
+    if not isinstance(labels, Mapping) or {str(name) for name in labels} != set(names):
+        raise InputError("labels must map each outcome to its labels", allowed=", ".join(names))
+    return number_columns(sample, {name: labels[name] for name in names})
+
+
 def number_columns(
     sample: Sample,
     variables: Mapping[str, Any],
-    nobody: str = "no unit is labelled yet",
-    allowed: str = "label",
 ) -> tuple[FloatArray, BoolArray]:
     """Return the variables (m, q) of the units that have all of them, and which those are (n,).
 
     Raises
     ------
     LabelError
-        Where there is no such unit; `nobody` says so.
+        Where there is no such unit.
 
     Examples
     --------
@@ -339,6 +343,5 @@ def number_columns(
     """
     columns = np.column_stack([number_column(sample, given, name) for name, given in variables.items()])
     labelled = np.all(np.isfinite(columns), axis=1)
-    if not np.any(labelled):
-        raise LabelError(nobody, allowed=f"at least one {allowed}")
+    require_some(labelled, " of all " + ", ".join(variables) if len(variables) > 1 else "")
     return columns[labelled], labelled

@@ -1,12 +1,16 @@
-"""`compare`: models on the same labels, with the differences of all pairs, ratios, win rates and ranks."""
+"""Models on the same labels: differences, ratios, win rates and ranks, and `compare`.
+
+From their answers, what is known costs nothing: where two models give the same answer, both are right or
+both are wrong, and their difference is exactly 0 whatever the truth. From ratings of each, nothing is known.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
-from typing import Any
+from itertools import combinations, repeat
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,25 +18,45 @@ from stratal.arrays import BoolArray, FloatArray, Record
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample, require_sample
 from stratal.designs.stratum_moments import stratum_means
-from stratal.errors import InputError, names_mistyped, near_names
-from stratal.estimation.columns import joined_columns, number_columns, with_label_values
+from stratal.errors import InputError, names_mistyped, refuse_unknown
+from stratal.estimation.calibrated import sample_folds
+from stratal.estimation.columns import (
+    answers_of,
+    joined_columns,
+    number_columns,
+    shares_equal,
+    with_label_values,
+)
+from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request, Several, together
+from stratal.estimation.estimands.classification import UNTOLD
+from stratal.estimation.estimands.means import within_limits
 from stratal.estimation.estimate import (
     Estimate,
     Estimates,
     Linearised,
+    correlation_from,
+    drawn_variance,
     linearised_estimate,
     of_variable,
     ratio_of_means,
-    title_of,
     undefined_estimate,
 )
 from stratal.estimation.lam import ProxyMoments
-from stratal.estimation.outcome_means import MINIMUM_FOR_FITTING, MeanEstimate, estimate_mean, mean_estimate
+from stratal.estimation.outcome_means import (
+    MINIMUM_FOR_FITTING,
+    MeanEstimate,
+    estimate_mean,
+    mean_estimate,
+    plain_mean,
+)
 from stratal.estimation.respondents import Respondents
-from stratal.intervals.evidence import design_effect
+from stratal.intervals.evidence import design_effect, infer_outcome
 from stratal.intervals.limits import Limits, OffsetLimits, StudentLimits, SumLimits, Term, nothing_varies
 from stratal.intervals.proportion import student_quantile
-from stratal.population.expressions import Agree
+from stratal.labels.labels import join
+from stratal.population.expressions import Agree, Cells, Expression, Number, Share
+from stratal.population.influence import Influence, averages
+from stratal.population.population import Population
 from stratal.population.rules import Derived
 from stratal.population.summary import StratumSummary
 from stratal.report import Intervals, Page, leaderboard_table, noted
@@ -51,8 +75,8 @@ _MEANINGLESS = 1e6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ModelPair(Record):
-    """The outcomes of two models on the same labelled units.
+class ModelOutcomes(Record):
+    """The outcomes of several models on the same labelled units; a quantity of two is of the first two.
 
     Parameters
     ----------
@@ -60,14 +84,14 @@ class ModelPair(Record):
     frame : Respondents
         Of the units that count: where two models answer alike, their difference is known.
     labelled : bool (n,)
-    first, second : float (m,)
-        Outcomes of the labelled units.
-    models : (str, str)
+    z : float (m, k)
+        Of the labelled units.
+    models : tuple of str (k,)
     target : {"population", "superpopulation"}
     bounds : (float, float), optional
         Of the outcomes.
-    slopes : float (2, k), optional
-        What of the sample's proxies predicts either model's outcome; None for none.
+    slopes : float (k, p), optional
+        What of the sample's proxies predicts each model's outcome; None for none.
     fitting : mapping
         How λ is found for a contrast, where that is not as usual: `estimator`, `lam`, `clip`, `folds`.
 
@@ -76,9 +100,9 @@ class ModelPair(Record):
     >>> import stratal
     >>> population = stratal.Population.from_arrays(proxy=[0.5] * 50)
     >>> sample = stratal.SimpleRandom(budget=5).draw(population, seed=7)
-    >>> everyone = np.ones(5, dtype=bool)
-    >>> pair = ModelPair(sample=sample, frame=Respondents.of(sample, everyone), labelled=everyone,
-    ...                  first=np.array([1.0, 1, 1, 1, 0]), second=np.array([1.0, 1, 1, 0, 0]), bounds=(0, 1))
+    >>> everyone, z = np.ones(5, dtype=bool), np.array([[1.0, 1], [1, 1], [1, 1], [1, 0], [0, 0]])
+    >>> pair = ModelOutcomes(sample=sample, frame=Respondents.of(sample, everyone), labelled=everyone,
+    ...                      z=z, models=("new", "old"), bounds=(0, 1))
     >>> pair.difference().value, pair.win_rate().value, round(pair.ratio().value, 2)
     (0.2, 0.6, 1.33)
     """
@@ -86,13 +110,53 @@ class ModelPair(Record):
     sample: Sample
     frame: Respondents
     labelled: BoolArray
-    first: FloatArray
-    second: FloatArray
-    models: tuple[str, str] = ("first", "second")
+    z: FloatArray
+    models: tuple[str, ...]
     target: str = "population"
     bounds: tuple[float, float] | None = None
     slopes: FloatArray | None = None
     fitting: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def first(self) -> FloatArray:
+        """Outcomes (m,) of the first model."""
+        return self.z[:, 0]
+
+    @property
+    def second(self) -> FloatArray:
+        """Outcomes (m,) of the second model."""
+        return self.z[:, 1]
+
+    def pair(self, *places: int) -> ModelOutcomes:
+        """Return the outcomes of two of the models."""
+        rows = list(places)
+        slopes = None if self.slopes is None else self.slopes[rows]
+        return replace(self, z=self.z[:, rows], models=tuple(self.models[k] for k in rows), slopes=slopes)
+
+    def comparisons(
+        self, pairs: Sequence[tuple[int, int]], *, simultaneous: bool = True, seed: int = 0
+    ) -> Comparisons:
+        """Return the comparisons of these pairs of models."""
+        frame, both = self.frame, [self.pair(*places) for places in pairs]
+        plain = [replace(pair, slopes=None, fitting={}) for pair in both]
+        differences = [
+            replace(pair.difference(), label=dict(zip("ab", pair.models, strict=True))) for pair in both
+        ]
+        whole = frame.share == 1.0
+        columns = zip(self.models, self.z.T, strict=True) if whole and not self.alone else ()
+        refused = self.bounds is None and any(found.limits() is None for found in differences)
+        found = Comparisons.from_rows(
+            self.sample,
+            differences,
+            "comparisons",
+            remarks=(*frame.notes, *([_ALIKE] if refused else [])),
+            about=", paired",
+            means=tuple(replace(self.mean(column), label={"model": name}) for name, column in columns),
+            ratios=tuple(pair.ratio() for pair in plain) if whole else (),
+            win_rates=tuple(pair.win_rate() for pair in plain),
+            ties=tuple(float(np.mean(pair.first == pair.second)) for pair in both),
+        )
+        return found.simultaneous(seed=seed) if simultaneous else found
 
     def difference(self) -> Estimate:
         """Return the mean of the first less the second."""
@@ -121,7 +185,7 @@ class ModelPair(Record):
         result = plain if slopes is None else _tuned_ratio(self, plain, slopes)
         # Proxies move the ratio from the labels'. Both means are then moved by one factor, in opposite
         # directions, so that the limits of the swapped models' ratio are the reciprocals.
-        means = weighting.mean(np.column_stack([first, second]))
+        means = weighting.mean(self.z)
         hidden = self._unseen_of_ratio(result.value, float(np.sqrt(means[0] * means[1] / result.value)))
         freedom = np.inf if weighting.census else max(result.degrees_of_freedom, 1.0)
         limits = _RatioLimits(
@@ -148,7 +212,7 @@ class ModelPair(Record):
     @property
     def right_or_wrong(self) -> bool:
         """Every outcome is 0 or 1."""
-        z = np.column_stack([self.first, self.second])
+        z = self.z
         return self.bounds is not None and tuple(self.bounds) == (0, 1) and bool(np.all((z == 0) | (z == 1)))
 
     @property
@@ -169,14 +233,8 @@ class ModelPair(Record):
 
     def mean(self, z: FloatArray, **options: Any) -> Estimate:
         """Return the mean of a column of the labelled units, without a proxy."""
-        return estimate_mean(
-            z,
-            np.zeros((len(z), 0)),
-            self.frame.weighting,
-            None,
-            stratum=self.frame.stratum,
-            **{"target": self.target, "bounds": self.bounds, "design": self.sample.design.kind, **options},
-        )
+        given = {"target": self.target, "bounds": self.bounds, "design": self.sample.design.kind, **options}
+        return plain_mean(z, self.frame.weighting, **given)
 
     def _mean_of(
         self,
@@ -243,15 +301,13 @@ class ModelPair(Record):
         frame, sides = self.frame, (self.first > self.second, self.first < self.second)
         terms = tuple(self.mean(side.astype(np.float64), outcome="binary", bounds=None) for side in sides)
         covariance = frame.weighting.covariance(np.column_stack(sides).astype(np.float64))
-        own = np.diag(covariance)
-        shared = covariance[0, 1] / np.sqrt(own[0] * own[1]) if np.all(own > 0) else 0.0
         reach = (1.0 - tie) * frame.share
         return SumLimits(
             value=found.value,
             bounds=found.bounds,
             terms=terms,
             coefficients=np.array([reach, -reach]),
-            correlation=np.array([[1.0, shared], [shared, 1.0]]),
+            correlation=correlation_from(covariance),
         )
 
     def _unseen_of_ratio(self, value: float, below: float) -> float:
@@ -264,8 +320,9 @@ class ModelPair(Record):
         low, high = self.bounds
         weighting, contrast = self.frame.weighting, self.first - self.second
         ends = np.array([high - value * low, low - value * high]) / below
-        rule = getattr(getattr(self.sample.design, "strata", None), "rule", None)
-        same = Agree(names=tuple(sorted(self.models)))
+        strata = self.sample.design.strata
+        same = agreement_of(self.models)
+        rule = None if strata is None else strata.rule
         if isinstance(rule, Derived) and same in rule.cells.tests:
             groups = {name: self.sample.groups[name][self.labelled] for name in self.models}
             differ = np.asarray(same.of(groups) == 0)
@@ -322,8 +379,7 @@ def contrast_limits(found: Estimate) -> StudentLimits:
     """Return Student's limits of a mean contrast, guarded against pairs that no label was like."""
     seen, weighting = found.evidence, found.evidence.weighting
     variance = float(weighting.covariance(seen.residuals[:, None])[0, 0])
-    if found.target == "superpopulation":
-        variance += float(weighting.population_covariance(seen.z[:, None])[0, 0])
+    variance += drawn_variance(seen.z, weighting, found.target)
     census = len(weighting.weights) >= weighting.population_size and variance == 0
     if found.bounds is not None and not census:
         low, high = found.bounds
@@ -353,7 +409,7 @@ def unseen_pair(contrast: FloatArray, weighting: Weighting, ends: FloatArray) ->
 
 
 def contrast_proxy(
-    pair: ModelPair, slopes: FloatArray, constant: float = 0.0
+    pair: ModelOutcomes, slopes: FloatArray, constant: float = 0.0
 ) -> tuple[FloatArray, StratumSummary]:
     """Return a linear combination of the proxies: of the labelled units (m, 1), and of each stratum."""
     whole = pair.frame.summary
@@ -364,18 +420,11 @@ def contrast_proxy(
     )
 
 
-def _moments(pair: ModelPair, slopes: FloatArray) -> ProxyMoments:
-    values, summary = contrast_proxy(pair, slopes)
-    return ProxyMoments(
-        values=values,
-        stratum=pair.frame.stratum,
-        sizes=summary.sizes,
-        means=summary.proxy_means,
-        covariances=summary.proxy_covariances,
-    )
+def _moments(pair: ModelOutcomes, slopes: FloatArray) -> ProxyMoments:
+    return ProxyMoments.of(*contrast_proxy(pair, slopes), pair.frame.stratum)
 
 
-def _left_by_strata(pair: ModelPair, slopes: FloatArray) -> bool:
+def _left_by_strata(pair: ModelOutcomes, slopes: FloatArray) -> bool:
     """Return whether strata leave enough of the proxies' variance for a fitted λ to pay."""
     sample, weighting, summary = pair.sample, pair.frame.weighting, pair.frame.summary
     used = np.flatnonzero(slopes)
@@ -405,7 +454,7 @@ def _scaled(
     )
 
 
-def _tuned_ratio(pair: ModelPair, plain: Linearised, slopes: FloatArray) -> Linearised:
+def _tuned_ratio(pair: ModelOutcomes, plain: Linearised, slopes: FloatArray) -> Linearised:
     """Return the ratio at which the mean of first − ratio · second, with the proxies' help, is 0."""
     frame = pair.frame
 
@@ -430,7 +479,7 @@ def _tuned_ratio(pair: ModelPair, plain: Linearised, slopes: FloatArray) -> Line
         step = gap.value / below
         found = Linearised(
             value=found.value + step,
-            variable=gap.residuals / below,
+            variable=gap.variable / below,
             design_variance=gap.design_variance / below**2,
             population_variance=gap.population_variance / below**2,
             degrees_of_freedom=gap.degrees_of_freedom,
@@ -514,12 +563,12 @@ class Comparisons(Estimates):
         to_best: dict[str, tuple[float, list[float | None] | None]] = {}
         for row in self:
             a, b = str(row.label["a"]), str(row.label["b"])
-            ends = row.limits(confidence_level) if best in (a, b) else None
-            if b == best:
-                to_best[a] = row.value, ends
-            if a == best:
-                turned = None if ends is None else [None if end is None else -end for end in reversed(ends)]
-                to_best[b] = -row.value, turned
+            if best not in (a, b):
+                continue
+            sign, ends = (1.0 if b == best else -1.0), row.limits(confidence_level)
+            if ends is not None and sign < 0:
+                ends = [None if end is None else -end for end in reversed(ends)]
+            to_best[a if b == best else b] = sign * row.value, ends
         found = []
         for mean in order:
             name = str(mean.label["model"])
@@ -617,82 +666,24 @@ def compare(
     outcomes = _by_model(outcomes)
     names = list(outcomes)
     outcomes = joined_columns(sample, outcomes)
-    z, labelled = number_columns(sample, outcomes, "no unit has an outcome of every model", "such unit")
-    frame = Respondents.of(sample, labelled)
-    found = comparisons(
-        sample,
-        frame,
-        labelled,
-        z,
-        names=names,
-        pairs=_pairs(names, reference),
-        slopes=_proxies(sample, names, proxies),
-        bounds=bounds_of_outcomes(sample, z) if bounds is None else bounds,
+    z, labelled = number_columns(sample, outcomes)
+    models = ModelOutcomes(
+        sample=sample,
+        frame=Respondents.of(sample, labelled),
+        labelled=labelled,
+        z=z,
+        models=tuple(names),
         target=target,
-        simultaneous=simultaneous,
-        seed=seed,
+        bounds=bounds_of_outcomes(sample, z) if bounds is None else bounds,
+        slopes=_proxies(sample, names, proxies),
     )
+    found = models.comparisons(_pairs(names, reference), simultaneous=simultaneous, seed=seed)
     found = with_label_values(found, outcomes)
     missing = sample.size - len(z)
     if not missing:
         return found
     note = f"{missing:,} of {sample.size:,} drawn units lack the outcome of some model"
     return replace(found, remarks=(*found.remarks, note))
-
-
-def comparisons(
-    sample: Sample,
-    frame: Respondents,
-    labelled: BoolArray,
-    z: FloatArray,
-    *,
-    names: Sequence[str],
-    pairs: Sequence[tuple[int, int]],
-    slopes: FloatArray | None,
-    bounds: tuple[float, float] | None,
-    target: str = "population",
-    simultaneous: bool = True,
-    seed: int = 0,
-    fitting: Mapping[str, Any] | None = None,
-) -> Comparisons:
-    """Return the comparisons of models by their outcomes z (m, k) on the labelled units.
-
-    `slopes` (k, p) are what of each proxy predicts each model's outcome, `fitting` as of a `ModelPair`.
-    """
-    both = [
-        ModelPair(
-            sample=sample,
-            frame=frame,
-            labelled=labelled,
-            first=z[:, a],
-            second=z[:, b],
-            models=(names[a], names[b]),
-            target=target,
-            bounds=bounds,
-            slopes=None if slopes is None else slopes[[a, b]],
-            fitting=fitting or {},
-        )
-        for a, b in pairs
-    ]
-    plain = [replace(pair, slopes=None, fitting={}) for pair in both]
-    differences = [
-        replace(pair.difference(), label=dict(zip("ab", pair.models, strict=True))) for pair in both
-    ]
-    whole = frame.share == 1.0
-    columns = zip(names, z.T, strict=True) if whole and not both[0].alone else ()
-    refused = bounds is None and any(found.limits() is None for found in differences)
-    means = [replace(both[0].mean(column), label={"model": name}) for name, column in columns]
-    found = Comparisons(
-        estimates=tuple(differences),
-        kind="comparisons",
-        title=title_of(sample, len(z), target, ", paired"),
-        remarks=(*frame.notes, *([_ALIKE] if refused else [])),
-        means=tuple(means),
-        ratios=tuple(pair.ratio() for pair in plain) if whole else (),
-        win_rates=tuple(pair.win_rate() for pair in plain),
-        ties=tuple(float(np.mean(pair.first == pair.second)) for pair in both),
-    )
-    return found.simultaneous(seed=seed) if simultaneous else found
 
 
 _ALIKE = "outcomes without bounds that always differ alike give no interval: give bounds="
@@ -720,8 +711,7 @@ def _by_model(outcomes: Any) -> dict[str, Any]:
 def _pairs(names: list[str], reference: str | None) -> list[tuple[int, int]]:
     if reference is None:
         return list(combinations(range(len(names)), 2))
-    if reference not in names:
-        raise InputError(f"no such model: {reference!r}", allowed=near_names(reference, names))
+    refuse_unknown("model", reference, names)
     base = names.index(reference)
     return [(j, base) for j in range(len(names)) if j != base]
 
@@ -729,10 +719,399 @@ def _pairs(names: list[str], reference: str | None) -> list[tuple[int, int]]:
 def _proxies(sample: Sample, names: list[str], proxies: Mapping[str, str] | None) -> FloatArray | None:
     """Return what of the sample's proxies predicts each model's outcome (k, p)."""
     for model, proxy in (proxies or {}).items():
-        if model not in names:
-            raise InputError(f"no such model: {model!r}", allowed=near_names(model, names))
-        if proxy not in sample.proxy_names:
-            raise InputError(f"no such proxy: {proxy!r}", allowed=near_names(proxy, sample.proxy_names))
-    if not proxies:
-        return None
-    return np.array([[float(proxies.get(name) == proxy) for proxy in sample.proxy_names] for name in names])
+        refuse_unknown("model", model, names)
+        refuse_unknown("proxy", proxy, sample.proxy_names)
+    return _slopes(sample, [proxies.get(name) for name in names]) if proxies else None
+
+
+def _slopes(sample: Sample, proxies: Sequence[str | None]) -> FloatArray:
+    """Return what of the sample's proxies is each model's (k, p)."""
+    return np.array([[float(own == name) for name in sample.proxy_names] for own in proxies])
+
+
+_TIED = 0.45
+"""How often each of two answers that differ is taken to be right where no proxy says."""
+
+SAME, DIFFERENT = "same answer", "different answers"
+
+
+ON_SCALE = (*Estimand.takes, "bounds", "limits")
+"""Options of what is made of each model's outcomes."""
+
+
+def on_scale(
+    sample: Sample, z: FloatArray, request: Request
+) -> tuple[FloatArray, tuple[float, float] | None]:
+    """Return the models' outcomes (m, k), those beyond asked limits at the limit, and their bounds.
+
+    Examples
+    --------
+    >>> sample = Sample.from_labelled({"y": [1.0, 2.0]}, value="y", population_size=9)[0]
+    >>> on_scale(sample, np.array([[0.0, 9.0]]), Request(limits=(1, 5)))
+    (array([[1., 5.]]), (1.0, 5.0))
+    """
+    if request.limits is not None:
+        ends = infer_outcome(np.zeros(0), "bounded", request.limits)[1]
+        return within_limits(z, request.limits), ends
+    if request.bounds is not None:
+        return z, infer_outcome(z.ravel(), "bounded", request.bounds)[1]
+    return z, bounds_of_outcomes(sample, z)
+
+
+class OfModels(Estimand):
+    """A quantity of several models on the same units."""
+
+    __slots__ = ()
+    listed: ClassVar[str] = "models"
+    takes: ClassVar[tuple[str, ...]] = (*ON_SCALE, "estimator", "lam", "clip", "cross_fit")
+    models: tuple[str, ...]
+    proxies: tuple[str, ...]
+
+    @classmethod
+    def example(cls) -> str:
+        """Return an example of the text form."""
+        return f"{cls.kind}:model_a,model_b"
+
+    def _check(self, most: int | None = None) -> None:
+        """Refuse fewer than two models, more than `most`, and proxies that are not one for each."""
+        self._set(models=tuple(self.models), proxies=tuple(self.proxies))
+        count = len(set(self.models))
+        if count < 2 or count < len(self.models) or (most is not None and count > most):
+            raise InputError(
+                f"'{self.kind}' needs different models",
+                given=", ".join(self.models),
+                allowed="two" if most == 2 else "two or more",
+            )
+        if self.proxies and len(self.proxies) != count:
+            raise InputError(
+                "each model needs its proxy", given=", ".join(self.proxies), allowed=f"{count} names"
+            )
+
+    @property
+    def of_classes(self) -> bool:
+        """Whether labels are true classes: of one file that holds them and the models' answers."""
+        return True
+
+    @property
+    def same(self) -> Agree:
+        """The formula that is 1 where all models give the same answer."""
+        return agreement_of(self.models)
+
+    def by_answers(self, groups: Any) -> bool:
+        """Return whether the models are columns of answers."""
+        return set(self.models) <= set(groups)
+
+    def chances(self, population: Population) -> tuple[Expression, ...]:
+        """Return what is expected of each model's outcome: of a right answer, or of its score."""
+        if not self.by_answers(population.group_names):
+            names = self.proxies or self.models
+            for name in names:
+                population.proxy_info(name)
+            return tuple(Number(name=name) for name in names)
+        if not self.proxies:
+            blind = UNTOLD * self.same + _TIED * (1.0 - self.same)
+            return (blind,) * len(self.models)
+        for name in self.proxies:
+            population.proxy_info(name)
+        told = [Number(name=name) for name in self.proxies]
+        if len(told) > 2:
+            return tuple(told)
+        # Answers that differ are not both right.
+        least = [self.same * 1.0 + (1.0 - self.same) * (told[0] + told[1])]
+        return tuple(Share(parts=(own, least[0]), least=1.0) for own in told)
+
+    def label_columns(self, sample: Sample) -> tuple[str, ...]:
+        """Return the models, whose outcomes are labels where the sample does not hold their answers."""
+        return () if self.by_answers(sample.groups) else self.models
+
+    def slopes(self, sample: Sample) -> FloatArray | None:
+        """Return what of the sample's proxies predicts each model's outcome (k, p); None where unknown."""
+        if not self.proxies or not set(self.proxies) <= set(sample.proxy_names):
+            return None
+        return _slopes(sample, self.proxies)
+
+    def fitting(
+        self, sample: Sample, labelled: BoolArray, frame: Respondents, request: Request
+    ) -> dict[str, Any]:
+        """Return how λ is to be found for a contrast, where that is asked for."""
+        given = request.given
+        found: dict[str, Any] = {name: given[name] for name in ("estimator", "lam", "clip") if name in given}
+        if request.cross_fit is not None:
+            found["folds"] = sample_folds(sample, labelled, frame, request.cross_fit)
+        if found and not self.proxies:
+            raise InputError(
+                f"{next(iter(found))!r} is of a fit to proxies, and {self.text!r} has none",
+                action=f"Name them: {self.kind}:{','.join(self.models)},proxies=COL+COL.",
+            )
+        return found
+
+    def outcomes(
+        self, sample: Sample, labels: Any, needless: Expression | None, request: Request = PLAIN
+    ) -> ModelOutcomes:
+        """Return each model's outcome on the labelled units; the `needless` ones differ in no label."""
+        if isinstance(labels, Mapping) and set(labels) == set(self.models):
+            columns = {model: labels[model] for model in self.models}
+            z, labelled = number_columns(sample, columns)
+        elif self.by_answers(sample.groups):
+            joined = join(sample, labels)
+            labelled = joined.labelled
+            z = np.column_stack([shares_equal(joined, answers_of(sample, model)) for model in self.models])
+        else:
+            raise InputError(
+                "labels must give the outcome of every model",
+                allowed=f"true classes together with the columns of answers {', '.join(self.models)}, or a "
+                "mapping of each model to its outcomes",
+                action="Draw with the models' answers as groups= (--groups COL,COL).",
+            )
+        frame = Respondents.of(sample, labelled, needless)
+        z, bounds = on_scale(sample, z, request)
+        return ModelOutcomes(
+            sample=sample,
+            frame=frame,
+            labelled=labelled,
+            z=z,
+            models=self.models,
+            target=request.target,
+            bounds=bounds,
+            slopes=self.slopes(sample),
+            fitting=self.fitting(sample, labelled, frame, request),
+        )
+
+
+def agreement_of(models: Sequence[str]) -> Agree:
+    """Return the formula that is 1 where all these models give the same answer."""
+    return Agree(names=tuple(sorted(models)))
+
+
+def agreement_cells(of: OfModels, population: Population) -> tuple[Cells, tuple[str, ...]]:
+    """Return the parts of the population by whether the models agree, and those that need no label.
+
+    Examples
+    --------
+    >>> groups = {"new": ["a", "b"], "old": ["a", "a"]}
+    >>> agreement_cells(Difference(("new", "old")), Population.from_arrays(groups=groups))[1]
+    ('same answer',)
+    """
+    if not of.by_answers(population.group_names):
+        return Cells(names=("all",)), ()
+    return Cells(names=(SAME, DIFFERENT), tests=(of.same,)), (SAME,)
+
+
+def _spread(of: OfModels, population: Population, chances: tuple[Expression, ...]) -> Expression:
+    """Return E[(z_a − z_b)² | x]: answers that differ are not both right, scores are taken as unrelated."""
+    first, second = chances
+    if of.by_answers(population.group_names):
+        return (1.0 - of.same) * (first + second)
+    difference = first - second
+    return difference * difference + first * (1.0 - first) + second * (1.0 - second)
+
+
+@dataclass(frozen=True, slots=True)
+class TwoModels(OfModels):
+    """A quantity of two models: what `Difference`, `WinRate` and `Ratio` share.
+
+    Examples
+    --------
+    >>> TwoModels(("new", "old")).models
+    ('new', 'old')
+    """
+
+    models: tuple[str, ...]
+    proxies: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._check(most=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference(TwoModels):
+    """The difference of two models' mean outcomes: accuracy, from their answers.
+
+    Parameters
+    ----------
+    models : tuple of str
+        Two group columns of answers, which labels of the true class decide between; or two names of which
+        the labels give the outcomes.
+    proxies : tuple of str, optional
+        The proxy of each. From 50 labels on the estimate takes off, with a fitted λ, what they say of the
+        two models: their difference, as `compare` does, of a ratio R the first less R times the second.
+        Strata that were made of them leave nothing to take.
+
+    Examples
+    --------
+    >>> Difference(("new", "old")).text
+    'difference:new,old'
+    """
+
+    kind: ClassVar[str] = "difference"
+
+    def influence(self, population: Population) -> Influence:
+        """Return the conditional moments of z_a − z_b, less its mean; 0 where the answers are the same."""
+        first, second = self.chances(population)
+        mean = first - second
+        if self.by_answers(population.group_names):
+            mean = (1.0 - self.same) * mean
+        value = float(averages(population, [mean])[0])
+        cells, known = agreement_cells(self, population)
+        return Influence(
+            value=value,
+            mean=mean,
+            square=_spread(self, population, (first, second)),
+            cells=cells,
+            known=known,
+        )
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the mean difference."""
+        found = self.outcomes(sample, labels, self.same, request).difference()
+        return replace(found, label=self.label)
+
+    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+        """Return the paired differences of the labelled units."""
+        pair = self.outcomes(sample, labels, self.same)
+        return LabelledInfluence(u=pair.first - pair.second, labelled=pair.labelled)
+
+
+@dataclass(frozen=True, slots=True)
+class WinRate(TwoModels):
+    """The share of units on which the first model is better, ties counting one half.
+
+    Parameters
+    ----------
+    models, proxies
+        As for `Difference`.
+
+    Examples
+    --------
+    >>> WinRate(("new", "old")).text
+    'win_rate:new,old'
+    """
+
+    kind: ClassVar[str] = "win_rate"
+
+    def influence(self, population: Population) -> Influence:
+        """Return the conditional moments of win − ½, which is half the difference of two right or wrong."""
+        found = Difference(self.models, self.proxies).influence(population)
+        return Influence(
+            value=0.5 + found.value / 2,
+            mean=0.5 * found.mean,
+            square=0.25 * found.square,
+            cells=found.cells,
+            known=found.known,
+        )
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the share of units on which the first model is better."""
+        found = self.outcomes(sample, labels, self.same, request).win_rate()
+        return replace(found, label=self.label)
+
+    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+        """Return the wins of the labelled units, less one half."""
+        pair = self.outcomes(sample, labels, self.same)
+        return LabelledInfluence(u=0.5 * np.sign(pair.first - pair.second), labelled=pair.labelled)
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio(TwoModels):
+    """The ratio of two models' mean outcomes.
+
+    Parameters
+    ----------
+    models, proxies
+        As for `Difference`.
+
+    Examples
+    --------
+    >>> Ratio(("new", "old")).text
+    'ratio:new,old'
+    """
+
+    kind: ClassVar[str] = "ratio"
+    takes: ClassVar[tuple[str, ...]] = ON_SCALE
+
+    def influence(self, population: Population) -> Influence:
+        """Return the conditional moments of (z_a − R z_b) / mean of z_b; equal answers do matter here."""
+        first, second = self.chances(population)
+        above, below = (float(mean) for mean in averages(population, [first, second]))
+        if below <= 0:
+            raise InputError(
+                "the ratio's denominator is a model that is expected never to be right",
+                action="Plan for the difference of the two models instead, or swap them.",
+            )
+        value = above / below
+        if self.by_answers(population.group_names):
+            square = self.same * (1.0 - value) ** 2 * first
+            square = square + (1.0 - self.same) * (first + value**2 * second)
+        else:
+            gap = first - value * second
+            square = gap * gap + first * (1.0 - first) + value**2 * second * (1.0 - second)
+        cells, _ = agreement_cells(self, population)
+        return Influence(
+            value=value,
+            mean=(1.0 / below) * (first - value * second),
+            square=(1.0 / below**2) * square,
+            cells=cells,
+        )
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
+        """Return the ratio, with an interval made on its logarithm."""
+        pair = self.outcomes(sample, labels, None, request)
+        return replace(pair.frame.complete(pair.ratio(), sample), label=self.label)
+
+    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+        """Return the ratio's linearised variable on the labelled units."""
+        pair = self.outcomes(sample, labels, None)
+        found = ratio_of_means(pair.first, pair.second, pair.frame.weighting)
+        return LabelledInfluence(u=np.nan_to_num(found.variable), labelled=pair.labelled)
+
+
+@dataclass(frozen=True, slots=True)
+class Differences(OfModels, Several):
+    """The differences of all pairs of several models.
+
+    Parameters
+    ----------
+    models, proxies
+        As for `Difference`, of any number of models.
+
+    Examples
+    --------
+    >>> [part.text for part in Differences(("a", "b", "c")).parts]
+    ['difference:a,b', 'difference:a,c', 'difference:b,c']
+    """
+
+    kind: ClassVar[str] = "differences"
+    models: tuple[str, ...]
+    proxies: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    def parts_in(self, population: Population) -> tuple[Estimand, ...]:
+        """Return the difference of each pair."""
+        return self.parts
+
+    def influence(self, population: Population) -> Influence:
+        """Return the moments of all differences as one; none matters where all models answer the same."""
+        found = together([part.influence(population) for part in self.parts], population)
+        cells, known = agreement_cells(self, population)
+        return replace(found, cells=cells, known=known)
+
+    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
+        """Return how far the models' outcomes lie apart on the labelled units."""
+        models = self.outcomes(sample, labels, self.same)
+        z, labelled = models.z, models.labelled
+        apart = np.sqrt(np.sum((z - z.mean(axis=1, keepdims=True)) ** 2, axis=1))
+        return LabelledInfluence(u=np.where(z[:, 0] < z[:, -1], -apart, apart), labelled=labelled)
+
+    @property
+    def parts(self) -> tuple[Difference, ...]:
+        """The difference of each pair."""
+        pairs = combinations(self.models, 2)
+        proxies = combinations(self.proxies, 2) if self.proxies else repeat(())
+        return tuple(Difference(pair, own) for pair, own in zip(pairs, proxies, strict=False))
+
+    def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Comparisons:
+        """Return the differences of all pairs, with intervals that hold together."""
+        models = self.outcomes(sample, labels, self.same, request)
+        return models.comparisons(list(combinations(range(len(self.models)), 2)))

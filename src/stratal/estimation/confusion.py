@@ -19,7 +19,7 @@ import numpy as np
 
 from stratal.arrays import BoolArray, FloatArray, IntArray
 from stratal.designs import Weighting
-from stratal.errors import InputError, near_names
+from stratal.errors import refuse_unknown
 from stratal.estimation.estimate import (
     Estimate,
     Linearised,
@@ -29,13 +29,13 @@ from stratal.estimation.estimate import (
 )
 from stratal.estimation.shares import (
     OfShares,
-    UnseenMisses,
     four_cells,
     hits_and_misses,
     most_unseen,
     share_of,
     shares_above,
     smoothed,
+    unseen_misses_note,
 )
 from stratal.intervals.limits import BinomialLimits, Limits, OffsetLimits, OuterLimits, SumLimits, Term
 
@@ -251,14 +251,9 @@ def metric_function(name: str, which: int | str | None, n_classes: int) -> Metri
         name, which = "recall", "macro"
     above, below = (np.array(form, dtype=np.float64) for form in form_of(name))
     if isinstance(which, str):
-        if which not in AVERAGES:
-            raise InputError("no such average", given=repr(which), allowed=", ".join(AVERAGES))
+        refuse_unknown("average", which, AVERAGES)
         return _Averaged(above, below, which, n_classes)
-    if which is None:
-        raise InputError(
-            f"metric '{name}' needs a class or an average",
-            allowed=f"the number of a class, or {', '.join(AVERAGES)}",
-        )
+    assert which is not None, "a metric of a class needs one, or an average"
     return ClassRatio(above, below, which)
 
 
@@ -337,7 +332,7 @@ def form_of(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
     if name in _FORMS:
         return _FORMS[name]
     if not is_f_measure(name):
-        raise InputError("no such metric", given=repr(name), allowed=near_names(name, METRICS))
+        refuse_unknown("metric", name, METRICS)
     square = float(name[1:]) ** 2
     return (1 + square, 0, 0, 0), (0, 1, square, 0)
 
@@ -558,8 +553,8 @@ class Confusion:
         answered, otherwise = (np.asarray(row) for row in rows)
         return None if np.any((self.weighting.counts > 0) & answered & otherwise) else answered
 
-    def unseen_misses(self, which: int) -> UnseenMisses | None:
-        """Return what labels without a miss leave possible; None where one was seen, or nothing can be told.
+    def unseen_note(self, which: int, class_name: str) -> str | None:
+        """Return what labels without a miss leave possible; None where one was seen, or nothing is known.
 
         Where strata mix answers, every label of a stratum counts: none of them was a miss.
         """
@@ -574,11 +569,12 @@ class Confusion:
             return None
         sizes, counts = np.asarray(weighting.sizes)[side], weighting.counts[side]
         hits = float(weighting.weights @ ((self.true == which) & (self.predicted == which)))
-        return UnseenMisses(
-            labels=int(np.sum(self.predicted != which)),
-            units=int(sizes.sum()),
-            most=int(np.floor(most_unseen(sizes, counts) + 1e-9)),
-            hits=hits / weighting.total * weighting.population_size,
+        return unseen_misses_note(
+            int(np.sum(self.predicted != which)),
+            int(sizes.sum()),
+            int(np.floor(most_unseen(sizes, counts) + 1e-9)),
+            hits / weighting.total * weighting.population_size,
+            class_name,
         )
 
     def _holds(self, answers: IntArray, which: int | None = None) -> BoolArray:
@@ -678,21 +674,16 @@ class Confusion:
         value, slopes, _ = function(Shares.of(*both, weights, self.n_classes + 1))
         variable = slopes.along(*both)
         n = len(self.true)
-        hidden, drawn = smoothing.variance(variable[:n], variable[n:]), 0.0
-        if target == "superpopulation":
-            # Labels that agree, be they of all units, leave open what other units would have been.
-            drawn = float(weights @ variable**2 / weights.sum()) / self.weighting.population_size
+        hidden, larger = smoothing.variance(variable[:n], variable[n:]), 1.0
         if counted is not None:
             # Borrowed labels must not make the denominator look larger than it was found to be.
             seen = float(self.weighting.weights @ counted)
             larger = max((float(weights[:n] @ counted) + float(weights[n:].sum())) / seen, 1.0) ** 2
-            hidden, drawn = hidden * larger, drawn * larger
-        shown = result.design_variance if np.isfinite(result.design_variance) else 0.0
-        largest = max(hidden, shown) + max(drawn, result.population_variance)
+        largest, error = smoothed_variance(hidden, variable, weights, result, self.weighting, target, larger)
         unit = (value - lowest) / (1.0 - lowest)
         spread = unit * (1.0 - unit) * (1.0 - lowest) ** 2
         trials = spread / largest if largest > 0 else np.inf
-        return trials, float(np.sqrt(hidden + drawn)), satterthwaite_of_groups(both[0], weights, variable)
+        return trials, error, satterthwaite_of_groups(both[0], weights, variable)
 
 
 MOST_UNSEEN = 0.2
@@ -735,6 +726,28 @@ class UnseenClasses(OffsetLimits):
         low, high = self.seen.confidence_interval(max(1.0 - 2.0 * error, 1e-12))
         least, most = self.share * low, self.share * high + 1.0 - self.share
         return self.value - least, most - self.value
+
+
+def smoothed_variance(
+    hidden: float,
+    variable: FloatArray,
+    weights: FloatArray,
+    result: Linearised,
+    weighting: Weighting,
+    target: str,
+    larger: float = 1.0,
+) -> tuple[float, float]:
+    """Return the larger of a smoothed variance and the labels' own, and the smoothed standard error.
+
+    `hidden` is what the design adds to a smoothed variable (n + J,); both parts count `larger` times.
+    """
+    drawn = 0.0
+    if target == "superpopulation":
+        # Labels that agree, be they of all units, leave open what other units would have been.
+        drawn = float(weights @ variable**2 / weights.sum()) / weighting.population_size
+    hidden, drawn = hidden * larger, drawn * larger
+    shown = result.design_variance if np.isfinite(result.design_variance) else 0.0
+    return max(hidden, shown) + max(drawn, result.population_variance), float(np.sqrt(hidden + drawn))
 
 
 def satterthwaite_of_groups(true: IntArray, weights: FloatArray, variable: FloatArray) -> float:

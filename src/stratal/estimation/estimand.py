@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, reduce
+from functools import reduce
 from operator import mul
 from typing import Any, ClassVar, Self
 
@@ -19,10 +19,10 @@ from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_kurtoses
 from stratal.errors import InputError, names_mistyped, near_names
 from stratal.estimation.anticipated import Anticipated, AnticipatedInfluence, Division
-from stratal.estimation.estimate import Estimate, Estimates, title_of
+from stratal.estimation.estimate import Estimate, Estimates
 from stratal.intervals.evidence import require_target
 from stratal.labels.labels import join
-from stratal.population.expressions import Cells, Constant, Expression, LevelSet, both_tests, total
+from stratal.population.expressions import Cells, Constant, LevelSet, both_tests, total
 from stratal.population.influence import Influence, InfluenceOfLevels, averages
 from stratal.population.population import Population
 from stratal.strata import Strata
@@ -124,7 +124,7 @@ def crossed_cells(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]:
             known = tuple(name for name in known if name in part.known)
             continue
         most = max(MOST_CELLS, len(cells.names), len(part.cells.names))
-        found = _Crossing(_Side(cells, known), _Side(part.cells, part.known)).cells(most)
+        found = _crossed((cells, known), (part.cells, part.known), most)
         if found is None:
             return _known_or_open(influences)
         cells, known = found
@@ -139,68 +139,47 @@ def _known_or_open(influences: list[Influence]) -> tuple[Cells, tuple[str, ...]]
     return Cells(names=(KNOWN, OPEN), tests=(reduce(mul, needless),)), (KNOWN,)
 
 
-@dataclass(frozen=True)
-class _Side:
-    """One of the two divisions that are crossed."""
-
-    division: Cells
-    known: tuple[str, ...]
-
-    @cached_property
-    def tests(self) -> list[Expression | None]:
-        """The tests of all cells; the last has none."""
-        return [*self.division.tests, None]
-
-    @cached_property
-    def levels(self) -> list[LevelSet | None]:
-        """The levels of the units in each cell; None where they are no matter of levels."""
-        found = [LevelSet.of(test) for test in self.division.tests]
-        if not found or None in found or len({entry.name for entry in found if entry}) > 1:
-            return [*found, None]
-        rest = reduce(LevelSet.both, (entry.rest for entry in found if entry is not None))
-        return [*found, rest]
+_Division = tuple[Cells, tuple[str, ...]]
+"""Cells, and the names of those in which no unit needs a label."""
 
 
-@dataclass(frozen=True)
-class _Crossing:
-    """Two divisions crossed."""
+def _crossed(first: _Division, second: _Division, most: int) -> _Division | None:
+    """Return two divisions crossed; None of more cells than `most`."""
+    levels, others = _levels(first[0]), _levels(second[0])
+    names, tests, known = [], [], []
+    for name, test, own in zip(first[0].names, (*first[0].tests, None), levels, strict=True):
+        for other_name, other_test, other in zip(
+            second[0].names, (*second[0].tests, None), others, strict=True
+        ):
+            if own is not None and other is not None and own.excludes(other):
+                continue
+            names.append(_name_of_both(name, own, other_name, other))
+            tests.append(both_tests(test, other_test))
+            if name in first[1] and other_name in second[1]:
+                known.append(names[-1])
+    if len(names) > most:
+        return None
+    given = (Constant(value=1.0) if test is None else test for test in tests[:-1])
+    return Cells(names=tuple(names), tests=tuple(given)), tuple(known)
 
-    first: _Side
-    second: _Side
 
-    def cells(self, most: int) -> tuple[Cells, tuple[str, ...]] | None:
-        """Return the cells and those that are known to both; None of more than `most`."""
-        pairs = list(self._pairs())
-        if len(pairs) > most:
-            return None
-        names = [self._name(i, j) for i, j in pairs]
-        tests = [both_tests(self.first.tests[i], self.second.tests[j]) for i, j in pairs]
-        known = [
-            name
-            for name, (i, j) in zip(names, pairs, strict=True)
-            if self.first.division.names[i] in self.first.known
-            and self.second.division.names[j] in self.second.known
-        ]
-        asked = (Constant(value=1.0) if test is None else test for test in tests[:-1])
-        return Cells(names=tuple(names), tests=tuple(asked)), tuple(known)
+def _levels(cells: Cells) -> list[LevelSet | None]:
+    """Return the levels of the units in each cell; None where they are no matter of levels."""
+    found = [LevelSet.of(test) for test in cells.tests]
+    if not found or None in found or len({entry.name for entry in found if entry}) > 1:
+        return [*found, None]
+    return [*found, reduce(LevelSet.both, (entry.rest for entry in found if entry is not None))]
 
-    def _pairs(self) -> Iterator[tuple[int, int]]:
-        for i, own in enumerate(self.first.levels):
-            for j, other in enumerate(self.second.levels):
-                if own is None or other is None or not own.excludes(other):
-                    yield i, j
 
-    def _name(self, i: int, j: int) -> str:
-        """Return the names of two cells, of which the one that says less is left out."""
-        own, other = self.first.division.names[i], self.second.division.names[j]
-        levels, others = self.first.levels[i], self.second.levels[j]
-        if levels is not None and others is not None:
-            if levels.excludes(others.rest):
-                return own
-            if others.excludes(levels.rest):
-                return other
-        named = dict.fromkeys(name for name in (own, other) if name != "all")
-        return " & ".join(named) or "all"
+def _name_of_both(name: str, levels: LevelSet | None, other: str, others: LevelSet | None) -> str:
+    """Return the names of two cells, of which the one that says less is left out."""
+    if levels is not None and others is not None:
+        if levels.excludes(others.rest):
+            return name
+        if others.excludes(levels.rest):
+            return other
+    named = dict.fromkeys(entry for entry in (name, other) if entry != "all")
+    return " & ".join(named) or "all"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -240,11 +219,6 @@ class LabelledOutcomes(Record):
         Infinite where the outcome has none.
     binary : bool
         Whether it takes no value but 0 and 1.
-
-    Examples
-    --------
-    >>> LabelledOutcomes(z=[1.0], labelled=[False, True], bounds=(0.0, 1.0), binary=True).z
-    array([1.])
     """
 
     z: FloatArray
@@ -307,10 +281,8 @@ class Estimand(Described):
         'f1 of match'
         """
         if "@" in self.kind:
-            return f"{self.kind.rstrip('@')} by {getattr(self, 'group', '')}".strip()
-        listed = getattr(self, self.listed, None) if self.listed else None
-        several = listed if isinstance(listed, tuple) else () if listed is None else (listed,)
-        of = ", ".join(map(str, several))
+            return f"{self.kind.rstrip('@')} by {', '.join(self._named('group'))}"
+        of = ", ".join(map(str, self._named(self.listed)))
         return self.kind.replace("_", " ") + (f" of {of}" if of else "")
 
     @staticmethod
@@ -372,30 +344,46 @@ class Estimand(Described):
     @property
     def groups(self) -> tuple[str, ...]:
         """The group columns that are needed: those that fields called so name."""
-        found = [getattr(self, name, None) for name in ("predicted", "group")]
-        return tuple(name for name in found if name is not None) + tuple(getattr(self, "models", ()))
+        return self._named("predicted", "group", "models")
+
+    @property
+    def answer_columns(self) -> tuple[str, ...]:
+        """The group columns that hold a model's answers."""
+        return self._named("predicted", "models")
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """The columns of probabilities and other numbers that are needed beside proxies."""
-        found = [getattr(self, name, None) for name in ("probability", "right")]
-        return tuple(str(name) for name in found if isinstance(name, str))
+        """The columns of probabilities and other numbers that are needed in addition to proxies."""
+        return tuple(name for name in self._named("probability", "right") if isinstance(name, str))
 
     @property
     def proxy_names(self) -> tuple[str, ...]:
         """The proxies that are named, one for each model or outcome where there are several."""
-        one = getattr(self, "proxy", None)
-        return ((one,) if isinstance(one, str) else ()) + tuple(getattr(self, "proxies", ()))
+        return self._named("proxy", "proxies", "score")
+
+    def _named(self, *names: str) -> tuple[str, ...]:
+        """Return the columns in those of these fields that the estimand has."""
+        given = [getattr(self, entry.name) for entry in fields(self) if entry.name in names]  # type: ignore[arg-type]
+        return tuple(name for own in given for name in (own if isinstance(own, tuple) else (own,)) if name)
 
     @property
     def of_classes(self) -> bool:
         """Whether labels are true classes, to be compared with a column of answers."""
-        return getattr(self, "predicted", None) is not None
+        return bool(self._named("predicted"))
 
     @property
     def compared(self) -> str | bool:
         """The column of answers that labels are compared with; True for the sample's own, False for none."""
-        return getattr(self, "predicted", None) or self.of_classes
+        return next(iter(self._named("predicted")), self.of_classes)
+
+    def parts_of(self, sample: Sample) -> tuple[Estimand, ...]:
+        """Return the single estimands that it is made of, as the sample has them: itself alone."""
+        return (self,)
+
+    @property
+    def outcome_columns(self) -> tuple[str, ...]:
+        """The columns that a mapping of labels may have: the outcomes of each model."""
+        return self._named("models")
 
     def label_columns(self, sample: Sample) -> tuple[str, ...]:
         """Return the columns of labels that it takes together, as a mapping; none where one is enough."""
@@ -446,8 +434,10 @@ class Estimand(Described):
 
     takes: ClassVar[tuple[str, ...]] = ("target", "population")
     """Options of `estimate` that mean something for it."""
+    takes_by_group: ClassVar[tuple[str, ...] | None] = None
+    """Those of groups, where they are fewer."""
 
-    def refuse_options(self, request: Request, sample: Sample) -> None:
+    def refuse_options(self, request: Request, sample: Sample, *, grouped: bool = False) -> None:
         """Refuse options that would have no effect.
 
         Raises
@@ -455,26 +445,29 @@ class Estimand(Described):
         InputError
             Names the first.
         """
+        takes, named = self.takes, f"'{self.kind}'"
+        if grouped and self.takes_by_group is not None:
+            takes, named = self.takes_by_group, f"{named} by groups"
         for name, value in request.given.items():
-            if name in self.takes:
+            if name in takes:
                 continue
             if name == "combine":
                 raise InputError(
-                    f"'{self.kind}' averages the answers of several annotators",
+                    f"{named} averages the answers of several annotators",
                     given=f"combine={value!r}",
                     allowed="combine='mean'",
                     action="Take the majority first, and give one label for each unit.",
                 )
             if name != "predicted":
                 raise InputError(
-                    f"'{self.kind}' takes no {name}=",
+                    f"{named} takes no {name}=",
                     given=repr(value),
-                    allowed=", ".join(f"{option}=" for option in self.takes),
+                    allowed=", ".join(f"{option}=" for option in takes),
                     action="Leave it out.",
                 )
             if not self.compares(value, sample.predicted):
                 raise InputError(
-                    f"'{self.kind}' does not compare labels with predicted={value!r}",
+                    f"{named} does not compare labels with predicted={value!r}",
                     allowed=", ".join(self.groups) or None,
                     action="Name the column in the estimand (predicted=COL), or leave it out.",
                 )
@@ -482,10 +475,8 @@ class Estimand(Described):
     def compares(self, predicted: str | bool, kept: str | None) -> bool:
         """Return whether labels are compared with this column of answers; `kept` is the sample's own."""
         if predicted is True:
-            return self.of_classes
-        own, domain = getattr(self, "predicted", None), getattr(self, "group", None)
-        answers = {name for name in self.groups if name != domain}
-        return predicted in answers or (self.of_classes and own is None and predicted == kept)
+            return bool(self.compared)
+        return predicted in self.answer_columns or (self.compared is True and predicted == kept)
 
     @property
     def label(self) -> dict[str, str]:
@@ -496,10 +487,19 @@ class Estimand(Described):
         """Return the influence of the labelled units, for the next round."""
         found = self.estimate(sample, labels)
         assert isinstance(found, Estimate)
-        return LabelledInfluence(u=found.evidence.residuals, labelled=join(sample, labels).labelled)
+        u = np.nan_to_num(found.evidence.residuals)
+        return LabelledInfluence(u=u, labelled=self.labelled_units(sample, labels))
+
+    def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:
+        """Return which of the drawn units (n,) have all labels that it takes."""
+        return join(sample, labels).labelled
+
+    def influences(self, population: Population) -> Iterator[Influence | InfluenceOfLevels]:
+        """Yield the influences of the single estimands that it is made of; those of all levels as one."""
+        yield self.influence(population)
 
     def parts_with_labels(self, labels: Any, population: Population | None) -> Iterator[tuple[Estimand, Any]]:
-        """Yield the single estimands that this one is made of, each with its labels."""
+        """Yield the single estimands that it is made of, each with its labels."""
         yield self, labels
 
     def labelled_outcomes(self, found: Any, labelled: BoolArray) -> LabelledOutcomes | None:
@@ -567,14 +567,13 @@ class Estimand(Described):
             )
 
 
-class Several(Estimand):
-    """Several estimands on the same labels, planned for together.
+def signed_length(u: FloatArray) -> FloatArray:
+    """Return the root of the sum of squares of each unit's influences (m, q), with the sign of their sum."""
+    return np.asarray(np.where(u.sum(axis=1) < 0, -1.0, 1.0) * np.sqrt((u**2).sum(axis=1)))
 
-    Examples
-    --------
-    >>> issubclass(Several, Estimand)
-    True
-    """
+
+class Several(Estimand):
+    """Several estimands on the same labels, planned for together."""
 
     __slots__ = ()
 
@@ -589,19 +588,14 @@ class Several(Estimand):
     def influences(self, population: Population) -> Iterator[Influence | InfluenceOfLevels]:
         """Yield the influences of the single estimands, in their order."""
         for part in self.parts_in(population):
-            yield from influences_of(part, population)
+            yield from part.influences(population)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the root of the sum of squares of the parts' influences, with the sign of their sum."""
         parts = self.parts_of(sample)
         found = [part.labelled_influence(sample, labels) for part in parts]
         u = np.column_stack([entry.u / max(float(np.std(entry.u)), 1e-12) for entry in found])
-        sign = np.where(u.sum(axis=1) < 0, -1.0, 1.0)
-        return LabelledInfluence(u=sign * np.sqrt((u**2).sum(axis=1)), labelled=found[0].labelled)
-
-    def parts_of(self, sample: Sample) -> tuple[Estimand, ...]:
-        """Return the estimands, as the sample has them."""
-        raise NotImplementedError
+        return LabelledInfluence(u=signed_length(u), labelled=found[0].labelled)
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
         """Return an estimate of each part."""
@@ -633,21 +627,6 @@ def parts_of(estimand: Estimand, population: Population) -> Iterator[Estimand]:
         return
     for part in estimand.parts_in(population):
         yield from parts_of(part, population)
-
-
-def influences_of(estimand: Estimand, population: Population) -> Iterator[Influence | InfluenceOfLevels]:
-    """Yield the influences of `parts_of` an estimand; those of all levels of a category as one.
-
-    Examples
-    --------
-    >>> population = Population.from_arrays(proxy=[0.5, 0.7], groups={"g": ["a", "b"]})
-    >>> [len(entry.levels) for entry in influences_of(as_estimand("mean@g"), population)]
-    [2]
-    """
-    if isinstance(estimand, Several):
-        yield from estimand.influences(population)
-    else:
-        yield estimand.influence(population)
 
 
 Asked = Estimand | str | Mapping[str, Any] | Sequence[Any] | None
@@ -767,10 +746,10 @@ class Listed(Several):
         each = [entry.label_columns(sample) for entry in self.estimands]
         return each[0] if all(own == each[0] for own in each) else ()
 
-    def refuse_options(self, request: Request, sample: Sample) -> None:
+    def refuse_options(self, request: Request, sample: Sample, *, grouped: bool = False) -> None:
         """Refuse options that would have no effect on one of them."""
         for entry in self.estimands:
-            entry.refuse_options(request, sample)
+            entry.refuse_options(request, sample, grouped=grouped)
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
         """Return an estimate of each, labelled by its text and, of several, by the label of each."""
@@ -781,9 +760,4 @@ class Listed(Several):
             remarks += found.remarks if isinstance(found, Estimates) else ()
             each = found if isinstance(found, Estimates) else [found]
             rows += [replace(row, label={"estimand": entry.text} | dict(row.label)) for row in each]
-        return Estimates(
-            estimates=tuple(rows),
-            kind="estimands",
-            title=title_of(sample, max(row.labels for row in rows), request.target),
-            remarks=tuple(dict.fromkeys(remarks)),
-        )
+        return Estimates.from_rows(sample, rows, "estimands", remarks)

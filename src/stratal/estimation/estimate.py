@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 
-from stratal.arrays import FloatArray, IntArray, Record
+from stratal.arrays import AnyArray, FloatArray, IntArray, Record
 from stratal.designs import Weighting
 from stratal.errors import InputError, MissingExtraError, names_mistyped
 from stratal.intervals.evidence import Evidence, OutcomeKind, require_target
@@ -67,7 +67,7 @@ class Linearised:
 
     @property
     def variance(self) -> float:
-        """Of the target asked for."""
+        """Of the chosen target."""
         return self.design_variance + self.population_variance
 
     @property
@@ -88,16 +88,31 @@ def of_variable(
     >>> of_variable(1.0, np.array([0.0, 2.0]), weighting).design_variance
     0.8
     """
-    require_target(target)
-    extra = 0.0
-    if target == "superpopulation":
-        extra = float(weighting.population_covariance(variable[:, None])[0, 0])
     return Linearised(
         value=value,
         variable=variable,
         design_variance=float(weighting.covariance(weighting.stretched(variable[:, None]))[0, 0]),
-        population_variance=extra,
+        population_variance=drawn_variance(variable, weighting, target),
         degrees_of_freedom=weighting.degrees_of_freedom(variable),
+    )
+
+
+def drawn_variance(variable: FloatArray, weighting: Weighting, target: str, **how: bool) -> float:
+    """Return the variance of a variable's mean (n,) that drawing the N units themselves adds, if it does."""
+    require_target(target)
+    if target == "population":
+        return 0.0
+    return float(weighting.population_covariance(variable[:, None], **how)[0, 0])
+
+
+def undefined(labels: int) -> Linearised:
+    """Return the result where no label tells anything."""
+    return Linearised(
+        value=np.nan,
+        variable=np.full(labels, np.nan),
+        design_variance=np.nan,
+        population_variance=0.0,
+        degrees_of_freedom=0.0,
     )
 
 
@@ -185,13 +200,7 @@ def ratio_of_means(
     """
     above, below = (float(weighting.weights @ column) for column in (numerator, denominator))
     if below == 0:
-        return Linearised(
-            value=np.nan,
-            variable=np.full(len(numerator), np.nan),
-            design_variance=np.nan,
-            population_variance=0.0,
-            degrees_of_freedom=0.0,
-        )
+        return undefined(len(numerator))
     value = above / below
     return of_variable(value, (numerator - value * denominator) / below, weighting, target)
 
@@ -389,6 +398,21 @@ class StratumRow:
     weight: float
     lam: tuple[float, ...]
 
+    @classmethod
+    def table(
+        cls, names: Sequence[str], sizes: AnyArray, counts: IntArray, lam: FloatArray, moments: AnyArray
+    ) -> tuple[StratumRow, ...]:
+        """Return the rows of H strata with their λ (H, k), and mean and deviation (2, H) of their labels."""
+        known = moments.astype(object)
+        known[~np.isfinite(moments)] = None
+        columns = (sizes, counts, *known, sizes / np.sum(sizes), lam)
+        return tuple(
+            cls(name=name, size=round(size), n=n, mean=mean, standard_deviation=sd, weight=w, lam=tuple(own))
+            for name, size, n, mean, sd, w, own in zip(
+                names, *(column.tolist() for column in columns), strict=True
+            )
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return a plain dict."""
         return {name: getattr(self, name) for name in self.__slots__} | {"lam": list(self.lam)}
@@ -406,12 +430,8 @@ class Estimate(Record, Printed, Plotted):
         Labels used.
     population_size : int
         N.
-    target : {"population", "superpopulation"}
     design, estimator : str
         `auto` resolved.
-    outcome : {"binary", "bounded", "unbounded"}
-    bounds : (float, float), optional
-        None for an unbounded outcome.
     lam : tuple of float
         One per proxy; empty where λ = 0 by definition. Per stratum in `strata`.
     nonresponse : Nonresponse
@@ -452,22 +472,47 @@ class Estimate(Record, Printed, Plotted):
     degrees_of_freedom: float
     n: int
     population_size: int
-    target: str
-    design: str
-    estimator: str
-    outcome: OutcomeKind
-    bounds: tuple[float, float] | None
-    lam: tuple[float, ...]
+    design: str = "stratified"
+    estimator: str = "linearised"
+    lam: tuple[float, ...] = ()
     nonresponse: Nonresponse
-    strata: tuple[StratumRow, ...]
-    design_effect: float | None
-    effective_sample_size: float | None
+    strata: tuple[StratumRow, ...] = ()
+    design_effect: float | None = None
+    effective_sample_size: float | None = None
     label: Mapping[str, str | None] = field(default_factory=dict)
     null: float | None = None
     label_values: tuple[Meaning, ...] = field(default=(), repr=False, compare=False)
     remarks: tuple[str, ...] = ()
     doubts: Callable[[Estimate], tuple[str, ...]] | None = field(default=None, repr=False, compare=False)
     evidence: Evidence = field(repr=False, compare=False)
+
+    @classmethod
+    def from_evidence(cls, evidence: Evidence, **shown: Any) -> Estimate:
+        """Return the estimate of what labels showed, with all that follows from it unless `shown`."""
+        labels = evidence.n
+        given: dict[str, Any] = {
+            "value": evidence.value,
+            "degrees_of_freedom": evidence.degrees_of_freedom,
+            "n": labels,
+            "population_size": round(evidence.weighting.population_size),
+            "nonresponse": Nonresponse(drawn=labels, labelled=labels),
+        }
+        return cls(evidence=evidence, **given | shown)
+
+    @property
+    def target(self) -> str:
+        """What it is the value of: the `population`, or the `superpopulation` that its units came from."""
+        return "superpopulation" if self.evidence.superpopulation else "population"
+
+    @property
+    def outcome(self) -> OutcomeKind:
+        """`binary`, `bounded` or `unbounded`."""
+        return self.evidence.outcome
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """What the value cannot leave; None for an unbounded outcome."""
+        return self.evidence.bounds
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -651,7 +696,7 @@ def linearised_estimate(
     **shown
         Fields of `Estimate` that differ from what follows: standard_error, degrees_of_freedom, remarks, …
     """
-    defined, labels = bool(np.isfinite(result.value)), len(result.variable)
+    defined = bool(np.isfinite(result.value))
     freedom = shown.pop("degrees_of_freedom", result.degrees_of_freedom)
     error = shown.pop("standard_error", result.standard_error if defined else np.nan)
     if limits is None:
@@ -677,41 +722,32 @@ def linearised_estimate(
         own=limits if defined else UndefinedLimits(bounds=bounds),
         linearised=True,
     )
-    return Estimate(
-        value=result.value,
-        standard_error=error,
-        degrees_of_freedom=freedom,
-        n=labels if n is None else n,
-        target=target,
-        bounds=bounds,
-        outcome=evidence.outcome,
-        evidence=evidence,
-        **{
-            "population_size": round(weighting.population_size),
-            "design": "stratified",
-            "estimator": "linearised",
-            "lam": (),
-            "nonresponse": Nonresponse(drawn=labels, labelled=labels),
-            "strata": (),
-            "design_effect": None,
-            "effective_sample_size": None,
-            **shown,
-        },
-    )
+    counted = {} if n is None else {"n": n}
+    return Estimate.from_evidence(evidence, standard_error=error, **counted, **shown)
 
 
 def undefined_estimate(
     weighting: Weighting, n: int, bounds: tuple[float, float] | None, *notes: str, target: str = "population"
 ) -> Estimate:
     """Return the estimate of what no label tells anything of: every possible value."""
-    nothing = Linearised(
-        value=np.nan,
-        variable=np.full(len(weighting.weights), np.nan),
-        design_variance=np.nan,
-        population_variance=0.0,
-        degrees_of_freedom=0.0,
-    )
+    nothing = undefined(len(weighting.weights))
     return linearised_estimate(nothing, weighting, bounds=bounds, target=target, n=n, remarks=notes)
+
+
+def correlation_from(covariance: FloatArray) -> FloatArray:
+    """Return the correlation (d, d) of a covariance; what does not vary is correlated with nothing.
+
+    Examples
+    --------
+    >>> correlation_from(np.array([[4.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])).tolist()
+    [[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    covariance = np.nan_to_num(covariance)  # one label leaves a covariance unknown
+    spread = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    scale = np.where(spread > 0, 1.0 / np.where(spread > 0, spread, 1.0), 0.0)
+    found = np.asarray(scale[:, None] * covariance * scale)
+    found[np.diag_indices(len(found))] = 1.0
+    return np.clip(found, -1.0, 1.0)
 
 
 def combined(
@@ -741,10 +777,7 @@ def combined(
         return replace(undefined_estimate(weighting, n, span, target=first.target), null=0.0)
     variables = np.column_stack([row.evidence.residuals for row in found])
     joint = weighting.covariance(variables) if covariance is None else covariance
-    errors = np.sqrt(np.maximum(np.diag(joint), 0.0))
-    spread = np.outer(errors, errors)
-    shared = np.where(spread > 0, np.clip(joint / np.where(spread > 0, spread, 1.0), -1.0, 1.0), 0.0)
-    np.fill_diagonal(shared, 1.0)
+    shared = correlation_from(joint)
     value = float(c @ [row.value for row in found])
     freedom = (
         min(row.degrees_of_freedom for row, k in zip(found, c, strict=True) if k) if np.any(c) else np.inf
@@ -842,6 +875,23 @@ class Estimates(Sequence[Estimate], Printed, Plotted):
     remarks: tuple[str, ...] = ()
     joint: FloatArray | None = field(default=None, repr=False, compare=False)
     label_values: tuple[Meaning, ...] = field(default=(), repr=False, compare=False)
+
+    @classmethod
+    def from_rows(
+        cls,
+        sample: Sample,
+        rows: Sequence[Estimate],
+        kind: str,
+        remarks: Sequence[str] = (),
+        about: str = "",
+        **more: Any,
+    ) -> Self:
+        """Return estimates of a sample, with their heading and without remarks made twice."""
+        n = max(row.labels for row in rows)
+        title = title_of(sample, n, rows[0].target, about)
+        return cls(
+            estimates=tuple(rows), kind=kind, title=title, remarks=tuple(dict.fromkeys(remarks)), **more
+        )
 
     @overload
     def __getitem__(self, place: int) -> Estimate: ...

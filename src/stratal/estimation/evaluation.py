@@ -25,11 +25,15 @@ if TYPE_CHECKING:
 @overload
 def estimate(
     sample: Sample, labels: Any, *, estimand: None = None, by: None = None, **options: Any
-) -> Estimate: ...
+) -> Estimate:
+    """Estimate the mean outcome of the population."""
+
+
 @overload
-def estimate(
-    sample: Sample, labels: Any, *, estimand: Asked = None, by: Any = None, **options: Any
-) -> Any: ...
+def estimate(sample: Sample, labels: Any, *, estimand: Asked = None, by: Any = None, **options: Any) -> Any:
+    """Estimate what the sample was planned for, or the estimands or groups that are named."""
+
+
 @names_mistyped  # type: ignore[misc]  # the overloads leave the options to this signature
 def estimate(
     sample: Sample,
@@ -147,34 +151,35 @@ def estimate(
         population=population,
         stratum_weights_known=stratum_weights_known,
     )
-    asked.refuse_options(request, sample)
+    asked.refuse_options(request, sample, grouped=by is not None)
     labels, columns = _joined(asked, sample, labels)
     found = asked.estimate(sample, labels, request) if by is None else asked.by(sample, labels, by, request)
     if "" not in columns:  # outcomes, which are numbers
         return with_label_values(found, columns)
-    parts = getattr(asked, "estimands", (asked,))
+    parts = asked.parts_of(sample)
     classes = bool(predicted) or any(part.of_classes for part in parts)
     return with_label_values(found, columns, _answers(parts, sample, predicted), classes=classes)
 
 
 def _joined(asked: Estimand, sample: Sample, labels: Any) -> tuple[Any, dict[str, Any]]:
     """Return labels joined to the sample, and their columns by name, "" that of one column alone."""
-    columns = set(asked.label_columns(sample) or getattr(asked, "models", ()))
-    if columns and isinstance(labels, Mapping) and columns <= set(labels):
-        several = joined_columns(sample, labels)
-        return several, several
-    if isinstance(labels, Mapping) and set(labels) in ({"label", "predicted"}, {"label", "score"}):
-        joined = join(sample, labels["label"])
-        return {**labels, "label": joined}, {"": joined}
+    if isinstance(labels, Mapping):
+        columns = set(asked.label_columns(sample) or asked.outcome_columns)
+        if columns and columns <= set(labels):
+            several = joined_columns(sample, labels)
+            return several, several
+        if set(labels) in ({"label", "predicted"}, {"label", "score"}):
+            joined = join(sample, labels["label"])
+            return {**labels, "label": joined}, {"": joined}
     joined = join(sample, labels)
     return joined, {"": joined}
 
 
 def _answers(parts: Sequence[Estimand], sample: Sample, predicted: bool | str) -> set[str] | None:
     """Return the answers that labels which are classes are compared with."""
-    named = [predicted, *(part.compared for part in parts), sample.predicted]
-    first = next((name for name in named if isinstance(name, str)), "")
-    names = (first, *(name for part in parts for name in getattr(part, "models", ())))
+    given = next((name for name in (predicted, *(part.compared for part in parts)) if name), False)
+    first = given if isinstance(given, str) else sample.predicted if given else None
+    names = (first or "", *(name for part in parts for name in part.answer_columns))
     columns = [sample.groups[name].tolist() for name in names if name in sample.groups]
     return {answer for column in columns for answer in column} or None
 

@@ -30,6 +30,7 @@ from stratal.designs.stratum_moments import (
 )
 from stratal.designs.weighting import SAME
 from stratal.errors import InputError
+from stratal.population.summary import StratumSummary
 
 SHRINKAGE = 3.0
 """Labels beyond two at which a stratum keeps half of what `agreement` leaves its own λ_h."""
@@ -84,6 +85,17 @@ class ProxyMoments(Record):
     covariances: FloatArray
     copies: FloatArray | None = None
     sized: bool = True
+
+    @classmethod
+    def of(cls, values: FloatArray, whole: StratumSummary, stratum: IntArray) -> ProxyMoments:
+        """Return the proxies (n, k) of labelled units in strata (n,), and what is known of the population."""
+        return cls(
+            values=values,
+            stratum=stratum,
+            sizes=whole.sizes,
+            means=whole.proxy_means,
+            covariances=whole.proxy_covariances,
+        )
 
     @property
     def shares(self) -> FloatArray:
@@ -324,11 +336,6 @@ class Trust:
         Whether the proxy predicts the outcome on its own scale; if not, nothing is known of its λ.
     published : bool
         The papers' λ: the population's denominator, drawn nowhere, used as if it were known.
-
-    Examples
-    --------
-    >>> Trust().published
-    False
     """
 
     bounds: tuple[float, float] | None = None

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from stratal.arrays import LARGEST, BoolArray, FloatArray, IntArray, Record, checked_labels, refuse_extremes
+from stratal.arrays import LARGEST, BoolArray, FloatArray, IntArray, checked_labels, refuse_extremes
 from stratal.designs import Weighting
 from stratal.designs.given import SeparateSamples
 from stratal.designs.sample import Design, Sample
 from stratal.designs.stratum_moments import (
     LabelledSpread,
-    StratumMoments,
     pooled_stratum_covariances,
     satterthwaite,
     stratum_counts,
@@ -22,11 +21,18 @@ from stratal.designs.stratum_moments import (
     stratum_means,
     stratum_moments,
 )
-from stratal.errors import InputError, near_names
+from stratal.errors import InputError, refuse_unknown
 from stratal.estimation.calibrated import Calibrating, calibrated_estimator, calibrated_proxy, sample_folds
 from stratal.estimation.columns import LabelOutcomes
 from stratal.estimation.estimand import Request
-from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow, empty_strata_notes
+from stratal.estimation.estimate import (
+    Estimate,
+    Linearised,
+    Nonresponse,
+    StratumRow,
+    drawn_variance,
+    empty_strata_notes,
+)
 from stratal.estimation.lam import (
     SHRINKAGE,
     ChosenLam,
@@ -46,7 +52,7 @@ from stratal.estimation.respondents import (
     refuse_outside,
     worst_bounds,
 )
-from stratal.intervals.evidence import Evidence, OutcomeKind, design_effect, infer_outcome, require_target
+from stratal.intervals.evidence import Evidence, design_effect, infer_outcome
 
 if TYPE_CHECKING:
     from stratal.population.summary import StratumSummary
@@ -60,28 +66,18 @@ _NEEDS_PROXY = ("difference", "ppi++", "stratppi")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class EstimateOptions(Record):
+class EstimateOptions(Request):
     """How an estimate is made, and what it says of itself.
 
     Parameters
     ----------
     estimator : str
         `auto` (see `default_estimator`) or one of `ESTIMATORS`.
-    target : {"population", "superpopulation"}
-    outcome : {"binary", "bounded", "unbounded"}, optional
-        Inferred where that is safe: only 0 and 1 is binary, given bounds are bounds, anything else is
-        unbounded.
-    bounds : (float, float), optional
-        What the outcome cannot leave.
-    lam : float, (k,) or (H, k), optional
-        A given λ instead of the estimator's own.
-    clip : bool
-        Whether a fitted λ is kept within [0, 1]. Off by default: an interval from a clipped λ and a test from
-        a free one contradict each other.
+    target, outcome, bounds, lam, clip, stratum_weights_known
+        As of `stratal.estimate`. λ is not clipped by default: an interval from a clipped λ and a test from a
+        free one contradict each other.
     shrinkage : float
         See `stratal.estimation.lam.fit_stratified`.
-    stratum_weights_known : bool
-        For the superpopulation: whether the W_h are known rather than drawn with the N units.
     folds : int (n,), optional
         Folds for cross-fitting: each unit's λ is fitted on the other folds (`stratal.estimation.lam`).
     scaled : bool
@@ -98,21 +94,9 @@ class EstimateOptions(Record):
     ------
     InputError
         For an unknown estimator or target.
-
-    Examples
-    --------
-    >>> EstimateOptions(estimator="ppi++").shrinkage
-    3.0
     """
 
-    estimator: str = "auto"
-    target: str = "population"
-    outcome: OutcomeKind | None = None
-    bounds: tuple[float, float] | None = None
-    lam: Any = None
-    clip: bool = False
     shrinkage: float = SHRINKAGE
-    stratum_weights_known: bool = False
     folds: IntArray | None = None
     scaled: bool = True
     design: str = "stratified"
@@ -122,13 +106,13 @@ class EstimateOptions(Record):
 
     def __post_init__(self) -> None:
         self._freeze()
-        if self.estimator not in ("auto", *ESTIMATORS):
-            raise InputError(
-                "no such estimator",
-                given=repr(self.estimator),
-                allowed=near_names(self.estimator, ESTIMATORS),
-            )
-        require_target(self.target)
+        Request.__post_init__(self)
+        refuse_unknown("estimator", self.estimator, ("auto", *ESTIMATORS))
+
+    @classmethod
+    def of(cls, request: Request, **more: Any) -> EstimateOptions:
+        """Return the options of a request, and more."""
+        return cls(**{entry.name: getattr(request, entry.name) for entry in fields(request)} | more)
 
     @property
     def own_shrinkage(self) -> float | None:
@@ -142,25 +126,22 @@ class EstimateOptions(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MeanEstimate(Record):
+class MeanEstimate(Linearised):
     """A mean with its variance, and the per-unit variable that both came from.
 
     Parameters
     ----------
-    value : float
-    design_variance : float
-        The part due to drawing n of the N units.
-    population_variance : float
-        The part due to drawing the N units themselves; 0 for the target `population`.
+    value, design_variance, population_variance
+        As of `Linearised`.
+    variable : float (n,)
+        z − λ_h (ẑ − mean_{U_h} ẑ) (stratified), z − λẑ (other designs), or Hájek's linearised variable.
     degrees_of_freedom : float
         Of the design variance, less what fitting λ took.
     lam : float (H, k)
     fitted : bool
         On the labels.
-    residuals : float (n,)
-        z − λ_h (ẑ − mean_{U_h} ẑ) (stratified), z − λẑ (other designs), or Hájek's linearised variable.
     known : float
-        What is added to the weighted mean of the residuals.
+        What is added to the weighted mean of the variable.
     inflation : float (H,)
         What each stratum's residual variance was multiplied by, for the labels that fitting λ used up.
     notes : tuple of str
@@ -173,21 +154,11 @@ class MeanEstimate(Record):
     0.5
     """
 
-    value: float
-    design_variance: float
-    population_variance: float
-    degrees_of_freedom: float
     lam: FloatArray
     fitted: bool
-    residuals: FloatArray
     known: float
     inflation: FloatArray
     notes: tuple[str, ...] = ()
-
-    @property
-    def variance(self) -> float:
-        """Of the target asked for."""
-        return self.design_variance + self.population_variance
 
 
 _PLAIN = EstimateOptions(estimator="horvitz-thompson")
@@ -292,20 +263,16 @@ def mean_estimate(
     parts = weighting.contributions(varying)
     design_variance = float(np.sum(parts * (widened if len(parts) == len(widened) else widened.mean())))
     freedom = max(weighting.degrees_of_freedom(residuals) - float(lost.sum()), 1.0)
-    population_variance = 0.0
-    if options.target == "superpopulation":
-        extra = weighting.population_covariance(
-            z[:, None], stratum_weights_known=options.stratum_weights_known
-        )
-        population_variance = float(extra[0, 0])
     return MeanEstimate(
         value=value,
         design_variance=design_variance,
-        population_variance=population_variance,
+        population_variance=drawn_variance(
+            z, weighting, options.target, stratum_weights_known=options.stratum_weights_known
+        ),
         degrees_of_freedom=freedom,
+        variable=residuals,
         lam=chosen.lam,
         fitted=chosen.fitted,
-        residuals=residuals,
         known=known,
         inflation=widened,
         notes=chosen.notes,
@@ -366,20 +333,18 @@ def fixed_lam(options: EstimateOptions, n_strata: int, k: int) -> FloatArray:
         return np.full((n_strata, k), 1.0 / max(k, 1) if options.estimator == "difference" else 0.0)
     try:
         lam = np.asarray(given, dtype=np.float64)
+        if lam.shape == (n_strata,) and k == 1 < n_strata:
+            lam = lam[:, None]
+        if np.all(np.isfinite(lam)):
+            return np.array(np.broadcast_to(lam, (n_strata, k)))
     except (TypeError, ValueError):
-        raise InputError("λ is not a number", given=repr(given), allowed="finite numbers") from None
-    if not np.all(np.isfinite(lam)):
-        raise InputError("λ must be finite", given=given, action="Leave lam out to have it fitted.")
-    if lam.ndim == 1 and k == 1 and lam.shape[0] == n_strata and n_strata > 1:
-        lam = lam[:, None]
-    try:
-        return np.array(np.broadcast_to(lam, (n_strata, k)))
-    except ValueError:
-        raise InputError(
-            "λ has the wrong shape",
-            given=f"{lam.shape}",
-            allowed=f"one number, ({k},) or ({n_strata}, {k})",
-        ) from None
+        pass
+    raise InputError(
+        "λ has the wrong shape, or is not finite",
+        given=repr(given),
+        allowed=f"one finite number, ({k},) or ({n_strata}, {k})",
+        action="Leave lam out to have it fitted.",
+    )
 
 
 def _residuals(
@@ -438,100 +403,12 @@ def _counts(weighting: Weighting, n_strata: int) -> FloatArray:
     return np.full(n_strata, weighting.effective_draws / n_strata)
 
 
-_STRATPPI = EstimateOptions(estimator="stratppi")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class UnlabelledMoments(Record):
-    """What is known of the unlabelled sample.
-
-    Parameters
-    ----------
-    counts : int (H,)
-        Unlabelled units per stratum, at least 1.
-    means : float (H, k)
-        Proxy means.
-    covariances : float (H, k, k)
-        Proxy covariances, divisor counts − 1.
-
-    Examples
-    --------
-    >>> UnlabelledMoments.of(np.array([[0.2], [0.4]]), np.array([0, 0]), 1).covariances.round(3).ravel()
-    array([0.02])
-    """
-
-    counts: IntArray
-    means: FloatArray
-    covariances: FloatArray
-
-    def __post_init__(self) -> None:
-        self._freeze()
-        n_strata, k = self.means.shape
-        if self.counts.shape != (n_strata,) or self.covariances.shape != (n_strata, k, k):
-            raise InputError(
-                "unlabelled counts, proxy means and covariances do not fit together",
-                allowed="counts (H,), means (H, k), covariances (H, k, k)",
-            )
-        if np.any(self.counts < 1):
-            raise InputError(
-                "a stratum has no unlabelled unit",
-                given=f"stratum {int(np.argmin(self.counts))}",
-                action="Merge it with another stratum, or use estimator='horvitz-thompson'.",
-            )
-
-    @classmethod
-    def of(cls, proxies: FloatArray, stratum: IntArray, n_strata: int) -> UnlabelledMoments:
-        """Return the summary of unlabelled proxies (m, k) in strata (m,)."""
-        return cls(
-            counts=stratum_counts(stratum, n_strata),
-            means=np.nan_to_num(stratum_means(proxies, stratum, n_strata)),
-            covariances=np.nan_to_num(stratum_covariances(proxies, stratum, n_strata)),
-        )
-
-
-def separate_options(options: EstimateOptions, n: int) -> EstimateOptions:
-    """Return the options of an estimate from n labels and a separate unlabelled sample.
-
-    `auto` fits one λ where there are 50 labels or more, and ignores the proxy where there are fewer.
-
-    Examples
-    --------
-    >>> separate_options(EstimateOptions(), 60).estimator
-    'ppi++'
-    """
-    notes, estimator = options.notes, options.estimator
-    if options.target != "superpopulation":
-        notes = (*notes, "the target is the superpopulation: the unlabelled units are a sample of their own")
-    if estimator == "auto":
-        fitting = options.lam is not None or n >= MINIMUM_FOR_FITTING
-        estimator = "ppi++" if fitting else "horvitz-thompson"
-    return replace(
-        options, target="superpopulation", design="separate-samples", estimator=estimator, notes=notes
-    )
-
-
-def refuse_folds(cross_fit: int | None, calibration: str | None) -> None:
-    """Raise an `InputError` for what a separate unlabelled sample does not have.
-
-    Examples
-    --------
-    >>> refuse_folds(None, None)
-    """
-    if cross_fit is not None or calibration is not None:
-        raise InputError(
-            "a separate unlabelled sample has no cross-fitting and no calibration",
-            action="Leave cross_fit and calibration out.",
-        )
-
-
 def separate_mean(
     z: FloatArray,
-    proxies: FloatArray,
+    proxy: FloatArray,
     stratum: IntArray,
-    *,
-    shares: FloatArray,
-    unlabelled: UnlabelledMoments,
-    options: EstimateOptions = _STRATPPI,
+    design: SeparateSamples,
+    options: EstimateOptions,
     divisor: str = "n-1",
 ) -> MeanEstimate:
     """Return Σ w_h [λ_h · mean_unlabelled(ẑ) + mean_labelled(z − λ_h ẑ)] and its variance.
@@ -542,12 +419,10 @@ def separate_mean(
 
     Parameters
     ----------
-    z : float (n,)
-    proxies : float (n, k)
+    z, proxy : float (n,)
     stratum : int (n,)
-    shares : float (H,)
-        w_h; they sum to 1.
-    unlabelled : UnlabelledMoments
+    design : SeparateSamples
+        w_h, and what is known of the unlabelled sample.
     options : EstimateOptions
         Its estimator is one of `horvitz-thompson`, `difference`, `ppi++` and `stratppi`; a shrinkage of 0 is
         the paper's own StratPPI.
@@ -558,27 +433,31 @@ def separate_mean(
     Raises
     ------
     InputError
-        For an unknown estimator or divisor, shares that do not sum to 1, and a stratum without labels.
+        For an unknown estimator, and a stratum without a labelled or an unlabelled unit.
 
     Examples
     --------
-    >>> unlabelled = UnlabelledMoments.of(np.array([[0.2], [0.4], [0.6]]), np.zeros(3, dtype=int), 1)
-    >>> z, proxies = np.array([0.0, 1.0]), np.array([[0.2], [0.6]])
-    >>> result = separate_mean(z, proxies, np.zeros(2, dtype=int), shares=np.ones(1), unlabelled=unlabelled,
-    ...                        options=EstimateOptions(estimator="difference"))
+    >>> design = SeparateSamples(names=["all"], shares=[1.0], counts=[3], means=[0.4], variances=[0.04])
+    >>> z, proxy, stratum = np.array([0.0, 1.0]), np.array([0.2, 0.6]), np.zeros(2, dtype=int)
+    >>> result = separate_mean(z, proxy, stratum, design, EstimateOptions(estimator="difference"))
     >>> round(result.value, 3)
     0.5
     """
-    n_strata = len(unlabelled.means)
-    moments = stratum_moments(z, proxies, stratum, n_strata)
-    _check_separate(shares, moments, options.estimator, divisor)
-    n, m = moments.counts, unlabelled.counts
-    labelled_factor = np.where(n > 1, (n - 1) / n, 1.0) if divisor == "n" else np.ones(n_strata)
-    unlabelled_factor = np.where(m > 1, (m - 1) / m, 1.0) if divisor == "n" else np.ones(n_strata)
+    shares, n_strata = design.shares, len(design.shares)
+    moments = stratum_moments(z, proxy[:, None], stratum, n_strata)
+    n, m = moments.counts, design.counts
+    _check_separate(n, m, options.estimator)
+    labelled_factor, unlabelled_factor = (
+        np.where(k > 1, (k - 1) / k, 1.0) if divisor == "n" else np.ones(n_strata) for k in (n, m)
+    )
     fitted = options.lam is None and options.estimator in ("ppi++", "stratppi")
     if fitted:
+        # The proxy's variance over both samples together, divisor n + m − 1.
+        gap = moments.proxy_means[:, 0] - design.means
+        within = (n - 1) * moments.proxy_covariances[:, 0, 0] + (m - 1) * design.variances
+        joint = (within + n * m / (n + m) * gap * gap) / (n + m - 1)
         # The minimiser of Σ a_h [(1 + n_h/m_h) λ'V_h λ − 2 λ'C_h] with a_h = w_h²/n_h.
-        spread = _joint_covariances(moments, unlabelled) * (1.0 + n / m)[:, None, None]
+        spread = (joint * (1.0 + n / m))[:, None, None]
         known = LabelledSpread.of(spread, moments.outcome_variances, moments.outcome_means, n, None)
         lam = fit_stratified(
             moments.cross_covariances * labelled_factor[:, None],
@@ -590,57 +469,38 @@ def separate_mean(
         ).lam
         lam = np.clip(lam, 0.0, 1.0) if options.clip else lam
     else:
-        lam = fixed_lam(options, *unlabelled.means.shape)
-    residuals = z - np.einsum("nk,nk->n", lam[stratum], proxies - unlabelled.means[stratum])
-    means = stratum_means(residuals[:, None], stratum, n_strata)[:, 0]
+        lam = fixed_lam(options, n_strata, 1)
+    slope = lam[:, 0]
+    residuals = z - slope[stratum] * (proxy - design.means[stratum])
     left = pooled_stratum_covariances(residuals[:, None], stratum, n, n + m)[:, 0, 0]
-    imputed = np.einsum("hk,hkl,hl->h", lam, unlabelled.covariances, lam)
-    labelled_part = shares**2 * left * labelled_factor / n
-    parts = np.concatenate([labelled_part, shares**2 * imputed * unlabelled_factor / m])
+    parts = np.concatenate(
+        [
+            shares**2 * left * labelled_factor / n,
+            shares**2 * slope**2 * design.variances * unlabelled_factor / m,
+        ]
+    )
     return MeanEstimate(
-        value=float(shares @ means),
+        value=float(shares @ stratum_means(residuals[:, None], stratum, n_strata)[:, 0]),
         design_variance=float(parts.sum()),
         population_variance=0.0,
         degrees_of_freedom=max(float(satterthwaite(parts, np.concatenate([n - 1.0, m - 1.0]))), 1.0),
+        variable=residuals,
         lam=lam,
         fitted=fitted,
-        residuals=residuals,
         known=0.0,
         inflation=np.ones(n_strata),
     )
 
 
-def _joint_covariances(moments: StratumMoments, unlabelled: UnlabelledMoments) -> FloatArray:
-    """Return the proxies' covariance over both samples together (H, k, k), divisor n + m − 1."""
-    n = moments.counts[:, None, None].astype(np.float64)
-    m = unlabelled.counts[:, None, None].astype(np.float64)
-    gap = moments.proxy_means - unlabelled.means
-    between = n * m / (n + m) * gap[:, :, None] * gap[:, None, :]
-    within = (n - 1) * moments.proxy_covariances + (m - 1) * unlabelled.covariances
-    return np.asarray((within + between) / (n + m - 1))
-
-
-def _check_separate(shares: FloatArray, moments: StratumMoments, estimator: str, divisor: str) -> None:
-    allowed = ("horvitz-thompson", "difference", "ppi++", "stratppi")
-    if estimator not in allowed:
-        raise InputError("no such estimator", given=repr(estimator), allowed=", ".join(allowed))
-    if divisor not in ("n-1", "n"):
-        raise InputError("no such divisor", given=repr(divisor), allowed="'n-1' or 'n'")
-    if shares.shape != moments.counts.shape or abs(float(shares.sum()) - 1.0) > 1e-9:
-        raise InputError(
-            "strata weights must sum to 1, one per stratum",
-            given=f"{shares}",
-            action="Divide them by their sum.",
-        )
-    if np.any(moments.counts == 0):
-        raise InputError(
-            "a stratum has no label",
-            given=f"stratum {int(np.argmin(moments.counts))}",
-            action="Merge it with another stratum first.",
-        )
-
-
-_AUTO = EstimateOptions()
+def _check_separate(n: IntArray, m: IntArray, estimator: str) -> None:
+    refuse_unknown("estimator", estimator, ("horvitz-thompson", *_NEEDS_PROXY))
+    for counts, what in ((n, "label"), (m, "unlabelled unit")):
+        if np.any(counts == 0):
+            raise InputError(
+                f"a stratum has no {what}",
+                given=f"stratum {int(np.argmin(counts))}",
+                action="Merge it with another stratum first.",
+            )
 
 
 def outcome_mean(sample: Sample, found: LabelOutcomes, request: Request) -> Estimate:
@@ -651,21 +511,16 @@ def outcome_mean(sample: Sample, found: LabelOutcomes, request: Request) -> Esti
     refuse_outside(z, sample.ids[labelled], outcome or declared, bounds)
     frame = Respondents.of(sample, labelled)
     outcome, bounds, remarks = known_outcome(sample, z, outcome, bounds, found)
-    options = EstimateOptions(
-        estimator=request.estimator,
-        target=request.target,
-        stratum_weights_known=request.stratum_weights_known,
+    options = EstimateOptions.of(
+        request,
         outcome=outcome,
         bounds=bounds,
-        lam=request.lam,
-        clip=request.clip,
         design=sample.design.kind,
         drawn=len(labelled),
         notes=(*frame.notes, *found.notes, *remarks),
     )
-    if isinstance(sample.design, SeparateSamples):
-        refuse_folds(request.cross_fit, request.calibration)
-        return _of_separate_samples(sample, sample.design, labelled, z, options)
+    if sample.design.unlabelled is not None:
+        return _of_separate_samples(sample, sample.design.unlabelled, labelled, z, options)
     column = proxy_columns(sample, request.proxy)
     proxies, summary = sample.proxies[labelled][:, column], frame.summary_of(column)
     scaled = all(sample.proxy_info[c].scaled for c in column)
@@ -699,18 +554,40 @@ def outcome_mean(sample: Sample, found: LabelOutcomes, request: Request) -> Esti
 
 
 def _of_separate_samples(
-    sample: Sample, design: SeparateSamples, labelled: BoolArray, z: FloatArray, options: EstimateOptions
+    sample: Sample,
+    design: SeparateSamples,
+    labelled: BoolArray,
+    z: FloatArray,
+    options: EstimateOptions,
 ) -> Estimate:
-    """Return the estimate where the unlabelled units are a sample of their own."""
+    """Return the estimate where the unlabelled units are a sample of their own.
+
+    `auto` fits one λ where there are 50 labels or more, and ignores the proxy where there are fewer.
+    """
+    if options.cross_fit is not None or options.calibration is not None:
+        raise InputError(
+            "a separate unlabelled sample has no cross-fitting and no calibration",
+            action="Leave cross_fit and calibration out.",
+        )
+    notes, estimator = options.notes, options.estimator
+    if options.target != "superpopulation":
+        notes = (*notes, "the target is the superpopulation: the unlabelled units are a sample of their own")
+    if estimator == "auto":
+        fitting = options.lam is not None or len(z) >= MINIMUM_FOR_FITTING
+        estimator = "ppi++" if fitting else "horvitz-thompson"
     weighting, proxies = design.weighting(sample, labelled), sample.proxies[labelled]
-    options = separate_options(replace(options, stratum_names=design.names), len(z))
-    options = resolved(z, options, weighting, proxies.shape[1])
-    unlabelled = UnlabelledMoments(
-        counts=design.counts, means=design.means[:, None], covariances=design.variances[:, None, None]
+    named = replace(
+        options, target="superpopulation", estimator=estimator, notes=notes, stratum_names=design.names
     )
-    stratum = weighting.stratum
-    result = separate_mean(z, proxies, stratum, shares=design.shares, unlabelled=unlabelled, options=options)
-    return assemble(z, None, weighting, stratum, result, options)
+    options = resolved(z, named, weighting, proxies.shape[1])
+    result = separate_mean(z, proxies[:, 0], weighting.stratum, design, options)
+    return assemble(z, None, weighting, weighting.stratum, result, options)
+
+
+def plain_mean(z: FloatArray, weighting: Weighting, **options: Any) -> Estimate:
+    """Return the mean of z (n,) by weights alone, without a proxy."""
+    nothing = np.zeros((len(z), 0))
+    return estimate_mean(z, nothing, weighting, None, stratum=weighting.stratum, **options)
 
 
 def estimate_mean(
@@ -720,7 +597,7 @@ def estimate_mean(
     summary: StratumSummary | None,
     *,
     stratum: IntArray,
-    options: EstimateOptions = _AUTO,
+    options: EstimateOptions = EstimateOptions(),
     **changed: Any,
 ) -> Estimate:
     """Estimate the mean of z over the population from its labelled units.
@@ -771,13 +648,7 @@ def _estimated(
     options = resolved(z, options, weighting, 0 if summary is None else proxies.shape[1])
     proxy = None
     if summary is not None:
-        proxy = ProxyMoments(
-            values=proxies,
-            stratum=stratum,
-            sizes=summary.sizes,
-            means=summary.proxy_means,
-            covariances=summary.proxy_covariances,
-        )
+        proxy = ProxyMoments.of(proxies, summary, stratum)
         if options.estimator == "post-stratified":
             weighting = weighting.post_stratified(stratum, summary.sizes)
     result = mean_estimate(z, proxy, weighting=weighting, options=options)
@@ -806,13 +677,13 @@ def assemble(
     assert options.outcome is not None
     evidence = Evidence(
         value=result.value if options.bounds is None else float(np.clip(result.value, *options.bounds)),
-        variance=result.design_variance + result.population_variance,
+        variance=result.variance,
         population_part=result.population_variance,
         degrees_of_freedom=result.degrees_of_freedom,
         outcome=options.outcome,
         bounds=options.bounds,
         z=z,
-        residuals=result.residuals,
+        residuals=result.variable,
         known=result.known,
         weighting=weighting,
         tuned=bool(np.any(result.lam)),
@@ -826,18 +697,12 @@ def assemble(
     )
     lam = result.lam
     rows = strata_table(z, proxy, weighting, stratum, lam, options.stratum_names)
-    return Estimate(
-        value=evidence.value,
+    return Estimate.from_evidence(
+        evidence,
         standard_error=float(np.sqrt(variance)),
-        degrees_of_freedom=result.degrees_of_freedom,
-        n=len(z),
-        population_size=round(size),
-        target=options.target,
         design=options.design,
         estimator=options.estimator if options.lam is None else "difference (given λ)",
-        outcome=evidence.outcome,
-        bounds=evidence.bounds,
-        lam=tuple(float(v) for v in lam[0]) if np.any(lam) and np.all(lam == lam[0]) else (),
+        lam=tuple(lam[0].tolist()) if np.any(lam) and np.all(lam == lam[0]) else (),
         nonresponse=Nonresponse(drawn=options.drawn or len(z), labelled=len(z)),
         strata=rows,
         design_effect=effect,
@@ -849,7 +714,6 @@ def assemble(
             *(tail_notes(evidence, proxy) if evidence.bounds is None else ()),
             *(size_notes(evidence) if weighting.groups is not None else ()),
         ),
-        evidence=evidence,
     )
 
 
@@ -879,26 +743,10 @@ def strata_table(
     counts = stratum_counts(stratum, n_strata)
     means = stratum_means(z[:, None], stratum, n_strata)[:, 0]
     spreads = np.sqrt(stratum_covariances(z[:, None], stratum, n_strata)[:, 0, 0])
-    known = np.array([means, spreads]).astype(object)
-    known[~np.isfinite([means, spreads])] = None
     numbered = ("all",) if n_strata == 1 else tuple(str(h) for h in range(n_strata))
     given = names if names is not None and len(names) == n_strata else numbered
     by_stratum = np.broadcast_to(lam, (n_strata, lam.shape[1])) if len(lam) in (1, n_strata) else lam
-    columns = (sizes, counts, known[0], known[1], sizes / np.sum(sizes), by_stratum)
-    return tuple(
-        StratumRow(
-            name=name,
-            size=round(size),
-            n=n,
-            mean=mean,
-            standard_deviation=spread,
-            weight=weight,
-            lam=tuple(own),
-        )
-        for name, size, n, mean, spread, weight, own in zip(
-            given, *(column.tolist() for column in columns), strict=True
-        )
-    )
+    return StratumRow.table(given, sizes, counts, by_stratum, np.array([means, spreads]))
 
 
 def resolved(z: FloatArray, options: EstimateOptions, weighting: Weighting, k: int) -> EstimateOptions:

@@ -48,6 +48,12 @@ class Requirement:
                 action="Swap them, or give one of them.",
             )
 
+    @property
+    def words(self) -> list[str]:
+        """What is required, in words."""
+        ends = (("a lower end of at least", self.lower), ("an upper end of at most", self.upper))
+        return [f"{words} {limit:g}" for words, limit in ends if limit is not None]
+
     def check(self, bounds: tuple[float, float] | None) -> None:
         """Refuse a requirement that no labels could fail, or none could meet, given an estimate's bounds.
 
@@ -68,18 +74,13 @@ class Requirement:
             return
         low, high = bounds
         if self.lower is not None and not low < self.lower <= high:
-            what, fate = f"a lower end of at least {self.lower:g}", "always" if self.lower <= low else "never"
-            allowed = f"more than {low:g}, up to {high:g}"
+            what, always, allowed = self.words[0], self.lower <= low, f"more than {low:g}, up to {high:g}"
         elif self.upper is not None and not low <= self.upper < high:
-            what, fate = (
-                f"an upper end of at most {self.upper:g}",
-                "always" if self.upper >= high else "never",
-            )
-            allowed = f"from {low:g}, less than {high:g}"
+            what, always, allowed = self.words[-1], self.upper >= high, f"from {low:g}, less than {high:g}"
         else:
             return
         raise InputError(
-            f"{what} is {fate} met",
+            f"{what} is {'always' if always else 'never'} met",
             given=f"an estimate that lies between {low:g} and {high:g}",
             allowed=allowed,
             action="Require a limit that the estimate could meet or miss, in the outcome's units.",
@@ -154,14 +155,10 @@ def require(
     wanted.check(estimate.bounds)
     found = estimate.to_dict(confidence_level, method)
     if not wanted.met(found["confidence_interval"]):
-        limits = [
-            *([f"a lower end of at least {lower:g}"] if lower is not None else []),
-            *([f"an upper end of at most {upper:g}"] if upper is not None else []),
-        ]
         raise RequirementError(
             "the interval does not lie where it must",
             given=f"{value_with_interval(found)}, from {found['n']:,} labels",
-            allowed=", ".join(limits),
+            allowed=", ".join(wanted.words),
             action="More labels narrow it; a better model moves it.",
         )
     return estimate

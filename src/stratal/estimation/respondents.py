@@ -11,7 +11,7 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs import StratifiedWeighting, Weighting
 from stratal.designs.sample import Sample, require_column_name
 from stratal.designs.stratum_moments import stratum_counts
-from stratal.errors import InputError, LabelError, not_bounds, warn_caller
+from stratal.errors import InputError, LabelError, not_bounds, refuse_unknown, warn_caller
 from stratal.estimation.columns import LabelOutcomes
 from stratal.estimation.estimate import Estimate, Nonresponse, StratumRow
 from stratal.intervals.evidence import OutcomeKind
@@ -154,14 +154,10 @@ def worst_bounds(
     """
     if bounds is None or np.all(labelled):
         return None
-    weighting = sample.weighting(np.ones(sample.size, dtype=bool))
-    found = []
-    for bound in bounds:
-        filled = np.full(sample.size, bound)
-        filled[labelled] = z
-        weights = weighting.weights
-        found.append(float(weights @ filled / weights.sum()))
-    return found[0], found[1]
+    weights = sample.weighting(np.ones(sample.size, dtype=bool)).weights
+    low, high = np.full((2, sample.size), np.reshape(bounds, (2, 1)), dtype=np.float64)
+    low[labelled] = high[labelled] = z
+    return float(weights @ low / weights.sum()), float(weights @ high / weights.sum())
 
 
 def stopping_notes(sample: Sample) -> tuple[str, ...]:
@@ -286,7 +282,7 @@ class Respondents(Record):
             If the sample left strata without labels that the caller needs.
         """
         stratum, names = sample.stratum[labelled], sample.design.stratum_names
-        summary, strata = sample.summary, getattr(sample.design, "strata", None)
+        summary, strata = sample.summary, sample.design.strata
         share = 1.0
         kept = ~left_out(sample, strata, needless) if strata is not None and strata.known else None
         weighting = sample.weighting(labelled)
@@ -299,16 +295,15 @@ class Respondents(Record):
             share = summary.size / sample.summary.size
         counts = stratum_counts(stratum, len(summary.sizes))
         if not weighting.random_within_strata or np.all(counts > 0) or len(stratum) == 0:
-            everyone = bool(np.all(labelled))
-            missing = () if everyone else warn_of_nonresponse(sample, labelled)
+            missing: tuple[str, ...] = ()
+            if not np.all(labelled):
+                missing = (*warn_of_nonresponse(sample, labelled), *by_stratum(sample, labelled))
             return cls(
                 stratum=stratum,
                 weighting=weighting,
                 summary=summary,
                 names=names,
-                notes=stopping_notes(sample)
-                if everyone
-                else (*missing, *by_stratum(sample, labelled), *stopping_notes(sample)),
+                notes=(*missing, *stopping_notes(sample)),
                 kept=kept,
                 share=share,
             )
@@ -332,30 +327,16 @@ class Respondents(Record):
 
     def complete(self, found: Estimate, sample: Sample) -> Estimate:
         """Return an estimate from these units with what is known of their sample."""
-        sizes, counts = self.summary.sizes, stratum_counts(self.stratum, len(self.summary.sizes))
-        named = len(self.names) == len(sizes) > 1
-        rows = (
-            [
-                StratumRow(
-                    name=name,
-                    size=int(size),
-                    n=int(n),
-                    mean=None,
-                    standard_deviation=None,
-                    weight=float(size / sizes.sum()),
-                    lam=(),
-                )
-                for name, size, n in zip(self.names, sizes, counts, strict=True)
-            ]
-            if named
-            else []
-        )
+        sizes, rows = self.summary.sizes, tuple[StratumRow, ...]()
+        if len(self.names) == len(sizes) > 1:
+            counts, nothing = stratum_counts(self.stratum, len(sizes)), np.full((2, len(sizes)), np.nan)
+            rows = StratumRow.table(self.names, sizes, counts, np.empty((len(sizes), 0)), nothing)
         return replace(
             found,
             population_size=sample.population_size,
             design=sample.design.kind,
             nonresponse=Nonresponse(drawn=sample.size, labelled=len(self.stratum)),
-            strata=tuple(rows),
+            strata=rows,
             remarks=(*self.notes, *found.remarks),
         )
 
@@ -491,6 +472,5 @@ def proxy_columns(sample: Sample, proxy: str | None) -> list[int]:
     if proxy is None:
         scaled = [number for number, info in enumerate(sample.proxy_info) if info.scaled]
         return scaled or list(range(len(sample.proxy_info)))
-    if require_column_name(proxy, "proxy") not in sample.proxy_names:
-        raise InputError(f"no such proxy: {proxy!r}", allowed=", ".join(map(repr, sample.proxy_names)))
+    refuse_unknown("proxy", require_column_name(proxy, "proxy"), sample.proxy_names)
     return [sample.proxy_names.index(proxy)]

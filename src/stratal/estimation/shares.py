@@ -18,8 +18,14 @@ import numpy as np
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs import StratifiedWeighting, Weighting
 from stratal.designs.sample import Sample
-from stratal.estimation.estimate import Estimate, linearised_estimate, ratio_of_means, undefined_estimate
-from stratal.estimation.outcome_means import estimate_mean
+from stratal.estimation.estimate import (
+    Estimate,
+    correlation_from,
+    linearised_estimate,
+    ratio_of_means,
+    undefined_estimate,
+)
+from stratal.estimation.outcome_means import plain_mean
 from stratal.estimation.respondents import Respondents
 from stratal.intervals.evidence import Evidence
 from stratal.intervals.interval import tail_shares
@@ -32,7 +38,7 @@ _BORROWED_LABELS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Lent(Record):
+class PooledMoments(Record):
     """The distribution that each stratum borrows from: all of them alike, or each what is possible there.
 
     Of n labelled units and J pseudo-labels; the last axis has one entry, or one for each stratum.
@@ -49,8 +55,8 @@ class Lent(Record):
 
     Examples
     --------
-    >>> lent = Lent.of(np.array([0.5, 0.25, 0.25]), None, np.array([[True], [True], [False]]))
-    >>> lent.means(np.array([3.0, 0.0, 9.0]))
+    >>> pooled = PooledMoments.of(np.array([0.5, 0.25, 0.25]), None, np.array([[True], [True], [False]]))
+    >>> pooled.means(np.array([3.0, 0.0, 9.0]))
     array([2.])
     """
 
@@ -61,7 +67,7 @@ class Lent(Record):
     extra: FloatArray
 
     @classmethod
-    def of(cls, shares: FloatArray, counted: FloatArray | None, possible: BoolArray) -> Lent:
+    def of(cls, shares: FloatArray, counted: FloatArray | None, possible: BoolArray) -> PooledMoments:
         """Return the distribution, half of it what is counted where this is given and possible."""
         every = np.zeros_like(shares) if counted is None else counted
         mass, inside = shares @ possible, (shares * every) @ possible
@@ -92,7 +98,7 @@ class Smoothing(Record):
     unit_weights : float (n,)
     pseudo_weights : float (J,)
         With `unit_weights` they sum to what the design's weights sum to.
-    lent : Lent
+    pooled : PooledMoments
         The distribution that strata borrow from.
 
     Examples
@@ -107,7 +113,7 @@ class Smoothing(Record):
     weighting: Weighting
     unit_weights: FloatArray
     pseudo_weights: FloatArray
-    lent: Lent
+    pooled: PooledMoments
 
     def variance(self, units: FloatArray, pseudo: FloatArray) -> float:
         """Return the variance of the weighted mean of a variable (n,) with pseudo-labels (J,), smoothed."""
@@ -117,7 +123,7 @@ class Smoothing(Record):
         means, squares = (
             (
                 np.bincount(weighting.stratum, values[: len(units)], minlength=len(counts)) * (counts > 0)
-                + _BORROWED_LABELS * self.lent.means(values)
+                + _BORROWED_LABELS * self.pooled.means(values)
             )
             / total
             for values in (both, both**2)
@@ -143,7 +149,7 @@ def smoothed(
     --------
     >>> from stratal.designs import StratifiedWeighting
     >>> weighting = StratifiedWeighting(stratum=np.zeros(4, dtype=int), sizes=np.array([40]))
-    >>> smoothed(weighting, np.array([0.25])).lent.shares
+    >>> smoothed(weighting, np.array([0.25])).pooled.shares
     array([0.2, 0.2, 0.2, 0.2, 0.2])
     """
     weights, total = weighting.weights, weighting.total
@@ -154,15 +160,15 @@ def smoothed(
         counted = np.concatenate([counted, np.ones(len(pseudo_shares))]) if several else None
     if possible is None:
         possible = np.ones((len(shares), 1), dtype=bool)
-    lent = Lent.of(shares, counted, possible)
+    pooled = PooledMoments.of(shares, counted, possible)
     own = _own_counts(weighting)
     per_label = weighting.shares * total / (own + _BORROWED_LABELS)
-    borrowed = lent.weights(_BORROWED_LABELS * per_label)
+    borrowed = pooled.weights(_BORROWED_LABELS * per_label)
     return Smoothing(
         weighting=weighting,
         unit_weights=(per_label * (own > 0))[weighting.stratum] + borrowed[:n],
         pseudo_weights=borrowed[n:],
-        lent=lent,
+        pooled=pooled,
     )
 
 
@@ -350,7 +356,7 @@ def possible_answers(
     >>> possible_answers(sample, frame, "answer", ["a", "b"], sample.stratum).tolist()
     [[True, False, False], [False, True, False]]
     """
-    strata = getattr(sample.design, "strata", None)
+    strata = sample.design.strata
     if strata is None or column is None or not frame.weighting.random_within_strata:
         return None
     found = possible_levels(strata.rule, column, tuple(levels))
@@ -405,29 +411,24 @@ def hits_and_misses(
     sides = [side & used for side in (answered, ~answered)]
     sizes = [float(np.sum(weighting.sizes[side])) for side in sides]
     share = sizes[0] / sum(sizes)
-    present = needs
     rates: list[Term] = [
         _rate(np.asarray(is_class, np.float64), side, weighting, target)
-        for side, there in zip(sides, present, strict=True)
+        for side, there in zip(sides, needs, strict=True)
         if there
     ]
-    if target == "superpopulation" and all(present):
-        rates.append(_drawn_share(share, sum(sizes)))
+    if target == "superpopulation" and all(needs):
+        # The share of the N units, as an estimate of that of the distribution that they came from.
+        rates.append(BinomialLimits(value=share, trials=sum(sizes)))
 
     def of_rates(shares: FloatArray) -> FloatArray:
         given = iter(shares)
-        hit, missed = (next(given) if there else np.zeros(shares.shape[1:]) for there in present)
+        hit, missed = (next(given) if there else np.zeros(shares.shape[1:]) for there in needs)
         part = next(given, np.full(shares.shape[1:], share))
         return function(hit * part, missed * (1.0 - part), part)
 
-    units = [size for size, there in zip(sizes, present, strict=True) if there]
+    units = [size for size, there in zip(sizes, needs, strict=True) if there]
     whole = target == "population" and not getattr(weighting, "with_replacement", False)
     return OfShares.independent(of_rates, rates, units if whole else None)
-
-
-def _drawn_share(share: float, size: float) -> BinomialLimits:
-    """Return a share of N units as an estimate of that of the distribution that they came from."""
-    return BinomialLimits(value=share, trials=size)
 
 
 def _rate(is_class: FloatArray, side: BoolArray, weighting: Weighting, target: str) -> Estimate:
@@ -440,10 +441,7 @@ def _rate(is_class: FloatArray, side: BoolArray, weighting: Weighting, target: s
         with_replacement=bool(getattr(weighting, "with_replacement", False)),
         sizes_follow_labels=weighting.sizes_follow_labels,
     )
-    z = is_class[inside]
-    return estimate_mean(
-        z, np.zeros((len(z), 0)), own, None, stratum=stratum, outcome="binary", target=target
-    )
+    return plain_mean(is_class[inside], own, outcome="binary", target=target)
 
 
 def share_of(indicator: FloatArray, weighting: Weighting, target: str = "population") -> OfShares:
@@ -468,16 +466,9 @@ def mean_of(unit: FloatArray, weighting: Weighting, target: str = "population") 
     >>> mean_of(np.array([1.0, 0.5, 0.0, 0.5]), weighting).value
     0.5
     """
-    return estimate_mean(
-        unit,
-        np.zeros((len(unit), 0)),
-        weighting,
-        None,
-        stratum=weighting.stratum,
-        outcome="binary" if np.all(np.isin(unit, (0.0, 1.0))) else "bounded",
-        bounds=(0.0, 1.0),
-        target=target,
-    )
+    binary = bool(np.all(np.isin(unit, (0.0, 1.0))))
+    outcome = "binary" if binary else "bounded"
+    return plain_mean(unit, weighting, outcome=outcome, bounds=(0.0, 1.0), target=target)
 
 
 def four_cells(
@@ -621,21 +612,6 @@ def correlation_of(sums: AnyArray, counts: AnyArray, overall: FloatArray, factor
     return correlation_from(covariance)
 
 
-def correlation_from(covariance: FloatArray) -> FloatArray:
-    """Return the correlation (d, d) of a covariance; what does not vary is correlated with nothing.
-
-    Examples
-    --------
-    >>> correlation_from(np.array([[4.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 0.0]])).tolist()
-    [[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]
-    """
-    spread = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    scale = np.where(spread > 0, 1.0 / np.where(spread > 0, spread, 1.0), 0.0)
-    found = np.asarray(scale[:, None] * covariance * scale)
-    found[np.diag_indices(len(found))] = 1.0
-    return found
-
-
 def most_unseen(sizes: AnyArray, counts: AnyArray, error: float = 0.025) -> float:
     """Return how many units at most may have a property that no label showed: no valid limit is less.
 
@@ -664,9 +640,8 @@ def most_unseen(sizes: AnyArray, counts: AnyArray, error: float = 0.025) -> floa
     return float(np.sum(np.where(counts >= sizes, 0.0, sizes * (1.0 - kept))))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnseenMisses:
-    """What is possible where no labelled unit of a class was answered otherwise.
+def unseen_misses_note(labels: int, units: int, most: int, hits: float, class_name: str) -> str:
+    """Return what is possible where no labelled unit of a class was answered otherwise.
 
     Parameters
     ----------
@@ -678,37 +653,30 @@ class UnseenMisses:
         Misses that are possible at most, with 97.5 % confidence.
     hits : float
         Units of the class that were answered so, as the labels estimate.
+    class_name : str
 
     Examples
     --------
-    >>> UnseenMisses(labels=440, units=19_000, most=158, hits=100.0).note("match")
+    >>> unseen_misses_note(440, 19_000, 158, 100.0, "match")
     "none of the 440 labels of units with other answers is of class 'match', yet up to 158 of these 19,000 \
 units may be (97.5 % confidence), so that the interval is wide. That at most a tenth of the class is missed \
 would take about 6,308 such labels without one"
     """
-
-    labels: int
-    units: int
-    most: int
-    hits: float
-
-    def note(self, class_name: str) -> str:
-        """Return what the user should know of it."""
-        found = (
-            f"none of the {self.labels:,} labels of units with other answers is of class {class_name!r}, yet "
-            f"up to {self.most:,} of these {self.units:,} units may be (97.5 % confidence), so that the "
-            "interval is wide."
-        )
-        if self.hits <= 0:
-            return found
-        # (1 − M/N)^n = .025 at the M misses that make up the tenth.
-        needed = -np.log(0.025) * self.units / (self.hits * MISSED / (1.0 - MISSED))
-        if needed >= self.units:
-            return found + " Only labels of nearly all of them would show that at most a tenth is missed"
-        return (
-            f"{found} That at most a tenth of the class is missed would take about {needed:,.0f} such labels "
-            "without one"
-        )
+    found = (
+        f"none of the {labels:,} labels of units with other answers is of class {class_name!r}, yet "
+        f"up to {most:,} of these {units:,} units may be (97.5 % confidence), so that the "
+        "interval is wide."
+    )
+    if hits <= 0:
+        return found
+    # (1 − M/N)^n = .025 at the M misses that make up the tenth.
+    needed = -np.log(0.025) * units / (hits * MISSED / (1.0 - MISSED))
+    if needed >= units:
+        return found + " Only labels of nearly all of them would show that at most a tenth is missed"
+    return (
+        f"{found} That at most a tenth of the class is missed would take about {needed:,.0f} such labels "
+        "without one"
+    )
 
 
 MISSED = 0.1
@@ -805,7 +773,9 @@ def domain_mean(
         error = float(np.sqrt(wider)) if n > 1 else np.nan
         limits = StudentLimits(value=value, standard_error=error, degrees_of_freedom=freedom)
     elif (whole := _whole(member, weighting)) is not None:
-        evidence = _evidence(z[member], whole, bounds, target)
+        binary = bounds == (0.0, 1.0) and bool(np.all(np.isin(z[member], bounds)))
+        outcome = "binary" if binary else "bounded"
+        evidence = plain_mean(z[member], whole, outcome=outcome, bounds=bounds, target=target).evidence
         limits = _OfWholeStrata(value=value, bounds=bounds, evidence=evidence)
         shown = float(np.sqrt(evidence.reported_variance))
     else:
@@ -838,27 +808,6 @@ def _whole(member: BoolArray, weighting: Weighting) -> Weighting | None:
     if not weighting.random_within_strata:
         return None
     return weighting if np.all(member) else weighting.whole_strata(member)
-
-
-def _evidence(z: FloatArray, weighting: Weighting, bounds: tuple[float, float], target: str) -> Evidence:
-    """Return what the interval methods see of the mean of whole strata, λ = 0."""
-    extra = 0.0
-    if target == "superpopulation":
-        extra = float(weighting.population_covariance(z[:, None])[0, 0])
-    return Evidence(
-        value=float(np.clip(weighting.mean(z[:, None])[0], *bounds)),
-        variance=float(weighting.covariance(z[:, None])[0, 0]) + extra,
-        population_part=extra,
-        degrees_of_freedom=weighting.degrees_of_freedom(z),
-        outcome="binary" if bounds == (0.0, 1.0) and bool(np.all(np.isin(z, bounds))) else "bounded",
-        bounds=bounds,
-        z=z,
-        residuals=z,
-        known=0.0,
-        weighting=weighting,
-        tuned=False,
-        superpopulation=target == "superpopulation",
-    )
 
 
 def _of_few_units(

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from stratal.arrays import BoolArray, FloatArray, IntArray
+from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import StratifiedWeighting
 from stratal.designs.sample import Sample
 from stratal.errors import StratalError
 from stratal.estimation.estimate import Estimate
-from stratal.estimation.outcome_means import estimate_mean
+from stratal.estimation.outcome_means import plain_mean
 from stratal.estimation.shares import domain_mean
 from stratal.report import plain_dict
 
@@ -101,16 +101,8 @@ def _bias(proxy: FloatArray, found: Estimate, level: float) -> dict[str, Any] | 
     """Return the mean of proxy less label with its interval; None where the labels give no interval."""
     evidence = found.evidence
     try:
-        result = estimate_mean(
-            proxy - evidence.z,
-            np.zeros((len(proxy), 0)),
-            evidence.weighting,
-            None,
-            stratum=evidence.weighting.stratum,
-            outcome="unbounded",
-            target=found.target,
-            design=found.design,
-        )
+        about = {"outcome": "unbounded", "target": found.target, "design": found.design}
+        result = plain_mean(proxy - evidence.z, evidence.weighting, **about)
         interval = result.confidence_interval(level)
     except StratalError:
         return None
@@ -162,18 +154,8 @@ def side_by_side(
         what = "its mean over all units: no label, so no interval, and whatever error the proxy has"
         rows.append(_reading(PROXY, proxy, None, what))
     if evidence.tuned:
-        z, stratum = evidence.z, evidence.weighting.stratum
-        plainly = estimate_mean(
-            z,
-            np.zeros((len(z), 0)),
-            evidence.weighting,
-            None,
-            stratum=stratum,
-            outcome=found.outcome,
-            bounds=found.bounds,
-            target=found.target,
-            design=found.design,
-        )
+        about = {"outcome": found.outcome, "bounds": found.bounds, "design": found.design}
+        plainly = plain_mean(evidence.z, evidence.weighting, target=found.target, **about)
         rows.append(_row(WEIGHTED, plainly, confidence_level, "weighted as drawn, the proxy left out"))
     what = "weighted as drawn" + (", the proxy's help included" if evidence.tuned else "")
     rows.append(_row(REPORTED, found, confidence_level, what, method=method) | {"reported": True})
@@ -198,18 +180,11 @@ def proxy_mean(sample: Sample) -> float | None:
 
 def _unweighted(found: Estimate) -> Estimate:
     """Return the estimate that the labels would give if they were a simple random sample."""
-    z: FloatArray = found.evidence.z
-    one: IntArray = np.zeros(len(z), np.int64)
-    return estimate_mean(
-        z,
-        np.zeros((len(z), 0)),
-        StratifiedWeighting(stratum=one, sizes=np.array([max(found.population_size, len(z))])),
-        None,
-        stratum=one,
-        outcome=found.outcome,
-        bounds=found.bounds,
-        design="simple-random",
+    z = found.evidence.z
+    alike = StratifiedWeighting(
+        stratum=np.zeros(len(z), np.int64), sizes=np.array([max(found.population_size, len(z))])
     )
+    return plain_mean(z, alike, outcome=found.outcome, bounds=found.bounds, design="simple-random")
 
 
 def _row(name: str, found: Estimate, level: float, what: str, method: str = "auto") -> dict[str, Any]:

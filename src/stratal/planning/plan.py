@@ -20,7 +20,7 @@ from stratal.designs import SimpleRandom, Stratified
 from stratal.designs.extending import require_planned
 from stratal.errors import BudgetError, InputError, names_mistyped, no_level, not_positive, refuse_unknown
 from stratal.estimation.anticipated import Anticipated, Division
-from stratal.estimation.estimand import Asked, Estimand, as_estimand, influences_of, parts_of
+from stratal.estimation.estimand import Asked, Estimand, as_estimand, parts_of
 from stratal.estimation.estimands.classification import refuse_a_misread_proxy
 from stratal.estimation.outcome_means import default_estimator
 from stratal.intervals.proportion import student_quantile
@@ -837,7 +837,7 @@ class Planner:
 
         It is of the budget, or of the fewest labels with which all half-widths are reached.
         """
-        influences = list(influences_of(self.estimand, self.population))
+        influences = list(self.estimand.influences(self.population))
         deviations, variances, _ = influence_spreads(self.population, strata, influences)
         spreads = deviations * np.sqrt(strata.sizes / np.maximum(strata.sizes - 1, 1))
         normal = -float(student_quantile((1.0 - self.confidence_level) / 2.0, np.inf))

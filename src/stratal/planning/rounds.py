@@ -31,7 +31,7 @@ from stratal.errors import (
     warn_caller,
 )
 from stratal.estimation.calibrated import Calibrating, calibrated_proxy
-from stratal.estimation.estimand import Estimand, LabelledOutcomes, Several, as_estimand, influences_of
+from stratal.estimation.estimand import Estimand, LabelledOutcomes, Several, as_estimand
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.evaluation import estimate
 from stratal.estimation.respondents import Respondents
@@ -576,7 +576,7 @@ def _of_influences(
     planned, needless = strata.standard_deviations[None], strata.is_known[None]
     if several or (not np.all(usable) and strata.n_strata == 1):
         assert sample.population is not None
-        influences = list(influences_of(asked, sample.population))
+        influences = list(asked.influences(sample.population))
         planned, _, needless = influence_spreads(sample.population, strata, influences)
     learned = np.ones(planned.shape)
     for j, (part, own) in enumerate(pairs if strata.n_strata > 1 else ()):

@@ -233,7 +233,7 @@ class TestRefusals:
         assert stratal.estimate(sample, labels, calibration="logistic", population=whole).n == 20
 
     def test_strata_of_unknown_making(self):
-        design = SimpleNamespace(kind="other")
+        design = SimpleNamespace(kind="other", strata=None)
         sample = SimpleNamespace(design=design, summary=SimpleNamespace(sizes=np.array([5, 5])))
         with pytest.raises(InputError, match="not known"):
             _rule(sample)

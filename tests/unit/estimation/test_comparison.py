@@ -196,7 +196,7 @@ def test_refusals(sample):
     found = outcomes(sample, [0.8, 0.6])
     with pytest.raises(InputError, match="needs two models"):
         stratal.compare(sample, {"m0": found["m0"]})
-    with pytest.raises(InputError, match="no such model: 'm9'"):
+    with pytest.raises(InputError, match=r"no such model.*'m9'"):
         stratal.compare(sample, found, reference="m9")
     with pytest.raises(InputError, match="no such proxy"):
         stratal.compare(sample, found, proxies={"m0": "three"})
@@ -205,7 +205,7 @@ def test_refusals(sample):
             pair.confidence_interval(alternative="bigger")
         with pytest.raises(InputError, match="no such alternative"):
             pair.p_value(0.0, alternative="bigger")
-    with pytest.raises(LabelError, match="every model"):
+    with pytest.raises(LabelError, match="no unit has a label of all a, b"):
         stratal.compare(sample, {"a": {int(sample.ids[0]): None}, "b": {}})
 
 

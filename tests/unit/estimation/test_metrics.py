@@ -316,3 +316,25 @@ def test_of_two_answers_what_is_the_same_share_has_the_same_interval(estimand):
         assert np.diff(interval(one, "macro"))[0] > max(np.diff(low)[0], np.diff(high)[0]) / 2.0
     assert interval("precision", "micro") == pytest.approx(interval("recall", "micro"))
     assert interval("precision", "micro") == pytest.approx(interval("f1", "micro"))
+
+
+class TestLabelsOfARanking:
+    """A score ranks units: the model's answers that the sample holds have no part in it."""
+
+    @pytest.fixture
+    def sample(self):
+        rng = np.random.default_rng(4)
+        answers = rng.choice(["cat", "dog"], 200)
+        population = stratal.Population.from_arrays(
+            proxy=rng.random(200), groups={"answer": answers}, predicted="answer"
+        )
+        return stratal.SimpleRandom(budget=40).draw(population, seed=1)
+
+    def test_plain_labels_need_no_table(self, sample):
+        found = stratal.estimate(sample, [0, 1] * 20, estimand="auc")
+        assert not [note for note in found.notes if note.startswith("labels:")]
+
+    @pytest.mark.parametrize("predicted", [True, "answer"])
+    def test_answers_to_compare_with_are_refused(self, sample, predicted):
+        with pytest.raises(InputError, match="does not compare labels"):
+            stratal.estimate(sample, [0, 1] * 20, estimand="auc", predicted=predicted)

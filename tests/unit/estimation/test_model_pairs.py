@@ -6,7 +6,7 @@ from scipy import stats
 from tests.tiers import cells, sized
 
 import stratal
-from stratal.estimation.comparison import ModelPair, bounds_of_outcomes
+from stratal.estimation.comparison import ModelOutcomes, bounds_of_outcomes
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.outcome_means import estimate_mean
 from stratal.estimation.respondents import Respondents
@@ -20,7 +20,8 @@ def drawn(n, size=20_000):
 def pair_of(sample, first, second, **more):
     everyone = np.ones(sample.size, dtype=bool)
     frame = Respondents.of(sample, everyone)
-    return ModelPair(sample=sample, frame=frame, labelled=everyone, first=first, second=second, **more)
+    z, models = np.column_stack([first, second]), ("first", "second")
+    return ModelOutcomes(sample=sample, frame=frame, labelled=everyone, z=z, models=models, **more)
 
 
 def pairs_of(kind, rng, n):

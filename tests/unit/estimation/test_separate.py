@@ -5,33 +5,36 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from stratal.designs import SeparateSamples
 from stratal.errors import InputError
-from stratal.estimation.outcome_means import EstimateOptions, UnlabelledMoments, separate_mean
+from stratal.estimation.outcome_means import EstimateOptions, separate_mean
 
 STRATUM = np.repeat([0, 1], 10)
 
 
-def sample(seed: int = 1):
-    rng = np.random.default_rng(seed)
+def separate(proxy, stratum, shares) -> SeparateSamples:
+    """The design of an unlabelled sample's proxy (m,) in strata (m,) of known shares."""
+    parts = [proxy[stratum == h] for h in range(len(shares))]
+    return SeparateSamples(
+        names=[str(h) for h in range(len(shares))],
+        shares=shares,
+        counts=[len(part) for part in parts],
+        means=[part.mean() if len(part) else 0.0 for part in parts],
+        variances=[part.var(ddof=1) if len(part) > 1 else 0.0 for part in parts],
+    )
+
+
+def sample(shares):
+    rng = np.random.default_rng(1)
     proxy = rng.normal(size=(20, 1)) + STRATUM[:, None]
     others = rng.normal(size=(100, 1)) + np.repeat([0, 1], 50)[:, None]
-    return (
-        proxy[:, 0] + 0.3 * rng.normal(size=20),
-        proxy,
-        UnlabelledMoments.of(others, np.repeat([0, 1], 50), 2),
-    )
+    z = proxy[:, 0] + 0.3 * rng.normal(size=20)
+    return z, proxy[:, 0], STRATUM, separate(others[:, 0], np.repeat([0, 1], 50), shares)
 
 
 def test_lam_0_ignores_the_unlabelled():
-    z, proxy, unlabelled = sample()
-    result = separate_mean(
-        z,
-        proxy,
-        STRATUM,
-        shares=np.array([0.3, 0.7]),
-        unlabelled=unlabelled,
-        options=EstimateOptions(estimator="horvitz-thompson"),
-    )
+    z, proxy, stratum, design = sample([0.3, 0.7])
+    result = separate_mean(z, proxy, stratum, design, EstimateOptions(estimator="horvitz-thompson"))
 
     assert 0.3 * z[:10].mean() + 0.7 * z[10:].mean() == pytest.approx(result.value)
     expected = 0.09 * z[:10].var(ddof=1) / 10 + 0.49 * z[10:].var(ddof=1) / 10
@@ -40,12 +43,9 @@ def test_lam_0_ignores_the_unlabelled():
 
 @pytest.mark.parametrize("estimator", ["ppi++", "stratppi"])
 def test_a_good_proxy_helps(estimator):
-    z, proxy, unlabelled = sample()
-    shares = np.array([0.5, 0.5])
+    z, proxy, stratum, design = sample([0.5, 0.5])
     plain, tuned = (
-        separate_mean(
-            z, proxy, STRATUM, shares=shares, unlabelled=unlabelled, options=EstimateOptions(estimator=name)
-        )
+        separate_mean(z, proxy, stratum, design, EstimateOptions(estimator=name))
         for name in ("horvitz-thompson", estimator)
     )
 
@@ -54,22 +54,11 @@ def test_a_good_proxy_helps(estimator):
 
 
 def test_refusals():
-    z, proxy, unlabelled = sample()
-    shares = np.array([0.5, 0.5])
-    with pytest.raises(InputError, match="sum to 1"):
-        separate_mean(z, proxy, STRATUM, shares=np.array([0.5, 0.6]), unlabelled=unlabelled)
+    z, proxy, _, design = sample([0.5, 0.5])
+    tuned = EstimateOptions(estimator="stratppi")
     with pytest.raises(InputError, match="no such estimator"):
-        separate_mean(
-            z,
-            proxy,
-            STRATUM,
-            shares=shares,
-            unlabelled=unlabelled,
-            options=EstimateOptions(estimator="hajek"),
-        )
-    with pytest.raises(InputError, match="no such divisor"):
-        separate_mean(z, proxy, STRATUM, shares=shares, unlabelled=unlabelled, divisor="n-2")
+        separate_mean(z, proxy, STRATUM, design, EstimateOptions(estimator="hajek"))
     with pytest.raises(InputError, match="no label"):
-        separate_mean(z, proxy, STRATUM * 0, shares=shares, unlabelled=unlabelled)
+        separate_mean(z, proxy, STRATUM * 0, design, tuned)
     with pytest.raises(InputError, match="no unlabelled unit"):
-        UnlabelledMoments.of(proxy, STRATUM * 0, 2)
+        separate_mean(z, proxy, STRATUM, separate(proxy, STRATUM * 0, [0.5, 0.5]), tuned)

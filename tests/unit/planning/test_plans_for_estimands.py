@@ -10,7 +10,6 @@ from tests.work import calls
 
 import stratal
 from stratal.errors import BudgetError, InputError
-from stratal.estimation.estimand import influences_of
 from stratal.estimation.estimands import F1, LevelMeans
 from stratal.planning.plan import Planner
 from stratal.population.influence import influence_moments
@@ -166,7 +165,7 @@ def test_the_moments_of_levels_are_those_of_each_level_on_its_own(pool):
     strata = planner.anticipated.strata(300)
     alone = [part.influence(population) for part in planner.parts]
 
-    influences = list(influences_of(planner.estimand, population))
+    influences = list(planner.estimand.influences(population))
     together = influence_moments(population, strata.rule, influences)
 
     assert len(influences) == 1

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import stratal
-from stratal.estimation.estimand import as_estimand, influences_of
+from stratal.estimation.estimand import as_estimand
 from stratal.planning.plan import Planner, influence_spreads
 from stratal.strata.several_solver import Choices, Demands, Program, searched
 
@@ -58,9 +58,7 @@ def test_plans_of_few_levels_are_proved_to_be_the_best(levels):
     population = stratal.Population.from_arrays(proxy=rng.beta(2, 1, 3000), groups={"g": groups})
     planner = Planner(population=population, estimand=as_estimand("mean@g"))
     strata = planner.anticipated.strata(100)
-    deviations, _, _ = influence_spreads(
-        population, strata, list(influences_of(planner.estimand, population))
-    )
+    deviations, _, _ = influence_spreads(population, strata, list(planner.estimand.influences(population)))
     found = stratal.allocate_several(strata.sizes, deviations, 100, standard_errors=np.ones(levels))
 
     assert found.n_h.sum() == 100

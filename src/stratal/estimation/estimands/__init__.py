@@ -1,5 +1,6 @@
 """The estimands: one class each, whose `kind` is its name in texts, files and commands."""
 
+from stratal.estimation.comparison import Difference, Differences, Ratio, WinRate
 from stratal.estimation.estimand import Estimand, Listed
 from stratal.estimation.estimands.classification import (
     F1,
@@ -19,7 +20,6 @@ from stratal.estimation.estimands.classification import (
 )
 from stratal.estimation.estimands.functions import MeanFunction, RatioOfMeans
 from stratal.estimation.estimands.means import LevelMeans, Mean, Means
-from stratal.estimation.estimands.models import Difference, Differences, Ratio, WinRate
 from stratal.estimation.estimands.ranking import AUC, AveragePrecision
 
 __all__ = [

@@ -11,8 +11,8 @@ import numpy as np
 
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs.sample import Sample
-from stratal.errors import InputError, LabelError, near_names
-from stratal.estimation.columns import GIVEN, class_column, split_answers, with_group
+from stratal.errors import InputError, LabelError, near_names, refuse_unknown
+from stratal.estimation.columns import GIVEN, class_column, require_some, split_answers, with_group
 from stratal.estimation.confusion import (
     AVERAGES,
     CLASS_METRICS,
@@ -25,7 +25,7 @@ from stratal.estimation.confusion import (
 )
 from stratal.estimation.estimand import PLAIN, RIGHT_OPTIONS, Estimand, LabelledInfluence, Request
 from stratal.estimation.estimands.means import Mean
-from stratal.estimation.estimate import Estimate, Estimates, title_of, undefined_estimate
+from stratal.estimation.estimate import Estimate, Estimates, undefined_estimate
 from stratal.estimation.respondents import CannotTellError, Respondents
 from stratal.estimation.shares import possible_answers
 from stratal.intervals.limits import BinomialLimits
@@ -73,45 +73,33 @@ class AnsweredClasses(Record):
         counts = sample.totals.get(self.column or "", {})
         if name == "predicted_prevalence" and counts and self.frame.share == 1.0:
             return self._counted(found, counts.get(level, 0), sum(counts.values()), target)
-        unseen = self.confusion.unseen_misses(which) if name in _COUNTS_MISSES or is_f_measure(name) else None
-        return found if unseen is None else replace(found, remarks=(*found.remarks, unseen.note(level)))
+        counts_misses = name in _COUNTS_MISSES or is_f_measure(name)
+        note = self.confusion.unseen_note(which, level) if counts_misses else None
+        return found if note is None else replace(found, remarks=(*found.remarks, note))
 
     @staticmethod
     def _counted(found: Estimate, count: int, size: int, target: str) -> Estimate:
         """Return the predicted prevalence of the whole population, which is counted and not estimated."""
-        share, drawn = count / size, target == "superpopulation"
-        limits = BinomialLimits(value=share, bounds=(0.0, 1.0), trials=float(size) if drawn else np.inf)
         note = f"counted over the answers of all {size:,} units: no label is needed for it"
-        return replace(
-            found,
-            value=share,
-            standard_error=float(np.sqrt(share * (1.0 - share) / size)) if drawn else 0.0,
-            evidence=replace(found.evidence, value=share, own=limits),
-            remarks=(note,),
-        )
+        return _without_labels(found, count / size, size if target == "superpopulation" else np.inf, note)
 
     @staticmethod
     def _of_all(found: Estimate, count: int) -> Estimate:
         """Return the mean of shares that add up to 1."""
-        limits = BinomialLimits(value=1.0 / count, bounds=(0.0, 1.0), trials=np.inf)
         note = f"1/{count} by definition, as the shares of all {count} classes add up to 1"
-        return replace(
-            found,
-            value=limits.value,
-            standard_error=0.0,
-            evidence=replace(found.evidence, value=limits.value, own=limits),
-            remarks=(note,),
-        )
+        return _without_labels(found, 1.0 / count, np.inf, note)
 
-    def influence(self, name: str, which: int | str | None) -> LabelledInfluence:
-        """Return the influence of the labelled units on a metric, at the shares that the labels estimate."""
-        confusion = self.confusion
-        shares = Shares.of(
-            confusion.true, confusion.predicted, confusion.weighting.weights, confusion.n_classes
-        )
-        value, slopes, _ = metric_function(name, which, confusion.n_classes)(shares)
-        u = slopes.along(confusion.true, confusion.predicted) if np.isfinite(value) else np.zeros(0)
-        return LabelledInfluence(u=u, labelled=self.labelled)
+
+def _without_labels(found: Estimate, share: float, trials: float, note: str) -> Estimate:
+    """Return a share that no label decides, as of so many independent units."""
+    limits = BinomialLimits(value=share, bounds=(0.0, 1.0), trials=float(trials))
+    return replace(
+        found,
+        value=share,
+        standard_error=float(np.sqrt(share * (1.0 - share) / trials)),
+        evidence=replace(found.evidence, value=share, own=limits),
+        remarks=(note,),
+    )
 
 
 def answered_classes(
@@ -142,9 +130,7 @@ def answered_classes(
     >>> answered_classes(sample, ["cat", "dog"], ["cat", "cat"]).levels
     ['cat', 'dog']
     """
-    read = read_classes(sample, y_true, y_pred, classes)
-    known, levels, labelled = read.known, read.levels, read.labelled
-    true_codes, predicted_codes = read.codes
+    levels, known, (true_codes, predicted_codes), labelled = read_classes(sample, y_true, y_pred, classes)
     frame = Respondents.of(sample, labelled, needless)
     column = (y_pred or sample.predicted) if y_pred is None or isinstance(y_pred, str) else None
     possible = possible_answers(sample, frame, column, levels, predicted_codes)
@@ -163,25 +149,17 @@ def answered_classes(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ReadClasses:
-    """The classes, those known of the population, and the labelled units' truth and answer."""
-
-    levels: list[str]
-    known: list[str]
-    codes: tuple[IntArray, IntArray]
-    labelled: BoolArray
-
-
-def read_classes(sample: Sample, y_true: Any, y_pred: Any, classes: Sequence[Any] | None) -> ReadClasses:
-    """Return the classes of labels and answers, as numbers."""
+def read_classes(
+    sample: Sample, y_true: Any, y_pred: Any, classes: Sequence[Any] | None
+) -> tuple[list[str], list[str], tuple[IntArray, IntArray], BoolArray]:
+    """Return the classes, those known of the population, labels and answers (m,), and of which units."""
     true, predicted, labelled = _both(sample, y_true, y_pred)
     named = y_pred is None or isinstance(y_pred, str)
     known = list(sample.totals.get((y_pred if named else None) or sample.predicted or "", {}))
     if not named and not {*true.tolist(), *predicted.tolist()} <= set(known):
         known = []  # classes of another task than the sample's own answers
     levels, codes = _codes(true, predicted, known, classes)
-    return ReadClasses(levels, known, codes, labelled)
+    return levels, known, codes, labelled
 
 
 def needless_units(metric: str, level: str | None, column: str | None) -> Expression | None:
@@ -213,12 +191,7 @@ def _both(sample: Sample, y_true: Any, y_pred: Any) -> tuple[AnyArray, AnyArray,
     predicted = class_column(sample, y_pred, "y_pred")
     true = class_column(sample, y_true, "y_true", predicted[predicted != None])  # noqa: E711
     labelled = np.array([entry is not None for entry in true], dtype=bool)
-    if not np.any(labelled):
-        raise LabelError(
-            "no unit is labelled yet",
-            allowed="at least one label",
-            action="Fill in the label column, then estimate again.",
-        )
+    require_some(labelled)
     lacking = labelled & np.array([entry is None for entry in predicted], dtype=bool)
     if np.any(lacking):
         raise LabelError(
@@ -345,23 +318,10 @@ class Beliefs(Record):
             if info.scaled and info.bounds == (0.0, 1.0):
                 is_right = Number(name=info.name)
         told = np.array([counts.get(level, 0) for level in levels], float) / population.size
-        return cls._with_shares(name, levels, is_right, tuple(columns), told, population)
-
-    @classmethod
-    def _with_shares(
-        cls,
-        answers: str,
-        levels: tuple[str, ...],
-        right: Expression,
-        columns: tuple[Expression | None, ...],
-        told: FloatArray,
-        population: Population,
-    ) -> Beliefs:
-        """Return the beliefs with the classes' shares that they themselves make of the population."""
-        plain = cls(answers=answers, levels=levels, right=right, shares=tuple(told), columns=columns)
-        each = np.eye(len(levels))
-        found = averages(population, [plain._believed(row) for row in each])
-        return cls(answers=answers, levels=levels, right=right, shares=tuple(found.tolist()), columns=columns)
+        plain = cls(answers=name, levels=levels, right=is_right, shares=tuple(told), columns=tuple(columns))
+        # The classes' shares are those that the beliefs themselves make of the population.
+        found = averages(population, [plain._believed(row) for row in np.eye(len(levels))])
+        return replace(plain, shares=tuple(found.tolist()))
 
     def is_answer(self, level: str) -> Expression:
         """Return the formula that is 1 where the answer is this class, else 0."""
@@ -409,49 +369,15 @@ class Beliefs(Record):
 
 
 def _require_number(population: Population, name: str) -> None:
-    numbers = (*population.proxy_names, *population.feature_names)
-    if name not in numbers:
-        raise InputError(
-            f"no such column of probabilities: {name!r}",
-            allowed=", ".join(map(repr, numbers)) or "a proxy or a feature",
-        )
+    refuse_unknown("column of probabilities", name, (*population.proxy_names, *population.feature_names))
 
 
 _MOST_CELLS = 12
 """A classifier with more classes is not divided by its answers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LabelledRates(Record):
-    """Which of the labelled units are of a class, and by how much the influence differs if they are.
-
-    Parameters
-    ----------
-    is_class : float (m,)
-    gap : float (m,)
-        |u if it is − u if it is not|, the same for all units that are answered alike.
-    labelled : bool (n,)
-        Which of the drawn units these are.
-
-    Examples
-    --------
-    >>> LabelledRates(is_class=[1.0], gap=[0.5], labelled=[True]).gap
-    array([0.5])
-    """
-
-    is_class: FloatArray
-    gap: FloatArray
-    labelled: BoolArray
-
-
 class Classification(Estimand):
-    """A metric of the confusion of a classifier's answers with the truth.
-
-    Examples
-    --------
-    >>> issubclass(Classification, Estimand)
-    True
-    """
+    """A metric of the confusion of a classifier's answers with the truth."""
 
     __slots__ = ()
     by_answer = True
@@ -526,18 +452,12 @@ class Classification(Estimand):
             tests = tests[:-1]
             return Cells(names=tuple(f"answer {level}" for level in named), tests=tuple(tests)), ()
         inside, outside = f"answer {named[0]}", "other answers"
-        test = self._needless(beliefs.answers)
+        test = needless_units(self.name, self.of, beliefs.answers)
         if test is None:
             return Cells(names=(inside, outside), tests=(tests[0],)), ()
-        counted = inside if test == self._not_answered(beliefs.answers) else outside
-        left = outside if counted == inside else inside
+        answered = test == needless_units("precision", self.of, beliefs.answers)
+        left, counted = (outside, inside) if answered else (inside, outside)
         return Cells(names=(left, counted), tests=(test,)), (left,)
-
-    def _needless(self, answers: str) -> Expression | None:
-        return needless_units(self.name, self.of, answers)
-
-    def _not_answered(self, answers: str) -> Expression | None:
-        return needless_units("precision", self.of, answers)
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the metric, from the true classes."""
@@ -548,13 +468,20 @@ class Classification(Estimand):
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return the influence of the labelled units, at the shares that the labels estimate."""
         answered = self._answered(sample, labels)
-        return answered.influence(self.name, self._which(answered))
+        confusion = answered.confusion
+        shares = Shares.of(
+            confusion.true, confusion.predicted, confusion.weighting.weights, confusion.n_classes
+        )
+        metric = metric_function(self.name, self._which(answered), confusion.n_classes)
+        value, slopes, _ = metric(shares)
+        u = slopes.along(confusion.true, confusion.predicted) if np.isfinite(value) else np.zeros(0)
+        return LabelledInfluence(u=u, labelled=answered.labelled)
 
     def _answered(self, sample: Sample, labels: Any) -> AnsweredClasses:
         averaged = self.of in ("macro", "micro", "weighted", None)
         labels, given = split_answers(labels)
         answers = self.predicted or sample.predicted
-        needless = None if answers is None or given is not None else self._needless(answers)
+        needless = needless_units(self.name, self.of, answers if given is None else None)
         return answered_classes(
             sample,
             labels,
@@ -566,9 +493,8 @@ class Classification(Estimand):
     def _which(self, answered: AnsweredClasses) -> int | str | None:
         return answered.levels.index(self.of) if self.of in answered.levels else self.of
 
-    def labelled_rates(self, sample: Sample, labels: Any) -> LabelledRates | None:
-        """Return which labelled units are of the class, and what that changes of u; None of averages."""
-        answered = self._answered(sample, labels)
+    def _rates(self, answered: AnsweredClasses) -> tuple[FloatArray, FloatArray] | None:
+        """Return whether units are of the class (m,), and by how much u differs if so; None of averages."""
         confusion, k = answered.confusion, self._which(answered)
         if not isinstance(k, int):
             return None
@@ -582,11 +508,7 @@ class Classification(Estimand):
         )
         _, slopes, _ = metric_function(self.name, k, confusion.n_classes + 1)(shares)
         either = [slopes.along(np.full(len(weights), truth), confusion.predicted) for truth in (k, other)]
-        return LabelledRates(
-            is_class=(confusion.true == k).astype(np.float64),
-            gap=np.abs(either[0] - either[1]),
-            labelled=answered.labelled,
-        )
+        return (confusion.true == k).astype(np.float64), np.abs(either[0] - either[1])
 
     def chance(self, population: Population) -> Expression:
         """Return the probability that a unit is of the class, as the columns have it."""
@@ -603,18 +525,20 @@ class Classification(Estimand):
         smoothed, as a mean's proxy is. For averages of several classes, and where no population is at hand,
         as of other estimands.
         """
-        rates = None if sample.population is None else self.labelled_rates(sample, labels)
+        answered = self._answered(sample, labels)
+        rates = None if sample.population is None else self._rates(answered)
         if rates is None or sample.population is None:
             return Estimand.learned_deviations(self, sample, labels, strata, planned)
-        stratum, n_strata = sample.stratum[rates.labelled], strata.n_strata
+        is_class, gaps = rates
+        stratum, n_strata = sample.stratum[answered.labelled], strata.n_strata
         counts = np.bincount(stratum, minlength=n_strata)
-        gap = np.bincount(stratum, rates.gap, minlength=n_strata) / np.maximum(counts, 1)
-        gap = np.where(counts > 0, gap, rates.gap.mean())
+        gap = np.bincount(stratum, gaps, minlength=n_strata) / np.maximum(counts, 1)
+        gap = np.where(counts > 0, gap, gaps.mean())
         chances = stratum_averages(sample.population, strata.rule, [self.chance(sample.population)])[:, 0]
         deviations = smoothed_standard_deviations(
             strata.sizes,
             counts,
-            np.bincount(stratum, rates.is_class, minlength=n_strata),
+            np.bincount(stratum, is_class, minlength=n_strata),
             proxy_means=np.clip(chances, 0.0, 1.0),
         )
         return np.asarray(np.where(strata.is_known, 0.0, deviations * gap))
@@ -643,6 +567,9 @@ class Accuracy(_OfAll):
     kind: ClassVar[str] = "accuracy"
 
     takes: ClassVar[tuple[str, ...]] = RIGHT_OPTIONS
+    takes_by_group: ClassVar[tuple[str, ...]] = tuple(
+        name for name in Mean.takes_by_group if name != "predicted"
+    )
 
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimate:
         """Return the accuracy, from the true classes: the mean of right answers."""
@@ -713,12 +640,8 @@ class Average(Classification):
     predicted: str | None = None
 
     def __post_init__(self) -> None:
-        if self.metric not in CLASS_METRICS and not is_f_measure(self.metric):
-            raise InputError(
-                "no such metric of a class", given=repr(self.metric), allowed=", ".join(CLASS_METRICS)
-            )
-        if self.average not in AVERAGES:
-            raise InputError("no such average", given=repr(self.average), allowed=", ".join(AVERAGES))
+        _names(self.metric, CLASS_METRICS, "metric of a class")
+        _names(self.average, AVERAGES, "average")
 
     @property
     def name(self) -> str:
@@ -739,11 +662,6 @@ class OfClass(Classification):
     ----------
     positive, predicted, probability, right
         As for `F1`.
-
-    Examples
-    --------
-    >>> issubclass(F1, OfClass)
-    True
     """
 
     listed: ClassVar[str] = "positive"
@@ -970,85 +888,83 @@ class ClassReport(Estimand):
     def estimate(self, sample: Sample, labels: Any, request: Request = PLAIN) -> Estimates:
         """Return the metrics, a row for each metric and class."""
         given, answers = split_answers(labels)
-        target, classes = request.target, self.classes or None
-        predicted = self.predicted if answers is None else answers
+        told = sample, given, self.predicted if answers is None else answers, self.classes or None
+        refused: CannotTellError | None = None
+        answered: AnsweredClasses | None = None
+        remarks: list[str] = []
+        found: Sequence[Estimate | None]
         try:
-            answered = answered_classes(sample, given, predicted, classes)
-        except CannotTellError as refused:
-            return self._left_open(refused, sample, given, predicted, target)
-        levels, whole = answered.levels, answered.confusion
+            answered = answered_classes(*told)
+            levels = answered.levels
+        except CannotTellError as error:
+            refused, levels = error, read_classes(*told)[0]
         reported = [levels.index(name) for name in self.classes] or list(range(len(levels)))
-        all_of_them = len(set(reported)) == whole.n_classes
-        restricted = answered if all_of_them else replace(answered, confusion=whole.restricted(reported))
-        rows: list[Estimate] = []
-        remarks = list(answered.frame.notes)
+        cells: list[tuple[str, int | str | None]] = []
         for name in self.metrics:
-            if name == "accuracy":
-                found = Accuracy(self.predicted).estimate(sample, labels, Request(target=target))
-                rows.append(replace(found, label={"metric": name, "class": None}))
-            elif name in OVERALL_METRICS:
-                found = answered.metric(sample, name, None, target)
-                rows.append(replace(found, label={"metric": name, "class": None}))
-                if name == "balanced_accuracy" and not self.classes and not answered.known:
-                    remarks.append(_ONLY_SEEN.format(len(levels)))
-            else:
-                cells = [(levels[k], answered.metric(sample, name, k, target)) for k in reported]
-                if len(reported) > 1:
-                    cells += [(kind, restricted.metric(sample, name, kind, target)) for kind in self.average]
-                rows += [replace(found, label={"metric": name, "class": cell}) for cell, found in cells]
-        return Estimates(
-            estimates=tuple(rows),
-            kind="metrics",
-            title=title_of(sample, len(whole.true), target),
-            remarks=tuple(dict.fromkeys(remarks)),
-        )
+            each: tuple[int | str, ...] = (*reported, *(self.average if len(reported) > 1 else ()))
+            cells += [(name, None)] if name in OVERALL_METRICS else [(name, which) for which in each]
+        if answered is None:
+            found = [self._left_open(told, name, which, levels, request.target) for name, which in cells]
+        else:
+            found = self._of_all_units(sample, labels, answered, cells, reported, request.target)
+            remarks = list(answered.frame.notes)
+            if "balanced_accuracy" in self.metrics and not self.classes and not answered.known:
+                remarks.append(_ONLY_SEEN.format(len(levels)))
+        known = [row for row in found if row is not None]
+        if refused is not None and not known:
+            raise refused
+        without = dict.fromkeys(name for (name, _), row in zip(cells, found, strict=True) if row is None)
+        if refused is not None and without:
+            remarks = [f"not all of {', '.join(without)} can be told by this sample: {refused.reason}"]
+        rows = []
+        for (name, which), row in zip(cells, found, strict=True):
+            bounds = (-1.0 if name == "mcc" else 0.0, 1.0)
+            shown = row or undefined_estimate(known[0].evidence.weighting, 0, bounds, target=request.target)
+            level = levels[which] if isinstance(which, int) else which
+            rows.append(replace(shown, label={"metric": name, "class": level}))
+        return Estimates.from_rows(sample, rows, "metrics", remarks)
 
+    def _of_all_units(
+        self,
+        sample: Sample,
+        labels: Any,
+        answered: AnsweredClasses,
+        cells: list[tuple[str, int | str | None]],
+        reported: list[int],
+        target: str,
+    ) -> list[Estimate]:
+        """Return the estimate of each metric and class, averages over the reported classes alone."""
+        whole, averaged = answered.confusion, answered
+        if len(set(reported)) < whole.n_classes:
+            averaged = replace(answered, confusion=whole.restricted(reported))
+        rows = []
+        for name, which in cells:
+            if name == "accuracy":
+                rows.append(Accuracy(self.predicted).estimate(sample, labels, Request(target=target)))
+            else:
+                units = averaged if isinstance(which, str) else answered
+                rows.append(units.metric(sample, name, which, target))
+        return rows
+
+    @staticmethod
     def _left_open(
-        self, refused: CannotTellError, sample: Sample, labels: Any, predicted: Any, target: str
-    ) -> Estimates:
-        """Return the table of a sample that left units without labels: what it was drawn for is known there.
+        told: tuple[Sample, Any, Any, Any], name: str, which: int | str | None, levels: list[str], target: str
+    ) -> Estimate | None:
+        """Return a metric of a sample that left units without labels; None where it does not tell it.
 
         Precision and negative predictive value are each of the units answered with one class, or with
-        another, so that a sample may tell some of them and nothing else. Raises where it tells none.
+        another, so that a sample may tell some of them and nothing else.
         """
-        column = (
-            None if not (predicted is None or isinstance(predicted, str)) else predicted or sample.predicted
-        )
-        read = read_classes(sample, labels, predicted, self.classes or None)
-        reported = [read.levels.index(name) for name in self.classes] or list(range(len(read.levels)))
-        told: list[Estimate | None] = []
-        names: list[tuple[str, str | None]] = []
-        for name in self.metrics:
-            whole = name in OVERALL_METRICS
-            several = self.average if len(reported) > 1 else ()
-            cells: list[int | str | None] = [None] if whole else [*reported, *several]
-            for which in cells:
-                level = read.levels[which] if isinstance(which, int) else which
-                names.append((name, level))
-                told.append(None)
-                needless = needless_units(name, level, column) if isinstance(which, int) else None
-                if needless is None:
-                    continue
-                with suppress(CannotTellError):
-                    own = answered_classes(sample, labels, predicted, self.classes or None, needless=needless)
-                    told[-1] = own.metric(sample, name, which, target)
-        known = [found for found in told if found is not None]
-        if not known:
-            raise refused
-        weighting = known[0].evidence.weighting
-        rows = []
-        for (name, level), found in zip(names, told, strict=True):
-            bounds = (-1.0 if name == "mcc" else 0.0, 1.0)
-            row = found or undefined_estimate(weighting, 0, bounds, target=target)
-            rows.append(replace(row, label={"metric": name, "class": level}))
-        without = dict.fromkeys(name for (name, _), found in zip(names, told, strict=True) if found is None)
-        note = f"not all of {', '.join(without)} can be told by this sample: {refused.reason}"
-        return Estimates(
-            estimates=tuple(rows),
-            kind="metrics",
-            title=title_of(sample, max(found.labels for found in known), target),
-            remarks=(note,) if without else (),
-        )
+        sample, _, predicted, _ = told
+        named = predicted is None or isinstance(predicted, str)
+        if not isinstance(which, int) or not named:
+            return None
+        needless = needless_units(name, levels[which], predicted or sample.predicted)
+        if needless is None:
+            return None
+        with suppress(CannotTellError):
+            return answered_classes(*told, needless=needless).metric(sample, name, which, target)
+        return None
 
 
 _ONLY_SEEN = (
@@ -1060,8 +976,8 @@ _ONLY_SEEN = (
 def _names(given: Sequence[str] | str, allowed: tuple[str, ...], what: str) -> tuple[str, ...]:
     names = [part.strip() for part in given.split(",")] if isinstance(given, str) else list(given)
     for name in names:
-        if name not in allowed and not (what == "metric" and is_f_measure(name)):
-            raise InputError(f"no such {what}", given=repr(name), allowed=near_names(str(name), allowed))
+        if what == "average" or not is_f_measure(str(name)):
+            refuse_unknown(what, name, allowed)
     return tuple(dict.fromkeys(names))
 
 
@@ -1070,49 +986,33 @@ FEW_RIGHT = 0.25
 twice as often."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Believed(Record):
-    """How many units were answered so, and the mean and the range of their proxies."""
-
-    count: int = 0
-    total: float = 0.0
-    least: float = np.inf
-    most: float = -np.inf
-
-    @property
-    def mean(self) -> float:
-        return self.total / max(self.count, 1)
-
-    def with_more(self, values: FloatArray) -> _Believed:
-        """Return these and some more."""
-        return _Believed(
-            count=self.count + len(values),
-            total=self.total + float(values.sum()),
-            least=min(self.least, float(values.min())),
-            most=max(self.most, float(values.max())),
-        )
-
-    def contradicts(self, other: _Believed) -> bool:
-        """Return whether these are believed wrong and the others right, more than answers of one model are.
-
-        A threshold of the proxy that divides the answers says so too: answers were made of the proxy.
-        """
-        if not (self.count and other.count):
-            return False
-        few = self.mean < FEW_RIGHT and other.mean > 2.0 * self.mean
-        return few or (self.mean < 0.5 <= other.mean and self.most <= other.least)
+_Believed = tuple[int, float, float, float]
+"""How many units were answered so, and the mean and the range of their proxies."""
 
 
-def _by_answer(population: Population, answers: str, level: str, proxy: str) -> tuple[_Believed, _Believed]:
+def _contradicts(answers: _Believed, others: _Believed) -> bool:
+    """Return whether answers are believed wrong and the others right, more than answers of one model are.
+
+    A threshold of the proxy that divides the answers says so too: answers were made of the proxy.
+    """
+    (count, mean, _, most), (other_count, other_mean, least, _) = answers, others
+    if not (count and other_count):
+        return False
+    few = mean < FEW_RIGHT and other_mean > 2.0 * mean
+    return few or (mean < 0.5 <= other_mean and most <= least)
+
+
+def _by_answer(population: Population, answers: str, level: str, proxy: str) -> list[_Believed]:
     """Return what the proxy says of the answers that are this class, and of the others."""
     test, number = ByLevel(name=answers, levels=(level,), values=(1.0,)), Number(name=proxy)
-    found = [_Believed(), _Believed()]
+    found: list[_Believed] = [(0, 0.0, np.inf, -np.inf)] * 2
     for batch in population.batches((answers, proxy)):
         is_own, values = test.of(batch) == 1.0, number.of(batch)
         for k, chosen in enumerate((values[is_own], values[~is_own])):
-            if len(chosen):
-                found[k] = found[k].with_more(chosen)
-    return found[0], found[1]
+            count, total, least, most = found[k]
+            least, most = np.min(chosen, initial=least), np.max(chosen, initial=most)
+            found[k] = count + len(chosen), total + float(chosen.sum()), least, most
+    return [(count, total / max(count, 1), least, most) for count, total, least, most in found]
 
 
 def refuse_a_misread_proxy(estimand: object, population: Population) -> None:
@@ -1150,10 +1050,10 @@ right answer all the same: f1:yes,right=score.
     if answers not in population.group_names or not proxy.scaled or proxy.bounds != (0.0, 1.0):
         return
     own, rest = _by_answer(population, answers, estimand.positive, proxy.name)
-    if rest.contradicts(own):
+    if _contradicts(rest, own):
         meant = replace(estimand, probability=proxy.name).text
         action = f"If it is the probability of {estimand.positive!r}, say so: {meant} (--estimand {meant})."
-    elif own.contradicts(rest) and len(population.levels(answers)) == 2:
+    elif _contradicts(own, rest) and len(population.levels(answers)) == 2:
         meant = replace(estimand, probability="COLUMN").text
         action = (
             f"If it is the probability of the other class, add a column of 1 - {proxy.name} and name it: "
@@ -1165,7 +1065,7 @@ right answer all the same: f1:yes,right=score.
     action += f" If it is that of a right answer all the same: {certain}."
     raise InputError(
         f"{estimand.text!r} takes {proxy.name!r} as the probability that the answer is right, but then "
-        f"{rest.mean:.1%} of the {rest.count:,} other answers would be right, and {own.mean:.1%} of the "
-        f"{own.count:,} answers {estimand.positive!r}",
+        f"{rest[1]:.1%} of the {rest[0]:,} other answers would be right, and {own[1]:.1%} of the "
+        f"{own[0]:,} answers {estimand.positive!r}",
         action=action,
     )

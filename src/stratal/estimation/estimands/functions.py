@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -13,8 +13,8 @@ from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.designs.stratum_moments import stratum_means
 from stratal.errors import InputError
-from stratal.estimation.columns import number_columns
-from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
+from stratal.estimation.columns import named_columns
+from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import (
     Estimate,
     Linearised,
@@ -175,20 +175,14 @@ class OfOutcomes(Estimand):
         """Return the outcomes."""
         return tuple(self.names)
 
-    def _columns(self, sample: Sample, labels: Any) -> tuple[FloatArray, Respondents, Any]:
+    def _columns(self, sample: Sample, labels: Any) -> tuple[FloatArray, Respondents, BoolArray]:
         """Return the outcomes (m, q) of the units that have all, and which these are."""
-        names = tuple(self.names)
-        given = {str(name) for name in labels} if isinstance(labels, Mapping) else set()
-        if not names or given != set(names):
-            raise InputError("labels must map each outcome to its labels", allowed=", ".join(names))
-        columns, labelled = number_columns(sample, {name: labels[name] for name in names})
+        columns, labelled = named_columns(sample, labels, tuple(self.names))
         return columns, Respondents.of(sample, labelled), labelled
 
-    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
-        """Return the influence of the labelled units."""
-        found = self.estimate(sample, labels)
-        assert isinstance(found, Estimate)
-        return LabelledInfluence(u=found.evidence.residuals, labelled=self._columns(sample, labels)[2])
+    def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:
+        """Return which of the drawn units (n,) have all outcomes."""
+        return self._columns(sample, labels)[2]
 
 
 @dataclass(frozen=True, slots=True)

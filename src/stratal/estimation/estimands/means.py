@@ -12,7 +12,7 @@ from stratal.arrays import AnyArray, BoolArray, FloatArray, Record, finite_vecto
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError, near_names, not_bounds
 from stratal.estimation.anticipated import RESIDUAL_SHARE, AnticipatedOutcome, Division
-from stratal.estimation.columns import LabelOutcomes, class_column, group_column, number_columns, outcomes
+from stratal.estimation.columns import LabelOutcomes, class_column, group_column, named_columns, outcomes
 from stratal.estimation.estimand import (
     MEAN_OPTIONS,
     PLAIN,
@@ -21,14 +21,14 @@ from stratal.estimation.estimand import (
     LabelledOutcomes,
     Request,
     Several,
+    signed_length,
 )
-from stratal.estimation.estimate import Estimate, Estimates, title_of
+from stratal.estimation.estimate import Estimate, Estimates
 from stratal.estimation.outcome_means import outcome_mean
 from stratal.estimation.respondents import Respondents, known_outcome
 from stratal.estimation.shares import domain_mean
 from stratal.intervals.evidence import OutcomeKind, infer_outcome
 from stratal.intervals.interval import unseen_share
-from stratal.labels.labels import join
 from stratal.population.expressions import ByLevel, Cells, Constant, Expression, Number
 from stratal.population.influence import Influence, InfluenceOfLevels, averages, stratum_averages
 from stratal.population.population import Population
@@ -38,12 +38,12 @@ _EVERYONE = Cells(names=("all",))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook(Record):
+class AnticipatedMoments(Record):
     """What a proxy says of a numeric outcome: E[z | x] and Var(z | x), as formulas.
 
     Examples
     --------
-    >>> Outlook.of(Population.from_arrays(proxy=[0.5, 0.7]), None).mean.columns
+    >>> AnticipatedMoments.of(Population.from_arrays(proxy=[0.5, 0.7]), None).mean.columns
     ('proxy',)
     """
 
@@ -51,8 +51,8 @@ class Outlook(Record):
     variance: Expression
 
     @classmethod
-    def of(cls, population: Population, proxy: str | None) -> Outlook:
-        """Return the outlook of a proxy, the first unless named; of nothing where there is none."""
+    def of(cls, population: Population, proxy: str | None) -> AnticipatedMoments:
+        """Return the moments by a proxy, the first unless named; of nothing where there is none."""
         if not population.proxies:
             return cls(mean=Constant(value=0.5), variance=Constant(value=0.25))
         info = population.proxy_info(proxy)
@@ -93,12 +93,15 @@ class Mean(Estimand):
 
     def influence(self, population: Population) -> Influence:
         """Return the conditional moments of z less its mean."""
-        told = Outlook.of(population, self.proxy)
+        told = AnticipatedMoments.of(population, self.proxy)
         value = float(averages(population, [told.mean])[0])
         mean = told.mean - value
         return Influence(value=value, mean=mean, square=mean * mean + told.variance, cells=_EVERYONE)
 
     takes: ClassVar[tuple[str, ...]] = MEAN_OPTIONS
+    takes_by_group: ClassVar[tuple[str, ...]] = (
+        *("target", "outcome", "bounds", "limits", "predicted", "combine", "population"),
+    )
 
     @property
     def label(self) -> dict[str, str]:
@@ -117,13 +120,6 @@ class Mean(Estimand):
 
     def by(self, sample: Sample, labels: Any, group: Any, request: Request = PLAIN) -> Estimates:
         """Return the mean of each group."""
-        refused = {name for name in request.given if name not in _OF_GROUPS}
-        if refused:
-            raise InputError(
-                f"means of groups take no {min(refused)}=",
-                allowed=", ".join(f"{name}=" for name in _OF_GROUPS),
-                action="Leave it out, or ask for the mean of all.",
-            )
         told = outcomes(sample, labels, request.predicted, request.combine)
         groups = class_column(sample, group, "by")
         names = sorted({str(entry) for entry in groups if entry is not None})
@@ -162,9 +158,6 @@ class Mean(Estimand):
         asked = replace(asked, proxy=asked.proxy or self.proxy, by=asked.by or population.own_stratum)
         return AnticipatedOutcome(population=population, asked=asked, n_proxies=len(population.proxies))
 
-
-_OF_GROUPS = ("target", "outcome", "bounds", "limits", "predicted", "combine", "population")
-"""Options that means of groups take."""
 
 _RISK = 0.05
 
@@ -217,12 +210,7 @@ def _group_means(
     for name in names:
         found = domain_mean(z, groups == name, frame.weighting, bounds=limits, target=target)
         rows.append(replace(frame.complete(found, sample), label={"domain": name}))
-    return Estimates(
-        estimates=tuple(rows),
-        kind="domains",
-        title=title_of(sample, len(z), target, about),
-        remarks=frame.notes,
-    )
+    return Estimates.from_rows(sample, rows, "domains", frame.notes, about)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +249,7 @@ class LevelMean(Estimand):
         """Return the conditional moments of 1(in the level) (z − mean there) / share of the level."""
         counts = population.levels(population.require_group(self.group))
         _require_level(self.group, self.level, counts)
-        told = Outlook.of(population, self.proxy)
+        told = AnticipatedMoments.of(population, self.proxy)
         share = counts[self.level] / population.size
         inside = ByLevel(name=self.group, levels=(self.level,), values=(1.0,))
         value = float(averages(population, [inside * told.mean])[0]) / share
@@ -278,12 +266,6 @@ class LevelMean(Estimand):
         """Return the mean of the level's units."""
         found = LevelMeans(self.group, (self.level,), self.proxy, self.predicted)
         return replace(found.estimate(sample, labels, request)[0], label=self.label)
-
-    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
-        """Return the influence of the labelled units: none outside the level."""
-        found = self.estimate(sample, labels)
-        u = np.nan_to_num(found.evidence.residuals)
-        return LabelledInfluence(u=u, labelled=join(sample, labels).labelled)
 
 
 def _require_level(group: str, level: str, counts: Mapping[str, int]) -> None:
@@ -371,7 +353,7 @@ class LevelMeans(Several):
     def influences(self, population: Population) -> Iterator[InfluenceOfLevels]:
         """Yield the influences of all levels as one: (z − mean there) / share of the level."""
         levels = tuple(part.level for part in self.parts_in(population))
-        told, shares = Outlook.of(population, self.proxy), self._shares(population, levels)
+        told, shares = AnticipatedMoments.of(population, self.proxy), self._shares(population, levels)
         values = self._of_levels(population, levels, told.mean)
         gap = told.mean - self._by_level(levels, values)
         within = Influence(
@@ -463,11 +445,6 @@ class Means(Several):
         """Return the labels of each outcome, which must all be told of a unit for it to count as labelled."""
         return [labels[name] for name in self.names]
 
-    def _columns(self, sample: Sample, labels: Any) -> tuple[FloatArray, BoolArray]:
-        if not isinstance(labels, Mapping) or set(labels) != set(self.names):
-            raise InputError("labels must map each outcome to its labels", allowed=", ".join(self.names))
-        return number_columns(sample, {name: labels[name] for name in self.names})
-
     takes: ClassVar[tuple[str, ...]] = tuple(
         name for name in MEAN_OPTIONS if name not in ("predicted", "combine", "limits", "proxy")
     )
@@ -477,7 +454,7 @@ class Means(Several):
 
         By weights alone, unless options of a mean are given: then each has its own proxy.
         """
-        z, labelled = self._columns(sample, labels)
+        z, labelled = named_columns(sample, labels, self.names)
         frame = Respondents.of(sample, labelled)
         everyone = np.ones(len(z), dtype=bool)
         rows = []
@@ -494,16 +471,10 @@ class Means(Several):
             _, limits = infer_outcome(column, kind, bounds)
             found = domain_mean(column, everyone, frame.weighting, bounds=limits, target=request.target)
             rows.append(replace(frame.complete(found, sample), label={"outcome": name}))
-        return Estimates(
-            estimates=tuple(rows),
-            kind="outcomes",
-            title=title_of(sample, len(z), request.target),
-            remarks=frame.notes,
-        )
+        return Estimates.from_rows(sample, rows, "outcomes", frame.notes)
 
     def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
         """Return how far the outcomes lie from their means, each divided by its deviation."""
-        z, labelled = self._columns(sample, labels)
+        z, labelled = named_columns(sample, labels, self.names)
         scaled = (z - z.mean(axis=0)) / np.maximum(z.std(axis=0), 1e-12)
-        sign = np.where(scaled.sum(axis=1) < 0, -1.0, 1.0)
-        return LabelledInfluence(u=sign * np.sqrt(np.sum(scaled**2, axis=1)), labelled=labelled)
+        return LabelledInfluence(u=signed_length(scaled), labelled=labelled)

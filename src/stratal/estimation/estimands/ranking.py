@@ -17,9 +17,9 @@ from stratal.arrays import BoolArray, FloatArray
 from stratal.designs import Weighting
 from stratal.designs.sample import Sample
 from stratal.errors import InputError, LabelError
-from stratal.estimation.columns import class_column, number_column
-from stratal.estimation.confusion import satterthwaite_of_groups
-from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
+from stratal.estimation.columns import class_column, number_column, require_some
+from stratal.estimation.confusion import satterthwaite_of_groups, smoothed_variance
+from stratal.estimation.estimand import PLAIN, Estimand, Request
 from stratal.estimation.estimate import (
     Estimate,
     Linearised,
@@ -150,11 +150,8 @@ def _smoothed(
         / np.maximum(counts, 1)
         for power in (1, 2)
     )
-    hidden, drawn = float(factors @ np.maximum(second - first**2, 0.0)), 0.0
-    if target == "superpopulation":
-        drawn = float(weights @ influence**2 / weights.sum()) / weighting.population_size
-    shown = result.design_variance if np.isfinite(result.design_variance) else 0.0
-    largest = max(hidden, shown) + max(drawn, result.population_variance)
+    hidden = float(factors @ np.maximum(second - first**2, 0.0))
+    largest, error = smoothed_variance(hidden, influence, weights, result, weighting, target)
     bounds = (0.0, 1.0)
     if largest <= _DUST:
         # Either every unit is labelled, or all scores tie, so that no label tells anything.
@@ -164,7 +161,7 @@ def _smoothed(
     freedom = satterthwaite_of_groups(classes.astype(np.int64), weights, influence)
     trials = value * (1.0 - value) / largest
     found = BinomialLimits(value=value, bounds=bounds, trials=trials, degrees_of_freedom=freedom)
-    return found, float(np.sqrt(hidden + drawn))
+    return found, error
 
 
 _DUST = 1e-24
@@ -189,9 +186,9 @@ class Ranking(Estimand):
         return True
 
     @property
-    def proxy_names(self) -> tuple[str, ...]:
-        """The score."""
-        return () if self.score is None else (self.score,)
+    def compared(self) -> bool:
+        """Labels are compared with no answers: the score ranks their units."""
+        return False
 
     def _units(self, sample: Sample, labels: Any) -> tuple[FloatArray, BoolArray, BoolArray]:
         """Return the scores and whether they are positive of the labelled units, and which these are."""
@@ -201,8 +198,7 @@ class Ranking(Estimand):
         true = class_column(sample, labels, "labels", np.array([], dtype=object))
         scores = number_column(sample, _only_proxy(sample) if score is None else score, "score")
         labelled = np.array([entry is not None for entry in true], dtype=bool)
-        if not np.any(labelled):
-            raise LabelError("no unit is labelled yet", allowed="at least one label")
+        require_some(labelled)
         if np.any(np.isnan(scores[labelled])):
             raise LabelError("score: a labelled unit has none", allowed="a number for every labelled unit")
         hits = np.array([entry == self.positive for entry in true[labelled]], dtype=bool)
@@ -215,10 +211,9 @@ class Ranking(Estimand):
         found = ranking_metric(type(self).statistic, scores, hits, frame.weighting, request.target)
         return replace(frame.complete(found, sample), label=self.label)
 
-    def labelled_influence(self, sample: Sample, labels: Any) -> LabelledInfluence:
-        """Return the influence of the labelled units."""
-        found, labelled = self.estimate(sample, labels), self._units(sample, labels)[2]
-        return LabelledInfluence(u=np.nan_to_num(found.evidence.residuals), labelled=labelled)
+    def labelled_units(self, sample: Sample, labels: Any) -> BoolArray:
+        """Return which of the drawn units (n,) have a label."""
+        return self._units(sample, labels)[2]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from stratal.errors import (
 from stratal.estimation.calibrated import features_of
 from stratal.estimation.columns import number_columns, with_label_values
 from stratal.estimation.estimand import PLAIN, Estimand, LabelledInfluence, Request
-from stratal.estimation.estimands.means import Outlook
+from stratal.estimation.estimands.means import AnticipatedMoments
 from stratal.estimation.estimate import Estimate
 from stratal.estimation.regression.losses import (
     Block,
@@ -517,7 +517,7 @@ def options_of(request: Request, sample: Sample) -> dict[str, Any]:
     }
 
 
-def scaled_moments(population: Population, proxy: str | None, what: str) -> Outlook:
+def scaled_moments(population: Population, proxy: str | None, what: str) -> AnticipatedMoments:
     """Return a proxy's moments of the outcome; refuse one that only orders the units."""
     if not population.proxy_names or not population.proxy_info(proxy).scaled:
         raise InputError(
@@ -526,7 +526,7 @@ def scaled_moments(population: Population, proxy: str | None, what: str) -> Outl
             action="Name a column that predicts the outcome (proxy=, --proxy); give the outcome's bounds "
             "(bounds=, --bounds LOW,HIGH), or scaled=True if it has none.",
         )
-    return Outlook.of(population, proxy)
+    return AnticipatedMoments.of(population, proxy)
 
 
 INTERCEPT = "intercept"
@@ -606,7 +606,7 @@ class Coefficient(Estimand):
         alike. The mean given here is a share of E[u² | x] too small to matter, so that strata follow how much
         u varies.
         """
-        expected = self._outlook(population)
+        expected = self._moments(population)
         units = from_population(population, proxy=self.proxy, features=self.numbers)
         fit = fit_to_proxies(FAMILIES[self.family](), units)
         weight = self._linear(require_inverse(fit.hessian)[self.names.index(self.of)])
@@ -620,7 +620,7 @@ class Coefficient(Estimand):
             cells=Cells(names=("all",)),
         )
 
-    def _outlook(self, population: Population) -> Outlook:
+    def _moments(self, population: Population) -> AnticipatedMoments:
         """Return the proxy's moments of the outcome; of a count, that it varies as much as its mean."""
         found = scaled_moments(population, self.proxy, repr(self.text))
         unknown = [
@@ -633,7 +633,7 @@ class Coefficient(Estimand):
                 action="Several features are written coefficient:length,features=length+age; the population "
                 "needs each as a column of numbers (features=).",
             )
-        return Outlook(mean=found.mean, variance=found.mean) if self.family == "poisson" else found
+        return AnticipatedMoments(mean=found.mean, variance=found.mean) if self.family == "poisson" else found
 
     def _linear(self, weights: FloatArray) -> Expression:
         """Return the intercept's weight and the features times theirs, in nine digits on every engine."""

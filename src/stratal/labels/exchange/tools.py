@@ -7,24 +7,43 @@ of labels is: by `item_id`, `id` or the sample's own id column, the answer from 
 
 from __future__ import annotations
 
+import csv
+import shutil
+import tempfile
 from collections.abc import Sequence
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
+from typing import Any
+
 from stratal.errors import InputError, LabelError, MissingExtraError
-from stratal.labels.exchange.annotation_tools import ARGILLA, LABEL_STUDIO, POTATO, PRODIGY, STATE, read_folder
-from stratal.labels.exchange.exchange import Answers, Asked, ITEM_ID, NOTE, Said, Task, Tool, columns_of, newest, text_of, write_lines
+from stratal.labels.exchange.annotation_tools import (
+    ARGILLA,
+    LABEL_STUDIO,
+    POTATO,
+    PRODIGY,
+    STATE,
+    read_folder,
+)
+from stratal.labels.exchange.exchange import (
+    ITEM_ID,
+    NOTE,
+    Answers,
+    Asked,
+    Said,
+    Task,
+    Tool,
+    columns_of,
+    newest,
+    text_of,
+    write_lines,
+)
 from stratal.labels.label_table import label_rows
 from stratal.labels.meanings import class_text
 from stratal.tables.files import cell, existing_file, format_of, json_document, json_records, opened
 from stratal.tables.limits import MOST_BYTES
 from stratal.tables.logs.log import as_written
 from stratal.tables.small_table import SmallTable, plain_text
-from typing import Any
-import csv
-import shutil
-import tempfile
-
 
 LABEL = "label"
 _OWN = (ITEM_ID, LABEL, "annotator", "status", NOTE)

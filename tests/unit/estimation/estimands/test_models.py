@@ -183,5 +183,5 @@ def test_another_estimand_is_refused_where_it_is_not_identified(pool):
 def test_labels_that_tell_nothing_of_the_models_are_refused(pool):
     population, _ = pool
     sample = stratal.SimpleRandom(budget=5).draw(population, seed=1)
-    with pytest.raises(InputError, match="labels must tell the outcome of every model"):
+    with pytest.raises(InputError, match="labels must give the outcome of every model"):
         stratal.estimate(sample, [1.0] * 5, estimand="difference:one,two")
