@@ -679,7 +679,8 @@ class Narrowing:
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready dict; a half-width that there is not yet is None."""
-        found = plain_dict({**asdict(self), "reached": self.reached})
+        first = {"wanted": self.wanted, "half_width": self.half_width, "reached": self.reached}
+        found = plain_dict(first | asdict(self))
         return {name: value for name, value in found.items() if name != "estimand" or value is not None}
 
 
