@@ -91,9 +91,10 @@ def kinds():
     from stratal.estimands import AUC, AveragePrecision
     from stratal.estimation import confusion, outcome_means
     from stratal.intervals import methods
-    from stratal.strata import allocation, strata
+    from stratal.strata import METHODS as STRATIFIERS
+    from stratal.strata import allocation
 
-    lists = (allocation.METHODS, methods.METHODS, strata.METHODS, outcome_means.ESTIMATORS)
+    lists = (allocation.METHODS, methods.METHODS, STRATIFIERS, outcome_means.ESTIMATORS)
     names = (*confusion.METRICS, *confusion.AVERAGES, AUC.kind, AveragePrecision.kind)
     return sorted({*names, *(name for one in lists for name in one)})
 
