@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from click.testing import CliRunner
+from pathlib import Path
+from stratal.cli.application import app, commands
+from typing import Any
 import csv
+import pytest
 import re
 import shlex
-from pathlib import Path
-from typing import Any
-
-import pytest
-from click.testing import CliRunner
-
 import stratal
-from stratal.cli.application import app, commands
+
 
 ROOT = Path(__file__).parents[2]
 PAGES = [path for path in ROOT.glob("docs/**/*.md") if "decisions" not in path.parts]
@@ -91,9 +90,10 @@ def kinds():
     from stratal.estimands import AUC, AveragePrecision
     from stratal.estimation import confusion, outcome_means
     from stratal.intervals import methods
-    from stratal.strata import allocation, strata
+    from stratal.strata import METHODS as STRATIFIERS
+    from stratal.strata import allocation
 
-    lists = (allocation.METHODS, methods.METHODS, strata.METHODS, outcome_means.ESTIMATORS)
+    lists = (allocation.METHODS, methods.METHODS, STRATIFIERS, outcome_means.ESTIMATORS)
     names = (*confusion.METRICS, *confusion.AVERAGES, AUC.kind, AveragePrecision.kind)
     return sorted({*names, *(name for one in lists for name in one)})
 

@@ -8,10 +8,10 @@ from stratal.strata.allocation import (
     neyman,
     proportional,
 )
+from stratal.strata.dividing import METHODS, stratify
 from stratal.strata.rates import smoothed_standard_deviations
 from stratal.strata.several import SharedAllocation, allocate_several
 from stratal.strata.strata import Strata
-from stratal.strata.stratify import METHODS, stratify
 
 __all__ = [
     "METHODS",

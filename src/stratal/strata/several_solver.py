@@ -384,7 +384,10 @@ def searched(
     """
     least = value(n_h)
     wanted = min(least - step * (1 - 1e-6), least * (1 - _FEW))
-    x, bound = program.solved(choices, wanted)
+    if len(choices.stratum):
+        x, bound = program.solved(choices, wanted)
+    else:  # the labels that every better solution has are the only other one
+        x, bound = np.zeros(len(program.objective)), np.inf
     trial = n_h if x is None else rounded(x)
     best = trial if value(trial) < least else n_h
     proved = bound >= wanted * (1 - 1e-12)  # nothing is better than what was there
@@ -615,7 +618,7 @@ def _swapped(demands: Demands, n_h: FloatArray, money: float) -> FloatArray:
 
 
 def _within(demands: Demands, multipliers: FloatArray, room: float) -> Choices | None:
-    """Return the labels within the reach of `room`, the priced cost to spare; None if none or many are."""
+    """Return the labels within the reach of `room`, the priced cost to spare; None if they are many."""
     if len(demands.prices) > _MOST_UNKNOWNS:
         return None
     total = multipliers @ demands.spread
@@ -627,7 +630,7 @@ def _within(demands: Demands, multipliers: FloatArray, room: float) -> Choices |
     near = priced - least[:, None] <= room + _CLOSE * np.abs(least).sum()
     first = np.where(near, choices, np.inf).min(axis=1)
     final = np.where(near, choices, -np.inf).max(axis=1)
-    if not np.all(final >= first) or not 0 < (final - first).sum() <= _MOST_UNKNOWNS:
+    if not np.all(final >= first) or (final - first).sum() > _MOST_UNKNOWNS:
         return None
     return Choices.between(demands, first, final)
 
