@@ -115,7 +115,7 @@ def test_limits_allow_for_shrunk_rates_where_labels_decided_the_sizes():
 
     assert found.rates.tolist() == [0.05, 1.0]
     assert found.shrunk[0] == pytest.approx((10 + each) / (200 + 2 * each), abs=1e-4)
-    assert float(found.other.value) > 0.05
+    assert float(found.at_shrunk_rates.value) > 0.05
     plain = rates_after_a_round(unit, stratum, [10**6, 10**3], looked=False)
     assert plain.shrunk is None
 
@@ -128,7 +128,7 @@ def test_sizes_that_follow_labels_only_widen():
     plain = rates_after_a_round(unit, stratum, [10**6, 10**4], looked=False)
     low, high = stratified_clopper_pearson(found, 0.025, 0.025)
     plain_low, plain_high = stratified_clopper_pearson(plain, 0.025, 0.025)
-    moved_low, moved_high = stratified_clopper_pearson(found.other, 0.025, 0.025)
+    moved_low, moved_high = stratified_clopper_pearson(found.at_shrunk_rates, 0.025, 0.025)
 
     assert low == min(plain_low, moved_low) == plain_low
     assert high == max(plain_high, moved_high) == moved_high > plain_high

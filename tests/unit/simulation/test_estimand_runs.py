@@ -118,3 +118,16 @@ def test_means_and_metrics_share_designs_workers_and_stores(labelled, tmp_path):
     assert first["relative_efficiency"][:2].tolist() == [1.0, 1.0]
     assert mean["estimator"].tolist() == ["horvitz-thompson"] * 4
     assert mean["truth"][0] == pytest.approx(z.mean())
+
+
+@pytest.mark.parametrize("estimand", ["coefficient:x", None])
+def test_a_replicate_whose_labels_all_agree_has_an_interval_without_width(estimand):
+    """Some tenth of the samples of 25 units hold none of the 9 % that are not 0."""
+    x = np.random.default_rng(5).normal(size=400)
+    population = stratal.Population.from_arrays(proxy=x, features={"x": x})
+    outcome = np.where(np.arange(400) % 11 == 0, 7.0 + x, 0.0)
+    given = {"designs": ["simple-random" if estimand else "poisson:equal"], "budgets": [25], "replicates": 60}
+    table = stratal.simulate(population, outcome, seed=2, estimand=estimand, **given)
+
+    assert 0.3 < table["coverage"][0] < 1.0
+    assert table["width"][0] > 0

@@ -113,14 +113,7 @@ def contrasts(minimise: Any, d: int, names: Sequence[str] = ()) -> FloatArray:
     if isinstance(minimise, str):
         if minimise == "trace":
             return np.eye(d)
-        if not names:
-            raise InputError(
-                "minimise is not known", given=repr(minimise), allowed="'trace', an index, a vector"
-            )
-        if minimise not in names:
-            raise InputError(
-                f"no such coefficient: {minimise!r}", allowed=", ".join(map(repr, ("trace", *names)))
-            )
+        refuse_unknown("coefficient", minimise, ("trace", *names))
         minimise = list(names).index(minimise)
     if isinstance(minimise, int | np.integer):
         if not 0 <= minimise < d:

@@ -135,7 +135,7 @@ def test_every_regression_has_a_heuristic(loss):
         (lambda pilot: influence_spreads(pilot, [1.0]), "one entry per coefficient"),
         (
             lambda pilot: heuristic_spreads(MeanLoss(), ArrayUnlabelled(proxy=[0.5, 1.0]), minimise="x"),
-            "minimise is not known",
+            "no such coefficient",
         ),
     ],
 )
