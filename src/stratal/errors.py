@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import re
 import reprlib
 import sys
 import warnings
@@ -16,6 +17,9 @@ from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
+
+
+_OPTIONS = re.compile(r" \(--[^()]*\)|(?<==), --[^()]*(?=\))")
 
 
 class StratalError(Exception):
@@ -45,7 +49,13 @@ class StratalError(Exception):
         self.given = given
         self.allowed = allowed
         self.action = action
+        self.in_options = False
         super().__init__(self._message())
+
+    def __str__(self) -> str:
+        """Return the message; what it says of the command in brackets, `(--id COLUMN)`, only there."""
+        text = str(self.args[0])
+        return text if self.in_options else _OPTIONS.sub("", text)
 
     def _message(self) -> str:
         details = []

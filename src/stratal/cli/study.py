@@ -376,16 +376,25 @@ def team(
 ) -> Result:
     """Show who labels a study; add people, set an annotator's labels aside or take them back."""
     from stratal.study.opening import open_study
+    from stratal.study.team import checked_name, known, refuse_double
 
+    text, names = None if rubric is None else text_of(rubric), listed(add)
     with open_study(study) as opened:
-        for name in listed(add):
+        # All is checked before anything is written.
+        taken = {*opened.annotators, *opened.adjudicators, *opened.names.values()}
+        for name in names:
+            refuse_double(checked_name(name), name in taken or names.count(name) > 1)
+        with opened.database.read() as rows:
+            for name in filter(None, (set_aside, take_back)):
+                known(rows, name)
+        for name in names:
             opened.add_annotator(name)
         if set_aside is not None:
             opened.set_aside(set_aside, reason=reason)
         if take_back is not None:
             opened.take_back(take_back, reason=reason)
-        if rubric is not None:
-            opened.set_rubric(text_of(rubric))
+        if text is not None:
+            opened.set_rubric(text)
         people, aside = list(opened.annotators), opened.aside()
         found = {
             "study": str(study),

@@ -78,7 +78,7 @@ def test_inspection_reads_it_too(web):
 )
 def test_nothing_is_fetched_unless_asked(address):
     with pytest.raises(
-        InputError, match=r"nothing is fetched unless it is asked for\. Add remote=True \(--remote\)"
+        InputError, match=r"nothing is fetched unless it is asked for\. Add remote=True, or"
     ):
         Population.read(address, proxy="proxy")
 
