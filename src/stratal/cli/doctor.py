@@ -16,7 +16,6 @@ from stratal.cli.output import Result, progress
 from stratal.cli.plan import new_folder
 from stratal.cli.study import whose
 from stratal.errors import InputError, same_name
-from stratal.tables.logs.log import ID_NAMES
 
 if TYPE_CHECKING:
     from stratal.labels.exchange.exchange import Answers
@@ -69,6 +68,8 @@ def _inspected(asked: Reading) -> Result:
 
 def _doubt(asked: Reading, columns: dict[str, Any]) -> str | None:
     """Return what is wrong with a column that is called like an id, and is nearly one; None if nothing is."""
+    from stratal.tables.logs.log import ID_NAMES
+
     names = [row["name"] for row in columns["columns"] if row["distinct"] and row["name"]]
     name = next((found for one in ID_NAMES if (found := same_name(one, names)) is not None), None)
     if asked.id is not None or name is None or columns["models"] is not None or "log" in columns:
@@ -238,6 +239,8 @@ def _estimated(sample: Path, labels: Path, *, id: str | None = None, model: str 
 
 def _of_home(file: Path, answers: AnswerColumn, home: Path, ids: str) -> list[Any]:
     """Return whose items a table of labels holds, and the command that takes it, or what is missing."""
+    from stratal.tables.logs.log import ID_NAMES
+
     about: list[Any] = [f"{file}: {answers.rows:,} rows, items of {home} by the column {ids!r}."]
     named = [] if ids in ID_NAMES else ["--id", ids]
     then = (*(["study", "import"] if home.is_dir() else ["estimate"]), str(home), str(file), *named)
