@@ -29,7 +29,8 @@ RESULT = Path(__file__).parent / "results" / "page.md"
 TURNS = 300
 """Items that each person labels while the times are taken."""
 
-COMMAND = [sys.executable, "-c", "from stratal.cli import main; main()", "label", "--port", "0", "--json"]
+MAIN = [sys.executable, "-c", "from stratal.cli import main; main()"]
+COMMAND = [*MAIN, "study", "label", "--port", "0", "--json"]
 
 
 class Client:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import inspect
 import itertools
+import re
 import reprlib
 import sys
 import typing
@@ -18,6 +19,9 @@ from typing import Any, Literal, ParamSpec, TypeVar, Union
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
+
+
+_OPTIONS = re.compile(r" \(--[^()]*\)|(?<==), --[^()]*(?=\))")
 
 
 class StratalError(Exception):
@@ -44,11 +48,17 @@ class StratalError(Exception):
         self, what: str, *, given: object = None, allowed: str | None = None, action: str | None = None
     ) -> None:
         self.what, self.given, self.allowed, self.action = what, given, allowed, action
+        self.in_options = False
         details = {"given": given, "allowed": allowed}
         known = "; ".join(f"{name}: {value}" for name, value in details.items() if value is not None)
         text = f"{what} ({known})" if known else what
         text += "" if text.endswith((".", "!", "?")) else "."
         super().__init__(f"{text} {action}" if action else text)
+
+    def __str__(self) -> str:
+        """Return the message; what it says of the command in brackets, `(--id COLUMN)`, only there."""
+        text = str(self.args[0])
+        return text if self.in_options else _OPTIONS.sub("", text)
 
 
 class InputError(StratalError, ValueError):

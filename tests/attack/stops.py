@@ -71,7 +71,7 @@ def _saved(nursery: Nursery, folder: Path, words: list[str]) -> str:
 
 def _made(nursery: Nursery, folder: Path, words: list[str]) -> str:
     """Return what is wrong with a study that a killed command was making; the next one makes it whole."""
-    made = folder / ("copy" if words[0] == "backup" else "study")
+    made = folder / ("copy" if words[:2] == ["study", "backup"] else "study")
     again = nursery.run(words)
     checked = nursery.run(["study", "check", str(made)])
     whole = again.statuses == [0] or "is not empty" in again.said[0] or "already" in again.said[0]

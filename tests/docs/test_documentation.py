@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from click.testing import CliRunner
-from pathlib import Path
-from stratal.cli.application import app, commands
-from typing import Any
 import csv
-import pytest
 import re
 import shlex
-import stratal
+from pathlib import Path
+from typing import Any
 
+import pytest
+from click.testing import CliRunner
+
+import stratal
+from stratal.cli.application import app, commands
 
 ROOT = Path(__file__).parents[2]
 PAGES = [path for path in ROOT.glob("docs/**/*.md") if "decisions" not in path.parts]

@@ -26,7 +26,6 @@ SIMULATE = "simulate truth.csv --outcome right --proxy confidence --replicates 2
 ROWS = [
     # ---- no file, the wrong file
     ("plan nowhere.csv --proxy confidence --budget 40", "no such file", PLAN),
-    ("doctor nowhere.csv", "no such file", "inspect p.csv"),
     ("doctor nowhere.csv", "no such file", "doctor p.csv"),
     ("draw nowhere.csv --proxy confidence --budget 40 --output new", "no such file", DRAW),
     ("estimate nowhere.parquet labels.csv", "no such file", ESTIMATE),
@@ -134,9 +133,8 @@ ROWS = [
     ("estimate audit/sample.parquet noids.csv", "no id column", ESTIMATE),
     (f"{ESTIMATE} labels.csv", "two labels", ESTIMATE),
     # ---- classes
-    ("estimate classes/sample.parquet classes.csv", "--predicted answer", CLASSES),
     ("estimate classes/sample.parquet shouted.csv --predicted answer", "Spell labels", CLASSES),
-    ("estimate classes/sample.parquet right.csv --predicted answer", "leave out predicted",
+    ("estimate classes/sample.parquet right.csv --predicted answer", "leave out --predicted",
      "estimate classes/sample.parquet right.csv"),
     (f"{CLASSES} --class cat", "--class with --metric", f"{CLASSES} --metric precision --class cat"),
     (f"{CLASSES} --metric f1 --class cats", "'cat'", f"{CLASSES} --metric f1 --class cat"),

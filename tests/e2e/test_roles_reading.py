@@ -281,9 +281,9 @@ def test_a_statisticians_stratified_file(run_command, tmp_path, monkeypatch, kin
         sample.to_excel("sample.xlsx", index=False)
         frame.to_excel("sizes.xlsx", index=False)
 
-    refused = run_command("estimate", "--labelled", f"sample.{kind}", "--label", "Y", "--stratum", "region")
+    refused = run_command("estimate", "--labelled", f"sample.{kind}", "--value", "Y", "--stratum", "region")
     done = run_command(
-        *("estimate", "--labelled", f"sample.{kind}", "--label", "y", "--stratum", "region"),
+        *("estimate", "--labelled", f"sample.{kind}", "--value", "y", "--stratum", "region"),
         *("--sizes", f"sizes.{kind}", "--json"),
     )
 

@@ -23,7 +23,7 @@ from stratal.study import Question, check_study, create_study, open_study
 pytest.importorskip("starlette")
 
 PEOPLE = ("ann", "bob", "carol", "dan")
-COMMAND = [sys.executable, "-c", "from stratal.cli import main; main()", "label", "--json", "--port"]
+COMMAND = [sys.executable, "-c", "from stratal.cli import main; main()", "study", "label", "--json", "--port"]
 
 
 def start(folder, port):

@@ -48,6 +48,11 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             raise SystemExit(stopping.INTERRUPTED) from None
+        except StratalError as error:
+            if not error.in_options:
+                options = {name for one in commands().values() for entry in one.params for name in entry.opts}
+                error.args, error.in_options = (in_options(str(error.args[0]), options),), True
+            raise
 
     @property
     def prefix(self) -> str:
@@ -105,11 +110,6 @@ def _open_streams() -> None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
 
 
-def _every_option() -> set[str]:
-    """Return the options of all commands."""
-    return {name for command in commands().values() for entry in command.params for name in entry.opts}
-
-
 def _say(message: str) -> None:
     print(visible(message), file=sys.stderr)
 
@@ -129,7 +129,7 @@ def main() -> None:
 
     def show(message: Warning | str, category: type[Warning], *_: object) -> None:
         if issubclass(category, StratalWarning):
-            _say(f"Warning: {message}")
+            _say(f"Warning: {in_options(str(message))}")
 
     warnings.showwarning = show  # type: ignore[assignment]
     status: object = 0
@@ -143,7 +143,7 @@ def main() -> None:
     except (StratalError, OSError) as error:
         status, stuck = READER_LEFT, isinstance(error, OSError)
         if not isinstance(error, BrokenPipeError):
-            _say(f"Error: {in_options(str(error), _every_option())}")
+            _say(f"Error: {error}")
             status = 2
     except BaseException as error:
         status = stopping.INTERRUPTED

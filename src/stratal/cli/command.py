@@ -285,7 +285,8 @@ def words(record: Struct) -> list[str]:
         if value == entry.default or not entry.names:
             continue
         for one in value if isinstance(value, list) else [value]:
-            found += [entry.names[0]] if one is True else [entry.names[0], str(one)]
+            text = f"{one:.15f}".rstrip("0") if isinstance(one, float) and "e-" in str(one) else str(one)
+            found += [entry.names[0]] if one is True else [entry.names[0], text]
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from stratal.cli.options import Reading
 from stratal.cli.output import Result, progress
 from stratal.cli.plan import new_folder
 from stratal.cli.study import whose
-from stratal.errors import InputError
+from stratal.errors import InputError, same_name
 
 if TYPE_CHECKING:
     from stratal.labels.exchange.exchange import Answers
@@ -34,6 +35,7 @@ _LARGEST = 20_000_000
 
 def _inspected(asked: Reading) -> Result:
     """Show the columns of a file; of what is named as a proxy, what it is as a population."""
+    from stratal.population.declaration import POINT
     from stratal.population.inspection import describe_columns, describe_proxies, suggestion
     from stratal.report import inspection_page
 
@@ -44,7 +46,12 @@ def _inspected(asked: Reading) -> Result:
     found = {"file": str(asked.file), **columns, **proxies}
     if columns["rows"] == 0:
         return Result(found, inspection_page, "", "There is a header and no row: nothing can be planned yet.")
+    doubt = _doubt(asked, columns)
+    if doubt is not None:
+        return Result(found, inspection_page, "", doubt)
     suggested = suggestion(columns, asked.id, asked.proxy, asked.softmax)
+    if "--proxy" not in suggested and any(POINT in note for note in columns["notes"]):
+        return Result(found, inspection_page, "", f"Once these are numbers: stratal doctor {asked.file}")
     others = words(structs.replace(asked, id=None, proxy=None, softmax=None))
     models = None if asked.id is not None else columns["models"]
     file, rows, about = asked.file, columns["rows"], list[str]()
@@ -57,6 +64,24 @@ def _inspected(asked: Reading) -> Result:
         return Result(found, inspection_page, about, ("plan", *known))
     together = ["--design", "clusters", "--cluster", cluster, "--seed", 7, "--output", new_folder("audit")]
     return Result(found, inspection_page, about, ("draw", *known, *together))
+
+
+def _doubt(asked: Reading, columns: dict[str, Any]) -> str | None:
+    """Return what is wrong with a column that is called like an id, and is nearly one; None if nothing is."""
+    from stratal.tables.logs.log import ID_NAMES
+
+    names = [row["name"] for row in columns["columns"] if row["distinct"] and row["name"]]
+    name = next((found for one in ID_NAMES if (found := same_name(one, names)) is not None), None)
+    if asked.id is not None or name is None or columns["models"] is not None or "log" in columns:
+        return None
+    distinct = next(row["distinct"] for row in columns["columns"] if row["name"] == name)
+    if not columns["rows"] / 2 < distinct < columns["rows"]:
+        return None
+    try:
+        structs.replace(asked, id=name, proxy=None, softmax=None).population()
+    except InputError as error:
+        return f"{error}"
+    return None
 
 
 def _of_one_model(file: Path, models: dict[str, Any]) -> tuple[Path, list[str]]:
@@ -94,7 +119,7 @@ def doctor(asked: Reading) -> Result:
         return folder
     found = _answers(file)
     ids = {} if found is None else {"": {said.id for said in found.said}}
-    homes = [*homes_of(ids, (Path(), file.parent))] if ids else []
+    homes = [*_nearest(file, homes_of(ids, (Path(), file.parent)))] if ids else []
     if found is not None and (homes or found.tool not in _TABLES):
         return _of_answers(file, found, homes)
     return _of_table(file) or _inspected(asked)
@@ -170,7 +195,7 @@ def _of_table(file: Path) -> Result | None:
     if table is None:
         return None
     answers = AnswerColumn.of(table)
-    homes = homes_of(table.distinct_texts(_MODELS), (Path(), file.parent))
+    homes = _nearest(file, homes_of(table.distinct_texts(_MODELS), (Path(), file.parent)))
     if homes:
         described = {"rows": answers.rows, "answers": answers.filled, "belongs_to": list(map(str, homes))}
         return Result(
@@ -185,6 +210,31 @@ def _of_table(file: Path) -> Result | None:
     unnamed = answers.human is not None and (answers.name is None or answers.predicted is not None)
     labelled = _labelled(file, answers) if (own or unnamed) and answers.model is None else None
     return Result(looked_at.found, *about, *(labelled or _strata(file, table) or looked_at.parts))
+
+
+def _nearest(file: Path, homes: dict[Path, str]) -> dict[Path, str]:
+    """Return the studies and samples in the file's own folder, or all if there are none."""
+    own = {
+        home: ids
+        for home, ids in homes.items()
+        if (home if home.is_dir() else home.parent).resolve() == file.parent.resolve()
+    }
+    return own or homes
+
+
+def _estimated(sample: Path, labels: Path, *, id: str | None = None, model: str | None = None) -> list[Any]:  # noqa: A002
+    """Return the command that estimates, or what it would say is wrong."""
+    from stratal.cli.estimate import EvidenceOptions, made
+    from stratal.errors import StratalError
+
+    asked = EvidenceOptions(sample=sample, labels=[labels], id=id, model=model)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made(asked)
+    except StratalError as error:
+        return [f"As it is, it gives no estimate: {error.args[0]}"]
+    return [("estimate", sample, labels, *words(asked))]
 
 
 def _of_home(file: Path, answers: AnswerColumn, home: Path, ids: str) -> list[Any]:
@@ -208,22 +258,7 @@ def _of_home(file: Path, answers: AnswerColumn, home: Path, ids: str) -> list[An
     if home.is_dir():
         who, said = whose(home)
         return [*about, *said, (*then, *who, "--dry-run")]
-    return [*about, (*then, *_model(answers.model), *_classes(answers, home))]
-
-
-def _classes(answers: AnswerColumn, sample: Path) -> list[str]:
-    """Return the option that compares labels with the model's answers, where both are of the same classes."""
-    from stratal.designs.sample import Sample
-
-    drawn = Sample.read(sample)
-    if drawn.predicted is None or answers.texts.isdisjoint(drawn.groups[drawn.predicted].tolist()):
-        return []
-    return ["--predicted", drawn.predicted]
-
-
-def _model(column: str | None) -> list[str]:
-    """Return the option that names the column of the models in a long table."""
-    return [] if column is None else ["--model", column]
+    return [*about, *_estimated(home, file, id=ids if named else None, model=answers.model)]
 
 
 def _labelled(file: Path, answers: AnswerColumn) -> list[Any] | None:
@@ -292,7 +327,7 @@ def _of_answers(file: Path, found: Answers, homes: list[Path]) -> Result:
             else:
                 table = _table(file) if found.tool in _TABLES else None
                 model = None if table is None else table.find("model")
-                parts += [("estimate", home, file, *_model(model))]
+                parts += _estimated(home, file, model=model)
         return parts or [
             "Its study or sample is not in this folder. Run this again in the folder that holds it, or type "
             "`stratal study import STUDY FILE --dry-run` or `stratal estimate SAMPLE FILE`."

@@ -152,7 +152,9 @@ class Reading(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unkn
     def of_file(self) -> dict[str, Any]:
         """Where the file is and what reads it, whatever its columns."""
         engine, _, master = self.engine.partition("=")
-        parts = self.file.is_dir() and next(self.file.rglob("*.parquet"), None) is not None
+        # The folder of a draw holds a sample, and is no data set.
+        parts = self.file.is_dir() and not (self.file / "to_label.csv").exists()
+        parts = parts and next(self.file.rglob("*.parquet"), None) is not None
         found = {name: getattr(self, name) for name in ("delimiter", "remote", "threads", "memory")}
         return found | {"engine": engine, "master": master or None, "directory": parts}
 

@@ -125,21 +125,24 @@ def visible(text: str) -> str:
     return "".join(_escaped(letter) if _is_command(letter) else letter for letter in text)
 
 
-def in_options(message: str, options: Collection[str]) -> str:
-    """Return an error's message with the options of commands where the library speaks of Python's keywords.
+def in_options(message: str, options: Collection[str] = ()) -> str:
+    """Return a message with the options of commands where the library speaks of Python's keywords.
 
     Parameters
     ----------
     message : str
+        In which `id='row' (--id row)` says both.
     options : collection of str
-        All that any command has.
+        All that any command has, for keywords alone.
 
     Examples
     --------
     >>> in_options("Draw with groups= or show=.", {"--groups", "--show"})
     'Draw with --groups or --show.'
-    >>> in_options("Compare them: predicted=True (--predicted answer).", {"--predicted"})
-    'Compare them: --predicted answer.'
+    >>> in_options("Give bounds=(0, 100) (--bounds 0,100), or n_strata=, by= (--strata, --by).")
+    'Give --bounds 0,100, or --strata, --by.'
+    >>> in_options("Map it: --map unsure= (mapping={'unsure': None}) for no answer.")
+    'Map it: --map unsure= for no answer.'
     >>> in_options("recall:x,predicted=COL or data=", {"--predicted"})
     'recall:x,predicted=COL or data='
     """
@@ -148,13 +151,20 @@ def in_options(message: str, options: Collection[str]) -> str:
         name = "--" + found[1].replace("_", "-")
         return name if name in options else found[0]
 
-    message = _BOTH.sub(r"\1", _BOTH_IN_BRACKETS.sub("", message))
+    for both in _BOTH:
+        message = both.sub(r"\1", message)
     message = message.replace("bounds=(lowest, highest)", "--bounds LOW,HIGH")
     return _KEYWORD.sub(option, message)
 
 
-_BOTH = re.compile(r"\b[a-z_]+=(?:\{[^{}]*\}|[^\s,;()]*) \((--[^)]*)\)")
-_BOTH_IN_BRACKETS = re.compile(r"\b[a-z_]+=[^\s,;()]*, (?=--)")
+_GIVEN = r"\b[a-z_]+=(?:\([^()]*\)|\{[^{}]*\}|'[^']*'|[^\s,;()]*)"
+"""A keyword of Python with its value."""
+
+_BOTH = (
+    re.compile(rf"(?:{_GIVEN}(?:, | or | and ))*{_GIVEN} \((--[^)]*)\)"),
+    re.compile(rf"{_GIVEN}, (?=--)()"),
+    re.compile(r"(--[a-z-]+ [^\s()]+) \([a-z_]+=[^()]*\)"),
+)
 _KEYWORD = re.compile(r"(?<![\w'\"-])([a-z_]+)=(?=[\s.,;:)]|$)")
 
 
@@ -229,7 +239,7 @@ def print_text(*lines: str) -> None:
     done
     """
     for line in lines:
-        print(visible(line))
+        print(visible(in_options(line)))
 
 
 @contextmanager

@@ -94,7 +94,9 @@ def plan(asked: PlanOptions) -> Result:
         _write(asked.output, options, made)
         drawing = (asked.output,)
     drawing += ("--seed", 7, "--output", new_folder("audit"))
-    return Result(made.to_dict(), plan_page, ("draw", *drawing))
+    every = made.half_width is not None and made.budget == made.population_size
+    about = "No sample short of all units reaches this half-width." if every else None
+    return Result(made.to_dict(), plan_page, about, ("draw", *drawing))
 
 
 def _write(path: Path, options: SharedDrawOptions, made: Plan) -> None:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from stratal.study.question import Question
     from stratal.study.web.server import Place
 
+
 OPEN = """Warning: other computers can reach this page, and what they send is not encrypted: whoever listens
 on the network can read labels and links. Better give a port alone, put a proxy with TLS before the page
 (caddy reverse-proxy --from labels.example.org --to 127.0.0.1:{port}), and say where it is
@@ -384,17 +385,26 @@ def team(
     rubric: Annotated[Path | None, option("File with a new version of how to judge (Markdown).")] = None,
 ) -> Result:
     """Show who labels a study; add people, set an annotator's labels aside or take them back."""
+    from stratal.study.creating import checked_name, known, refuse_double
     from stratal.study.opening import open_study
 
+    text, names = None if rubric is None else text_of(rubric), listed(add)
     with open_study(study) as opened:
-        for name in listed(add):
+        # All is checked before anything is written.
+        taken = {*opened.annotators, *opened.adjudicators, *opened.names.values()}
+        for name in names:
+            refuse_double(checked_name(name), name in taken or names.count(name) > 1)
+        with opened.database.read() as rows:
+            for name in filter(None, (set_aside, take_back)):
+                known(rows, name)
+        for name in names:
             opened.add_annotator(name)
         if set_aside is not None:
             opened.set_aside(set_aside, reason=reason)
         if take_back is not None:
             opened.take_back(take_back, reason=reason)
-        if rubric is not None:
-            opened.set_rubric(text_of(rubric))
+        if text is not None:
+            opened.set_rubric(text)
         people, aside = list(opened.annotators), opened.aside()
         found = {
             "study": str(study),

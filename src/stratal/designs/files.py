@@ -49,7 +49,10 @@ def replacing(path: Path) -> Iterator[Path]:
         partial, release = _held(path.parent, f".{path.stem}.", path.suffix, _new_file)
     except OSError as error:
         raise InputError(
-            f"{path}: cannot write here ({error.strerror})", action="Choose another folder."
+            f"{path}: cannot write here ({error.strerror})",
+            action="Choose another folder."
+            if path.parent.is_dir()
+            else f"Make the folder {path.parent} first.",
         ) from None
     try:
         yield partial

@@ -286,7 +286,7 @@ class AnticipatedOutcome(_Anticipated):
         low, high = fitting[0]
         return (
             f"Does '{info.name}', {least:g} to {most:g}, predict labels on a scale of {low:g} to {high:g}? "
-            f"Then give bounds=({low:g}, {high:g}) (--proxy-bounds {low:g},{high:g}). "
+            f"Then give bounds=({low:g}, {high:g}) (--bounds {low:g},{high:g}). "
             "Pass/fail labels: label='pass/fail' (--label pass/fail).",
         )
 

@@ -433,7 +433,8 @@ def refuse_outside(z: FloatArray, ids: AnyArray, outcome: Any, bounds: tuple[flo
             raise not_bounds(bounds)
         wrong, allowed = (z < bounds[0]) | (z > bounds[1]), f"{bounds[0]:g} to {bounds[1]:g}"
     elif bounds is None and outcome is None and _mostly_binary(z):
-        wrong, allowed = (z < 0) | (z > 1), "0 or 1, as all others; or say so: outcome='unbounded', --outcome"
+        wrong = (z < 0) | (z > 1)
+        allowed = "0 or 1, as all others; or say so: outcome='unbounded' (--outcome unbounded)"
     else:
         return
     count = int(np.sum(wrong))

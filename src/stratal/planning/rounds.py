@@ -8,14 +8,28 @@ the root of Σ W_h² (1/n_h − 1/N_h) S_h², so that labels in each stratum mak
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
 from stratal.arrays import AnyArray, BoolArray, FloatArray, IntArray, Record
 from stratal.designs import SimpleRandom, Stratified
 from stratal.designs.extending import extended, last_round, population_of, refuse_other_designs
 from stratal.designs.sample import Design, Sample, require_sample
 from stratal.designs.stratum_moments import stratum_counts, stratum_covariances, stratum_kurtoses
-from stratal.errors import BudgetError, InputError, StratalWarning, listing, names_mistyped, refuse_unknown, warn_caller
+from stratal.errors import (
+    BudgetError,
+    InputError,
+    StratalWarning,
+    listing,
+    names_mistyped,
+    refuse_unknown,
+    warn_caller,
+)
 from stratal.estimation.calibrated import Calibrating, calibrated_proxy
 from stratal.estimation.estimand import Estimand, LabelledOutcomes, Several, as_estimand
 from stratal.estimation.estimate import Estimate
@@ -24,17 +38,20 @@ from stratal.estimation.respondents import Respondents
 from stratal.intervals.proportion import student_quantile
 from stratal.labels.labels import join
 from stratal.planning.plan import checked_half_widths, floor_of, influence_spreads, one_stratum
-from stratal.planning.widths import expected_half_width, expected_of_counts, interval_of_counts, likely_means, smallest_budgets, smoothed_deviations
+from stratal.planning.widths import (
+    expected_half_width,
+    expected_of_counts,
+    interval_of_counts,
+    likely_means,
+    smallest_budgets,
+    smoothed_deviations,
+)
 from stratal.population.population import require_population
 from stratal.proxy.calibration import NAMES, is_learner
 from stratal.report import plain_dict
 from stratal.strata import Allocation, Strata, allocate, allocate_several, neyman
 from stratal.strata.integers import Bounds, optimal_integers, whole_number
 from stratal.strata.moments import expected_variance
-from typing import Any, TYPE_CHECKING
-import math
-import numpy as np
-import warnings
 
 if TYPE_CHECKING:
     from stratal.population.population import Population

@@ -28,8 +28,8 @@ ROUNDED = 0.02
 """How far from 1 several proxies may add up and be taken as a softmax: probabilities are written rounded."""
 
 POINT = (
-    "Write them with a decimal point, and shares between 0 and 1: 0.976. A spreadsheet can change the "
-    "column's format, and pandas.read_csv(…, decimal=',') reads a decimal comma."
+    "Write them with a decimal point and without a percent sign, shares between 0 and 1: 0.976. A "
+    "spreadsheet can change the column's format."
 )
 
 CONFIDENCE, PREDICTED = "confidence", "predicted_class"

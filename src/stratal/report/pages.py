@@ -354,7 +354,8 @@ def check_page(found: Mapping[str, Any]) -> Page:
     'audit: sound (3 items, 2 lines of journal).'
     """
     size = f"{found['items']:,} items, {found['lines']:,} lines of journal"
-    verdict = "sound" if found["sound"] else f"{len(found['problems'])} problems"
+    wrong = len(found["problems"])
+    verdict = "sound" if found["sound"] else f"{wrong} problem{'s' * (wrong > 1)}"
     return Page(
         lines=[f"{found['study']}: {verdict} ({size}).", f"Last hash: {found['head']}"],
         notes=[*noted(found["problems"], "Problem"), *noted(found["notes"])],

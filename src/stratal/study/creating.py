@@ -143,7 +143,7 @@ def checked_team(
     if not (isinstance(copies, int) and copies >= 1):
         raise InputError("copies must be a whole number", given=copies, allowed="1 or more")
     if overlap > 0 and copies > len(people):
-        action = "Name more annotators, or ask for fewer copies= (--copies)."
+        action = "Name more annotators, or ask for fewer copies= (--overlap SHARE,PEOPLE)."
         given = ", ".join(people)
         raise InputError(f"{copies} people cannot label one item", given=given, action=action)
     return people, judges

@@ -111,7 +111,7 @@ def kind_of(path: Path, given: str | None = None) -> str:
         raise InputError(
             f"{path} is a directory",
             allowed="a file",
-            action="A directory of Parquet parts is read with directory=True, --directory.",
+            action="A directory of Parquet parts is read with directory=True.",
         )
     kind = format_of(existing_file(path)) if given is None else given
     if kind not in FORMATS.values():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Annotated
 
 from click.testing import CliRunner
@@ -90,3 +92,11 @@ def test_what_is_shared_is_an_option_of_each_command_that_shares_it():
 def test_there_are_at_most_a_hundred_options():
     typed = {name for one in commands().values() for entry in one.params for name in entry.opts}
     assert len({name for name in typed if name.startswith("--")}) <= 100
+
+
+def test_the_helps_of_all_commands_load_no_numpy():
+    code = (
+        "import sys; from stratal.cli.application import commands; commands(); print('numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -411,7 +411,7 @@ class Place(Record):
             listening = socket.create_server((self.host, self.port), family=family, backlog=256)
         except OSError as error:
             what = f"cannot listen at {self.host}, port {self.port} ({error.strerror or error})"
-            action = "Choose another port (--port 0 takes a free one) or another --host."
+            action = "Choose another port (--port 0 takes a free one) or another address (--port HOST:PORT)."
             raise InputError(what, action=action) from None
         # asyncio would not see that such a socket speaks TCP, and each answer would wait 40 ms for a packet.
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

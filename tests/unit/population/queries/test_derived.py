@@ -250,7 +250,7 @@ def test_a_score_that_looks_like_percent_is_asked_about():
     frame = pd.DataFrame({"id": range(50), "score": np.linspace(3, 97, 50)})
     plan = stratal.plan(Population.from_table(frame, proxy="score"), budget=20)
 
-    assert any("--proxy-bounds 0,100" in note and "--label pass/fail" in note for note in plan.notes)
+    assert any("--bounds 0,100" in note and "--label pass/fail" in note for note in plan.notes)
     assert plan.worst_half_width is not None
 
 

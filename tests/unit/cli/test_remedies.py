@@ -1,0 +1,138 @@
+"""What the command says to do can be done as it is said, and in the command's own words."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.e2e.pasted import invoke, next_line, run, write
+
+import stratal
+from stratal.errors import InputError
+from stratal.study import open_study
+
+DRAW = "draw p.csv --proxy confidence --budget 40"
+
+
+@pytest.fixture(autouse=True)
+def drawn(tmp_path, monkeypatch):
+    """Predictions, and two draws of them: without and with the model's answers."""
+    monkeypatch.chdir(tmp_path)
+    generator = np.random.default_rng(1)
+    rows = [(f"u{k}", s, "cd"[k % 2], f"text {k}") for k, s in enumerate(generator.beta(3, 1, 300).round(3))]
+    write("p.csv", ["id", "confidence", "answer", "text"], rows)
+    run(f"{DRAW} --output A")
+    run(f"{DRAW} --predicted answer --output B")
+
+
+def label(folder, path, values):
+    """Write labels of the drawn units: what is said of the first, the second, … and so on again."""
+    rows = list(csv.DictReader(Path(folder, "to_label.csv").read_text().splitlines()))
+    write(path, ["id", "label"], [(row["id"], values[k % len(values)]) for k, row in enumerate(rows)])
+
+
+def said(line):
+    """Return the message of a command that refuses."""
+    done = invoke(line)
+    assert done.exit_code, done.output
+    return str(done.exception) + done.output
+
+
+@pytest.mark.filterwarnings("ignore::stratal.errors.StratalWarning")
+def test_labels_that_need_a_map_extend_and_plan(drawn):
+    label("A", "l.csv", ["Pass", "Fail", "Pass", "unsure"])
+    for line in ("plan p.csv --proxy confidence --budget 40 --labels l.csv",
+                 "draw --extend A/sample.parquet --labels l.csv --additional 5 --output more",
+                 "estimate A/sample.parquet l.csv"):  # fmt: skip
+        assert "--map unsure= for no answer" in said(line)
+        run(f"{line} --map unsure=")
+
+
+def test_commands_speak_of_options_and_python_of_keywords():
+    run("plan p.csv --proxy confidence --budget 40")
+    write("percent.csv", ["id", "score"], [(f"u{k}", k) for k in range(100)])
+    text = run("plan percent.csv --proxy score --budget 20")
+    assert "bounds=" not in text
+    line = "plan p.csv --budget 20 --half-width 0.1"
+    assert "allowed: one of --budget N and --half-width W" in said(line)
+    with pytest.raises(InputError, match=r"one of budget= and half_width=\)"):
+        stratal.plan(stratal.Population.read("p.csv", proxy="confidence"))
+
+
+def test_a_column_that_is_nowhere_is_said_to_be_nowhere():
+    label("A", "l.csv", ["c", "d"])
+    message = said("estimate A/sample.parquet l.csv --predicted answer")
+    assert "--predicted: neither the sample nor the labels have a column 'answer'" in message
+    assert "draw with --predicted" in message
+    assert "the sample keeps 'answer'" in said("estimate B/sample.parquet l.csv --predicted nosuch")
+
+
+def test_one_label_and_the_models_answers_exclude_each_other():
+    label("B", "l.csv", ["c", "d"])
+    message = said("estimate B/sample.parquet l.csv --predicted answer --positive c")
+    assert "--positive would have no effect" in message
+    assert "--metric precision,recall --class" in message
+
+
+def test_an_id_that_stands_twice_is_named_by_doctor():
+    rows = list(csv.reader(Path("p.csv").read_text().splitlines()))
+    write("twice.csv", rows[0], [*rows[1:-1], [rows[1][0], *rows[-1][1:]]])
+    text = run("doctor twice.csv")
+    assert "u0" in text
+    assert "1 id" in text
+    assert "Next:" not in text
+
+
+def test_doctor_offers_what_works_and_says_what_does_not():
+    label("B", "B/classes.csv", ["c", "d"])
+    label("A", "A/odd.csv", ["Pass", "Fail", "unsure"])
+    for name in ("B/classes.csv",):
+        run(next_line(run(f"doctor {name}")))
+    text = run("doctor A/odd.csv")
+    assert "Next:" not in text
+    assert "--map unsure=" in text
+
+
+def test_doctor_names_the_sample_beside_the_file():
+    label("B", "B/classes.csv", ["c", "d"])
+    found = json.loads(run("doctor B/classes.csv --json"))
+    assert found["belongs_to"] == ["B/sample.parquet"]
+
+
+def test_percent_signs_are_to_be_taken_away_first():
+    write("signs.csv", ["id", "score"], [(f"u{k}", f"{k / 3:.1f}%") for k in range(100)])
+    text = run("doctor signs.csv")
+    assert "percent sign" in text
+    assert "pandas" not in text
+    assert "Next:" not in text
+
+
+def test_a_half_width_that_every_unit_is_needed_for():
+    text = run("plan p.csv --proxy confidence --half-width 0.00001")
+    assert "No sample short of all units reaches this half-width." in text
+    assert "--half-width 0.00001 " in next_line(text)
+    run(next_line(text))
+
+
+def test_a_folder_that_is_not_there_is_to_be_made():
+    label("A", "l.csv", [1, 0])
+    message = said("report A/sample.parquet l.csv --output nodir/r.html")
+    assert "Make the folder nodir first." in message
+
+
+@pytest.mark.parametrize(
+    "more", ["--add z1,ann", "--add z1,z1", "--set-aside nobody --add z1", "--rubric no.md --add z1"]
+)
+def test_a_team_is_changed_wholly_or_not_at_all(more):
+    run("study new A --output s --question Q --choices Pass,Fail --annotators ann")
+    said(f"study team s {more}")
+    with open_study(Path("s")) as study:
+        assert study.annotators == ("ann",)
+
+
+def test_one_problem_is_no_problems():
+    run("study new A --output s --question Q --choices Pass,Fail --annotators ann")
+    assert "1 problem (" in invoke("study check s --head deadbeef").output
