@@ -402,13 +402,14 @@ def take_in(connection: Connection, question: Question, text: str, source: str) 
     annotator = creating.known(connection, found.annotator)
     counts = {"saved": 0, "repeated": 0}
     for number, action in enumerate(found.actions, start=1):
+        place = f"{source}, action {number}"
         try:
             given = page_action(action)
             if given.action == "adjudicate":
-                raise InputError("disagreements are decided on the page alone")
+                raise InputError("decisions are made on the served page", action="Leave this action out.")
             entry = entry_of(study, question, annotator, given.action, given.item, given.value, **given.how)
             receipt = save(connection, entry)
         except InputError as error:
-            raise LabelError(f"{source}, action {number}: {error}") from None
+            raise LabelError(f"{place}: {error}") from None
         counts["repeated" if receipt.repeated else "saved"] += 1
     return counts

@@ -78,6 +78,7 @@ def test_all_free_items_go_out_unless_a_number_is_given(make_study):
         ({"actions": {"a": 1}}, r"not a labels file .*`\$.actions`"),
         ({"actions": [1]}, "action 1: the action is not understood"),
         ({"actions": [{"action": "delete", "request": "r"}]}, "action 1: .* 'delete'"),
+        ({"actions": [{"action": "adjudicate", "request": "r", "item": "unit-1"}]}, "action 1: decisions"),
         ({"actions": [{"action": "submit", "item": "unit-1"}]}, "action 1: .* `request`"),
         ({"actions": [{"action": "submit", "request": "r", "item": 3}]}, r"action 1: .* `\$.item`"),
         (
