@@ -11,17 +11,10 @@ twice.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-import msgspec
-
 from stratal.designs import Sample
 from stratal.errors import InputError, LabelError, near_names
 from stratal.labels.damaged_ids import matched
@@ -32,8 +25,14 @@ from stratal.study import creating
 from stratal.study.creating import payloads
 from stratal.study.database import Connection
 from stratal.study.items import block, give, save, sides
-from stratal.study.journal import LONGEST_TIME, Action, Entry, How
-from stratal.study.question import CLASSES, TIE, Plain, Question
+from stratal.study.journal import Action, Entry, How, LONGEST_TIME
+from stratal.study.question import CLASSES, Plain, Question, TIE
+from typing import Annotated, Any, Literal
+import hashlib
+import json
+import math
+import msgspec
+
 
 LEFT, RIGHT = "left", "right"
 NOBODY = ""
@@ -436,13 +435,14 @@ def take_in(connection: Connection, question: Question, text: str, source: str) 
     annotator = creating.known(connection, found.annotator)
     counts = {"saved": 0, "repeated": 0}
     for number, action in enumerate(found.actions, start=1):
+        place = f"{source}, action {number}"
         try:
             given = page_action(action)
             if given.action == "adjudicate":
-                raise InputError("disagreements are decided on the page alone")
+                raise InputError("decisions are made on the served page", action="Leave this action out.")
             entry = entry_of(study, question, annotator, given.action, given.item, given.value, **given.how)
             receipt = save(connection, entry)
         except InputError as error:
-            raise LabelError(f"{source}, action {number}: {error}") from None
+            raise LabelError(f"{place}: {error}") from None
         counts["repeated" if receipt.repeated else "saved"] += 1
     return counts

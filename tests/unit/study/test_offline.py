@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
-import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-from tests.tiers import sized
-from tests.unit.study.conftest import answer_all
-
+from hypothesis import HealthCheck, given, settings, strategies as st
 from stratal.errors import StratalError
 from stratal.study import StudyError, check_study
+from tests.tiers import sized
+from tests.unit.study.conftest import answer_all
+import json
+import pytest
 
 
 def labels_file(study, /, *actions, **changes):
@@ -79,6 +76,7 @@ def test_all_free_items_go_out_unless_a_number_is_given(make_study):
         ({"actions": {"a": 1}}, r"not a labels file .*`\$.actions`"),
         ({"actions": [1]}, "action 1: the action is not understood"),
         ({"actions": [{"action": "delete", "request": "r"}]}, "action 1: .* 'delete'"),
+        ({"actions": [{"action": "adjudicate", "request": "r", "item": "unit-1"}]}, "action 1: decisions"),
         ({"actions": [{"action": "submit", "item": "unit-1"}]}, "action 1: .* `request`"),
         ({"actions": [{"action": "submit", "request": "r", "item": 3}]}, r"action 1: .* `\$.item`"),
         (
