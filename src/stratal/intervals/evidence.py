@@ -473,7 +473,31 @@ TARGETS = ("population", "superpopulation")
 class IntervalEvidence(ABC):
     """What every interval method reads: of one estimate, or of R replicates, each number then an array (R,).
 
-    `varies`: whether the variance is more than rounding; `own`: what `auto` takes instead of a method.
+    Attributes
+    ----------
+    value, degrees_of_freedom : float
+    outcome, bounds, superpopulation, linearised
+        As in `Evidence`.
+    tuned : bool
+        Whether λ is not 0.
+    own : Limits, optional
+        What `auto` takes instead of a method.
+    n : int
+        Labels.
+    census : bool
+        Whether every unit is labelled, so that nothing is left to be estimated of the population.
+    textbook_variance : float
+        The variance by the formula.
+    moments : UnitMoments
+        What the labels add up to, on the 0–1 scale.
+    trials : float
+        Independent binary trials that the labels are worth.
+    skewness : float
+        γ of the estimate, from what its labels (or residuals) show.
+    in_strata : bool
+        Whether there are several strata, and each one's labels are a random sample of it.
+    in_one_stratum : bool
+        Whether the labels are one random sample of a population whose units are all that counts.
 
     Examples
     --------
@@ -490,6 +514,18 @@ class IntervalEvidence(ABC):
     superpopulation: bool
     own: Limits | None
     linearised: bool
+    n: Any
+    census: Any
+    textbook_variance: Any
+    moments: Any
+    trials: Any
+    skewness: Any
+    in_strata: Any
+    in_one_stratum: Any
+
+    @abstractmethod
+    def variances(self, labels: UnitMoments) -> Variances:
+        """Return the variances that the guards compare, on the 0–1 scale; `labels` are the `moments`."""
 
     @property
     def varies(self) -> bool:
@@ -497,53 +533,9 @@ class IntervalEvidence(ABC):
         return True
 
     @property
-    @abstractmethod
-    def n(self) -> int:
-        """Labels."""
-
-    @property
     def draws(self) -> int:
         """Units or clusters drawn."""
-        return self.n
-
-    @property
-    @abstractmethod
-    def census(self) -> bool:
-        """Whether every unit is labelled, so that nothing is left to be estimated of the population."""
-
-    @property
-    @abstractmethod
-    def textbook_variance(self) -> Any:
-        """The variance by the formula."""
-
-    @property
-    @abstractmethod
-    def moments(self) -> UnitMoments:
-        """What the labels add up to, on the 0–1 scale."""
-
-    @abstractmethod
-    def variances(self, labels: UnitMoments) -> Variances:
-        """Return the variances that the guards compare, on the 0–1 scale; `labels` are the `moments`."""
-
-    @property
-    @abstractmethod
-    def trials(self) -> Any:
-        """Independent binary trials that the labels are worth."""
-
-    @property
-    @abstractmethod
-    def skewness(self) -> Any:
-        """γ of the estimate, from what its labels (or residuals) show."""
-
-    @property
-    @abstractmethod
-    def in_strata(self) -> bool:
-        """Whether there are several strata, and each one's labels are a random sample of it."""
-
-    @property
-    @abstractmethod
-    def in_one_stratum(self) -> bool:
-        """Whether the labels are one random sample of a population whose units are all that counts."""
+        return int(self.n)
 
     @property
     def weights_freedom(self) -> float:

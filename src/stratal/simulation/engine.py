@@ -524,13 +524,13 @@ def fixed_counts(
             raise BudgetError("the budget is above the population", given=budget, allowed=f"to {strata.size}")
         if strata.n_strata == 1:
             result.append(np.array([budget]))
-        elif design.allocation == "oracle":
-            found = allocate(
-                strata, budget, "neyman", design.minimum, standard_deviations=np.sqrt(truth.variances)
-            )
-            result.append(np.asarray(found.n_h))
-        else:
-            result.append(np.asarray(allocate(strata, budget, design.allocation, design.minimum).n_h))
+            continue
+        # The oracle is Neyman's rule with the true S_h.
+        method, known = design.allocation, None
+        if method == "oracle":
+            method, known = "neyman", np.sqrt(truth.variances)
+        found = allocate(strata, budget, method, design.minimum, standard_deviations=known)
+        result.append(np.asarray(found.n_h))
     return result
 
 

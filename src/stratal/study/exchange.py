@@ -11,10 +11,17 @@ twice.
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+
 from stratal.designs import Sample
 from stratal.errors import InputError, LabelError, near_names
 from stratal.labels.damaged_ids import matched
@@ -25,14 +32,8 @@ from stratal.study import creating
 from stratal.study.creating import payloads
 from stratal.study.database import Connection
 from stratal.study.items import block, give, save, sides
-from stratal.study.journal import Action, Entry, How, LONGEST_TIME
-from stratal.study.question import CLASSES, Plain, Question, TIE
-from typing import Annotated, Any, Literal
-import hashlib
-import json
-import math
-import msgspec
-
+from stratal.study.journal import LONGEST_TIME, Action, Entry, How
+from stratal.study.question import CLASSES, TIE, Plain, Question
 
 LEFT, RIGHT = "left", "right"
 NOBODY = ""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, given, settings, strategies as st
-from stratal.errors import StratalError
-from stratal.study import StudyError, check_study
+import json
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from tests.tiers import sized
 from tests.unit.study.conftest import answer_all
-import json
-import pytest
+
+from stratal.errors import StratalError
+from stratal.study import StudyError, check_study
 
 
 def labels_file(study, /, *actions, **changes):

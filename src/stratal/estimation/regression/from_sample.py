@@ -260,7 +260,6 @@ def regress(
     matrix = _matrix(batch, len(outcome), columns, intercept)
     result = m_estimate(loss, outcome, features=matrix, names=names, **known, **options)
     rows = tuple(_in_strata(units.complete(row, sample), result.lam) for row in result)
-    rows = tuple(dataclasses.replace(row, remarks=()) for row in rows)
     result = dataclasses.replace(result, estimates=rows, remarks=(*units.notes, *result.remarks))
     return with_label_values(result, {"": joined})
 
@@ -307,13 +306,12 @@ def labelled_units(
 
 
 def _in_strata(row: Estimate, lam: FloatArray) -> Estimate:
-    """Return the estimate with λ in its strata."""
-    if len(row.strata) != len(lam):
-        return row
-    pairs = zip(row.strata, lam.tolist(), strict=True)
-    return dataclasses.replace(
-        row, strata=tuple(dataclasses.replace(entry, lam=(own,)) for entry, own in pairs)
-    )
+    """Return the estimate with λ in its strata, and without the remarks that concern all coefficients."""
+    strata = row.strata
+    if len(strata) == len(lam):
+        pairs = zip(strata, lam.tolist(), strict=True)
+        strata = tuple(dataclasses.replace(entry, lam=(own,)) for entry, own in pairs)
+    return dataclasses.replace(row, strata=strata, remarks=())
 
 
 Features = tuple[str, ...] | Formula
