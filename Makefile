@@ -39,6 +39,7 @@ coverage: $(READY)  ## Run the fast tier and measure the branches that it reache
 	$(PYTEST) -m "not slow" --cov --cov-report=term:skip-covered
 
 mutants: $(READY)  ## Change the kernels line by line and count what the tests notice (KERNEL='stratal.strata.*')
+	$(BIN)/pip install --quiet --disable-pip-version-check --group mutants
 	$(BIN)/mutmut run $(KERNEL)
 	$(BIN)/mutmut results
 

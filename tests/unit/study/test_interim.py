@@ -8,7 +8,7 @@ from tests.unit.study.conftest import answer_all, population_of
 
 import stratal
 from stratal.errors import BudgetError, InputError
-from stratal.intervals.betting import confidence_sequence
+from stratal.intervals.betting import betting_interval
 from stratal.randomness import id_texts
 from stratal.study import (
     Question,
@@ -43,9 +43,9 @@ def test_the_interval_is_the_confidence_sequence_of_the_labels_in_the_order_in_w
 
     found = anytime_interval(study)
 
-    low, high = confidence_sequence(np.array(answers), 300)
-    assert found.low == pytest.approx(low[-1], abs=1e-9)
-    assert found.high == pytest.approx(high[-1], abs=1e-9)
+    low, high = betting_interval(np.array(answers), 300, 0.025, 0.025, anytime=True)
+    assert found.low == pytest.approx(low, abs=1e-9)
+    assert found.high == pytest.approx(high, abs=1e-9)
 
 
 def test_a_late_label_does_not_change_the_order_of_those_before(make_study, random_sample, clock):
@@ -220,8 +220,8 @@ def test_under_many_strata_it_is_not_much_wider_than_that_of_a_random_sample(mak
     assert len(drawn.summary.sizes) == 8
     assert found.low < 0.9 < found.high
     labels = np.array([float(value) for value in study.labels().values])
-    low, high = confidence_sequence(labels, 300)
-    assert found.width < 1.4 * (high[-1] - low[-1])
+    low, high = betting_interval(labels, 300, 0.025, 0.025, anytime=True)
+    assert found.width < 1.4 * (high - low)
 
 
 def test_skips_and_rounds_keep_their_place_in_the_order(make_study):
