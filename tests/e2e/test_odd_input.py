@@ -88,7 +88,7 @@ def test_ctrl_c_ends_quietly(tmp_path):
     process.stdout.readline()
     time.sleep(0.1)
     process.send_signal(signal.SIGINT)
-    _, message = process.communicate(timeout=20)
+    _, message = process.communicate(timeout=60)
 
     assert process.returncode == 130
     assert message.startswith("Stopped.\n")

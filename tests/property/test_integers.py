@@ -15,11 +15,11 @@ from stratal.strata.integers import Bounds, nearest_integers, optimal_integers
 def problems(draw):
     """Return importance (R, H) whose rows differ in scale, sizes, lower bounds and a budget between them."""
     strata = draw(st.integers(1, 5))
-    row = st.lists(st.integers(0, 30), min_size=strata, max_size=strata)
-    rows = draw(st.lists(st.tuples(row, st.sampled_from([2.0**-60, 1.0, 2.0**60])), min_size=1, max_size=4))
+    row = st.lists(st.sampled_from([0, 0, 1, 2, 3, 5, 8, 13, 30]), min_size=strata, max_size=strata)
+    rows = draw(st.lists(st.tuples(row, st.sampled_from([2.0**-800, 1.0, 2.0**60])), min_size=1, max_size=4))
     sizes = draw(st.lists(st.integers(1, 9), min_size=strata, max_size=strata))
     lower = [min(size, draw(st.integers(0, 3))) for size in sizes]
-    budget = draw(st.integers(sum(lower), sum(sizes)))
+    budget = draw(st.integers(sum(lower), sum(sizes)) | st.just(max(sum(lower), sum(sizes) - 1)))
     return np.array([np.array(a) * scale for a, scale in rows]), sizes, lower, budget
 
 
