@@ -158,7 +158,8 @@ def estimate(
         return found
     parts = asked.parts_of(sample)
     classes = bool(predicted) or any(part.of_classes for part in parts)
-    table = joined.table(_answers(parts, sample, predicted), classes=classes)
+    known = _answers(parts, sample, predicted) if classes else None
+    table = joined.table(known, classes=classes)
     notes = dict.fromkeys((*joined.notes, *sentence(table), *found.remarks))
     return replace(found, label_values=table, remarks=tuple(notes))
 
