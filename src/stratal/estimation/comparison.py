@@ -758,29 +758,30 @@ def on_scale(
     return z, bounds_of_outcomes(sample, z)
 
 
+@dataclass(frozen=True, slots=True)
 class OfModels(Estimand):
     """A quantity of several models on the same units."""
 
-    __slots__ = ()
     listed: ClassVar[str] = "models"
     takes: ClassVar[tuple[str, ...]] = (*ON_SCALE, "estimator", "lam", "clip", "cross_fit")
+    most: ClassVar[int | None] = None
+    """Models that it is of at most."""
     models: tuple[str, ...]
-    proxies: tuple[str, ...]
+    proxies: tuple[str, ...] = ()
 
     @classmethod
     def example(cls) -> str:
         """Return an example of the text form."""
         return f"{cls.kind}:model_a,model_b"
 
-    def _check(self, most: int | None = None) -> None:
-        """Refuse fewer than two models, more than `most`, and proxies that are not one for each."""
+    def __post_init__(self) -> None:
         self._set(models=tuple(self.models), proxies=tuple(self.proxies))
         count = len(set(self.models))
-        if count < 2 or count < len(self.models) or (most is not None and count > most):
+        if count < 2 or count < len(self.models) or (self.most is not None and count > self.most):
             raise InputError(
                 f"'{self.kind}' needs different models",
                 given=", ".join(self.models),
-                allowed="two" if most == 2 else "two or more",
+                allowed="two" if self.most == 2 else "two or more",
             )
         if self.proxies and len(self.proxies) != count:
             raise InputError(
@@ -908,19 +909,9 @@ def _spread(of: OfModels, population: Population, chances: tuple[Expression, ...
 
 @dataclass(frozen=True, slots=True)
 class TwoModels(OfModels):
-    """A quantity of two models: what `Difference`, `WinRate` and `Ratio` share.
+    """A quantity of two models: what `Difference`, `WinRate` and `Ratio` share."""
 
-    Examples
-    --------
-    >>> TwoModels(("new", "old")).models
-    ('new', 'old')
-    """
-
-    models: tuple[str, ...]
-    proxies: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        self._check(most=2)
+    most: ClassVar[int | None] = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -1081,11 +1072,6 @@ class Differences(OfModels, Several):
     """
 
     kind: ClassVar[str] = "differences"
-    models: tuple[str, ...]
-    proxies: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        self._check()
 
     def parts_in(self, population: Population) -> tuple[Estimand, ...]:
         """Return the difference of each pair."""

@@ -158,7 +158,8 @@ def estimate(
         return with_label_values(found, columns)
     parts = asked.parts_of(sample)
     classes = bool(predicted) or any(part.of_classes for part in parts)
-    return with_label_values(found, columns, _answers(parts, sample, predicted), classes=classes)
+    known = _answers(parts, sample, predicted) if classes else None
+    return with_label_values(found, columns, known, classes=classes)
 
 
 def _joined(asked: Estimand, sample: Sample, labels: Any) -> tuple[Any, dict[str, Any]]:

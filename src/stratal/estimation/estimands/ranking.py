@@ -167,6 +167,7 @@ def _smoothed(
 _DUST = 1e-24
 
 
+@dataclass(frozen=True, slots=True)
 class Ranking(Estimand):
     """How well a score ranks units of a class before the others.
 
@@ -174,11 +175,13 @@ class Ranking(Estimand):
     with the labels: `{"label": labels, "score": scores}`.
     """
 
-    __slots__ = ()
     listed: ClassVar[str] = "positive"
     statistic: ClassVar[Statistic]
-    positive: str
-    score: str | None
+    positive: str = "1"
+    score: str | None = None
+
+    def __post_init__(self) -> None:
+        self._set(positive=class_text(self.positive))
 
     @property
     def of_classes(self) -> bool:
@@ -232,11 +235,6 @@ class AUC(Ranking):
 
     kind: ClassVar[str] = "auc"
     statistic: ClassVar[Statistic] = area_under_curve
-    positive: str = "1"
-    score: str | None = None
-
-    def __post_init__(self) -> None:
-        self._set(positive=class_text(self.positive))
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,11 +249,6 @@ class AveragePrecision(Ranking):
 
     kind: ClassVar[str] = "average_precision"
     statistic: ClassVar[Statistic] = average_precision
-    positive: str = "1"
-    score: str | None = None
-
-    def __post_init__(self) -> None:
-        self._set(positive=class_text(self.positive))
 
 
 def _only_proxy(sample: Sample) -> str:
