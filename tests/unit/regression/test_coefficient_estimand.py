@@ -112,7 +112,7 @@ def test_without_a_population_the_design_s_weights_are_left(population, units, t
 
     assert stratal.estimate(alone, y).value == fitted.values[1]
     blind = stratal.plan(population, 100, estimand=Coefficient("length", FEATURES)).draw(seed=1)
-    with pytest.raises(InputError, match=r"the drawn units have no column 'length'.*--population FILE"):
+    with pytest.raises(InputError, match=r"the drawn units have no column 'length'.*population="):
         stratal.estimate(stratal.Sample.read(blind.write(tmp_path / "blind.parquet")), y)
 
 
