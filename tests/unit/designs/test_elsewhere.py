@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import numpy as np
-import pytest
-
-import stratal
 from stratal.errors import InputError, LabelError, StratalWarning
 from stratal.estimands import ClassReport
+import numpy as np
+import pytest
+import stratal
+
 
 TABLE = {
     "id": ["u1", "u2", "u3", "u4", "u5", "u6"],
@@ -223,7 +223,7 @@ def test_counts_of_unlabelled_units_are_whole():
 
 def test_a_column_of_labels_under_another_name_is_to_be_named():
     with pytest.raises(
-        InputError, match=r"no column 'label' .*'human'.*Name the column of labels.*--value COL"
+        InputError, match=r"no column 'label' .*'human'.*Name the column of labels: value="
     ):
         stratal.Sample.from_labelled({"id": ["a", "b"], "human": [1, 0]}, value="label", population_size=10)
 

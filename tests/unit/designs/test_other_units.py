@@ -121,7 +121,7 @@ def test_a_proxy_outside_0_and_1_has_no_bounds():
             "take the place of a population",
         ),
         ({"population": {"other": [0.1]}, "proxy": "score"}, "no such column: 'score'"),
-        ({"proxy": "score"}, r"needs the units that have no label .*--population"),
+        ({"proxy": "score"}, r"needs the units that have no label .*population="),
     ],
 )
 def test_what_cannot_be_counted_is_refused(options, message):

@@ -29,7 +29,7 @@ def test_classes_are_not_averaged_where_the_sample_carries_the_answers(digits):
     sample, true = digits
     numbers = np.array([float(true[unit]) for unit in sample.ids.tolist()])
     for labels in (true, numbers):
-        with pytest.raises(stratal.LabelError, match=r"--predicted digit"):
+        with pytest.raises(stratal.LabelError, match=r"predicted=True"):
             stratal.estimate(sample, labels)
 
     right = {unit: float(label == answer) for (unit, label), answer in

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
-import os
-import threading
-import warnings
-
-import numpy as np
-import pandas as pd
-import pytest
-
-import stratal
 from stratal.errors import InputError
 from stratal.population import Population
 from stratal.population.inspection import describe_columns
+import functools
+import http.server
+import numpy as np
+import os
+import pandas as pd
+import pytest
+import stratal
+import threading
+import warnings
+
 
 FILES = ("rows.parquet", "rows.csv", "rows.jsonl")
 
@@ -138,5 +137,5 @@ def test_an_address_reaches_spark_with_both_its_slashes(command, monkeypatch, ru
 
 
 def test_an_address_of_another_kind_says_what_reads_it():
-    with pytest.raises(InputError, match=r"of this kind are Spark's.*--engine spark"):
+    with pytest.raises(InputError, match=r"of this kind are Spark's.*engine=.spark"):
         stratal.Population.read("hdfs://namenode/p.parquet", proxy="proxy", remote=True)

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from typing import Any
-
-import numpy as np
-import pandas as pd
-import pytest
-
-import stratal
 from stratal.designs.stratum_moments import stratum_covariances
 from stratal.errors import InputError
 from stratal.estimands import Coefficient
 from stratal.estimation.estimand import as_estimand
-from stratal.estimation.regression import (
-    LinearLoss,
-    LogisticLoss,
-    PoissonLoss,
-    from_population,
-    heuristic_spreads,
-    quantile,
-)
+from stratal.estimation.regression import LinearLoss, LogisticLoss, PoissonLoss, from_population, heuristic_spreads, quantile
 from stratal.estimation.regression.m_estimation import fit_to_proxies
 from stratal.population.influence import averages
+from typing import Any
+import numpy as np
+import pandas as pd
+import pytest
+import stratal
+import subprocess
+import sys
+
 
 FEATURES = ("length", "age")
 LOSSES: dict[str, type[LinearLoss | LogisticLoss | PoissonLoss]] = {
@@ -119,7 +111,7 @@ def test_without_a_population_the_design_s_weights_are_left(population, units, t
 
     assert stratal.estimate(alone, y).value == fitted.values[1]
     blind = stratal.plan(population, 100, estimand=Coefficient("length", FEATURES)).draw(seed=1)
-    with pytest.raises(InputError, match=r"the drawn units have no column 'length'.*--population FILE"):
+    with pytest.raises(InputError, match=r"the drawn units have no column 'length'.*population="):
         stratal.estimate(stratal.Sample.read(blind.write(tmp_path / "blind.parquet")), y)
 
 
