@@ -84,7 +84,7 @@ class Server:
             with self.writing:
                 self.process.stdin.write(f"{who}\t{item}\t{request}\n")
                 self.process.stdin.flush()
-        except OSError:
+        except (OSError, ValueError):  # the pipe broke, or was closed already after the server was killed
             return None
         with self.arrived:
             while not self.answers[who] and self.alive:
