@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from stratal.errors import InputError
+from stratal.study import Question, StudyError, check_study, create_study, open_study
+from stratal.study.database import DATABASE
+from stratal.study.status import study_status
+from tests.tiers import sized
+from tests.unit.study.conftest import answer_all
 import contextlib
+import numpy as np
 import os
+import pytest
 import shutil
 import signal
 import sqlite3
+import stratal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from pathlib import Path
 
-import numpy as np
-import pytest
-from tests.tiers import sized
-from tests.unit.study.conftest import answer_all
-
-import stratal
-from stratal.errors import InputError
-from stratal.study import Question, StudyError, check_study, create_study, open_study
-from stratal.study.database import DATABASE
-from stratal.study.status import study_status
 
 PEOPLE = ("ann", "bob", "carol", "dan")
 
@@ -84,7 +83,7 @@ class Server:
             with self.writing:
                 self.process.stdin.write(f"{who}\t{item}\t{request}\n")
                 self.process.stdin.flush()
-        except OSError:
+        except (OSError, ValueError):  # the pipe broke, or was closed already after the server was killed
             return None
         with self.arrived:
             while not self.answers[who] and self.alive:
